@@ -1,0 +1,48 @@
+# `make` alone prints the targets. GNU make 3.81, as macOS has it, is enough.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+# Where `run-server` keeps its data.
+ENGINES_DIR ?= .engines
+# Handed to the server or to the test runner: make test ARGS=badges
+ARGS ?=
+
+TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
+
+.PHONY: help run run-server demo test lint audit openapi clean-engines
+
+help:
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+run: ## the embedded tier: SQLite in ./headmark-data, nothing else to install
+	cargo run --release -- $(ARGS)
+
+run-server: ## the server tier, on a private Postgres and Redis that keep their data in .engines
+	scripts/engines.sh run "$(ENGINES_DIR)" -- cargo run --release -- $(ARGS)
+
+demo: ## replay a real log of private messages as badges, and check every number
+	cargo build --release --bin headmark
+	cargo run --release --example demo -- --server "$(TARGET_DIR)/release/headmark" $(ARGS)
+
+test: ## every test, on both tiers; the last line of output counts them (ARGS: a filter)
+	@scripts/engines.sh with -- scripts/test.sh $(ARGS)
+
+lint: ## formatting, clippy, licences and sources of the dependencies
+	cargo fmt --check
+	cargo clippy --locked --all-targets --features failpoints -- -D warnings
+	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
+	cargo deny --log-level error check bans licenses sources
+	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; fi
+
+audit: ## known vulnerabilities of the dependencies (needs the network)
+	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
+	cargo deny check advisories
+
+openapi: ## write openapi/openapi.json anew
+	@mkdir -p openapi
+	cargo run --quiet -- openapi > openapi/openapi.json.new
+	@mv openapi/openapi.json.new openapi/openapi.json
+
+clean-engines: ## remove the data of run-server
+	scripts/engines.sh remove "$(ENGINES_DIR)"

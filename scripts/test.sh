@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Runs every test with the failpoints built in; what comes as arguments goes to the runner. `make test` calls this inside
+# `scripts/engines.sh with`. The last line is `N passed, N failed`, taken from the runner's own summary; a run of no test at
+# all fails.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+
+# The tests hold many connections at once; some systems start a shell with 256 files.
+ulimit -Sn 8192 2>/dev/null || true
+
+# Shows and keeps the output of what follows.
+keep_output() { "$@" 2>&1 | tee -a "$log" || status=$?; }
+
+# Each test runs in a process of its own, which some of them need; so no other runner will do.
+cargo nextest --version >/dev/null 2>&1 || cargo install --locked cargo-nextest
+keep_output cargo nextest run --features failpoints "$@"
+
+# nextest:    Summary [   1.2s] 5/9 tests run: 3 passed (1 slow), 1 failed, 1 timed out, 2 skipped
+read -r passed failed < <(sed $'s/\033\\[[0-9;]*m//g' "$log" | awk '
+    /^ *Summary \[.*\] .* tests? run: / {
+        sub(/^ *Summary \[[^]]*\] */, "")
+        run = $1
+        sub(/\/.*/, "", run)
+        sub(/.*run: /, "")
+        passed += $1
+        failed += run - $1
+    }
+    END { print passed + 0, failed + 0 }
+')
+if [ "$status" = 0 ] && [ "$failed" != 0 ]; then status=1; fi
+if [ "$status" = 0 ] && [ "$passed" = 0 ]; then
+    echo "no test ran"
+    status=1
+fi
+echo "$passed passed, $failed failed"
+exit "$status"

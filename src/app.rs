@@ -1,0 +1,170 @@
+//! A node, put together from its settings: stores, engines, routes, and the tasks that run beside them.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::auth::Auth;
+use crate::cache::Cache;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::db::Db;
+use crate::guard::Guard;
+use crate::lane::Lanes;
+use crate::sheet::Sheets;
+use crate::state::{AppState, Engines};
+use crate::{idempotency, lane, router, telemetry};
+
+/// How often what is no longer kept is swept.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// How often the samples of histograms are folded, so that they do not pile up between scrapes.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// The most rounds of one sweep; the rest waits for the next.
+const SWEEP_ROUNDS: u32 = 200;
+
+/// How long a stop waits for each of its steps: a store that hangs must not keep the process alive. Longer than a batch may take, its commit in doubt
+/// included.
+const MAX_STOP_STEP: Duration = Duration::from_secs(20);
+
+/// A running node, but for the sockets.
+#[derive(Debug)]
+pub struct App {
+    state: AppState,
+    router: Router,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    /// The lock of the data folder, held for as long as the node runs.
+    _data_lock: Option<File>,
+}
+
+impl App {
+    /// Opens the stores, migrates, and starts the engines.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub async fn start(config: &Config, clock: Clock) -> Result<Self, String> {
+        config.check()?;
+        let auth = Arc::new(Auth::new(&config.auth.auth(), clock.clone())?);
+        let metrics = telemetry::metrics();
+        let (db, data_lock) = Db::open(&config.stores).await?;
+        db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
+        let cache = match config.cache.redis() {
+            Some(redis) => Cache::redis(config.cache.cache(), redis).await.map_err(|error| format!("cannot reach Redis: {error}"))?,
+            None => Cache::memory(config.cache.cache()),
+        };
+        let cache = Arc::new(cache);
+        let guard = Guard::start(db.clone(), Arc::clone(&cache)).await?;
+        let lanes = Lanes::start(&config.lanes, db.clone(), Arc::clone(&cache), Arc::clone(&guard), clock.clone());
+        let sheets = Sheets::new(&config.polls, db.clone(), Arc::clone(&cache), Arc::clone(&guard));
+        let state = AppState::new(Engines {
+            auth,
+            lanes,
+            sheets,
+            db,
+            cache,
+            guard,
+            clock,
+            poll_interval: config.polls.poll_interval,
+            waiting: Semaphore::new(usize::try_from(config.polls.waiting_polls).unwrap_or(Semaphore::MAX_PERMITS)),
+            draining: CancellationToken::new(),
+            metrics,
+        });
+        let router = router::build(state.clone(), &config.http);
+        let this = Self { state, router, tasks: TaskTracker::new(), stop: CancellationToken::new(), _data_lock: data_lock };
+        this.spawn_tasks();
+        Ok(this)
+    }
+
+    /// The routes.
+    pub fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// The engines.
+    #[must_use]
+    pub fn state(&self) -> &AppState {
+        &self.state
+    }
+
+    /// Waiting polls are answered and `/readyz` says no from now on.
+    pub fn begin_drain(&self) {
+        self.state.draining.cancel();
+    }
+
+    /// Resolves should this node have to stop because another has taken over what it must hold alone.
+    pub async fn displaced(&self) {
+        while !self.state.guard.must_stop() {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// Finishes the queued writes, stops the tasks and closes the stores. Call it when no more requests come.
+    pub async fn stop(self) {
+        self.begin_drain();
+        in_time("the lanes to finish", self.state.lanes.drain()).await;
+        self.stop.cancel();
+        self.tasks.close();
+        in_time("the tasks to end", self.tasks.wait()).await;
+        self.state.guard.release().await;
+        in_time("the database to close", self.state.db.close()).await;
+    }
+
+    fn spawn_tasks(&self) {
+        self.tasks.spawn(Arc::clone(&self.state.guard).run(self.stop.clone()));
+        self.tasks.spawn(sweep(self.state.clone(), self.stop.clone()));
+        self.tasks.spawn(fold_metrics(self.state.metrics.clone(), self.stop.clone()));
+    }
+}
+
+async fn in_time(what: &str, step: impl Future<Output = ()>) {
+    if tokio::time::timeout(MAX_STOP_STEP, step).await.is_err() {
+        tracing::warn!("stopping without waiting longer for {what}");
+    }
+}
+
+async fn fold_metrics(metrics: PrometheusHandle, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(UPKEEP_EVERY);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = tick.tick() => metrics.run_upkeep(),
+        }
+    }
+}
+
+/// Removes what is no longer kept, in bounded rounds, until told to stop.
+async fn sweep(state: AppState, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(SWEEP_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = tick.tick() => {}
+        }
+        if let Err(error) = lane::sweep(&state.db, state.clock.now()).await {
+            tracing::warn!(%error, "cannot sweep the rows of lanes that died");
+        }
+        for _ in 0..SWEEP_ROUNDS {
+            if stop.is_cancelled() {
+                return;
+            }
+            match idempotency::sweep(&state.db, state.clock.now()).await {
+                Ok(0) => break,
+                Ok(removed) => tracing::debug!(removed, "swept idempotency keys"),
+                Err(error) => {
+                    // Nothing is lost: they are ignored by age, and swept later.
+                    tracing::warn!(%error, "cannot sweep idempotency keys");
+                    break;
+                }
+            }
+        }
+    }
+}

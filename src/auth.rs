@@ -1,0 +1,343 @@
+//! Who is calling: service keys (opaque bearer tokens, each with a name) and end users (JWTs whose `sub` is the user's id).
+//!
+//! [`Auth`] is made once from the settings and shared; [`Caller`] and [`Service`] are what a handler asks for. The user's own
+//! routes ask for [`UserPath`](crate::http::path::UserPath), which builds on this. To accept another kind of credential, add a
+//! step to [`Auth::authenticate`]; every step must end in the same answer for whatever it refuses.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{FromRef, FromRequestParts};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+
+use crate::clock::Clock;
+use crate::error::{Code, Problem};
+use crate::http::context;
+use crate::ids::{Name, UserId};
+
+/// The name of every caller of a server without credentials; no service key may take it.
+const OPEN_NAME: &str = "open";
+/// How far the clock of whoever signs tokens may be off.
+const LEEWAY_S: f64 = 30.0;
+/// RFC 7518 wants an HS256 key at least as long as the hash.
+const MIN_JWT_SECRET_BYTES: usize = 32;
+/// One sentence for everything that is refused, so that it does not tell which part was close.
+const REFUSED: &str = "The bearer token is not valid here.";
+
+/// The credentials that the server accepts. With none at all it runs open.
+#[derive(Debug, Clone, Default)]
+pub struct AuthConfig {
+    /// Service keys, each `name:secret` or a bare secret, which is then named by its hash. One name may have several secrets.
+    pub service_keys: Vec<SecretString>,
+    /// The key with which end users' JWTs are signed (HS256), at least 32 bytes.
+    pub jwt_secret: Option<SecretString>,
+    /// When set, a JWT must have it in `aud`.
+    pub jwt_audience: Option<String>,
+    /// When set, a JWT must have it as `iss`.
+    pub jwt_issuer: Option<String>,
+}
+
+/// Who made a request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Caller {
+    /// A service, which may act for anyone.
+    Service {
+        /// The name of its key; the same after the key was rotated.
+        name: Arc<str>,
+    },
+    /// An end user, who may act for nobody else.
+    User {
+        /// The `sub` of the token.
+        id: UserId,
+    },
+}
+
+impl Caller {
+    /// The caller as one text, to which idempotency keys and operations belong: `service:name`, `user:42` or `open`.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.to_string()
+    }
+
+    /// Refuses a user who names somebody else; a service may name anyone.
+    ///
+    /// # Errors
+    /// A 403 problem.
+    pub fn may_act_for(&self, user: UserId) -> Result<(), Problem> {
+        match self {
+            Self::User { id } if *id != user => Err(Problem::new(Code::Forbidden, "A user may only act for the user in its own token.")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Service { name } if &**name == OPEN_NAME => f.write_str(OPEN_NAME),
+            Self::Service { name } => write!(f, "service:{name}"),
+            Self::User { id } => write!(f, "user:{id}"),
+        }
+    }
+}
+
+/// A service key as it is kept: never the secret.
+struct ServiceKey {
+    name: Arc<str>,
+    digest: [u8; 32],
+}
+
+/// How end users' tokens are checked and made.
+struct Tokens {
+    decoding: DecodingKey,
+    encoding: EncodingKey,
+    validation: Validation,
+    audience: Option<String>,
+    issuer: Option<String>,
+}
+
+/// The credentials, ready to check requests against.
+pub struct Auth {
+    keys: Vec<ServiceKey>,
+    tokens: Option<Tokens>,
+    open_name: Arc<str>,
+    clock: Clock,
+}
+
+impl fmt::Debug for Auth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.keys.iter().map(|key| &key.name).collect();
+        f.debug_struct("Auth").field("keys", &names).field("tokens", &self.tokens.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// What a token must hold. Numbers may have fractions (RFC 7519, NumericDate).
+#[derive(Deserialize)]
+struct ClaimsIn {
+    sub: String,
+    exp: f64,
+    #[serde(default)]
+    nbf: Option<f64>,
+}
+
+/// What is put into a token made here.
+#[derive(Serialize)]
+struct ClaimsOut<'a> {
+    sub: String,
+    iat: i64,
+    exp: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aud: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    iss: Option<&'a str>,
+}
+
+impl Auth {
+    /// Takes the credentials apart and checks them, without ever naming a secret in the error.
+    ///
+    /// # Errors
+    /// A sentence for the operator: an empty, duplicate or badly named key, or a secret too short to sign with.
+    pub fn new(config: &AuthConfig, clock: Clock) -> Result<Self, String> {
+        let mut keys: Vec<ServiceKey> = Vec::with_capacity(config.service_keys.len());
+        for (at, key) in config.service_keys.iter().enumerate() {
+            let key = service_key(key.expose_secret()).map_err(|why| format!("service key {}: {why}", at + 1))?;
+            if keys.iter().any(|known| known.digest == key.digest) {
+                return Err(format!("service key {}: the same secret is there twice", at + 1));
+            }
+            keys.push(key);
+        }
+        let tokens = config.jwt_secret.as_ref().map(|secret| tokens(secret, config)).transpose()?;
+        if tokens.is_none() && (config.jwt_audience.is_some() || config.jwt_issuer.is_some()) {
+            return Err("a JWT audience or issuer is set, but no JWT secret".to_owned());
+        }
+        Ok(Self { keys, tokens, open_name: Arc::from(OPEN_NAME), clock })
+    }
+
+    /// Whether no credentials are configured, so that every caller counts as a service.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.keys.is_empty() && self.tokens.is_none()
+    }
+
+    /// Finds out who is calling, from the `Authorization` header.
+    ///
+    /// # Errors
+    /// A 401 problem.
+    pub fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+        if self.is_open() {
+            return Ok(Caller::Service { name: Arc::clone(&self.open_name) });
+        }
+        let token = bearer(headers)?;
+        if let Some(name) = self.service(token) {
+            return Ok(Caller::Service { name });
+        }
+        match &self.tokens {
+            Some(tokens) => tokens.user(token, &self.clock).map(|id| Caller::User { id }),
+            None => Err(unauthorized(REFUSED)),
+        }
+    }
+
+    /// Makes a token for an end user.
+    ///
+    /// # Errors
+    /// A sentence for the operator: no secret to sign with, or a lifetime out of range.
+    pub fn user_token(&self, user: UserId, ttl: Duration) -> Result<String, String> {
+        let tokens = self.tokens.as_ref().ok_or("no JWT secret is configured")?;
+        let now_s = self.clock.now().0.div_euclid(1000);
+        let ttl_s = i64::try_from(ttl.as_secs()).ok().filter(|s| *s > 0).ok_or("the lifetime must be at least a second")?;
+        let exp = now_s.checked_add(ttl_s).ok_or("the lifetime is too long")?;
+        let claims = ClaimsOut { sub: user.to_string(), iat: now_s, exp, aud: tokens.audience.as_deref(), iss: tokens.issuer.as_deref() };
+        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &tokens.encoding).map_err(|error| format!("cannot sign: {error}"))
+    }
+
+    /// Compares with every key, always all of them, so that the time taken tells nothing.
+    fn service(&self, token: &str) -> Option<Arc<str>> {
+        let presented = <[u8; 32]>::from(Sha256::digest(token.as_bytes()));
+        let mut found = u64::MAX;
+        for (at, key) in (0_u64..).zip(&self.keys) {
+            let same: Choice = key.digest.ct_eq(&presented);
+            found.conditional_assign(&at, same);
+        }
+        let at = usize::try_from(found).ok()?;
+        self.keys.get(at).map(|key| Arc::clone(&key.name))
+    }
+}
+
+impl Tokens {
+    fn user(&self, token: &str, clock: &Clock) -> Result<UserId, Problem> {
+        let claims = jsonwebtoken::decode::<ClaimsIn>(token, &self.decoding, &self.validation).map_err(|error| {
+            // Which check failed helps whoever set the server up, and nobody else.
+            tracing::debug!(reason = %error, "a user's token was refused");
+            unauthorized(REFUSED)
+        })?;
+        let ClaimsIn { sub, exp, nbf } = claims.claims;
+        let now_s = Duration::from_millis(u64::try_from(clock.now().0).unwrap_or_default()).as_secs_f64();
+        if exp + LEEWAY_S <= now_s {
+            return Err(unauthorized("The token has expired."));
+        }
+        if nbf.is_some_and(|nbf| nbf > now_s + LEEWAY_S) {
+            return Err(unauthorized("The token is not valid yet."));
+        }
+        sub.parse().map_err(|_| unauthorized("The token's `sub` is not a user id."))
+    }
+}
+
+fn service_key(key: &str) -> Result<ServiceKey, &'static str> {
+    let (name, secret) = match key.split_once(':') {
+        Some((name, secret)) => (Some(name), secret),
+        None => (None, key),
+    };
+    if secret.is_empty() {
+        return Err("the secret is empty");
+    }
+    if !secret.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err("the secret must be visible ASCII, or no header could carry it");
+    }
+    let digest = <[u8; 32]>::from(Sha256::digest(secret.as_bytes()));
+    let name: Arc<str> = match name {
+        Some(OPEN_NAME) => return Err("the name 'open' is taken by the server without credentials"),
+        Some(name) => Arc::from(name.parse::<Name>().map_err(|rule| rule.0)?.as_str()),
+        None => digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+    };
+    Ok(ServiceKey { name, digest })
+}
+
+fn tokens(secret: &SecretString, config: &AuthConfig) -> Result<Tokens, String> {
+    let secret = secret.expose_secret().as_bytes();
+    if secret.len() < MIN_JWT_SECRET_BYTES {
+        return Err(format!("the JWT secret is shorter than {MIN_JWT_SECRET_BYTES} bytes, which HS256 needs"));
+    }
+    let mut validation = Validation::new(Algorithm::HS256);
+    // Times are checked against the injected clock, after the signature; `exp` must be there all the same.
+    validation.validate_exp = false;
+    validation.validate_nbf = false;
+    let mut required = vec!["exp", "sub"];
+    validation.validate_aud = config.jwt_audience.is_some();
+    if let Some(audience) = &config.jwt_audience {
+        validation.set_audience(&[audience]);
+        required.push("aud");
+    }
+    if let Some(issuer) = &config.jwt_issuer {
+        validation.set_issuer(&[issuer]);
+        required.push("iss");
+    }
+    validation.set_required_spec_claims(&required);
+    Ok(Tokens {
+        decoding: DecodingKey::from_secret(secret),
+        encoding: EncodingKey::from_secret(secret),
+        validation,
+        audience: config.jwt_audience.clone(),
+        issuer: config.jwt_issuer.clone(),
+    })
+}
+
+fn unauthorized(detail: &'static str) -> Problem {
+    Problem::new(Code::Unauthorized, detail)
+}
+
+/// The token of the one `Authorization: Bearer` header.
+fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return Err(unauthorized("Send one Authorization header: Bearer and a service key or a user's token."));
+    };
+    let text = value.to_str().map_err(|_| unauthorized(REFUSED))?;
+    match text.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(token.trim()),
+        _ => Err(unauthorized("The Authorization header must be of the scheme Bearer.")),
+    }
+}
+
+impl<S> FromRequestParts<S> for Caller
+where
+    S: Send + Sync,
+    Arc<Auth>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let caller = Arc::<Auth>::from_ref(state).authenticate(&parts.headers)?;
+        context::note_caller(&caller);
+        Ok(caller)
+    }
+}
+
+/// A caller that is a service: routes marked `S`. A user is answered 403.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// The name of its key.
+    pub name: Arc<str>,
+}
+
+impl Service {
+    /// The same as a [`Caller`], for what belongs to a named caller.
+    #[must_use]
+    pub fn caller(&self) -> Caller {
+        Caller::Service { name: Arc::clone(&self.name) }
+    }
+}
+
+impl<S> FromRequestParts<S> for Service
+where
+    S: Send + Sync,
+    Arc<Auth>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Caller::from_request_parts(parts, state).await? {
+            Caller::Service { name } => Ok(Self { name }),
+            Caller::User { .. } => Err(Problem::new(Code::Forbidden, "Only a service may call this route; the token is a user's.")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! The protocol as a pure state machine: what one entry of the in-process cache is, and what each operation does to it.
+//!
+//! `scripts/*.lua` do the same to a hash in Redis; a test drives both with the same operations and compares. Time comes as an argument,
+//! in milliseconds of any clock that does not go back; an absent entry and one that expired are the table's business (`memory.rs`).
+
+use std::sync::Arc;
+
+use super::{Change, Entry, FillToken, Lookup, Writer};
+
+/// One user's entry.
+#[derive(Debug, Default)]
+pub(super) struct EntryState {
+    /// What it shows; None until the first fill.
+    shown: Option<Arc<Entry>>,
+    /// The epoch in which that was filled.
+    epoch: i64,
+    /// Whether a commit may have gone past what it shows.
+    dirty: bool,
+    /// The right to fill it, with the epoch of the reader that holds it: one who read before the epoch rose may have read before a commit
+    /// that touched nothing.
+    fill: Option<(FillToken, i64)>,
+    /// Writers inside, with the time at which each one's lease ends.
+    writers: Vec<(Writer, u64)>,
+    /// Whether one left without applying, or died, while others were inside. It may have committed after any of those, so that none of
+    /// them knows the newest state: they leave it to the next fill. Over once they are gone, for whoever enters later commits later.
+    spoiled: bool,
+}
+
+/// What [`EntryState::drop_writer`] found.
+struct Dropped {
+    /// The writer was inside, with an unexpired lease.
+    inside: bool,
+    /// Another one's lease had ended.
+    died: bool,
+}
+
+impl EntryState {
+    /// Whether a writer with an unexpired lease is inside.
+    pub(super) fn has_writers(&self, now_ms: u64) -> bool {
+        self.writers.iter().any(|&(_, expiry_ms)| expiry_ms > now_ms)
+    }
+
+    /// The content, if it is as new as the last acknowledged write.
+    pub(super) fn clean(&self, epoch: i64) -> Option<&Arc<Entry>> {
+        self.shown.as_ref().filter(|_| !self.dirty && self.epoch == epoch)
+    }
+
+    /// A writer enters or renews its lease: dirty from here on, and fill tokens given out earlier die.
+    pub(super) fn touch(&mut self, writer: Writer, lease_ms: u64, now_ms: u64) {
+        let Dropped { inside, died } = self.drop_writer(writer, now_ms);
+        let company = inside || !self.writers.is_empty();
+        self.spoiled = company && (self.spoiled || died);
+        self.writers.push((writer, now_ms.saturating_add(lease_ms)));
+        self.dirty = true;
+        self.fill = None;
+    }
+
+    /// A reader looks. On a miss it gets the fill token, the one already out or else `nonce`, unless a writer is inside.
+    pub(super) fn get(&mut self, nonce: FillToken, epoch: i64, now_ms: u64) -> Lookup {
+        if let Some(entry) = self.clean(epoch) {
+            return Lookup::Hit(Arc::clone(entry));
+        }
+        self.dirty = true;
+        let fill = if self.has_writers(now_ms) {
+            None
+        } else {
+            let token = self.fill.filter(|&(_, theirs)| theirs == epoch).map_or(nonce, |(token, _)| token);
+            self.fill = Some((token, epoch));
+            Some(token)
+        };
+        Lookup::Miss { fill, last_known: self.shown.clone() }
+    }
+
+    /// A reader brings what SQL said. Whether it was kept.
+    pub(super) fn fill(&mut self, token: FillToken, epoch: i64, entry: &Entry, now_ms: u64) -> bool {
+        let newer_is_known = self.epoch == epoch && self.shown.as_ref().is_some_and(|shown| shown.revision > entry.revision);
+        if self.fill != Some((token, epoch)) || self.has_writers(now_ms) || newer_is_known {
+            return false;
+        }
+        *self = Self { shown: Some(Arc::new(entry.clone())), epoch, ..Self::default() };
+        true
+    }
+
+    /// A writer brings what it committed. Whether it was applied; if not, the writer only left and the entry is dirty.
+    ///
+    /// `before` was read under the row lock, so an entry at that revision shows what this transaction found, whatever made it dirty. What
+    /// others committed after this transaction they published, and were here at the time: they are inside still, or they spoiled it.
+    pub(super) fn publish(&mut self, writer: Writer, epoch: i64, change: &Change, now_ms: u64) -> bool {
+        let Dropped { inside, died } = self.drop_writer(writer, now_ms);
+        let alone = inside && self.writers.is_empty() && !died && !self.spoiled;
+        let found = alone && self.epoch == epoch;
+        let Some(shown) = self.shown.as_mut().filter(|shown| found && shown.revision == change.before) else {
+            self.spoil();
+            return false;
+        };
+        if change.before != change.after || !change.parts.is_empty() {
+            let entry = Arc::make_mut(shown);
+            entry.revision = change.after;
+            entry.parts.extend(change.parts.iter().map(|(field, value)| (field.clone(), value.clone())));
+        }
+        self.dirty = false;
+        self.fill = None;
+        true
+    }
+
+    /// A writer goes without having published.
+    pub(super) fn leave(&mut self, writer: Writer, now_ms: u64) {
+        self.drop_writer(writer, now_ms);
+        self.spoil();
+    }
+
+    /// One went without applying; whoever holds a fill token may have read too early.
+    fn spoil(&mut self) {
+        self.dirty = true;
+        self.fill = None;
+        self.spoiled = !self.writers.is_empty();
+    }
+
+    /// Forgets the content and keeps the writers.
+    pub(super) fn forget(&mut self) {
+        self.shown = None;
+        self.dirty = true;
+        self.fill = None;
+    }
+
+    /// Takes out this writer and all whose leases have ended.
+    fn drop_writer(&mut self, writer: Writer, now_ms: u64) -> Dropped {
+        let mut dropped = Dropped { inside: false, died: false };
+        self.writers.retain(|&(other, expiry_ms)| {
+            let alive = expiry_ms > now_ms;
+            dropped.inside |= alive && other == writer;
+            dropped.died |= !alive && other != writer;
+            alive && other != writer
+        });
+        dropped
+    }
+}

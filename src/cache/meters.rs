@@ -1,0 +1,56 @@
+//! What the cache counts of itself.
+
+use metrics::{Counter, Gauge, counter, gauge};
+
+use super::{CacheError, Lookup};
+
+/// Handles taken once, so that a read costs one atomic addition: the recorder must be installed before the cache is made.
+pub(super) struct Meters {
+    hits: Counter,
+    misses: Counter,
+    away: Counter,
+    kept: Counter,
+    refused: Counter,
+    applied: Counter,
+    left: Counter,
+    breaker_open: Gauge,
+}
+
+impl Meters {
+    pub(super) fn new() -> Self {
+        Self {
+            hits: counter!("headmark_cache_reads_total", "result" => "hit"),
+            misses: counter!("headmark_cache_reads_total", "result" => "miss"),
+            away: counter!("headmark_cache_reads_total", "result" => "away"),
+            kept: counter!("headmark_cache_fills_total", "result" => "kept"),
+            refused: counter!("headmark_cache_fills_total", "result" => "refused"),
+            applied: counter!("headmark_cache_publishes_total", "result" => "applied"),
+            left: counter!("headmark_cache_publishes_total", "result" => "left"),
+            breaker_open: gauge!("headmark_cache_breaker_open"),
+        }
+    }
+
+    /// One read.
+    pub(super) fn read(&self, outcome: Result<&Lookup, &CacheError>) {
+        match outcome {
+            Ok(Lookup::Hit(_)) => self.hits.increment(1),
+            Ok(Lookup::Miss { .. }) => self.misses.increment(1),
+            Err(_) => self.away.increment(1),
+        }
+    }
+
+    /// One fill.
+    pub(super) fn fill(&self, kept: bool) {
+        if kept { &self.kept } else { &self.refused }.increment(1);
+    }
+
+    /// One user's publish.
+    pub(super) fn publish(&self, applied: bool) {
+        if applied { &self.applied } else { &self.left }.increment(1);
+    }
+
+    /// The breaker opened or closed.
+    pub(super) fn breaker(&self, open: bool) {
+        self.breaker_open.set(if open { 1.0 } else { 0.0 });
+    }
+}

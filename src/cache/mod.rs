@@ -1,0 +1,306 @@
+//! What polls read: one entry for each user, with the revision that it shows, never silently stale.
+//!
+//! The protocol (touch, get, fill, publish) is the same on both engines; `entry.rs` holds it as a pure state machine for the
+//! in-process cache, `scripts/*.lua` as scripts that run on one user's hash in Redis. See `docs/architecture.md`.
+
+mod entry;
+mod hub;
+mod memory;
+mod meters;
+mod nonce;
+mod redis;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+pub use self::hub::Listener;
+pub use self::memory::Memory;
+pub use self::redis::Redis;
+
+#[cfg(test)]
+use self::hub::Hub;
+use crate::ids::UserId;
+
+/// A user's version number: counts the changes of the user's own rows, never goes back.
+pub type Revision = i64;
+
+/// The parts of a sheet as the cache holds them: a short field (`c:mention`) and its encoded value (`3 120`). The cache does not look
+/// into either, so that a new kind of badge changes nothing here. A field never begins with `!`, which is the protocol's own.
+pub type Parts = BTreeMap<Box<str>, Box<str>>;
+
+/// One user's state as of one revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The revision that the parts show.
+    pub revision: Revision,
+    /// All parts of this user's own state.
+    pub parts: Parts,
+}
+
+/// A writer's own mark on the entries that its transaction may change. Unique among all writers of all nodes (random).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Writer(pub u64);
+
+/// The right to fill an entry, given to a reader that found it dirty or missing; dies with the next touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FillToken(pub u64);
+
+/// What a reader finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lookup {
+    /// Clean: as new as the last acknowledged write.
+    Hit(Arc<Entry>),
+    /// Dirty or missing: read SQL. With a token the result may be filled in. `last_known` is the dirty entry's content, for a degraded
+    /// answer when SQL is away.
+    Miss {
+        /// None while a writer is in the entry.
+        fill: Option<FillToken>,
+        /// What the entry last showed, if it ever was filled.
+        last_known: Option<Arc<Entry>>,
+    },
+}
+
+/// What one committed batch did to one user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Whose entry.
+    pub user: UserId,
+    /// The revision that the transaction found.
+    pub before: Revision,
+    /// The revision that it left; equal to `before` where nothing changed.
+    pub after: Revision,
+    /// The parts that changed, with their new values.
+    pub parts: Parts,
+}
+
+/// What both engines are told.
+#[derive(Debug, Clone)]
+pub struct CacheConfig {
+    /// How long an entry lives untouched; raised to the lease if it is shorter. Default 60 s.
+    pub ttl: Duration,
+    /// How long a writer counts as inside after it touched: longer than any transaction may run. Default 5 s.
+    pub lease: Duration,
+    /// Entries that the in-process cache holds. Default 1,000,000.
+    pub capacity: u64,
+    /// What every key and channel in Redis begins with. Default `hm:`.
+    pub prefix: String,
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self { ttl: Duration::from_secs(60), lease: Duration::from_secs(5), capacity: 1_000_000, prefix: "hm:".to_owned() }
+    }
+}
+
+/// Where Redis is and how it is spoken to.
+#[derive(Debug, Clone)]
+pub struct RedisConfig {
+    /// `redis://…` or `rediss://…`; of a cluster, one or more of its nodes, separated by commas.
+    pub url: SecretString,
+    /// Whether that is a Redis Cluster.
+    pub cluster: bool,
+    /// Connections that reads are spread over, besides one for the scripts and one for wakes; at least 1. Default 2.
+    pub connections: usize,
+    /// How long one operation may take, connecting included. Default 500 ms.
+    pub timeout: Duration,
+}
+
+impl RedisConfig {
+    /// The defaults, at this address.
+    #[must_use]
+    pub fn new(url: SecretString) -> Self {
+        Self { url, cluster: false, connections: 2, timeout: Duration::from_millis(500) }
+    }
+}
+
+/// Why an operation on the cache did not come off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CacheError {
+    /// Redis is not reachable, did not answer in time, refused, or the breaker is open. What was asked may or may not have happened.
+    Away(String),
+}
+
+impl fmt::Display for CacheError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Away(reason) => write!(f, "the cache is away: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for CacheError {}
+
+/// The cache, on one of two engines, chosen once at start.
+#[derive(Debug)]
+pub enum Cache {
+    /// In process, for one node.
+    Memory(Box<Memory>),
+    /// In Redis or Redis Cluster, shared by all nodes.
+    Redis(Redis),
+}
+
+/// What the in-process cache answers where a run id is asked for: it lives as long as its only node.
+const MEMORY_RUN_ID: &str = "memory";
+
+impl Cache {
+    /// A cache in this process.
+    #[must_use]
+    pub fn memory(config: CacheConfig) -> Self {
+        Self::Memory(Box::new(Memory::monotonic(config)))
+    }
+
+    /// Connects to Redis and loads the scripts.
+    ///
+    /// # Errors
+    /// If Redis cannot be reached, or refuses.
+    pub async fn redis(config: CacheConfig, redis: RedisConfig) -> Result<Self, CacheError> {
+        Redis::connect(config, redis).await.map(Self::Redis)
+    }
+
+    fn epoch_cell(&self) -> &AtomicI64 {
+        match self {
+            Self::Memory(memory) => memory.epoch(),
+            Self::Redis(redis) => redis.epoch(),
+        }
+    }
+
+    #[cfg(test)]
+    fn hub(&self) -> &Hub {
+        match self {
+            Self::Memory(memory) => memory.hub(),
+            Self::Redis(redis) => redis.hub(),
+        }
+    }
+
+    /// The epoch that this node is in, 0 at first.
+    #[must_use]
+    pub fn epoch(&self) -> i64 {
+        self.epoch_cell().load(Ordering::Acquire)
+    }
+
+    /// Enters another epoch: entries filled in any other are misses from now on, and fill tokens given in another are void.
+    pub fn set_epoch(&self, epoch: i64) {
+        self.epoch_cell().store(epoch, Ordering::Release);
+    }
+
+    /// Before the commit: puts the writer into these users' entries and marks them dirty, for one lease. Doing it again renews the lease.
+    ///
+    /// # Errors
+    /// If any of them could not be touched; then the transaction must not commit. Those that were stay dirty.
+    pub async fn touch(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
+        match self {
+            Self::Memory(memory) => memory.touch(users, writer),
+            Self::Redis(redis) => return redis.touch(users, writer).await,
+        }
+        Ok(())
+    }
+
+    /// What the cache knows of a user.
+    ///
+    /// # Errors
+    /// If Redis is away, or more reads are waiting than the queue holds.
+    pub async fn get(&self, user: UserId) -> Result<Lookup, CacheError> {
+        match self {
+            Self::Memory(memory) => Ok(memory.get(user)),
+            Self::Redis(redis) => redis.get(user).await,
+        }
+    }
+
+    /// The same for many users, in their order.
+    ///
+    /// # Errors
+    /// If Redis is away.
+    pub async fn get_many(&self, users: &[UserId]) -> Result<Vec<Lookup>, CacheError> {
+        match self {
+            Self::Memory(memory) => Ok(users.iter().map(|&user| memory.get(user)).collect()),
+            Self::Redis(redis) => redis.get_many(users).await,
+        }
+    }
+
+    /// After a miss: brings what SQL said, read after the miss. Whether it was kept; not if the token has died meanwhile.
+    ///
+    /// # Errors
+    /// If Redis is away.
+    pub async fn fill(&self, user: UserId, token: FillToken, entry: &Entry) -> Result<bool, CacheError> {
+        match self {
+            Self::Memory(memory) => Ok(memory.fill(user, token, entry)),
+            Self::Redis(redis) => redis.fill(user, token, entry).await,
+        }
+    }
+
+    /// After the commit: applies the changes to the entries that show what the transaction found, and takes the writer out of all. Wakes
+    /// whoever listens to a user that changed.
+    ///
+    /// # Errors
+    /// If Redis is away; then entries stay dirty, which is safe. This node's listeners are woken even so.
+    pub async fn publish(&self, writer: Writer, changes: &[Change]) -> Result<(), CacheError> {
+        match self {
+            Self::Memory(memory) => memory.publish(writer, changes),
+            Self::Redis(redis) => return redis.publish(writer, changes).await,
+        }
+        Ok(())
+    }
+
+    /// Instead of [`Self::publish`] if the transaction was aborted or its outcome is unknown: takes the writer out; the entries stay dirty.
+    ///
+    /// Only once the transaction is over. One whose COMMIT may still arrive must stay inside (touch again before each lease ends): after
+    /// it left, a reader may fill the state from before that commit, and nothing would make it dirty again.
+    ///
+    /// # Errors
+    /// If Redis is away; then the leases run out by themselves.
+    pub async fn leave(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
+        match self {
+            Self::Memory(memory) => memory.leave(users, writer),
+            Self::Redis(redis) => return redis.leave(users, writer).await,
+        }
+        Ok(())
+    }
+
+    /// Subscribes to the changes of a user, on any node.
+    #[must_use]
+    pub fn listen(&self, user: UserId) -> Listener {
+        match self {
+            Self::Memory(memory) => memory.listen(user),
+            Self::Redis(redis) => redis.listen(user),
+        }
+    }
+
+    /// Wakes this node's listeners of these users: after commits made while Redis was away.
+    #[cfg(test)]
+    pub(crate) fn wake_local(&self, users: &[UserId]) {
+        self.hub().wake(users.iter().copied());
+    }
+
+    /// What names the running server, so that a node can tell a restart or failover: of a cluster, all masters' together. Fails too when the server
+    /// answers but takes no writes.
+    ///
+    /// # Errors
+    /// If Redis is away.
+    pub async fn run_id(&self) -> Result<String, CacheError> {
+        match self {
+            Self::Memory(_) => Ok(MEMORY_RUN_ID.to_owned()),
+            Self::Redis(redis) => redis.run_id().await,
+        }
+    }
+
+    /// Drops everything from the in-process cache but the running writers' marks. Redis: nothing, for which a new epoch is the way.
+    pub fn clear(&self) {
+        match self {
+            Self::Memory(memory) => memory.clear(),
+            Self::Redis(_) => {}
+        }
+    }
+
+    /// Whether other nodes see this cache too.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Self::Redis(_))
+    }
+}

@@ -1,0 +1,250 @@
+//! The scripts, typed: what each is called with, and what its reply says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_redis::redis::{Cmd, Script, Value, cmd};
+
+use crate::cache::{CacheConfig, Change, Entry, FillToken, Lookup, Parts, Revision, Writer};
+
+macro_rules! script {
+    ($file:literal) => {
+        Source::new(concat!(include_str!("../scripts/prelude.lua"), "\n", include_str!(concat!("../scripts/", $file))))
+    };
+}
+
+/// A script with its text, for servers that do not know it yet.
+pub(super) struct Source {
+    text: &'static str,
+    script: Script,
+}
+
+impl Source {
+    fn new(text: &'static str) -> Self {
+        Self { text, script: Script::new(text) }
+    }
+}
+
+/// Every script, and the times that they are given.
+pub(super) struct Scripts {
+    touch: Source,
+    get: Source,
+    fill: Source,
+    publish: Source,
+    leave: Source,
+    lease_ms: u64,
+    ttl_ms: u64,
+}
+
+/// How a call names its script.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Form {
+    /// By its hash, which the server must know.
+    Hash,
+    /// By its text, after which the server knows it.
+    Text,
+}
+
+impl Source {
+    /// A call on this key, to which the arguments are still to be added.
+    fn call(&self, form: Form, key: &str) -> Cmd {
+        let mut call = match form {
+            Form::Hash => cmd("EVALSHA"),
+            Form::Text => cmd("EVAL"),
+        };
+        match form {
+            Form::Hash => call.arg(self.script.get_hash()),
+            Form::Text => call.arg(self.text),
+        };
+        call.arg(1).arg(key);
+        call
+    }
+}
+
+/// A token as the scripts have it.
+fn hex(token: u64) -> String {
+    format!("{token:x}")
+}
+
+fn add_parts(call: &mut Cmd, parts: &Parts) {
+    for (field, value) in parts {
+        call.arg(&**field).arg(&**value);
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Scripts {
+    pub(super) fn new(config: &CacheConfig) -> Self {
+        Self {
+            touch: script!("touch.lua"),
+            get: script!("get.lua"),
+            fill: script!("fill.lua"),
+            publish: script!("publish.lua"),
+            leave: script!("leave.lua"),
+            lease_ms: millis(config.lease),
+            // Dirt must not expire before the lease that it stands for.
+            ttl_ms: millis(config.ttl.max(config.lease)),
+        }
+    }
+
+    /// All of them, to be loaded.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Script> {
+        [&self.touch, &self.get, &self.fill, &self.publish, &self.leave].into_iter().map(|source| &source.script)
+    }
+
+    pub(super) fn touch(&self, form: Form, key: &str, writer: Writer) -> Cmd {
+        let mut call = self.touch.call(form, key);
+        call.arg(hex(writer.0)).arg(self.lease_ms).arg(self.ttl_ms);
+        call
+    }
+
+    /// Its reply is for [`read_lookup`].
+    pub(super) fn get(&self, form: Form, key: &str, nonce: u64, epoch: i64) -> Cmd {
+        let mut call = self.get.call(form, key);
+        call.arg(hex(nonce)).arg(self.ttl_ms).arg(epoch);
+        call
+    }
+
+    /// Its reply is for [`is_yes`].
+    pub(super) fn fill(&self, form: Form, key: &str, token: FillToken, epoch: i64, entry: &Entry) -> Cmd {
+        let mut call = self.fill.call(form, key);
+        call.arg(hex(token.0)).arg(epoch).arg(self.ttl_ms).arg(entry.revision);
+        add_parts(&mut call, &entry.parts);
+        call
+    }
+
+    /// Its reply is for [`is_yes`].
+    pub(super) fn publish(&self, form: Form, key: &str, writer: Writer, epoch: i64, change: &Change, wake_channel: &str) -> Cmd {
+        let mut call = self.publish.call(form, key);
+        call.arg(hex(writer.0)).arg(epoch).arg(self.ttl_ms).arg(change.before).arg(change.after).arg(wake_channel);
+        add_parts(&mut call, &change.parts);
+        call
+    }
+
+    pub(super) fn leave(&self, form: Form, key: &str, writer: Writer) -> Cmd {
+        let mut call = self.leave.call(form, key);
+        call.arg(hex(writer.0));
+        call
+    }
+}
+
+/// Whether a script that may refuse did what it was asked.
+pub(super) fn is_yes(reply: &Value) -> bool {
+    reply == &Value::Int(1)
+}
+
+/// An entry's hash as it was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    revision: Option<Revision>,
+    epoch: Option<i64>,
+    dirty: bool,
+    parts: Parts,
+}
+
+impl Found {
+    /// The content, if it is as new as the last acknowledged write.
+    pub(super) fn clean(self, epoch: i64) -> Option<Entry> {
+        if self.dirty || self.epoch != Some(epoch) {
+            return None;
+        }
+        self.shown()
+    }
+
+    /// The content, however old; None if it was never filled.
+    fn shown(self) -> Option<Entry> {
+        self.revision.map(|revision| Entry { revision, parts: self.parts })
+    }
+
+    /// One field of the hash. None if this cannot be one of ours.
+    fn take(&mut self, field: Value, value: Value) -> Option<()> {
+        let (Value::BulkString(field), Value::BulkString(value)) = (field, value) else { return None };
+        if field.first() == Some(&b'!') {
+            match field.as_slice() {
+                b"!r" => self.revision = Some(number(&value)?),
+                b"!e" => self.epoch = Some(number(&value)?),
+                b"!d" => self.dirty = true,
+                _ => {}
+            }
+        } else {
+            // Both keep their allocations.
+            self.parts.insert(String::from_utf8(field).ok()?.into(), String::from_utf8(value).ok()?.into());
+        }
+        Some(())
+    }
+}
+
+fn number(bytes: &[u8]) -> Option<i64> {
+    std::str::from_utf8(bytes).ok()?.parse().ok()
+}
+
+/// The reply to HGETALL, of either protocol version; empty where there is no key. None if it has another form.
+pub(super) fn read_hash(reply: Value) -> Option<Found> {
+    let mut found = Found::default();
+    match reply {
+        Value::Array(items) => {
+            let mut items = items.into_iter();
+            while let Some(field) = items.next() {
+                found.take(field, items.next()?)?;
+            }
+        }
+        Value::Map(pairs) => {
+            for (field, value) in pairs {
+                found.take(field, value)?;
+            }
+        }
+        _ => return None,
+    }
+    Some(found)
+}
+
+/// The reply of `get.lua`. None if it has another form.
+pub(super) fn read_lookup(reply: Value) -> Option<Lookup> {
+    let Value::Array(items) = reply else { return None };
+    let [Value::Int(clean), Value::BulkString(token), fields] = <[Value; 3]>::try_from(items).ok()? else { return None };
+    let shown = read_hash(fields)?.shown().map(Arc::new);
+    if clean == 1 {
+        return shown.map(Lookup::Hit);
+    }
+    let fill = match token.as_slice() {
+        b"" => None,
+        hex => Some(FillToken(u64::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?)),
+    };
+    Some(Lookup::Miss { fill, last_known: shown })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    #[test]
+    fn hashes_are_read_in_both_protocol_versions() {
+        let pairs = [("!r", "8"), ("!e", "-3"), ("c:mention", "3 120")];
+        let flat = Value::Array(pairs.iter().flat_map(|(field, value)| [bulk(field), bulk(value)]).collect());
+        let map = Value::Map(pairs.iter().map(|(field, value)| (bulk(field), bulk(value))).collect());
+        let parts: Parts = [("c:mention".into(), "3 120".into())].into();
+        for reply in [flat, map] {
+            assert_eq!(read_hash(reply.clone()).and_then(|found| found.clean(-3)), Some(Entry { revision: 8, parts: parts.clone() }));
+            assert_eq!(read_hash(reply).and_then(|found| found.clean(0)), None);
+        }
+    }
+
+    #[test]
+    fn replies_of_another_form_are_no_hits() {
+        let odd = Value::Array(vec![bulk("!r")]);
+        let not_a_number = Value::Array(vec![bulk("!r"), bulk("x")]);
+        let not_text = Value::Array(vec![bulk("part"), Value::BulkString(vec![0xff])]);
+        for reply in [odd, not_a_number, not_text, Value::Nil, Value::Int(1), Value::Okay] {
+            assert!(read_hash(reply.clone()).is_none(), "{reply:?}");
+            assert!(read_lookup(reply.clone()).is_none(), "{reply:?}");
+        }
+        assert!(read_hash(Value::Array(Vec::new())).is_some_and(|found| found.clean(0).is_none()));
+    }
+}

@@ -1,0 +1,188 @@
+//! Connections: how they are made, and how a list of commands is sent over one.
+
+use std::time::Duration;
+
+use deadpool_redis::redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig, PubSub};
+use deadpool_redis::redis::cluster::{ClusterClient, ClusterClientBuilder};
+use deadpool_redis::redis::cluster_async::ClusterConnection;
+use deadpool_redis::redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
+use deadpool_redis::redis::io::tcp::TcpSettings;
+use deadpool_redis::redis::{
+    Client, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, RedisError, ServerErrorKind, Value, cmd,
+};
+use futures_util::stream::{self, StreamExt};
+use secrecy::ExposeSecret;
+
+use super::away;
+use super::scripts::Scripts;
+use crate::cache::{CacheError, RedisConfig};
+
+/// Commands under way at once where each has to go on its own.
+const CLUSTER_COMMANDS_AT_ONCE: usize = 64;
+
+/// Requests that may wait inside one connection.
+const CONNECTION_BUFFER: usize = 1024;
+
+/// Times that a dropped connection is made again before what waits for it fails; the breaker's probe goes on from there.
+const RECONNECTS: usize = 1;
+
+/// The pause before that, at most.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often a cluster command may be sent again, when a slot has moved or a node is gone.
+const CLUSTER_RETRIES: u32 = 2;
+
+/// Connecting is several steps (each connection, each script); all together may take this many times the timeout of one operation.
+const CONNECT_TIMEOUTS: u32 = 4;
+
+/// One connection, cheap to clone, that many requests share.
+#[derive(Clone)]
+pub(super) enum Wire {
+    Single(ConnectionManager),
+    Cluster(ClusterConnection),
+}
+
+/// The connections of a node. Scripts have their own, so that a big batch of writes does not stand in front of the polls.
+pub(super) struct Links {
+    pub(super) reads: Vec<Wire>,
+    pub(super) scripts: Wire,
+}
+
+impl Wire {
+    /// Sends the commands, in one pipeline where they can go together. As many results as commands, in their order.
+    pub(super) async fn send(self, mut commands: Vec<Cmd>) -> Vec<Result<Value, RedisError>> {
+        let count = commands.len();
+        match self {
+            Self::Single(mut connection) if count == 1 => match commands.pop() {
+                Some(command) => vec![connection.req_packed_command(&command).await.and_then(server_error)],
+                None => Vec::new(),
+            },
+            Self::Single(mut connection) => {
+                let mut pipeline = Pipeline::with_capacity(count);
+                for command in commands {
+                    pipeline.add_command(command);
+                }
+                match connection.req_packed_commands(&pipeline, 0, count).await {
+                    Ok(values) if values.len() == count => values.into_iter().map(server_error).collect(),
+                    Ok(_) => vec![Err((ErrorKind::UnexpectedReturnType, "fewer replies than commands").into()); count],
+                    Err(error) => vec![Err(error); count],
+                }
+            }
+            Self::Cluster(connection) => {
+                let one = |command: Cmd| {
+                    let mut connection = connection.clone();
+                    async move { connection.req_packed_command(&command).await.and_then(server_error) }
+                };
+                stream::iter(commands).map(one).buffered(CLUSTER_COMMANDS_AT_ONCE).collect().await
+            }
+        }
+    }
+
+    /// The server section of `INFO`; of a cluster, every master's.
+    pub(super) async fn server_info(self) -> Result<Vec<String>, RedisError> {
+        let mut command = cmd("INFO");
+        command.arg("server");
+        match self {
+            Self::Single(mut connection) => Ok(vec![command.query_async(&mut connection).await?]),
+            Self::Cluster(mut connection) => {
+                let everywhere = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
+                let reply: Vec<(String, String)> =
+                    deadpool_redis::redis::from_redis_value(connection.route_command(command, everywhere).await?)?;
+                Ok(reply.into_iter().map(|(_, text)| text).collect())
+            }
+        }
+    }
+
+    async fn load(&mut self, scripts: &Scripts) -> Result<(), RedisError> {
+        for script in scripts.all() {
+            match self {
+                Self::Single(connection) => script.load_async(connection).await?,
+                Self::Cluster(connection) => script.load_async(connection).await?,
+            };
+        }
+        Ok(())
+    }
+}
+
+/// A reply that is an error is one.
+fn server_error(value: Value) -> Result<Value, RedisError> {
+    match value {
+        Value::ServerError(error) => Err(error.into()),
+        value => Ok(value),
+    }
+}
+
+/// Whether the error says that the server is away, rather than that it refused this command.
+pub(super) fn is_outage(error: &RedisError) -> bool {
+    match error.kind() {
+        ErrorKind::Server(kind) => {
+            matches!(kind, ServerErrorKind::BusyLoading | ServerErrorKind::MasterDown | ServerErrorKind::ClusterDown)
+        }
+        ErrorKind::Io | ErrorKind::Parse | ErrorKind::Client | ErrorKind::ClusterConnectionNotFound | ErrorKind::AuthenticationFailed => {
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The addresses in the setting.
+fn nodes(redis: &RedisConfig) -> Result<Vec<ConnectionInfo>, RedisError> {
+    let without_delay = |info: ConnectionInfo| info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
+    redis.url.expose_secret().split(',').map(|url| url.trim().into_connection_info().map(without_delay)).collect()
+}
+
+/// Makes all connections of a node anew, and loads the scripts.
+pub(super) async fn connect(redis: &RedisConfig, scripts: &Scripts) -> Result<Links, CacheError> {
+    let limit = redis.timeout.saturating_mul(CONNECT_TIMEOUTS);
+    match tokio::time::timeout(limit, connect_all(redis, scripts)).await {
+        Ok(outcome) => outcome.map_err(|error| away(&error)),
+        Err(_) => Err(CacheError::Away("no connection in time".to_owned())),
+    }
+}
+
+async fn connect_all(redis: &RedisConfig, scripts: &Scripts) -> Result<Links, RedisError> {
+    let mut scripts_wire = connect_one(redis).await?;
+    scripts_wire.load(scripts).await?;
+    let mut reads = Vec::new();
+    for _ in 0..redis.connections.max(1) {
+        reads.push(connect_one(redis).await?);
+    }
+    Ok(Links { reads, scripts: scripts_wire })
+}
+
+async fn connect_one(redis: &RedisConfig) -> Result<Wire, RedisError> {
+    let nodes = nodes(redis)?;
+    if redis.cluster {
+        let client: ClusterClient = ClusterClientBuilder::new(nodes)
+            .tcp_settings(TcpSettings::default().set_nodelay(true))
+            .connection_timeout(redis.timeout)
+            .response_timeout(redis.timeout)
+            .retries(CLUSTER_RETRIES)
+            .build()?;
+        return client.get_async_connection().await.map(Wire::Cluster);
+    }
+    let [node] = <[ConnectionInfo; 1]>::try_from(nodes)
+        .map_err(|_| RedisError::from((ErrorKind::InvalidClientConfig, "several addresses are for a cluster")))?;
+    let config = ConnectionManagerConfig::new()
+        .set_connection_timeout(Some(redis.timeout))
+        .set_response_timeout(Some(redis.timeout))
+        .set_number_of_retries(RECONNECTS)
+        .set_min_delay(RECONNECT_PAUSE)
+        .set_max_delay(RECONNECT_PAUSE)
+        .set_pipeline_buffer_size(CONNECTION_BUFFER);
+    ConnectionManager::new_with_config(Client::open(node)?, config).await.map(Wire::Single)
+}
+
+/// A connection for subscriptions, to the first node that answers: a cluster passes what is published on to all of its nodes.
+pub(super) async fn subscriber(redis: &RedisConfig) -> Result<PubSub, CacheError> {
+    let mut failure = CacheError::Away("no address".to_owned());
+    for node in nodes(redis).map_err(|error| away(&error))? {
+        let client = Client::open(node).map_err(|error| away(&error))?;
+        match tokio::time::timeout(redis.timeout, client.get_async_pubsub()).await {
+            Ok(Ok(pubsub)) => return Ok(pubsub),
+            Ok(Err(error)) => failure = away(&error),
+            Err(_) => failure = CacheError::Away("no connection in time".to_owned()),
+        }
+    }
+    Err(failure)
+}

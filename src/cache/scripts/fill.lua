@@ -1,0 +1,24 @@
+-- A reader brings what it read from SQL: the whole entry, clean, if its token is still alive and no writer is inside.
+--
+-- KEYS  1 the user's hash
+-- ARGV  1 token  2 epoch  3 ttl_ms  4 revision  5.. parts, field and value in turn
+-- Returns 1 if the entry was set, else 0.
+-- Example: EVALSHA <sha> 1 hm:{u:42} 77aa 3 60000 8 c:mention '3 120'  ->  1
+
+local key = KEYS[1]
+local found = redis.call('HMGET', key, '!g', '!w', '!r', '!e')
+if found[1] ~= ARGV[1] .. ':' .. ARGV[2] then
+  return 0
+end
+if others(found[2], '', now_ms()) ~= '' then
+  return 0
+end
+-- Revisions count a user's changes: far below 2^53, up to which Lua's numbers are exact.
+if found[3] and found[4] == ARGV[2] and tonumber(found[3]) > tonumber(ARGV[4]) then
+  return 0
+end
+redis.call('DEL', key)
+redis.call('HSET', key, '!r', ARGV[4], '!e', ARGV[2])
+set_fields(key, ARGV, 5)
+redis.call('PEXPIRE', key, ARGV[3])
+return 1

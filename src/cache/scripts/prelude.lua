@@ -1,0 +1,57 @@
+-- Shared by every script; each is this text followed by its own.
+--
+-- One hash is one user's entry. Fields of the protocol (all others are parts):
+--   !r  revision that the parts show
+--   !e  epoch in which they were filled
+--   !d  dirty: '1', or '2' once !w outgrew a listpack value, so that the hash is to be written anew
+--   !g  fill token, with the epoch of its reader: 'token:epoch'
+--   !w  writers inside: 'token=expiry_ms;token=expiry_ms', by this server's clock
+--   !s  spoiled: one left without applying, or died, while others were inside. It may have committed after any of those, so that none of
+--       them knows the newest state: they leave it to the next fill. Over once they are gone, for whoever enters later commits later.
+
+local LISTPACK_VALUE_BYTES = 64
+local FIELDS_AT_ONCE = 1000
+
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- The unexpired writers without `own`, as !w holds them ('' for none); whether `own` is among the unexpired; whether others expired.
+local function others(writers, own, now)
+  local kept, present, died = {}, false, false
+  if writers then
+    for token, expiry in string.gmatch(writers, '([^=;]+)=(%d+)') do
+      if tonumber(expiry) > now then
+        if token == own then
+          present = true
+        else
+          kept[#kept + 1] = token .. '=' .. expiry
+        end
+      elseif token ~= own then
+        died = true
+      end
+    end
+  end
+  return table.concat(kept, ';'), present, died
+end
+
+-- Takes a writer out of an existing entry, which stays dirty; whoever holds a fill token may have read too early.
+local function leave(key, kept, dirt)
+  if not dirt then
+    redis.call('HSET', key, '!d', '1')
+  end
+  if kept == '' then
+    redis.call('HDEL', key, '!g', '!w', '!s')
+  else
+    redis.call('HSET', key, '!w', kept, '!s', '1')
+    redis.call('HDEL', key, '!g')
+  end
+end
+
+-- Sets list[first], list[first + 1] and so on, as field and value; in portions, for Lua's stack is bounded.
+local function set_fields(key, list, first)
+  for from = first, #list, FIELDS_AT_ONCE do
+    redis.call('HSET', key, unpack(list, from, math.min(from + FIELDS_AT_ONCE - 1, #list)))
+  end
+end

@@ -1,0 +1,219 @@
+//! What only a real server shows: sizes, lifetimes, wakes, clusters.
+
+use super::servers::{Server, cluster};
+use super::*;
+
+/// As the badges of a user look.
+fn five_badges() -> Parts {
+    let badge = |(name, value): (&str, &str)| (name.into(), value.into());
+    [("c:mention", "3 120"), ("c:comment", "12 1045"), ("c:like", "150 20318"), ("c:dm", "1 77"), ("c:follower", "0 912")].map(badge).into()
+}
+
+async fn fill(cache: &Cache, id: i64, entry: &Entry) {
+    let token = token_of(&cache.get(user(id)).await.unwrap()).expect("a token");
+    assert!(cache.fill(user(id), token, entry).await.unwrap());
+}
+
+#[tokio::test]
+async fn an_entry_is_small_and_stays_a_listpack() {
+    let url = shared_redis();
+    let (config, mut raw) = (CacheConfig { prefix: "ht:".to_owned(), ..config() }, Raw::connect(&url).await);
+    let cache = connect(&config, &url).await;
+    // An id of its own keeps this test apart, for the prefix is as short as the real one.
+    let id = i64::try_from(Nonces::new().next() >> 1).unwrap();
+    let key = format!("{}{{u:{id}}}", config.prefix);
+    fill(&cache, id, &Entry { revision: 1_000_000, parts: five_badges() }).await;
+    let size_bytes: i64 = raw.ask(&["MEMORY", "USAGE", &key]).await;
+    println!("a user with 5 badges: {size_bytes} bytes");
+    assert!(size_bytes <= 250, "{size_bytes}");
+    assert_eq!(raw.ask::<String>(&["OBJECT", "ENCODING", &key]).await, "listpack");
+
+    // So many writers that their field outgrows a listpack; the next one to leave a clean entry puts that right.
+    for writer in 0..8 {
+        cache.touch(&[user(id)], Writer(u64::MAX - writer)).await.unwrap();
+    }
+    assert_eq!(raw.ask::<String>(&["OBJECT", "ENCODING", &key]).await, "hashtable");
+    for writer in 0..8 {
+        cache.publish(Writer(u64::MAX - writer), &[change(id, 1_000_000, 1_000_000)]).await.unwrap();
+    }
+    assert!(token_of(&cache.get(user(id)).await.unwrap()).is_some(), "none of them knows what the others did");
+    cache.touch(&[user(id)], Writer(1)).await.unwrap();
+    cache.publish(Writer(1), &[change(id, 1_000_000, 1_000_000)]).await.unwrap();
+    assert_eq!(raw.ask::<String>(&["OBJECT", "ENCODING", &key]).await, "listpack");
+    assert_eq!(hit_of(&cache.get(user(id)).await.unwrap()), Some(&Entry { revision: 1_000_000, parts: five_badges() }));
+    let _: i64 = raw.ask(&["DEL", &key]).await;
+}
+
+#[tokio::test]
+async fn every_key_carries_its_tag_and_expires() {
+    let url = shared_redis();
+    let (config, mut raw) = (config(), Raw::connect(&url).await);
+    let cache = connect(&config, &url).await;
+    for id in 1..=6 {
+        cache.touch(&[user(id)], Writer(1)).await.unwrap();
+    }
+    cache.publish(Writer(1), &[change(1, 0, 1), change(2, 1, 1), change(99, 1, 2)]).await.unwrap();
+    cache.leave(&[user(3), user(98)], Writer(1)).await.unwrap();
+    cache.get_many(&[user(3), user(4), user(7)]).await.unwrap();
+    fill(&cache, 8, &entry(1)).await;
+    cache.touch(&[user(8)], Writer(1)).await.unwrap();
+    cache.publish(Writer(1), &[change(8, 1, 2)]).await.unwrap();
+    let mut keys: Vec<String> = raw.ask(&["KEYS", &format!("{}*", config.prefix)]).await;
+    keys.sort_unstable();
+    let expected: Vec<_> = (1..=8).map(|id| format!("{}{{u:{id}}}", config.prefix)).collect();
+    assert_eq!(keys, expected, "and none for users that only left");
+    for key in keys {
+        let ttl_ms: i64 = raw.ask(&["PTTL", &key]).await;
+        assert!((1..=60_000).contains(&ttl_ms), "{key}: {ttl_ms}");
+    }
+}
+
+#[tokio::test]
+async fn big_batches_and_big_entries_go_through() {
+    let cache = connect(&config(), &shared_redis()).await;
+    let users: Vec<_> = (1..=1000).map(user).collect();
+    cache.touch(&users, Writer(1)).await.unwrap();
+    let lookups = cache.get_many(&users).await.unwrap();
+    assert!(lookups.iter().all(|lookup| lookup == &Lookup::Miss { fill: None, last_known: None }));
+    let changes: Vec<_> = (1..=1000).map(|id| change(id, 0, 1)).collect();
+    cache.publish(Writer(1), &changes).await.unwrap();
+    let lookups = cache.get_many(&users).await.unwrap();
+    for (user, lookup) in users.iter().zip(&lookups) {
+        assert!(cache.fill(*user, token_of(lookup).unwrap(), &entry(user.get())).await.unwrap());
+    }
+    let lookups = cache.get_many(&users).await.unwrap();
+    assert!(users.iter().zip(&lookups).all(|(user, lookup)| hit_of(lookup) == Some(&entry(user.get()))), "in the order asked for");
+
+    let parts: Parts = (0..5000).map(|at| (format!("c:{at}").into(), format!("{at} {at}").into())).collect();
+    let big = Entry { revision: 1, parts: parts.clone() };
+    fill(&cache, 5000, &big).await;
+    cache.touch(&[user(5000)], Writer(2)).await.unwrap();
+    cache.publish(Writer(2), &[Change { user: user(5000), before: 1, after: 2, parts: parts.clone() }]).await.unwrap();
+    assert_eq!(hit_of(&cache.get(user(5000)).await.unwrap()), Some(&Entry { revision: 2, parts }));
+}
+
+#[tokio::test]
+async fn one_bad_key_is_told_and_spoils_no_other() {
+    let url = shared_redis();
+    let (config, mut raw) = (config(), Raw::connect(&url).await);
+    let cache = connect(&config, &url).await;
+    let _: String = raw.ask(&["SET", &format!("{}{{u:2}}", config.prefix), "not a hash", "EX", "60"]).await;
+    assert!(cache.touch(&[user(1), user(2), user(3)], Writer(1)).await.is_err());
+    for id in [1, 3] {
+        assert_eq!(cache.get(user(id)).await.unwrap(), Lookup::Miss { fill: None, last_known: None }, "user {id}");
+    }
+    for _ in 0..5 {
+        assert!(cache.get(user(2)).await.is_err());
+    }
+    assert!(cache.get(user(1)).await.is_ok(), "a refusal is no outage");
+}
+
+async fn woken_within(listener: &mut Listener, limit: Duration) -> bool {
+    tokio::time::timeout(limit, listener.woken()).await.is_ok()
+}
+
+const SOON: Duration = Duration::from_secs(5);
+const A_WHILE: Duration = Duration::from_millis(100);
+
+#[tokio::test]
+async fn changes_wake_listeners_on_every_node() {
+    let url = shared_redis();
+    let config = config();
+    let (here, there) = (connect(&config, &url).await, connect(&config, &url).await);
+    for (from, to) in [(&here, &there), (&here, &here)] {
+        let (mut one, mut other) = (to.listen(user(1)), to.listen(user(2)));
+        one.ready().await;
+        other.ready().await;
+        from.publish(Writer(1), &[change(1, 0, 1), change(2, 5, 5)]).await.unwrap();
+        assert!(woken_within(&mut one, SOON).await);
+        assert!(!woken_within(&mut other, A_WHILE).await, "nothing changed there");
+        to.wake_local(&[user(2)]);
+        assert!(woken_within(&mut other, SOON).await);
+    }
+    let memory = Cache::memory(config);
+    let mut listener = memory.listen(user(1));
+    listener.ready().await;
+    memory.publish(Writer(1), &[change(1, 0, 1), change(2, 0, 1)]).await.unwrap();
+    assert!(woken_within(&mut listener, SOON).await);
+    assert!(!woken_within(&mut listener, A_WHILE).await, "woken once for one change");
+}
+
+#[tokio::test]
+async fn the_last_listener_ends_the_subscription() {
+    let url = shared_redis();
+    let (config, mut raw) = (config(), Raw::connect(&url).await);
+    let cache = connect(&config, &url).await;
+    let channel = format!("{}wake:{{u:1}}", config.prefix);
+    let (mut first, mut second) = (cache.listen(user(1)), cache.listen(user(1)));
+    first.ready().await;
+    second.ready().await;
+    assert_eq!(raw.ask::<(String, i64)>(&["PUBSUB", "NUMSUB", &channel]).await, (channel.clone(), 1));
+    drop(first);
+    let mut again = cache.listen(user(1));
+    drop(second);
+    again.ready().await;
+    assert_eq!(raw.ask::<(String, i64)>(&["PUBSUB", "NUMSUB", &channel]).await, (channel.clone(), 1));
+    drop(again);
+    let raw = tokio::sync::Mutex::new(raw);
+    eventually("nobody subscribes", || async { raw.lock().await.ask::<(String, i64)>(&["PUBSUB", "NUMSUB", &channel]).await.1 == 0 }).await;
+    let Cache::Redis(redis) = &cache else { unreachable!() };
+    assert_eq!(redis.hub().listened(), 0);
+}
+
+#[tokio::test]
+async fn a_lost_subscription_comes_back() {
+    let server = Server::start().await;
+    let config = config();
+    let (here, there) = (connect(&config, &server.url()).await, connect(&config, &server.url()).await);
+    let mut listener = there.listen(user(1));
+    listener.ready().await;
+    let mut raw = Raw::connect(&server.url()).await;
+    let killed: i64 = raw.ask(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
+    assert!(killed >= 1);
+    assert!(woken_within(&mut listener, SOON).await, "it may have missed something");
+    listener.ready().await;
+    // The second wake says that it is subscribed again.
+    assert!(woken_within(&mut listener, SOON).await);
+    here.publish(Writer(1), &[change(1, 0, 1)]).await.unwrap();
+    assert!(woken_within(&mut listener, SOON).await);
+}
+
+#[tokio::test]
+async fn a_cluster_of_three_masters_does_it_all() {
+    let servers = cluster().await;
+    let config = config();
+    let redis = RedisConfig { cluster: true, timeout: Duration::from_secs(2), ..redis_at(&servers[0].url()) };
+    let cache = Cache::redis(config.clone(), redis.clone()).await.unwrap();
+    let users: Vec<_> = (1..=100).map(user).collect();
+    cache.touch(&users, Writer(1)).await.unwrap();
+    assert!(cache.get_many(&users).await.unwrap().iter().all(|lookup| token_of(lookup).is_none()));
+    cache.leave(&users, Writer(1)).await.unwrap();
+    for (user, lookup) in users.iter().zip(cache.get_many(&users).await.unwrap()) {
+        assert!(cache.fill(*user, token_of(&lookup).unwrap(), &entry(user.get())).await.unwrap());
+    }
+    cache.touch(&users, Writer(2)).await.unwrap();
+    let changes: Vec<_> = (1..=100).map(|id| change(id, id, id + 1)).collect();
+    let mut listener = cache.listen(user(50));
+    let other = Cache::redis(config.clone(), RedisConfig { url: SecretString::from(servers[1].url()), ..redis.clone() }).await.unwrap();
+    let mut elsewhere = other.listen(user(50));
+    listener.ready().await;
+    elsewhere.ready().await;
+    cache.publish(Writer(2), &changes).await.unwrap();
+    assert!(woken_within(&mut listener, SOON).await);
+    assert!(woken_within(&mut elsewhere, SOON).await, "published on another node of the cluster");
+    for (user, lookup) in users.iter().zip(other.get_many(&users).await.unwrap()) {
+        assert_eq!(hit_of(&lookup), Some(&entry(user.get() + 1)));
+        assert_eq!(cache.get(*user).await.unwrap(), lookup);
+    }
+    let mut held = Vec::new();
+    for server in &servers {
+        let mut raw = Raw::connect(&server.url()).await;
+        held.push(raw.ask::<i64>(&["DBSIZE"]).await);
+        let _: String = raw.ask(&["SCRIPT", "FLUSH"]).await;
+    }
+    assert!(held.iter().all(|&keys| keys > 10), "spread over all masters: {held:?}");
+    cache.touch(&users, Writer(3)).await.unwrap();
+    cache.leave(&users, Writer(3)).await.unwrap();
+    assert_eq!(cache.run_id().await.unwrap().split(',').count(), 3);
+    assert_eq!(cache.run_id().await, other.run_id().await);
+}

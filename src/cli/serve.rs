@@ -1,0 +1,91 @@
+//! `headmark serve`.
+
+use std::io::IsTerminal as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{block_on, say};
+use crate::app::App;
+use crate::clock::Clock;
+use crate::config::{Config, LogFormat};
+use crate::{serve, telemetry};
+
+pub(super) fn run(config: &Config) -> Result<(), String> {
+    let json = match config.logs.format {
+        LogFormat::Auto => !std::io::stderr().is_terminal(),
+        LogFormat::Text => false,
+        LogFormat::Json => true,
+    };
+    telemetry::init_logs(&config.logs.filter, json)?;
+    crate::start_failpoints();
+    block_on(node(config))
+}
+
+async fn node(config: &Config) -> Result<(), String> {
+    config.check()?;
+    // Bound first: a port that is taken is told before anything is opened.
+    let listener =
+        TcpListener::bind(config.http.listen).await.map_err(|error| format!("cannot listen on {}: {error}", config.http.listen))?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    let app = App::start(config, Clock::System).await?;
+    let shutdown = CancellationToken::new();
+    welcome(config, address, app.state().auth.is_open());
+    let delay = Duration::from_millis(config.http.drain_delay_ms);
+    let mut displaced = false;
+    let serving = serve::serve(listener, app.router(), config.http.clone(), shutdown.clone());
+    tokio::pin!(serving);
+    let served = tokio::select! {
+        served = &mut serving => served,
+        () = serve::shutdown_signal() => finish(&app, delay, &shutdown, serving).await,
+        () = app.displaced() => {
+            displaced = true;
+            finish(&app, Duration::ZERO, &shutdown, serving).await
+        }
+    };
+    app.stop().await;
+    tracing::info!("stopped");
+    match (served, displaced) {
+        (_, true) => Err("another node has taken over the database; this one stopped".to_owned()),
+        (Err(error), _) => Err(format!("serving failed: {error}")),
+        (Ok(()), false) => Ok(()),
+    }
+}
+
+async fn finish(
+    app: &App,
+    delay: Duration,
+    shutdown: &CancellationToken,
+    serving: impl Future<Output = std::io::Result<()>>,
+) -> std::io::Result<()> {
+    tracing::info!("draining");
+    app.begin_drain();
+    // For a load balancer to see `/readyz` before the port closes.
+    tokio::time::sleep(delay).await;
+    shutdown.cancel();
+    serving.await
+}
+
+/// What a newcomer needs next; three lines that work when pasted.
+fn welcome(config: &Config, address: SocketAddr, open: bool) {
+    let tier = match (&config.stores.database_url, &config.cache.redis_url) {
+        (None, _) => format!("SQLite in {}, cache in this process", config.stores.data_dir.display()),
+        (Some(_), None) => "Postgres, cache in this process: one node only".to_owned(),
+        (Some(_), Some(_)) => "Postgres and Redis".to_owned(),
+    };
+    let base = format!("http://{address}");
+    let (who, key) = if open {
+        ("open: anyone on this machine may do anything; set HEADMARK_SERVICE_KEYS to change that", "")
+    } else {
+        ("credentials required; put a service key in place of $KEY", "-H \"authorization: Bearer $KEY\" ")
+    };
+    say(&format!(
+        "headmark {} is listening on {base}\n  stores: {tier}\n  access: {who}\n  docs:   {base}/docs\n\nTry it:\n  \
+         curl {key}-X POST {base}/v1/users/42/badges/mention/increment\n  \
+         curl {key}{base}/v1/users/42/badges\n  \
+         curl {key}-X POST {base}/v1/users/42/badges/mention/reset\n",
+        env!("CARGO_PKG_VERSION"),
+    ));
+}

@@ -1,0 +1,203 @@
+//! All settings: one struct for each section, each field with its variable and its bounds; checked against each other at start.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::auth::AuthConfig;
+use crate::cache::{CacheConfig, RedisConfig};
+use crate::db::StoreConfig;
+use crate::lane::LaneConfig;
+use crate::serve::HttpConfig;
+use crate::sheet::PollConfig;
+
+/// Everything that a server is told when it starts.
+#[derive(Debug, Clone, Args)]
+pub struct Config {
+    /// Where and how it listens.
+    #[command(flatten)]
+    pub http: HttpConfig,
+    /// Where the truth is.
+    #[command(flatten)]
+    pub stores: StoreConfig,
+    /// Where the cache is.
+    #[command(flatten)]
+    pub cache: CacheArgs,
+    /// Who may call.
+    #[command(flatten)]
+    pub auth: AuthArgs,
+    /// How writes go.
+    #[command(flatten)]
+    pub lanes: LaneConfig,
+    /// How polls go.
+    #[command(flatten)]
+    pub polls: PollConfig,
+    /// What is logged.
+    #[command(flatten)]
+    pub logs: LogArgs,
+}
+
+/// The cache that polls read.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Cache")]
+pub struct CacheArgs {
+    /// Redis (7 or later), as `redis://host:port` or `rediss://…`; needs a Postgres DATABASE_URL. Unset: the cache is in this process, and
+    /// with Postgres only one node may run.
+    #[arg(long, env = "REDIS_URL", hide_env_values = true, value_parser = crate::db::secret)]
+    pub redis_url: Option<SecretString>,
+
+    /// Whether REDIS_URL names a Redis Cluster.
+    #[arg(long, env = "REDIS_CLUSTER", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    pub redis_cluster: bool,
+
+    /// How many multiplexed connections to Redis carry the polls.
+    #[arg(long, env = "HEADMARK_REDIS_CONNECTIONS", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub redis_connections: u16,
+
+    /// How long Redis may take to answer, in milliseconds.
+    #[arg(long, env = "HEADMARK_REDIS_TIMEOUT_MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(10..=2000))]
+    pub redis_timeout_ms: u64,
+
+    /// What the keys in Redis begin with.
+    #[arg(long, env = "HEADMARK_CACHE_PREFIX", default_value = "hm:")]
+    pub cache_prefix: String,
+
+    /// How long a cache entry lives, in seconds: the bound on staleness after a Redis failover that lost writes.
+    #[arg(long, env = "HEADMARK_CACHE_TTL_S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..=86_400))]
+    pub cache_ttl_s: u64,
+
+    /// How many users the in-process cache holds.
+    #[arg(long, env = "HEADMARK_CACHE_CAPACITY", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
+    pub cache_capacity: u64,
+}
+
+/// Who may call. With none of these the server runs open, on a loopback address only.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Credentials")]
+pub struct AuthArgs {
+    /// Service keys, comma-separated, each `name:secret` or a bare secret.
+    #[arg(long, env = "HEADMARK_SERVICE_KEYS", hide_env_values = true, value_delimiter = ',', value_parser = crate::db::secret)]
+    pub service_keys: Vec<SecretString>,
+
+    /// The secret (32 bytes or more) that end users' JWTs are signed with, HS256.
+    #[arg(long, env = "HEADMARK_JWT_SECRET", hide_env_values = true, value_parser = crate::db::secret)]
+    pub jwt_secret: Option<SecretString>,
+
+    /// What a JWT's `aud` must name.
+    #[arg(long, env = "HEADMARK_JWT_AUDIENCE")]
+    pub jwt_audience: Option<String>,
+
+    /// What a JWT's `iss` must be.
+    #[arg(long, env = "HEADMARK_JWT_ISSUER")]
+    pub jwt_issuer: Option<String>,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people when standard error is a terminal, else JSON.
+    Auto,
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What is logged, to standard error.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Logs")]
+pub struct LogArgs {
+    /// What is logged: a level, or levels by module (`info,headmark=debug`).
+    #[arg(long = "log", env = "HEADMARK_LOG", default_value = "info")]
+    pub filter: String,
+
+    /// How it looks.
+    #[arg(long = "log-format", env = "HEADMARK_LOG_FORMAT", value_enum, default_value = "auto")]
+    pub format: LogFormat,
+}
+
+/// How long a writer's touch protects the entries that it is about to change. Not a setting: the bounds of transactions follow from it.
+pub const LEASE: Duration = Duration::from_secs(5);
+
+impl Config {
+    /// Takes a setting that is there but empty, as environment files often have it, for one that is not there.
+    #[must_use]
+    pub fn without_empty(mut self) -> Self {
+        let secret = |value: &mut Option<SecretString>| *value = value.take().filter(|text| !text.expose_secret().trim().is_empty());
+        secret(&mut self.stores.database_url);
+        secret(&mut self.cache.redis_url);
+        secret(&mut self.auth.jwt_secret);
+        self.auth.service_keys.retain(|key| !key.expose_secret().trim().is_empty());
+        for value in [&mut self.auth.jwt_audience, &mut self.auth.jwt_issuer] {
+            *value = value.take().filter(|text| !text.trim().is_empty());
+        }
+        self
+    }
+
+    /// Checks the settings against each other.
+    ///
+    /// # Errors
+    /// A sentence for the operator: which settings do not go together, and what to do.
+    pub fn check(&self) -> Result<(), String> {
+        if self.cache.redis_url.is_some() && self.stores.database_url.is_none() {
+            return Err("REDIS_URL is set but DATABASE_URL is not: Redis serves several nodes, which SQLite cannot. Set \
+                        DATABASE_URL=postgres://… too, or unset REDIS_URL."
+                .to_owned());
+        }
+        if self.cache.redis_cluster && self.cache.redis_url.is_none() {
+            return Err("REDIS_CLUSTER is set but REDIS_URL is not: name one node of the cluster.".to_owned());
+        }
+        if usize::try_from(self.polls.waiting_polls).unwrap_or(usize::MAX) >= self.http.max_in_flight {
+            return Err(
+                "HEADMARK_WAITING_POLLS must be below HEADMARK_MAX_IN_FLIGHT, or waiting polls could keep everything else out.".to_owned()
+            );
+        }
+        let open = self.auth.service_keys.is_empty() && self.auth.jwt_secret.is_none();
+        if open && !self.http.listen.ip().is_loopback() {
+            return Err(format!(
+                "refusing to listen on {} without credentials: anyone could read and write. Set HEADMARK_SERVICE_KEYS \
+                 (and HEADMARK_JWT_SECRET for end users), or listen on 127.0.0.1.",
+                self.http.listen
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl CacheArgs {
+    /// The settings of the cache engine.
+    #[must_use]
+    pub fn cache(&self) -> CacheConfig {
+        CacheConfig {
+            ttl: Duration::from_secs(self.cache_ttl_s),
+            lease: LEASE,
+            capacity: self.cache_capacity,
+            prefix: self.cache_prefix.clone(),
+        }
+    }
+
+    /// The settings of Redis, if it is used.
+    #[must_use]
+    pub fn redis(&self) -> Option<RedisConfig> {
+        self.redis_url.clone().map(|url| RedisConfig {
+            url,
+            cluster: self.redis_cluster,
+            connections: usize::from(self.redis_connections),
+            timeout: Duration::from_millis(self.redis_timeout_ms),
+        })
+    }
+}
+
+impl AuthArgs {
+    /// The settings of the credentials.
+    #[must_use]
+    pub fn auth(&self) -> AuthConfig {
+        AuthConfig {
+            service_keys: self.service_keys.clone(),
+            jwt_secret: self.jwt_secret.clone(),
+            jwt_audience: self.jwt_audience.clone(),
+            jwt_issuer: self.jwt_issuer.clone(),
+        }
+    }
+}

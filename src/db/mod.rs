@@ -1,0 +1,246 @@
+//! The truth: SQLite or Postgres behind one enum, [`Db`].
+//!
+//! A statement is a [`Statement`] beside its feature, written once: its parameters are the columns of a small table called `{rows}`, so
+//! that every read and write is a bulk read or write. What must differ between the dialects lives in `dialect.rs`.
+//!
+//! To add a store: constants of [`Statement`] in the feature's `store.rs`, run with [`Db::fetch`] or inside a transaction of a [`Conn`].
+
+mod dialect;
+mod open;
+
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Connection, Executor, FromRow, PgConnection, PgPool, SqliteConnection, SqlitePool};
+
+pub use dialect::{Column, Statement, StatementText, Type};
+pub use open::StoreConfig;
+pub(crate) use open::secret;
+
+/// What a store function returns: the plain error of the driver, from which [`is_outage`] and [`is_transient`] tell what to do.
+pub type DbResult<T> = Result<T, sqlx::Error>;
+
+/// The database of this process, chosen once at start.
+#[derive(Debug, Clone)]
+pub enum Db {
+    /// One file in the data folder, held by this process alone.
+    Sqlite {
+        /// For reads: several connections (WAL lets them read beside the writer).
+        reads: SqlitePool,
+        /// How to open the one connection that writes.
+        options: sqlx::sqlite::SqliteConnectOptions,
+    },
+    /// Postgres 15 or later.
+    Postgres {
+        /// For reads and for rare writes; lanes hold connections of their own.
+        reads: PgPool,
+        /// How to open a connection of one's own.
+        options: sqlx::postgres::PgConnectOptions,
+    },
+}
+
+/// A connection of its own, for one lane or one lock. Dropping it closes it.
+#[derive(Debug)]
+pub enum Conn {
+    /// To the SQLite file.
+    Sqlite(Box<SqliteConnection>),
+    /// To Postgres.
+    Postgres(Box<PgConnection>),
+}
+
+/// Runs `$body` with `$c` bound to the engine's own connection or pool.
+macro_rules! on {
+    ($target:expr, $ty:ident, $c:ident => $body:expr) => {
+        match $target {
+            $ty::Sqlite($c) => $body,
+            $ty::Postgres($c) => $body,
+        }
+    };
+}
+
+impl Db {
+    /// Brings the schema up to date. A schema that a newer version has migrated further is left as it is: migrations only ever add, so that old and
+    /// new nodes run side by side during an upgrade. Safe to call from several nodes at once (an advisory lock on Postgres; the data folder's lock on
+    /// SQLite).
+    ///
+    /// # Errors
+    /// When the database is out of reach or a migration fails.
+    pub async fn migrate(&self) -> Result<(), sqlx::migrate::MigrateError> {
+        match self {
+            Self::Sqlite { options, .. } => {
+                let mut conn = SqliteConnection::connect_with(options).await?;
+                sqlx::migrate!("migrations/sqlite").set_ignore_missing(true).run(&mut conn).await
+            }
+            Self::Postgres { options, .. } => {
+                let mut conn = PgConnection::connect_with(options).await?;
+                // A migration, or waiting for another node's, may take longer than any request; and the notice that a table is there already
+                // is no news.
+                conn.execute("set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0").await?;
+                conn.execute("set client_min_messages = warning").await?;
+                sqlx::migrate!("migrations/postgres").set_ignore_missing(true).run(&mut conn).await
+            }
+        }
+    }
+
+    /// A connection of one's own.
+    ///
+    /// # Errors
+    /// When the database is out of reach.
+    pub async fn connect(&self) -> DbResult<Conn> {
+        match self {
+            Self::Sqlite { options, .. } => Ok(Conn::Sqlite(Box::new(SqliteConnection::connect_with(options).await?))),
+            Self::Postgres { options, .. } => Ok(Conn::Postgres(Box::new(PgConnection::connect_with(options).await?))),
+        }
+    }
+
+    /// Reads rows outside any transaction: one statement, one snapshot.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn fetch<T>(&self, statement: &'static Statement, columns: &[Column]) -> DbResult<Vec<T>>
+    where
+        T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
+    {
+        match self {
+            Self::Sqlite { reads, .. } => dialect::sqlite_query_as(statement.sqlite(), columns).fetch_all(reads).await,
+            Self::Postgres { reads, .. } => dialect::postgres_query_as(statement.postgres(), columns).fetch_all(reads).await,
+        }
+    }
+
+    /// Whether the database answers.
+    ///
+    /// # Errors
+    /// The driver's own, when it does not.
+    pub async fn ping(&self) -> DbResult<()> {
+        match self {
+            Self::Sqlite { reads, .. } => reads.execute("select 1").await.map(|_| ()),
+            Self::Postgres { reads, .. } => reads.execute("select 1").await.map(|_| ()),
+        }
+    }
+
+    /// Whether several processes may share this database.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Self::Postgres { .. })
+    }
+
+    /// Closes the pool and waits for its connections.
+    pub async fn close(&self) {
+        match self {
+            Self::Sqlite { reads, .. } => reads.close().await,
+            Self::Postgres { reads, .. } => reads.close().await,
+        }
+    }
+}
+
+impl Conn {
+    /// Begins a transaction. On SQLite it takes the write lock at once.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn begin(&mut self) -> DbResult<()> {
+        match self {
+            Self::Sqlite(conn) => conn.execute("begin immediate").await.map(|_| ()),
+            Self::Postgres(conn) => conn.execute("begin").await.map(|_| ()),
+        }
+    }
+
+    /// Commits. An error leaves the outcome unknown unless the database itself said no.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn commit(&mut self) -> DbResult<()> {
+        on!(self, Self, conn => conn.execute("commit").await.map(|_| ()))
+    }
+
+    /// Undoes the open transaction.
+    ///
+    /// # Errors
+    /// The driver's own; then the connection should be dropped, which undoes it too.
+    pub async fn rollback(&mut self) -> DbResult<()> {
+        on!(self, Self, conn => conn.execute("rollback").await.map(|_| ()))
+    }
+
+    /// Reads rows.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn fetch<T>(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<Vec<T>>
+    where
+        T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
+    {
+        match self {
+            Self::Sqlite(conn) => dialect::sqlite_query_as(statement.sqlite(), columns).fetch_all(conn.as_mut()).await,
+            Self::Postgres(conn) => dialect::postgres_query_as(statement.postgres(), columns).fetch_all(conn.as_mut()).await,
+        }
+    }
+
+    /// Writes rows; returns how many were affected.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn run(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<u64> {
+        match self {
+            Self::Sqlite(conn) => Ok(dialect::sqlite_query(statement.sqlite(), columns).execute(conn.as_mut()).await?.rows_affected()),
+            Self::Postgres(conn) => {
+                Ok(dialect::postgres_query(statement.postgres(), columns).execute(conn.as_mut()).await?.rows_affected())
+            }
+        }
+    }
+
+    /// Whether row locks are needed: on SQLite the one writer has them all.
+    #[must_use]
+    pub fn locks_rows(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+
+    /// Whether the connection still works.
+    ///
+    /// # Errors
+    /// The driver's own, when it does not.
+    pub async fn ping(&mut self) -> DbResult<()> {
+        on!(self, Self, conn => conn.ping().await)
+    }
+}
+
+/// Postgres codes that say that the database, not the statement, is the trouble, beside the classes 08 (connection) and 53 (resources): shutting
+/// down, crashed, starting up, read-only (a standby after a failover), a statement or a lock that took too long.
+const OUTAGE_CODES: [&str; 6] = ["57P01", "57P02", "57P03", "25006", "57014", "55P03"];
+
+/// Whether this error means that the database is out of reach or busy, rather than that the statement or its data were wrong.
+#[must_use]
+pub fn is_outage(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => true,
+        // The driver reports a connection that ends in the middle of an answer so.
+        sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(database) => database.code().is_some_and(|code| {
+            code.starts_with("08")
+                || code.starts_with("53")
+                || OUTAGE_CODES.contains(&code.as_ref())
+                || sqlite_code(&code).is_some_and(|code| SQLITE_OUTAGE.contains(&code))
+        }),
+        _ => false,
+    }
+}
+
+/// Whether the same transaction may well succeed when tried again at once: a deadlock, a serialization failure, or a busy SQLite file.
+#[must_use]
+pub fn is_transient(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Database(database) => database.code().is_some_and(|code| {
+            code == "40P01" || code == "40001" || code == "55P03" || sqlite_code(&code).is_some_and(|code| SQLITE_BUSY.contains(&code))
+        }),
+        _ => false,
+    }
+}
+
+/// SQLite: busy, locked.
+const SQLITE_BUSY: [u32; 2] = [5, 6];
+
+/// SQLite: busy, locked, out of memory, read-only, interrupted, input/output error, disk full, cannot open.
+const SQLITE_OUTAGE: [u32; 8] = [5, 6, 7, 8, 9, 10, 13, 14];
+
+/// The primary code of a SQLite error, which is the low byte of the extended one; None for the five characters of a Postgres code.
+fn sqlite_code(code: &str) -> Option<u32> {
+    if code.len() > 4 { None } else { code.parse::<u32>().ok().map(|code| code & 0xff) }
+}

@@ -1,0 +1,127 @@
+//! Opening the database that the settings name, with every bound that it is to keep.
+
+use std::fs::{self, File, TryLockError};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, Executor};
+
+use super::Db;
+
+/// Which stores, and how hard they may be used.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Stores")]
+pub struct StoreConfig {
+    /// The folder of the SQLite file, used when no database URL is set.
+    #[arg(long, env = "HEADMARK_DATA_DIR", default_value = "./headmark-data")]
+    pub data_dir: PathBuf,
+
+    /// Postgres (15 or later), as `postgres://user:password@host/database`. Unset: SQLite in the data folder.
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_parser = secret)]
+    pub database_url: Option<SecretString>,
+
+    /// How many connections each node keeps for reads.
+    #[arg(long, env = "HEADMARK_DB_CONNECTIONS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub db_connections: u32,
+
+    /// How long one statement may run on Postgres, in milliseconds; must stay below the lease of cache entries.
+    #[arg(long, env = "HEADMARK_STATEMENT_TIMEOUT_MS", default_value_t = 3000, value_parser = clap::value_parser!(u64).range(100..=4000))]
+    pub statement_timeout_ms: u64,
+
+    /// How long to wait for a database connection, in milliseconds.
+    #[arg(long, env = "HEADMARK_DB_ACQUIRE_TIMEOUT_MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    pub db_acquire_timeout_ms: u64,
+}
+
+/// Parses a setting that must not show in logs.
+///
+/// # Errors
+/// Never; the signature is clap's.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a clap value parser")]
+pub(crate) fn secret(text: &str) -> Result<SecretString, String> {
+    Ok(SecretString::from(text.to_owned()))
+}
+
+/// How long a pooled connection may have idled before it is tested on the next use.
+const TRUSTED_IDLE: Duration = Duration::from_secs(1);
+
+impl Db {
+    /// Opens what the settings name. On SQLite it also takes the data folder's lock, which is held until the returned file is dropped.
+    ///
+    /// # Errors
+    /// A sentence for the operator: what could not be opened and why.
+    pub async fn open(config: &StoreConfig) -> Result<(Self, Option<File>), String> {
+        match &config.database_url {
+            Some(url) => Ok((open_postgres(config, url).await?, None)),
+            None => open_sqlite(config).await.map(|(db, lock)| (db, Some(lock))),
+        }
+    }
+}
+
+async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, String> {
+    // The parser's error may repeat parts of the URL, so it is not shown.
+    let options = PgConnectOptions::from_str(url.expose_secret())
+        .map_err(|_| "DATABASE_URL is not a valid postgres:// URL".to_owned())?
+        .application_name("headmark")
+        .options([
+            ("statement_timeout", config.statement_timeout_ms.to_string()),
+            ("lock_timeout", (config.statement_timeout_ms * 2 / 3).to_string()),
+            ("idle_in_transaction_session_timeout", config.statement_timeout_ms.to_string()),
+        ])
+        .disable_statement_logging();
+    let reads = PgPoolOptions::new()
+        .max_connections(config.db_connections)
+        .acquire_timeout(Duration::from_millis(config.db_acquire_timeout_ms))
+        .test_before_acquire(false)
+        .before_acquire(|conn, meta| {
+            Box::pin(async move {
+                if meta.idle_for > TRUSTED_IDLE {
+                    conn.execute("").await?;
+                }
+                Ok(true)
+            })
+        })
+        .connect_with(options.clone())
+        .await
+        .map_err(|error| format!("cannot connect to Postgres: {error}"))?;
+    Ok(Db::Postgres { reads, options })
+}
+
+async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
+    let dir = &config.data_dir;
+    fs::create_dir_all(dir).map_err(|error| format!("cannot make the data folder {}: {error}", dir.display()))?;
+    let lock_path = dir.join("lock");
+    let lock = File::create(&lock_path).map_err(|error| format!("cannot write {}: {error}", lock_path.display()))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(format!(
+                "another headmark is using the data folder {}; stop it, or give this one its own --data-dir",
+                dir.display()
+            ));
+        }
+        Err(TryLockError::Error(error)) => return Err(format!("cannot lock {}: {error}", lock_path.display())),
+    }
+    let options = SqliteConnectOptions::new()
+        .filename(dir.join("headmark.sqlite"))
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        // FULL: an acknowledged write survives a power cut, not only the process.
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(Duration::from_millis(config.db_acquire_timeout_ms))
+        .foreign_keys(false)
+        .disable_statement_logging();
+    let reads = SqlitePoolOptions::new()
+        .max_connections(config.db_connections.min(8))
+        .acquire_timeout(Duration::from_millis(config.db_acquire_timeout_ms))
+        .test_before_acquire(false)
+        .connect_with(options.clone())
+        .await
+        .map_err(|error| format!("cannot open the SQLite file in {}: {error}", dir.display()))?;
+    Ok((Db::Sqlite { reads, options }, lock))
+}

@@ -1,0 +1,410 @@
+//! What all nodes must agree on before they trust a cache: who may write, which entries count, and when none does.
+//!
+//! With Redis, a row in SQL (`cache_guard`) carries an *epoch*: entries of another epoch are misses. Each node refreshes its view every second
+//! ([`REFRESH`]) and trusts it for [`FRESH`]; after that it answers polls degraded. A node that cannot touch the cache raises the epoch and sets
+//! a *bypass*: until its end nobody reads or fills the cache. It then waits [`SEEN`], until every other node has refreshed its view or
+//! has stopped trusting it, and commits untouched for as long as the bypass holds; it is prolonged ahead of time while the cache stays away, and ends by
+//! itself after. Another run of Redis (a restart, a failover) raises the epoch too.
+//!
+//! Postgres without Redis is one node: an advisory lock, held exclusively by a node without Redis and shared by nodes with it, keeps others out.
+//! Should the connection that holds it be lost, a successor raises the epoch, waits [`SEEN`] until the predecessor serves nothing from its own
+//! cache any more, and only then begins; every commit of a node alone checks that the epoch is still its own ([`Guard::fence`]).
+
+mod store;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use self::store::statements;
+
+use crate::cache::Cache;
+use crate::db::{Conn, Db, DbResult};
+
+/// How often a node refreshes its view.
+pub const REFRESH: Duration = Duration::from_secs(1);
+
+/// How long a view is trusted.
+pub const FRESH: Duration = Duration::from_millis(2500);
+
+/// How long a node that raised the epoch waits before it commits untouched: longer than any view is trusted.
+pub const SEEN: Duration = Duration::from_millis(3000);
+
+/// How long a bypass lasts unless it is prolonged.
+const BYPASS: Duration = Duration::from_secs(15);
+
+/// When less than this is left of a bypass that is still needed, it is prolonged. Longer than [`SEEN`], so that nobody ever sees a gap.
+const PROLONG: Duration = Duration::from_secs(10);
+
+/// What must be left of a bypass for a commit to begin: longer than any transaction runs.
+const COMMIT_MARGIN: Duration = Duration::from_secs(8);
+
+/// How long any single question to the database may take here.
+const ASK: Duration = Duration::from_millis(2000);
+
+/// What a poll may do with the cache right now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Read and fill it.
+    Full,
+    /// Somebody commits without touching it: read SQL, fill nothing.
+    Bypass,
+    /// The database did not answer of late, so this node cannot know: what the cache shows is the last known state, and degraded.
+    Unsure,
+}
+
+/// A node's part in the agreement.
+#[derive(Debug)]
+pub struct Guard {
+    db: Db,
+    cache: Arc<Cache>,
+    started: Instant,
+    /// Milliseconds since `started` at which the view was last asked for.
+    viewed_ms: AtomicI64,
+    /// Milliseconds since `started` until which the bypass holds, as readers must see it (late) …
+    bypass_read_ms: AtomicI64,
+    /// … and as writers must (early).
+    bypass_write_ms: AtomicI64,
+    /// Whether this node commits untouched.
+    bypassing: AtomicBool,
+    /// Held while this node enters a bypass: many lanes may want it at once.
+    entering: Mutex<()>,
+    /// See [`Lock`].
+    lock: AtomicU8,
+    lock_conn: Mutex<Option<Conn>>,
+}
+
+/// The state of the node lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lock {
+    /// Held, or not needed (SQLite).
+    Held = 0,
+    /// The connection that held it was lost; it is being taken again.
+    Lost = 1,
+    /// Another node has it.
+    Taken = 2,
+}
+
+impl Guard {
+    /// Takes the node lock and the first view.
+    ///
+    /// # Errors
+    /// A sentence for the operator: why this node may not run beside those that do, or that the database does not answer.
+    pub async fn start(db: Db, cache: Arc<Cache>) -> Result<Arc<Self>, String> {
+        let this = Self {
+            db,
+            cache,
+            started: Instant::now(),
+            viewed_ms: AtomicI64::new(-1_000_000),
+            bypass_read_ms: AtomicI64::new(0),
+            bypass_write_ms: AtomicI64::new(0),
+            bypassing: AtomicBool::new(false),
+            entering: Mutex::new(()),
+            lock: AtomicU8::new(Lock::Held as u8),
+            lock_conn: Mutex::new(None),
+        };
+        let failed = |error| format!("cannot take the node lock: {error}");
+        if this.db.is_shared() && !this.take_lock().await.map_err(failed)? {
+            return Err(match this.cache.is_shared() {
+                true => "a node without Redis holds this database: stop it, or start it with REDIS_URL too".to_owned(),
+                false => "another node uses this database; without REDIS_URL only one may: set REDIS_URL on all of them".to_owned(),
+            });
+        }
+        if this.is_alone() {
+            this.begin_alone().await.map_err(failed)?;
+        } else if this.cache.is_shared() {
+            this.begin_shared().await.map_err(failed)?;
+        }
+        Ok(Arc::new(this))
+    }
+
+    /// Whether this node is the only one that may use its database: Postgres without Redis.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.db.is_shared() && !self.cache.is_shared()
+    }
+
+    /// What a poll may do with the cache right now.
+    #[must_use]
+    pub fn trust(&self) -> Trust {
+        if !self.db.is_shared() {
+            return Trust::Full;
+        }
+        if self.lock() != Lock::Held && self.is_alone() {
+            return Trust::Unsure;
+        }
+        let now = self.now_ms();
+        if now - self.viewed_ms.load(Ordering::Acquire) > ms(FRESH) {
+            Trust::Unsure
+        } else if now < self.bypass_read_ms.load(Ordering::Acquire) {
+            Trust::Bypass
+        } else {
+            Trust::Full
+        }
+    }
+
+    /// Whether this node may commit at all.
+    #[must_use]
+    pub fn may_write(&self) -> bool {
+        self.lock() == Lock::Held
+    }
+
+    /// Whether another node has taken over what this one must hold alone: then it must stop.
+    #[must_use]
+    pub fn must_stop(&self) -> bool {
+        self.lock() == Lock::Taken
+    }
+
+    /// Whether commits may go on without touching the cache.
+    #[must_use]
+    pub fn is_bypassing(&self) -> bool {
+        self.bypassing.load(Ordering::Acquire) && self.bypass_write_ms.load(Ordering::Acquire) - self.now_ms() > ms(COMMIT_MARGIN)
+    }
+
+    /// After the cache could not be touched: returns when commits may go on without it.
+    ///
+    /// # Errors
+    /// The driver's own: then nothing may be committed.
+    pub async fn enter_bypass(&self) -> DbResult<()> {
+        let _entering = self.entering.lock().await;
+        if self.is_bypassing() {
+            return Ok(());
+        }
+        tracing::warn!("the cache is away: raising the epoch, polls go to the database");
+        metrics::counter!("headmark_cache_bypasses_total").increment(1);
+        self.raise().await?;
+        tokio::time::sleep(SEEN).await;
+        self.refresh().await?;
+        self.bypassing.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Keeps the view fresh, the bypass alive while it is needed, and the node lock held. Runs until told to stop.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        if !self.db.is_shared() {
+            return;
+        }
+        let mut tick = tokio::time::interval(REFRESH);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = tick.tick() => {}
+            }
+            if self.cache.is_shared() {
+                if let Err(error) = self.tick().await {
+                    tracing::warn!(%error, "cannot refresh the view of the cache's epoch");
+                }
+                metrics::gauge!("headmark_cache_bypassing").set(f64::from(u8::from(self.is_bypassing())));
+            }
+            self.keep_lock().await;
+        }
+    }
+
+    /// For a node alone: fails once another node has claimed the database. Run in every transaction, it holds a share of the row to the commit, so
+    /// that a claim waits for the commits that began before it.
+    ///
+    /// # Errors
+    /// The driver's own; `Ok(false)` when the database is another's.
+    pub async fn fence(&self, conn: &mut Conn) -> DbResult<bool> {
+        if !self.is_alone() {
+            return Ok(true);
+        }
+        let mine = store::epoch_shared(conn).await? == Some(self.cache.epoch());
+        if !mine {
+            self.set_lock(Lock::Lost);
+        }
+        Ok(mine)
+    }
+
+    /// Tells a successor that nothing is served from here any more, so that it need not wait.
+    pub async fn release(&self) {
+        let mut conn = self.lock_conn.lock().await;
+        if self.is_alone()
+            && let Some(held) = conn.as_mut()
+            && let Err(error) = answer_in_time(store::claim(held, store::RELEASED)).await
+        {
+            tracing::debug!(%error, "could not release the database; the next node waits a little");
+        }
+        *conn = None;
+    }
+
+    /// Claims the database for this node alone. A predecessor that did not release it may serve from its own cache for a while yet.
+    async fn begin_alone(&self) -> DbResult<()> {
+        let mut guard = self.lock_conn.lock().await;
+        let conn = guard.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+        let before = answer_in_time(store::view(conn)).await?;
+        if before.run_id == store::CLAIMED && before.epoch == self.cache.epoch() {
+            // Still ours: nobody was here in between.
+            self.viewed_ms.store(self.now_ms(), Ordering::Release);
+            return Ok(());
+        }
+        answer_in_time(store::claim(conn, store::CLAIMED)).await?;
+        if before.run_id != store::RELEASED {
+            tracing::info!("the last node did not release the database; waiting until it serves nothing any more");
+            tokio::time::sleep(SEEN).await;
+        }
+        self.cache.clear();
+        self.refresh_on(conn).await
+    }
+
+    /// Joins the nodes with Redis. A node that had the database for itself and did not release it may serve from its own cache for a while yet.
+    async fn begin_shared(&self) -> DbResult<()> {
+        let fenced_off = {
+            let mut guard = self.lock_conn.lock().await;
+            let conn = guard.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+            let claimed = answer_in_time(store::view(conn)).await?.run_id == store::CLAIMED;
+            if claimed {
+                answer_in_time(store::claim(conn, store::RELEASED)).await?;
+            }
+            claimed
+        };
+        if fenced_off {
+            tracing::info!("the last node, without Redis, did not release the database; waiting until it serves nothing any more");
+            tokio::time::sleep(SEEN).await;
+        }
+        self.check_run().await?;
+        self.refresh().await
+    }
+
+    async fn tick(&self) -> DbResult<()> {
+        self.refresh().await?;
+        // Beside the refresh, never before it: a slow cache must not make the view stale.
+        match tokio::time::timeout(REFRESH, self.check_run()).await {
+            Ok(Ok(true)) => {
+                if self.bypassing.swap(false, Ordering::AcqRel) {
+                    tracing::info!("the cache is back");
+                }
+                Ok(())
+            }
+            Ok(Ok(false)) | Err(_) => self.prolong().await,
+            Ok(Err(error)) => Err(error),
+        }
+    }
+
+    /// While this node commits untouched, the bypass must not end.
+    async fn prolong(&self) -> DbResult<()> {
+        let left = self.bypass_write_ms.load(Ordering::Acquire) - self.now_ms();
+        if self.bypassing.load(Ordering::Acquire) && left < ms(PROLONG) {
+            if left < ms(SEEN) {
+                // Too late to prolong unseen: the next write enters anew, and waits.
+                self.bypassing.store(false, Ordering::Release);
+                return Ok(());
+            }
+            self.raise().await?;
+            self.refresh().await?;
+        }
+        Ok(())
+    }
+
+    /// Raises the epoch when Redis is another run than the one that the entries were made in. Returns whether the cache answered.
+    async fn check_run(&self) -> DbResult<bool> {
+        let Ok(run_id) = self.cache.run_id().await else { return Ok(false) };
+        let mut conn = self.lock_conn.lock().await;
+        if let Some(conn) = conn.as_mut()
+            && answer_in_time(store::new_run(conn, &run_id)).await?
+        {
+            tracing::info!("Redis is another run than before: all cache entries are dropped");
+            self.refresh_on(conn).await?;
+        }
+        Ok(true)
+    }
+
+    async fn raise(&self) -> DbResult<()> {
+        let mut conn = self.lock_conn.lock().await;
+        let conn = conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+        answer_in_time(store::raise(conn, ms(BYPASS))).await
+    }
+
+    async fn refresh(&self) -> DbResult<()> {
+        let mut conn = self.lock_conn.lock().await;
+        let conn = conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+        self.refresh_on(conn).await
+    }
+
+    async fn refresh_on(&self, conn: &mut Conn) -> DbResult<()> {
+        let asked = self.now_ms();
+        let view = answer_in_time(store::view(conn)).await?;
+        if view.bypass_left_ms > 0 {
+            // Readers err to the late side, writers to the early one.
+            self.bypass_read_ms.store(self.now_ms() + view.bypass_left_ms, Ordering::Release);
+            self.bypass_write_ms.store(asked + view.bypass_left_ms, Ordering::Release);
+        }
+        self.cache.set_epoch(view.epoch);
+        self.viewed_ms.store(asked, Ordering::Release);
+        Ok(())
+    }
+
+    /// Opens the connection that holds the node lock for as long as it lives. Returns whether the lock was free.
+    async fn take_lock(&self) -> DbResult<bool> {
+        let mut conn = answer_in_time(self.db.connect()).await?;
+        if !answer_in_time(store::try_lock(&mut conn, self.cache.is_shared())).await? {
+            return Ok(false);
+        }
+        *self.lock_conn.lock().await = Some(conn);
+        Ok(true)
+    }
+
+    async fn keep_lock(&self) {
+        if self.ping_lock().await {
+            return;
+        }
+        *self.lock_conn.lock().await = None;
+        self.set_lock(Lock::Lost);
+        let taken = match self.take_lock().await {
+            Ok(true) if self.is_alone() => self.begin_alone().await.map(|()| true),
+            taken => taken,
+        };
+        match taken {
+            Ok(true) => {
+                self.set_lock(Lock::Held);
+                tracing::info!("took the node lock again");
+            }
+            Ok(false) => {
+                tracing::error!("another node has taken the node lock; this one must stop");
+                self.set_lock(Lock::Taken);
+            }
+            Err(error) => tracing::warn!(%error, "cannot take the node lock yet; writes are refused"),
+        }
+    }
+
+    /// Whether the lock is held: the connection that took it lives, and no commit was fenced off.
+    async fn ping_lock(&self) -> bool {
+        let asked = self.now_ms();
+        let mut conn = self.lock_conn.lock().await;
+        let Some(held) = conn.as_mut() else { return false };
+        let alive = answer_in_time(held.ping()).await.is_ok() && self.lock() == Lock::Held;
+        if alive && self.is_alone() {
+            self.viewed_ms.store(asked, Ordering::Release);
+        }
+        alive
+    }
+
+    fn lock(&self) -> Lock {
+        match self.lock.load(Ordering::Acquire) {
+            0 => Lock::Held,
+            1 => Lock::Lost,
+            _ => Lock::Taken,
+        }
+    }
+
+    fn set_lock(&self, lock: Lock) {
+        self.lock.store(lock as u8, Ordering::Release);
+    }
+
+    fn now_ms(&self) -> i64 {
+        ms(self.started.elapsed())
+    }
+}
+
+fn ms(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+async fn answer_in_time<T>(question: impl Future<Output = DbResult<T>>) -> DbResult<T> {
+    tokio::time::timeout(ASK, question).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+}

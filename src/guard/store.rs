@@ -1,0 +1,112 @@
+//! The row of `cache_guard`, and the node lock. Everything here is Postgres: on SQLite there is one node, which needs no agreement, and the texts
+//! for it only keep the statements whole.
+
+use crate::db::{Column, Conn, DbResult, Statement, Type};
+
+/// The advisory lock ("headmark" in ASCII) that tells apart one node without Redis and many with it.
+const NODE_LOCK: i64 = 0x6865_6164_6d61_726b;
+
+/// In place of a Redis run: a node without Redis has the database for itself.
+pub(super) const CLAIMED: &str = "alone";
+
+/// In place of a Redis run: no node has served anything that the next one must wait for.
+pub(super) const RELEASED: &str = "";
+
+static VIEW: Statement = Statement::each(
+    "select epoch, 0, run_id from cache_guard where id = 1",
+    "select epoch, greatest(bypass_until - cast(extract(epoch from clock_timestamp()) * 1000 as bigint), 0), run_id
+    from cache_guard
+    where id = 1",
+    &[],
+);
+
+static EPOCH_SHARED: Statement =
+    Statement::each("select epoch from cache_guard where id = 1", "select epoch from cache_guard where id = 1 for share", &[]);
+
+static RAISE_AND_BYPASS: Statement = Statement::each(
+    "update cache_guard set epoch = epoch + 1 where id = 1 and (select max(bypass_ms) from {rows} r) >= 0",
+    "update cache_guard
+    set epoch = epoch + 1,
+        bypass_until = greatest(bypass_until, cast(extract(epoch from clock_timestamp()) * 1000 as bigint) + r.bypass_ms)
+    from {rows} r
+    where id = 1",
+    &[("bypass_ms", Type::Int)],
+);
+
+static NEW_RUN: Statement = Statement::new(
+    "update cache_guard
+    set epoch = epoch + 1, run_id = r.run_id
+    from {rows} r
+    where id = 1 and cache_guard.run_id <> r.run_id",
+    &[("run_id", Type::Text)],
+);
+
+static CLAIM: Statement = Statement::new(
+    "update cache_guard
+    set epoch = epoch + 1, run_id = r.run_id
+    from {rows} r
+    where id = 1",
+    &[("run_id", Type::Text)],
+);
+
+static LOCK_ALONE: Statement = Statement::each(
+    "select 1 from {rows} r where lock_id > 0",
+    "select 1::bigint from {rows} r where pg_try_advisory_lock(lock_id)",
+    &[("lock_id", Type::Int)],
+);
+
+static LOCK_SHARED: Statement = Statement::each(
+    "select 1 from {rows} r where lock_id > 0",
+    "select 1::bigint from {rows} r where pg_try_advisory_lock_shared(lock_id)",
+    &[("lock_id", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 7] {
+    [&VIEW, &EPOCH_SHARED, &RAISE_AND_BYPASS, &NEW_RUN, &CLAIM, &LOCK_ALONE, &LOCK_SHARED]
+}
+
+/// What the row says.
+pub(super) struct View {
+    pub(super) epoch: i64,
+    /// How long the bypass lasts from now on, by the database's clock.
+    pub(super) bypass_left_ms: i64,
+    pub(super) run_id: String,
+}
+
+pub(super) async fn view(conn: &mut Conn) -> DbResult<View> {
+    let rows: Vec<(i64, i64, String)> = conn.fetch(&VIEW, &[]).await?;
+    let (epoch, bypass_left_ms, run_id) = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
+    Ok(View { epoch, bypass_left_ms, run_id })
+}
+
+/// The epoch, which stays what it is until this transaction ends.
+pub(super) async fn epoch_shared(conn: &mut Conn) -> DbResult<Option<i64>> {
+    let rows: Vec<(i64,)> = conn.fetch(&EPOCH_SHARED, &[]).await?;
+    Ok(rows.first().map(|(epoch,)| *epoch))
+}
+
+/// Raises the epoch and makes the bypass last for so long from now on.
+pub(super) async fn raise(conn: &mut Conn, bypass_ms: i64) -> DbResult<()> {
+    let raised = conn.run(&RAISE_AND_BYPASS, &[Column::Int(vec![bypass_ms])]).await?;
+    if raised == 1 { Ok(()) } else { Err(sqlx::Error::RowNotFound) }
+}
+
+/// Raises the epoch if the entries were made in another run of Redis; whether it did.
+pub(super) async fn new_run(conn: &mut Conn, run_id: &str) -> DbResult<bool> {
+    Ok(conn.run(&NEW_RUN, &[Column::Text(vec![run_id.to_owned()])]).await? > 0)
+}
+
+/// Raises the epoch and notes whose the database is: [`CLAIMED`] or [`RELEASED`].
+pub(super) async fn claim(conn: &mut Conn, by: &str) -> DbResult<()> {
+    let claimed = conn.run(&CLAIM, &[Column::Text(vec![by.to_owned()])]).await?;
+    if claimed == 1 { Ok(()) } else { Err(sqlx::Error::RowNotFound) }
+}
+
+/// Takes the node lock for as long as this connection lives, without waiting; whether it was free.
+pub(super) async fn try_lock(conn: &mut Conn, shared: bool) -> DbResult<bool> {
+    let statement = if shared { &LOCK_SHARED } else { &LOCK_ALONE };
+    let got: Vec<(i64,)> = conn.fetch(statement, &[Column::Int(vec![NODE_LOCK])]).await?;
+    Ok(!got.is_empty())
+}

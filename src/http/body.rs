@@ -1,0 +1,336 @@
+//! Request bodies: bounded in length, time and depth, JSON only, and every fault told with its place.
+//!
+//! A known leniency: serde reads a JSON array as a struct's fields in order, so below the top level `["a", 1]` passes where an
+//! object is meant. It cannot carry unknown fields, so no typo is silent through it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use axum::body::HttpBody;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
+use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::error::Category;
+use sha2::{Digest, Sha256};
+
+use crate::error::{Code, Problem};
+use crate::http::context::{self, BodyRules};
+use crate::http::words;
+
+/// How deep JSON may nest: what serde_json itself allows, also where it would not look (raw values).
+const MAX_DEPTH: usize = 127;
+/// How much of a body that is too long is read and thrown away, as a multiple of the limit: a client that sends all before it
+/// listens would otherwise see a reset connection in place of the 413.
+const DISCARD_FACTOR: usize = 8;
+
+/// A JSON body, with the hash that tells whether a request with the same idempotency key is the same request.
+#[derive(Debug, Clone)]
+pub struct Body<T> {
+    /// What the body says.
+    pub value: T,
+    /// SHA-256 of the method, the path, and the body's bytes.
+    pub digest: [u8; 32],
+}
+
+/// Why a body was refused. Where the rest of it was not read, an HTTP/1 connection is closed with the answer.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What the caller is told.
+    pub problem: Problem,
+    close: bool,
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self { problem, close: false }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = self.problem.into_response();
+        if self.close {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
+        let (parts, body) = request.into_parts();
+        // Ignored, `?up_to=5` without a body would mark everything as read.
+        if parts.uri.query().is_some_and(|query| !query.is_empty()) {
+            let detail = "A route with a body takes no query; what it is to do stands in the body.";
+            return Err(Problem::new(Code::InvalidQuery, detail).into());
+        }
+        let is_json = content_type(&parts.headers)?;
+        let bytes = read(&parts, body, context::body_rules()).await?;
+        if bytes.is_empty() && !is_json {
+            return Ok(Self { digest: digest(&parts.method, &parts.uri, b""), value: parse(b"{}")? });
+        }
+        if !is_json {
+            return Err(media_type("a body needs the content type application/json").into());
+        }
+        Ok(Self { digest: digest(&parts.method, &parts.uri, &bytes), value: parse(&bytes)? })
+    }
+}
+
+fn digest(method: &Method, uri: &Uri, body: &[u8]) -> [u8; 32] {
+    // Neither a method nor a path can hold a newline, so no two requests run together.
+    let hash = Sha256::new().chain_update(method.as_str()).chain_update("\n").chain_update(uri.path());
+    hash.chain_update("\n").chain_update(body).finalize().into()
+}
+
+fn media_type(detail: &'static str) -> Problem {
+    Problem::new(Code::UnsupportedMediaType, detail)
+}
+
+/// Whether the body is declared as JSON; `false` when nothing is declared.
+fn content_type(headers: &HeaderMap) -> Result<bool, Problem> {
+    let encoded = headers.get(header::CONTENT_ENCODING).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"));
+    if encoded {
+        return Err(media_type("a compressed body is not read; send it plain"));
+    }
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    let Some(value) = values.next() else { return Ok(false) };
+    let text = value.to_str().unwrap_or_default().to_ascii_lowercase();
+    let mut parts = text.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default();
+    let json = essence == "application/json"
+        || essence.split_once('/').is_some_and(|(kind, sub)| !kind.is_empty() && sub.len() > 5 && sub.ends_with("+json"));
+    if !json || values.next().is_some() {
+        return Err(media_type("the content type must be application/json"));
+    }
+    for parameter in parts {
+        let charset = parameter.split_once('=').filter(|(name, _)| name.trim() == "charset").map(|(_, charset)| charset.trim());
+        if charset.is_some_and(|charset| !matches!(charset.trim_matches('"'), "utf-8" | "utf8")) {
+            return Err(media_type("JSON is read as UTF-8 only"));
+        }
+    }
+    Ok(true)
+}
+
+/// Reads the whole body within its bounds.
+async fn read(parts: &Parts, body: axum::body::Body, rules: BodyRules) -> Result<Vec<u8>, Refusal> {
+    let close = parts.version < Version::HTTP_2;
+    let too_large =
+        |close| Refusal { problem: Problem::new(Code::BodyTooLarge, format!("A body may have {} bytes.", rules.limit_bytes)), close };
+    let declared = body.size_hint().exact().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+    let most = rules.limit_bytes.saturating_mul(DISCARD_FACTOR);
+    let waits_for_leave = parts.headers.contains_key(header::EXPECT);
+    if declared.is_some_and(|size| size > most || (size > rules.limit_bytes && waits_for_leave)) {
+        return Err(too_large(close));
+    }
+    match tokio::time::timeout(rules.timeout, collect(body, rules.limit_bytes, most)).await {
+        Ok(Ok(Collected::All(bytes))) => Ok(bytes),
+        Ok(Ok(Collected::TooLong { at_end })) => Err(too_large(close && !at_end)),
+        // The detail of the transport's error would tell the caller nothing that it does not know.
+        Ok(Err(_)) => Err(Refusal { problem: Problem::new(Code::MalformedRequest, "The body broke off or is badly framed."), close }),
+        Err(_) => Err(timed_out(rules.timeout, close)),
+    }
+}
+
+fn timed_out(timeout: Duration, close: bool) -> Refusal {
+    let detail = format!("The body did not arrive within {} ms.", timeout.as_millis());
+    Refusal { problem: Problem::new(Code::RequestTimeout, detail), close }
+}
+
+enum Collected {
+    All(Vec<u8>),
+    TooLong { at_end: bool },
+}
+
+async fn collect(mut body: axum::body::Body, limit: usize, most: usize) -> Result<Collected, axum::Error> {
+    let mut bytes = Vec::new();
+    let mut seen = 0_usize;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        seen = seen.saturating_add(data.len());
+        if seen > most {
+            return Ok(Collected::TooLong { at_end: false });
+        }
+        if seen <= limit {
+            bytes.extend_from_slice(&data);
+        } else {
+            bytes = Vec::new();
+        }
+    }
+    Ok(if seen > limit { Collected::TooLong { at_end: true } } else { Collected::All(bytes) })
+}
+
+/// Reads a JSON object strictly.
+///
+/// # Errors
+/// A 400 problem for what is not JSON, a 422 problem with a pointer for JSON that is not a `T`.
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let text = std::str::from_utf8(bytes).map_err(|e| malformed(&format!("The body is not UTF-8 from byte {} on.", e.valid_up_to())))?;
+    let found = scan(bytes);
+    if found.depth > MAX_DEPTH {
+        return Err(malformed(&format!("The body nests deeper than {MAX_DEPTH} levels.")));
+    }
+    let is_object = bytes.iter().find(|b| !b.is_ascii_whitespace()).is_none_or(|b| *b == b'{');
+    if is_object && !found.nul {
+        // Twice on failure, once on success: keeping track of the path costs an allocation for every key.
+        match serde_json::from_str(text) {
+            Ok(value) => return Ok(value),
+            Err(error) if error.classify() != Category::Data => return Err(malformed(&error.to_string())),
+            Err(_) => {}
+        }
+    }
+    // A value can be wrong before the place where the syntax is; then the syntax is what the caller must mend first.
+    if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
+        return Err(malformed(&error.to_string()));
+    }
+    if !is_object {
+        return Err(Problem::invalid("", "the body must be a JSON object"));
+    }
+    if found.nul {
+        return Err(Problem::invalid(nul_pointer(text), "a text must not contain the character U+0000"));
+    }
+    Err(invalid::<T>(text))
+}
+
+fn malformed(detail: &str) -> Problem {
+    Problem::new(Code::MalformedJson, words::cut(detail, 300))
+}
+
+fn invalid<T: DeserializeOwned>(text: &str) -> Problem {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut json) else {
+        return Problem::invalid("", "the body is not valid");
+    };
+    let inner = error.inner();
+    let message = inner.to_string();
+    let place = format!(" at line {} column {}", inner.line(), inner.column());
+    let message = message.strip_suffix(place.as_str()).unwrap_or(&message);
+    Problem::invalid(words::pointer(&words::segments(error.path(), message)), words::detail(message))
+}
+
+struct Scan {
+    depth: usize,
+    nul: bool,
+}
+
+/// What no `T` may meet, in one pass over the bytes: nesting that a later reader's stack pays for, and U+0000, which Postgres
+/// cannot store. On malformed JSON the finding may be off; the parser refuses that anyway.
+fn scan(bytes: &[u8]) -> Scan {
+    let (mut depth, mut deepest, mut in_string, mut nul) = (0_usize, 0_usize, false, false);
+    let mut bytes = bytes.iter();
+    while let Some(byte) = bytes.next() {
+        match (in_string, byte) {
+            (_, b'"') => in_string = !in_string,
+            (true, b'\\') => nul |= bytes.next() == Some(&b'u') && bytes.as_slice().starts_with(b"0000"),
+            (false, b'[' | b'{') => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            (false, b']' | b'}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    Scan { depth: deepest, nul }
+}
+
+/// Where the first text with U+0000 is.
+fn nul_pointer(text: &str) -> String {
+    fn find(value: &serde_json::Value, path: &mut Vec<String>) -> bool {
+        let mut visit = |key: String, child: &serde_json::Value| {
+            path.push(key);
+            let found = path.last().is_some_and(|key| key.contains('\0')) || find(child, path);
+            if !found {
+                path.pop();
+            }
+            found
+        };
+        match value {
+            serde_json::Value::String(text) => text.contains('\0'),
+            serde_json::Value::Array(items) => items.iter().enumerate().any(|(at, item)| visit(at.to_string(), item)),
+            serde_json::Value::Object(fields) => fields.iter().any(|(key, field)| visit(key.clone(), field)),
+            _ => false,
+        }
+    }
+    let mut path = Vec::new();
+    if let Ok(value) = serde_json::from_str(text) {
+        find(&value, &mut path);
+    }
+    words::pointer(&path)
+}
+
+/// Reads an optional field that is there, and refuses `null`: a client that lost its value must not mean the default, which may be
+/// "everything": `#[serde(default, deserialize_with = "present")]`.
+///
+/// # Errors
+/// The deserializer's own.
+pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// Reads an object as a map, and refuses a key that is there twice, of which serde would silently keep the last:
+/// `#[serde(default, deserialize_with = "unique_map")]`.
+///
+/// # Errors
+/// The deserializer's own, and one for the second key.
+pub fn unique_map<'de, D, K, V>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    K: Deserialize<'de> + Ord + fmt::Display,
+    V: Deserialize<'de>,
+{
+    struct Unique<K, V>(PhantomData<(K, V)>);
+
+    impl<'de, K: Deserialize<'de> + Ord + fmt::Display, V: Deserialize<'de>> Visitor<'de> for Unique<K, V> {
+        type Value = BTreeMap<K, V>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+            let mut map = BTreeMap::new();
+            while let Some((key, value)) = entries.next_entry::<K, V>()? {
+                if map.contains_key(&key) {
+                    return Err(A::Error::custom(format_args!("duplicate field `{key}`")));
+                }
+                map.insert(key, value);
+            }
+            Ok(map)
+        }
+    }
+
+    deserializer.deserialize_map(Unique(PhantomData))
+}
+
+/// The `Idempotency-Key` header, if there is one: 1 to 255 visible ASCII characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey(pub Option<String>);
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let bad = |detail| Problem::new(Code::InvalidHeader, "See errors.").at("Idempotency-Key", detail);
+        let mut values = parts.headers.get_all(IDEMPOTENCY_KEY).iter();
+        let Some(value) = values.next() else { return Ok(Self(None)) };
+        if values.next().is_some() {
+            return Err(bad("the header is there more than once"));
+        }
+        let key = value.to_str().unwrap_or_default();
+        if key.is_empty() || key.len() > 255 || !key.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(bad("a key has 1 to 255 visible ASCII characters"));
+        }
+        Ok(Self(Some(key.to_owned())))
+    }
+}
+
+#[cfg(test)]
+mod tests;

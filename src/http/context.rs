@@ -1,0 +1,122 @@
+//! What is known of the request being served, for log lines and extractors.
+//!
+//! It is a task-local, not a tracing span: entering costs a few nanoseconds at any log level, while a span that every error line
+//! could rely on would have to be formatted for every poll. The log format (`telemetry`) adds these fields to each line.
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use axum::extract::MatchedPath;
+use axum::http::{HeaderValue, Method};
+
+use crate::auth::Caller;
+
+tokio::task_local! {
+    static CURRENT: Context;
+}
+
+/// The bounds on a request's body, as the edge was configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyRules {
+    /// How long a body may be.
+    pub limit_bytes: usize,
+    /// How long a body may take to arrive.
+    pub timeout: Duration,
+}
+
+impl Default for BodyRules {
+    fn default() -> Self {
+        Self { limit_bytes: 1024 * 1024, timeout: Duration::from_secs(10) }
+    }
+}
+
+/// One request.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) request_id: HeaderValue,
+    pub(crate) traceparent: Option<HeaderValue>,
+    pub(crate) method: Method,
+    pub(crate) route: Option<MatchedPath>,
+    pub(crate) body_rules: BodyRules,
+    pub(crate) caller: OnceCell<Caller>,
+}
+
+/// What a request without a matching route is called in metrics and logs: its own path would be the caller's to choose.
+pub(crate) const UNMATCHED: &str = "unmatched";
+
+impl Context {
+    pub(crate) fn route(&self) -> &str {
+        self.route.as_ref().map_or(UNMATCHED, MatchedPath::as_str)
+    }
+
+    /// Hands each field to `field`, as name and text.
+    pub(crate) fn fields(&self, mut field: impl FnMut(&'static str, &str)) {
+        field("request_id", self.request_id.to_str().unwrap_or_default());
+        field("method", self.method.as_str());
+        field("route", self.route());
+        if let Some(trace_id) = self.traceparent.as_ref().and_then(trace_id) {
+            field("trace_id", trace_id);
+        }
+        if let Some(caller) = self.caller.get() {
+            field("caller", &caller.to_string());
+        }
+    }
+}
+
+/// The trace id of a W3C `traceparent`: `00-<32 hex>-<16 hex>-<2 hex>`.
+fn trace_id(traceparent: &HeaderValue) -> Option<&str> {
+    let mut parts = traceparent.to_str().ok()?.split('-');
+    let (version, trace_id, parent) = (parts.next()?, parts.next()?, parts.next()?);
+    let hex = |text: &str, len: usize| text.len() == len && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    let well_formed = hex(version, 2) && version != "ff" && hex(trace_id, 32) && hex(parent, 16);
+    (well_formed && trace_id.bytes().any(|b| b != b'0')).then_some(trace_id)
+}
+
+/// Runs a future as part of a request.
+pub(crate) async fn scope<F: Future>(context: Context, future: F) -> F::Output {
+    CURRENT.scope(context, future).await
+}
+
+/// Asks the request being served; `None` outside of one.
+pub(crate) fn with<R>(ask: impl FnOnce(&Context) -> R) -> Option<R> {
+    CURRENT.try_with(ask).ok()
+}
+
+/// The id of the request being served, as its response's `X-Request-Id` shows it.
+#[must_use]
+pub fn request_id() -> Option<String> {
+    with(|context| context.request_id.to_str().unwrap_or_default().to_owned())
+}
+
+/// Notes who is calling, for the log.
+pub(crate) fn note_caller(caller: &Caller) {
+    let _ = with(|context| {
+        // A second extractor of one handler finds the same caller; the first note stands.
+        let _ = context.caller.set(caller.clone());
+    });
+}
+
+/// The bounds on the body of the request being served, or the defaults outside of the edge.
+#[must_use]
+pub fn body_rules() -> BodyRules {
+    with(|context| context.body_rules).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trace_ids_are_taken_from_well_formed_headers_only() {
+        let good = HeaderValue::from_static("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        assert_eq!(trace_id(&good), Some("4bf92f3577b34da6a3ce929d0e0e4736"));
+        for bad in [
+            "",
+            "00-xyz-1-1",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        ] {
+            assert_eq!(trace_id(&HeaderValue::from_static(bad)), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The one middleware, around every route: request id, in-flight limit, guard of an open server, panics, metrics, logs.
+//!
+//! It is one service and not a stack of them, because every layer of a router boxes a future once more, and a poll has about a
+//! microsecond to spare. Put it on last: `router.fallback(unknown_route).method_not_allowed_fallback(method_not_allowed).layer(edge)`.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context as TaskContext, Poll};
+use std::time::{Duration, Instant};
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use rand::Rng;
+use tower::{Layer, Service};
+use tracing::Instrument;
+
+use crate::error::{Code, Problem};
+use crate::http::context::{self, BodyRules, Context};
+use crate::http::meter::Meter;
+use crate::http::origin;
+
+/// Panics that were caught and answered with 500.
+pub(crate) const PANICS: &str = "headmark_http_panics_total";
+/// Requests refused because too many were in flight.
+pub(crate) const REFUSED: &str = "headmark_http_overloaded_total";
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+/// A request that takes longer is logged, unless it was asked to wait.
+const SLOW: Duration = Duration::from_secs(1);
+/// Answered also when too many requests are in flight, or the supervisor would restart a server that is merely busy.
+const ALWAYS_SERVED: [&str; 4] = ["/livez", "/healthz", "/readyz", "/metrics"];
+/// What is logged for a caller who hung up; nobody receives it.
+const CLOSED_BY_CALLER: u16 = 499;
+
+/// How the edge is set up.
+#[derive(Debug, Clone)]
+pub struct EdgeConfig {
+    /// Whether no credentials are configured, so that requests from web pages must be refused.
+    pub open: bool,
+    /// How many requests may be in flight, waiting polls included.
+    pub max_in_flight: usize,
+    /// The bounds on bodies, which the extractor enforces.
+    pub body_rules: BodyRules,
+}
+
+impl Default for EdgeConfig {
+    fn default() -> Self {
+        Self { open: false, max_in_flight: 10_000, body_rules: BodyRules::default() }
+    }
+}
+
+/// The middleware, to give to [`axum::Router::layer`] after all routes and fallbacks.
+#[derive(Clone)]
+pub struct EdgeLayer(Arc<Shared>);
+
+/// What all routes of one server share.
+struct Shared {
+    config: EdgeConfig,
+    in_flight: AtomicUsize,
+    meter: Meter,
+    started: Instant,
+    /// When a 503 was last logged as a warning, in milliseconds since the start: overload must not become a flood of lines.
+    unavailable_logged_ms: AtomicU64,
+}
+
+impl EdgeLayer {
+    /// Sets up the edge, and the metrics' recorder if it does not stand yet.
+    #[must_use]
+    pub fn new(config: EdgeConfig) -> Self {
+        let (in_flight, unavailable_logged_ms) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Self(Arc::new(Shared { config, in_flight, meter: Meter::new(), started: Instant::now(), unavailable_logged_ms }))
+    }
+}
+
+impl std::fmt::Debug for EdgeLayer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("EdgeLayer").field(&self.0.config).finish()
+    }
+}
+
+impl<S> Layer<S> for EdgeLayer {
+    type Service = Edge<S>;
+
+    fn layer(&self, inner: S) -> Edge<S> {
+        Edge { inner, shared: Arc::clone(&self.0) }
+    }
+}
+
+/// A route with the edge around it.
+#[derive(Clone)]
+pub struct Edge<S> {
+    inner: S,
+    shared: Arc<Shared>,
+}
+
+impl<S> std::fmt::Debug for Edge<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Edge").finish_non_exhaustive()
+    }
+}
+
+impl<S> Service<Request> for Edge<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let started = Instant::now();
+        let shared = Arc::clone(&self.shared);
+        let context = Context {
+            request_id: request_id(request.headers()),
+            traceparent: request.headers().get(TRACEPARENT).cloned(),
+            method: request.method().clone(),
+            route: request.extensions().get::<MatchedPath>().cloned(),
+            body_rules: shared.config.body_rules,
+            caller: std::cell::OnceCell::new(),
+        };
+        let asked_to_wait = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("wait=")));
+        let admitted = shared.admit(&context, request.headers(), request.uri());
+        let admitted = admitted.map(|permit| (permit, self.inner.call(request)));
+        // Below debug level the span is off and costs a comparison; log lines carry the request's fields without it.
+        let span = tracing::debug_span!("request", request_id = ?context.request_id, method = %context.method, route = context.route());
+        let served = context::scope(context, async move {
+            let unfinished = Unfinished { shared: &shared, started };
+            let mut response = match admitted {
+                Ok((_permit, future)) => match AssertUnwindSafe(future).catch_unwind().await {
+                    Ok(Ok(response)) => response,
+                    Ok(Err(never)) => match never {},
+                    Err(payload) => panicked(&*payload),
+                },
+                Err(problem) => problem.into_response(),
+            };
+            std::mem::forget(unfinished);
+            let request_id = context::with(|context| context.request_id.clone());
+            if let Some(request_id) = request_id {
+                response.headers_mut().insert(X_REQUEST_ID, request_id);
+            }
+            response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+            shared.finish(response.status(), started.elapsed(), asked_to_wait);
+            Ok(response)
+        });
+        if span.is_disabled() { Box::pin(served) } else { Box::pin(served.instrument(span)) }
+    }
+}
+
+/// A place among the requests in flight, given back when dropped.
+struct Permit(Arc<Shared>);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Counts a request whose caller hung up; forgotten when the answer is there.
+struct Unfinished<'a> {
+    shared: &'a Shared,
+    started: Instant,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let status = StatusCode::from_u16(CLOSED_BY_CALLER).unwrap_or_default();
+        self.shared.finish(status, self.started.elapsed(), true);
+    }
+}
+
+impl Shared {
+    fn admit(self: &Arc<Self>, context: &Context, headers: &HeaderMap, uri: &Uri) -> Result<Permit, Problem> {
+        if self.config.open {
+            origin::check(headers, uri)?;
+        }
+        let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
+        let permit = Permit(Arc::clone(self));
+        if before < self.config.max_in_flight || ALWAYS_SERVED.contains(&context.route()) {
+            return Ok(permit);
+        }
+        metrics::counter!(REFUSED).increment(1);
+        Err(Problem::new(Code::Overloaded, "Too many requests are in flight. Try again shortly."))
+    }
+
+    fn may_warn_of_unavailable(&self) -> bool {
+        let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
+        let last_ms = self.unavailable_logged_ms.load(Ordering::Relaxed);
+        let due = last_ms == 0 || now_ms.saturating_sub(last_ms) >= 1000;
+        due && self.unavailable_logged_ms.compare_exchange(last_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    fn finish(&self, status: StatusCode, elapsed: Duration, asked_to_wait: bool) {
+        let _ = context::with(|context| self.meter.record(context.route(), &context.method, status, elapsed));
+        let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let status = status.as_u16();
+        match status {
+            503 if self.may_warn_of_unavailable() => tracing::warn!(status, duration_ms, "request refused; at most one such line a second"),
+            503 => tracing::debug!(status, duration_ms, "request refused"),
+            500.. => tracing::error!(status, duration_ms, "request failed"),
+            _ if elapsed > SLOW && !asked_to_wait => tracing::warn!(status, duration_ms, "slow request"),
+            _ => tracing::debug!(status, duration_ms, "request answered"),
+        }
+    }
+}
+
+fn panicked(payload: &(dyn Any + Send)) -> Response {
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = text.unwrap_or("no text"), "a handler panicked");
+    metrics::counter!(PANICS).increment(1);
+    Problem::new(Code::InternalError, "The error was logged under this request's X-Request-Id.").into_response()
+}
+
+/// The caller's own id, when it is fit for a log line and a header; else a new one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let fit = |id: &&HeaderValue| {
+        let bytes = id.as_bytes();
+        (1..=128).contains(&bytes.len()) && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'))
+    };
+    headers.get(X_REQUEST_ID).filter(fit).cloned().unwrap_or_else(new_request_id)
+}
+
+/// 128 random bits in hex. An id is only ever compared with itself, so no test needs to set it.
+fn new_request_id() -> HeaderValue {
+    let mut random = [0_u8; 16];
+    rand::rng().fill_bytes(&mut random);
+    let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 };
+    let mut hex = [0_u8; 32];
+    for (pair, byte) in hex.chunks_exact_mut(2).zip(random) {
+        pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+    }
+    HeaderValue::from_bytes(&hex).unwrap_or_else(|_| HeaderValue::from_static("none"))
+}
+
+/// Answers what no route matches; for [`axum::Router::fallback`].
+pub async fn unknown_route(method: Method, uri: Uri) -> Problem {
+    let path = super::words::cut(uri.path(), 200);
+    Problem::new(Code::UnknownRoute, format!("No route matches {} {path}.", super::words::cut(method.as_str(), 32)))
+}
+
+/// Answers a method that a route does not take; for [`axum::Router::method_not_allowed_fallback`], which adds `Allow`.
+pub async fn method_not_allowed(method: Method) -> Problem {
+    let method = super::words::cut(method.as_str(), 32);
+    Problem::new(Code::MethodNotAllowed, format!("The route does not take {method}; the Allow header names what it takes."))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+use axum::Router;
+use axum::body::Body;
+use axum::routing::{get, post};
+use http_body_util::BodyExt;
+use tokio::sync::oneshot;
+use tower::ServiceExt;
+
+use super::*;
+
+fn app(config: EdgeConfig) -> Router {
+    Router::new()
+        .route("/fine", get(|| async { context::request_id().unwrap_or_default() }).post(|| async {}))
+        .route("/users/{user}", get(|| async {}))
+        .route("/write", post(|| async {}))
+        .route("/panic", get(async || -> &'static str { panic!("inside") }))
+        .route("/livez", get(|| async {}))
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(EdgeLayer::new(config))
+}
+
+fn get_with(path: &str, headers: &[(&str, &str)]) -> Request {
+    let mut request = Request::get(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(Body::empty()).unwrap()
+}
+
+async fn ask(request: Request) -> (StatusCode, HeaderMap, String) {
+    ask_of(app(EdgeConfig::default()), request).await
+}
+
+async fn ask_of(app: Router, request: Request) -> (StatusCode, HeaderMap, String) {
+    let (parts, body) = app.oneshot(request).await.unwrap().into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    (parts.status, parts.headers, String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+fn code(body: &str) -> String {
+    serde_json::from_str::<crate::error::ProblemOut>(body).unwrap().code.as_str()
+}
+
+#[tokio::test]
+async fn request_ids_are_taken_or_made_and_returned() {
+    let (status, headers, body) = ask(get_with("/fine", &[("x-request-id", "abc:1.2_3-4")])).await;
+    assert_eq!((status, body.as_str()), (StatusCode::OK, "abc:1.2_3-4"));
+    assert_eq!(headers["x-request-id"], "abc:1.2_3-4");
+    assert_eq!(headers["x-content-type-options"], "nosniff");
+    let long = "x".repeat(129);
+    for unfit in ["", "a b", "a\"b", &long] {
+        let (_, headers, _) = ask(get_with("/fine", &[("x-request-id", unfit)])).await;
+        let made = headers["x-request-id"].to_str().unwrap();
+        assert!(made.len() == 32 && made.bytes().all(|b| b.is_ascii_hexdigit()), "{unfit:?} {made}");
+    }
+    let (_, first, _) = ask(get_with("/none", &[])).await;
+    let (_, second, _) = ask(get_with("/panic", &[])).await;
+    assert_ne!(first["x-request-id"], second["x-request-id"]);
+}
+
+#[tokio::test]
+async fn a_panic_is_a_500_problem_that_tells_nothing() {
+    let (status, headers, body) = ask(get_with("/panic", &[])).await;
+    assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(headers[header::CONTENT_TYPE], "application/problem+json");
+    assert_eq!(code(&body), "internal_error");
+    assert!(!body.contains("inside"));
+}
+
+#[tokio::test]
+async fn unknown_routes_and_methods_are_problems() {
+    let (status, _, body) = ask(get_with(&format!("/none/{}", "x".repeat(500)), &[])).await;
+    assert_eq!((status, code(&body).as_str()), (StatusCode::NOT_FOUND, "unknown_route"));
+    assert!(body.contains("GET /none/xxx") && body.len() < 500);
+    for (method, path, allow) in [("PUT", "/fine", "GET,HEAD,POST"), ("GET", "/write", "POST"), ("X-OWN", "/users/1", "GET,HEAD")] {
+        let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+        let (status, headers, body) = ask(request).await;
+        assert_eq!((status, code(&body).as_str()), (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"), "{method} {path}");
+        assert_eq!(headers[header::ALLOW], allow);
+        assert!(headers.contains_key("x-request-id"));
+    }
+}
+
+#[tokio::test]
+async fn an_open_server_refuses_pages_of_other_origins_and_rebound_names() {
+    let open = || app(EdgeConfig { open: true, ..EdgeConfig::default() });
+    for (headers, allowed) in [
+        (&[][..], true),
+        (&[("host", "localhost:8080")], true),
+        (&[("host", "127.0.0.1:8080"), ("origin", "http://localhost:3000")], true),
+        (&[("host", "[::1]:8080"), ("origin", "http://[::1]:3000")], true),
+        (&[("host", "localhost"), ("origin", "https://evil.example")], false),
+        (&[("host", "localhost"), ("origin", "null")], false),
+        (&[("host", "evil.example")], false),
+        (&[("host", "localhost"), ("host", "evil.example")], false),
+    ] {
+        let (status, _, body) = ask_of(open(), get_with("/fine", headers)).await;
+        assert_eq!(status == StatusCode::OK, allowed, "{headers:?} {body}");
+        assert!(allowed || code(&body) == "cross_origin", "{body}");
+    }
+    let closed = get_with("/fine", &[("host", "evil.example"), ("origin", "https://evil.example")]);
+    assert_eq!(ask(closed).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn more_than_the_limit_in_flight_is_503_but_not_for_probes_and_places_come_back() {
+    let (entered_tx, entered) = oneshot::channel::<()>();
+    let (release, released) = oneshot::channel::<()>();
+    let ends = Arc::new(std::sync::Mutex::new(Some((entered_tx, released))));
+    let hold = async move || {
+        let Some((entered, released)) = ends.lock().unwrap().take() else { return };
+        entered.send(()).unwrap();
+        released.await.unwrap();
+    };
+    let app = Router::new()
+        .route("/hold", get(hold))
+        .route("/livez", get(|| async {}))
+        .layer(EdgeLayer::new(EdgeConfig { max_in_flight: 1, ..EdgeConfig::default() }));
+    let held = tokio::spawn(ask_of(app.clone(), get_with("/hold", &[])));
+    entered.await.unwrap();
+    let (status, headers, body) = ask_of(app.clone(), get_with("/hold", &[])).await;
+    assert_eq!((status, code(&body).as_str()), (StatusCode::SERVICE_UNAVAILABLE, "overloaded"));
+    assert!(headers.contains_key(header::RETRY_AFTER));
+    assert_eq!(ask_of(app.clone(), get_with("/livez", &[])).await.0, StatusCode::OK);
+    release.send(()).unwrap();
+    assert_eq!(held.await.unwrap().0, StatusCode::OK);
+    assert_eq!(ask_of(app.clone(), get_with("/hold", &[])).await.0, StatusCode::OK);
+    // A caller who hangs up gives the place back too.
+    let app_that_waits = Router::new()
+        .route("/hold", get(std::future::pending::<()>))
+        .route("/fine", get(|| async {}))
+        .layer(EdgeLayer::new(EdgeConfig { max_in_flight: 1, ..EdgeConfig::default() }));
+    let hung_up = tokio::time::timeout(Duration::from_millis(20), ask_of(app_that_waits.clone(), get_with("/hold", &[]))).await;
+    assert!(hung_up.is_err());
+    assert_eq!(ask_of(app_that_waits, get_with("/fine", &[])).await.0, StatusCode::OK);
+    let metrics = crate::telemetry::metrics().render();
+    assert!(metrics.contains(r#"headmark_http_requests_total{method="GET",route="/hold",status="499"}"#), "{metrics}");
+    assert!(metrics.contains("headmark_http_overloaded_total"), "{metrics}");
+}
+
+#[tokio::test]
+async fn metrics_name_the_route_and_never_the_path() {
+    ask(get_with("/users/31337", &[])).await;
+    ask(get_with("/users-31337", &[])).await;
+    let own = Request::builder().method("X-31337").uri("/users/1").body(Body::empty()).unwrap();
+    ask(own).await;
+    let metrics = crate::telemetry::metrics().render();
+    for line in [
+        r#"headmark_http_requests_total{method="GET",route="/users/{user}",status="200"}"#,
+        r#"route="unmatched",status="404""#,
+        r#"method="other",route="/users/{user}",status="405""#,
+        r#"headmark_http_request_seconds_bucket{route="/users/{user}",le="0.0005"}"#,
+    ] {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
+    assert!(!metrics.contains("31337"), "{metrics}");
+    assert!(!metrics.contains(r#"route="/users/{user}",status="499""#), "an answered request counts once\n{metrics}");
+}

@@ -1,0 +1,16 @@
+//! The HTTP edge, between the sockets and the features: what every route shares.
+//!
+//! [`edge`] is the one middleware, [`context`] what is known of the request being served, [`body`], [`path`] and [`params`] the
+//! extractors. Each refuses with a [`Problem`](crate::error::Problem), so a handler sees valid input only. To add an extractor,
+//! put it beside the one that reads the same part of the request.
+
+pub mod body;
+pub mod context;
+pub mod edge;
+mod meter;
+mod origin;
+pub mod params;
+pub mod path;
+mod words;
+
+pub(crate) use meter::{REQUESTS, SECONDS};

@@ -1,0 +1,71 @@
+//! The guard of a server without credentials. It listens on loopback only, but any page that its user opens can send requests
+//! there: from its own origin, or from a name that it has made to resolve to 127.0.0.1. Neither may reach a route.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, Uri, header};
+
+use crate::error::{Code, Problem};
+
+/// Refuses what a page of another origin would send. Without an `Origin` and `Host` no browser is at work.
+pub(super) fn check(headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
+    let foreign = |detail: &'static str| Problem::new(Code::CrossOrigin, detail);
+    if !headers.get_all(header::ORIGIN).iter().all(|origin| origin.to_str().is_ok_and(is_loopback_origin)) {
+        return Err(foreign(
+            "The server runs without credentials, and the Origin header is not a loopback one. Configure a service key or a JWT secret.",
+        ));
+    }
+    let named_well = headers.get_all(header::HOST).iter().all(|host| host.to_str().is_ok_and(is_loopback_authority));
+    if !named_well || uri.authority().is_some_and(|authority| !is_loopback_authority(authority.as_str())) {
+        return Err(foreign(
+            "The server runs without credentials, and the Host header is not localhost or a loopback address. Configure a service key or a JWT secret.",
+        ));
+    }
+    Ok(())
+}
+
+fn is_loopback_origin(origin: &str) -> bool {
+    origin.split_once("://").is_some_and(|(scheme, authority)| matches!(scheme, "http" | "https") && is_loopback_authority(authority))
+}
+
+/// `localhost`, `127.0.0.1` or `[::1]`, with or without a port.
+fn is_loopback_authority(authority: &str) -> bool {
+    let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, "")) => (host, None),
+        Some((host, port)) => match port.strip_prefix(':') {
+            Some(port) => (host, Some(port)),
+            None => return false,
+        },
+        None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
+    };
+    let port_is_number = port.is_none_or(|port| port.parse::<u16>().is_ok());
+    port_is_number && (host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_names_pass() {
+        for good in ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "127.0.0.1", "[::1]", "[::1]:8080"] {
+            assert!(is_loopback_authority(good), "{good}");
+            assert!(is_loopback_origin(&format!("http://{good}")), "{good}");
+        }
+        for bad in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "[::1]x",
+            "[::2]",
+            "localhost:x",
+            "user@localhost",
+        ] {
+            assert!(!is_loopback_authority(bad), "{bad}");
+            assert!(!is_loopback_origin(&format!("http://{bad}")), "{bad}");
+        }
+        assert!(!is_loopback_origin("null") && !is_loopback_origin("file://localhost") && !is_loopback_origin("http://localhost/x"));
+    }
+}

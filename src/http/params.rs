@@ -1,0 +1,238 @@
+//! What comes beside path and body: the query, and conditions on what the client already has.
+
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
+use serde::de::DeserializeOwned;
+
+use crate::error::{Code, Problem};
+use crate::http::words;
+
+/// The query as a `T`, which denies unknown fields: a misspelt, repeated or invalid parameter is a 400 problem that names it.
+#[derive(Debug, Clone)]
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        query(parts.uri.query().unwrap_or_default()).map(Self)
+    }
+}
+
+fn query<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+    let mut seen: Vec<String> = Vec::new();
+    for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let name = decode(name).ok_or_else(|| bad("", "a name is not valid UTF-8 after percent-decoding"))?;
+        if decode(value).is_none() {
+            return Err(bad(&name, "the value is not valid UTF-8 after percent-decoding, or holds U+0000"));
+        }
+        if seen.contains(&name) {
+            return Err(bad(&name, "the parameter is there more than once"));
+        }
+        if seen.len() >= MAX_PARAMETERS {
+            return Err(bad(&name, "there are too many parameters"));
+        }
+        seen.push(name);
+    }
+    let pairs = serde_urlencoded::Deserializer::new(form_urlencoded::parse(text.as_bytes()));
+    serde_path_to_error::deserialize(pairs).map_err(|error| {
+        let message = error.inner().to_string();
+        let name = words::segments(error.path(), &message).join(".");
+        bad(&name, &words::detail(&message))
+    })
+}
+
+/// How many parameters a query may have; no route knows as many.
+const MAX_PARAMETERS: usize = 32;
+
+fn bad(name: &str, detail: &str) -> Problem {
+    Problem::new(Code::InvalidQuery, "See errors.").at(words::cut(name, 128), detail)
+}
+
+/// One name or value of a query, strictly: serde_urlencoded would put U+FFFD for what is not UTF-8.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let digit = |b: Option<u8>| b.and_then(|b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
+                digit(bytes.next())? * 16 + digit(bytes.next())?
+            }
+            other => other,
+        });
+    }
+    String::from_utf8(decoded).ok().filter(|text| !text.contains('\0'))
+}
+
+/// The `If-None-Match` header. A malformed one counts as absent, so that a broken cache costs a body and not an error.
+#[derive(Debug, Clone, Default)]
+pub struct IfNoneMatch(Condition);
+
+#[derive(Debug, Clone, Default)]
+enum Condition {
+    #[default]
+    Absent,
+    Any,
+    /// Checked: a list of entity tags.
+    Tags(HeaderValue),
+}
+
+impl IfNoneMatch {
+    /// Whether the client already has the answer with this tag (weak comparison; `*` matches whatever there is).
+    #[must_use]
+    pub fn matches(&self, etag: &str) -> bool {
+        match &self.0 {
+            Condition::Absent => false,
+            Condition::Any => true,
+            Condition::Tags(_) => {
+                let wanted = etag.strip_prefix("W/").unwrap_or(etag);
+                self.tags().any(|tag| tag.strip_prefix("W/").unwrap_or(tag) == wanted)
+            }
+        }
+    }
+
+    /// Whether the header is there, and well-formed.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        !matches!(self.0, Condition::Absent)
+    }
+
+    /// The tags as they were sent, quotes and `W/` included; none for `*`.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        let list = match &self.0 {
+            Condition::Tags(list) => list.to_str().unwrap_or_default(),
+            Condition::Absent | Condition::Any => "",
+        };
+        Tags { rest: list }.map_while(Result::ok)
+    }
+
+    fn parse(value: HeaderValue) -> Self {
+        let Ok(text) = value.to_str() else { return Self::default() };
+        if text.trim() == "*" {
+            return Self(Condition::Any);
+        }
+        let mut tags = Tags { rest: text }.peekable();
+        if tags.peek().is_none() || !tags.all(|tag| tag.is_ok()) {
+            return Self::default();
+        }
+        Self(Condition::Tags(value))
+    }
+}
+
+/// Walks a list of entity tags, which may hold commas inside their quotes; stops at the first that is malformed.
+struct Tags<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Iterator for Tags<'a> {
+    type Item = Result<&'a str, ()>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let list = self.rest.trim_start_matches([' ', '\t', ',']);
+        if list.is_empty() {
+            return None;
+        }
+        self.rest = "";
+        let Some(opaque) = list.strip_prefix("W/").unwrap_or(list).strip_prefix('"') else { return Some(Err(())) };
+        let Some((_, after)) = opaque.split_once('"') else { return Some(Err(())) };
+        let after_blanks = after.trim_start_matches([' ', '\t']);
+        if !after_blanks.is_empty() && !after_blanks.starts_with(',') {
+            return Some(Err(()));
+        }
+        self.rest = after_blanks;
+        Some(list.get(..list.len() - after.len()).ok_or(()))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for IfNoneMatch {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let mut values = parts.headers.get_all(header::IF_NONE_MATCH).iter();
+        let Some(first) = values.next() else { return Ok(Self::default()) };
+        let mut rest = values.peekable();
+        if rest.peek().is_none() {
+            return Ok(Self::parse(first.clone()));
+        }
+        // Several lines mean one list.
+        let mut joined = first.as_bytes().to_vec();
+        for value in rest {
+            joined.extend_from_slice(b", ");
+            joined.extend_from_slice(value.as_bytes());
+        }
+        Ok(HeaderValue::from_bytes(&joined).map(Self::parse).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Page {
+        limit: Option<u32>,
+        cursor: Option<String>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct After {
+        #[serde(rename = "after")]
+        _after: u64,
+    }
+
+    #[test]
+    fn a_good_query_is_read_and_a_bad_one_names_the_parameter() {
+        let page: Page = query("limit=7&cursor=a%20b+c%C3%A9").unwrap();
+        assert_eq!((page.limit, page.cursor.as_deref()), (Some(7), Some("a b cé")));
+        assert_eq!(query::<Page>("").unwrap().limit, None);
+        let many = (0..40).map(|n| format!("p{n}=1")).collect::<Vec<_>>().join("&");
+        for (bad, pointer) in [
+            ("limit=x", "limit"),
+            ("limit=-1", "limit"),
+            ("limt=1", "limt"),
+            ("limit=1&limit=1", "limit"),
+            ("limit=1&lim%69t=2", "limit"),
+            ("cursor=%ff", "cursor"),
+            ("cursor=%zz", "cursor"),
+            ("cursor=%", "cursor"),
+            ("cursor=%00", "cursor"),
+            (many.as_str(), "p32"),
+        ] {
+            let problem = query::<Page>(bad).unwrap_err();
+            assert_eq!((problem.code, problem.errors[0].pointer.as_str()), (Code::InvalidQuery, pointer), "{bad}: {problem:?}");
+        }
+        assert_eq!(query::<After>("").unwrap_err().errors[0].pointer, "after");
+    }
+
+    fn header(text: &str) -> IfNoneMatch {
+        IfNoneMatch::parse(HeaderValue::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn tags_compare_weakly() {
+        for (sent, tag, matches) in [
+            ("\"a\"", "W/\"a\"", true),
+            ("W/\"a\"", "\"a\"", true),
+            ("W/\"a\" , \"b,c\",W/\"d\"", "W/\"b,c\"", true),
+            ("W/\"a\", \"b,c\"", "W/\"b\"", false),
+            ("*", "W/\"a\"", true),
+            ("a", "a", false),
+            ("\"a", "\"a", false),
+            ("\"a\" \"b\"", "\"a\"", false),
+            ("", "", false),
+        ] {
+            assert_eq!(header(sent).matches(tag), matches, "{sent}");
+        }
+        assert_eq!(header("W/\"a\", \"b,c\"").tags().collect::<Vec<_>>(), ["W/\"a\"", "\"b,c\""]);
+        assert!(!header("junk").is_present() && !IfNoneMatch::default().is_present() && header("*").is_present());
+    }
+}

@@ -1,0 +1,105 @@
+//! Values in the path. Who is calling is checked first, so that a stranger learns nothing about which ids are valid.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::extract::{FromRef, FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+
+use crate::auth::{Auth, Caller};
+use crate::error::{Code, Problem};
+use crate::ids::{Invalid, Name, UserId};
+
+/// The values of the path by name, percent-decoded: `params.get::<Name>("badge")?` for `{badge}`.
+#[derive(Debug)]
+pub struct PathParams(RawPathParams);
+
+impl PathParams {
+    /// The value of `{name}` as a newtype.
+    ///
+    /// # Errors
+    /// A 400 problem that points to `name`.
+    pub fn get<T: FromStr<Err = Invalid>>(&self, name: &str) -> Result<T, Problem> {
+        self.text(name).and_then(|text| text.parse().map_err(|rule: Invalid| invalid(name, rule.0)))
+    }
+
+    /// The name in `{name}`; [`PathParams::get`] for the commonest type.
+    ///
+    /// # Errors
+    /// A 400 problem that points to `name`.
+    pub fn name(&self, name: &str) -> Result<Name, Problem> {
+        self.get(name)
+    }
+
+    fn text(&self, name: &str) -> Result<&str, Problem> {
+        let found = self.0.iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| value).ok_or_else(|| invalid(name, "the route has no such value"))
+    }
+}
+
+fn invalid(name: &str, detail: &str) -> Problem {
+    Problem::new(Code::InvalidPath, "See errors.").at(name, detail)
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PathParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        RawPathParams::from_request_parts(parts, state).await.map(Self).map_err(|rejection| {
+            // The rejection names the value in backticks: "Invalid UTF-8 in `badge`".
+            let text = rejection.to_string();
+            invalid(text.split('`').nth(1).unwrap_or_default(), "the value is not valid UTF-8 after percent-decoding")
+        })
+    }
+}
+
+/// The user of `/v1/users/{user}/…`, for routes marked `U`: the one in the token (by id or as `me`), or, for a service, anyone by id.
+#[derive(Debug)]
+pub struct UserPath {
+    /// Whose row it is about.
+    pub user: UserId,
+    /// Who is calling.
+    pub caller: Caller,
+    /// The other values of the path.
+    pub params: PathParams,
+}
+
+impl UserPath {
+    /// The value of `{name}` as a newtype, as [`PathParams::get`].
+    ///
+    /// # Errors
+    /// A 400 problem that points to `name`.
+    pub fn get<T: FromStr<Err = Invalid>>(&self, name: &str) -> Result<T, Problem> {
+        self.params.get(name)
+    }
+
+    /// The name in `{name}`, as [`PathParams::name`].
+    ///
+    /// # Errors
+    /// A 400 problem that points to `name`.
+    pub fn name(&self, name: &str) -> Result<Name, Problem> {
+        self.params.name(name)
+    }
+}
+
+impl<S> FromRequestParts<S> for UserPath
+where
+    S: Send + Sync,
+    Arc<Auth>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let params = PathParams::from_request_parts(parts, state).await?;
+        let user = match (params.text("user")?, &caller) {
+            ("me", Caller::User { id }) => *id,
+            ("me", Caller::Service { .. }) => {
+                return Err(Problem::new(Code::Forbidden, "'me' is the user of a user's token; a service names the user by id."));
+            }
+            (_, _) => params.get("user")?,
+        };
+        caller.may_act_for(user)?;
+        Ok(Self { user, caller, params })
+    }
+}

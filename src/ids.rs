@@ -1,0 +1,200 @@
+//! Newtypes for everything that comes from outside: parsed once, at the edge, and valid from then on.
+//!
+//! To add one: a struct with a private field, [`std::str::FromStr`] for paths and queries, serde for bodies, a schema for OpenAPI.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
+
+/// Why a text is not an id or a name; the sentence is shown to the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Invalid(pub &'static str);
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+const USER_ID_RULE: Invalid = Invalid("a user id is a whole number from 1 to 9223372036854775807, without leading zeros");
+const NAME_RULE: Invalid = Invalid("a name has 1 to 64 characters of a-z, 0-9, '_', '.', '-', and begins with a letter or digit");
+
+/// A user, 1 to 2^63-1. In JSON a decimal string (JavaScript cannot hold it as a number); an integer is accepted too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
+#[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "42")]
+pub struct UserId(i64);
+
+impl UserId {
+    /// The id as the databases hold it.
+    #[must_use]
+    pub fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl TryFrom<i64> for UserId {
+    type Error = Invalid;
+
+    fn try_from(id: i64) -> Result<Self, Invalid> {
+        if id >= 1 { Ok(Self(id)) } else { Err(USER_ID_RULE) }
+    }
+}
+
+impl FromStr for UserId {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let canonical = text.as_bytes().first().is_some_and(|b| (b'1'..=b'9').contains(b)) && text.bytes().all(|b| b.is_ascii_digit());
+        if !canonical {
+            return Err(USER_ID_RULE);
+        }
+        text.parse::<i64>().map_err(|_| USER_ID_RULE).map(Self)
+    }
+}
+
+impl fmt::Display for UserId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for UserId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for UserId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct StringOrInteger;
+
+        impl Visitor<'_> for StringOrInteger {
+            type Value = UserId;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a user id as a decimal string or an integer from 1 to 9223372036854775807")
+            }
+
+            fn visit_i64<E: de::Error>(self, id: i64) -> Result<UserId, E> {
+                UserId::try_from(id).map_err(E::custom)
+            }
+
+            fn visit_u64<E: de::Error>(self, id: u64) -> Result<UserId, E> {
+                i64::try_from(id).map_err(|_| USER_ID_RULE).and_then(UserId::try_from).map_err(E::custom)
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<UserId, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_any(StringOrInteger)
+    }
+}
+
+/// The name of a badge, channel, dot, view or message type: `[a-z0-9][a-z0-9_.-]{0,63}`.
+// Cheap to clone: every row of a batch carries one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
+#[schema(value_type = String, pattern = "^[a-z0-9][a-z0-9_.-]{0,63}$", example = "mention")]
+pub struct Name(Arc<str>);
+
+impl Name {
+    /// The first of all names in their order, to begin a range with.
+    #[must_use]
+    pub fn lowest() -> Self {
+        Self(Arc::from("0"))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Name {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'.' | b'-');
+        let first = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let bytes = text.as_bytes();
+        if bytes.len() > 64 || !bytes.first().is_some_and(first) || !bytes.iter().all(inner) {
+            return Err(NAME_RULE);
+        }
+        Ok(Self(Arc::from(text)))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Name;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Name, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_str(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_ids_are_canonical_decimals() {
+        for good in ["1", "42", "9223372036854775807"] {
+            assert_eq!(good.parse::<UserId>().map(|id| id.to_string()).as_deref(), Ok(good));
+        }
+        for bad in ["", "0", "007", "-1", "+1", " 1", "1.0", "9223372036854775808", "١"] {
+            assert_eq!(bad.parse::<UserId>(), Err(USER_ID_RULE), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn user_ids_are_strings_or_integers_in_and_strings_out() {
+        let ids: Vec<UserId> = serde_json::from_str("[\"7\", 7, 9223372036854775807]").unwrap();
+        assert_eq!(serde_json::to_string(&ids).unwrap(), "[\"7\",\"7\",\"9223372036854775807\"]");
+        for bad in ["0", "-1", "1.5", "\"x\"", "null", "9223372036854775808", "18446744073709551616", "true"] {
+            assert!(serde_json::from_str::<UserId>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_follow_the_rule() {
+        let longest = "a".repeat(64);
+        for good in ["a", "0", "new.fan-2_x", &longest] {
+            assert!(good.parse::<Name>().is_ok(), "{good}");
+        }
+        for bad in ["", "A", "_a", ".a", "-a", "a b", "é", &format!("{longest}a")] {
+            assert!(bad.parse::<Name>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! One try at one batch: touch, load, apply, save, commit, publish.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use rand::RngExt as _;
+use tokio::time::Instant;
+
+use super::{Answer, Engines, Job, MAX_CONNECT, Needs, Rows, Verdict, unknown_outcome};
+use crate::cache::{CacheError, Writer};
+use crate::clock::UnixMs;
+use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::error::{Code, Error, Fault, Problem};
+use crate::failpoint;
+use crate::idempotency::Keys;
+
+/// How old a touch may be at the commit: well below the lease, so that a commit never outlives it.
+const MAX_TOUCH_AGE: Duration = Duration::from_millis(2500);
+
+/// How long everything before the commit may take; then the connection is dropped, which undoes it.
+const MAX_WORK: Duration = Duration::from_secs(4);
+
+/// How long the database may take to answer a commit before its outcome counts as unknown. With [`MAX_TOUCH_AGE`] it stays below the lease:
+/// after it the touch is renewed for as long as the outcome is in doubt.
+const MAX_COMMIT: Duration = Duration::from_secs(2);
+
+static REGISTER: Statement = Statement::new(
+    "insert into lanes (lane_id, batch, committed_at)
+    select lane_id, batch, committed_at
+    from {rows} r
+    where true
+    on conflict (lane_id) do nothing",
+    &[("lane_id", Type::Int), ("batch", Type::Int), ("committed_at", Type::Int)],
+);
+
+static RAISE: Statement = Statement::new(
+    "update lanes
+    set batch = r.batch, committed_at = r.committed_at
+    from {rows} r
+    where lanes.lane_id = r.lane_id",
+    &[("lane_id", Type::Int), ("batch", Type::Int), ("committed_at", Type::Int)],
+);
+
+static RETIRE: Statement = Statement::new("delete from lanes where lane_id in (select lane_id from {rows} r)", &[("lane_id", Type::Int)]);
+
+static SWEEP: Statement =
+    Statement::new("delete from lanes where committed_at < (select min(committed_at) from {rows} r)", &[("committed_at", Type::Int)]);
+
+/// How long the row of a lane that died is kept. A living lane that was idle for longer registers again.
+const ABANDONED_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+
+/// Removes the rows of lanes that died long ago; a graceful stop removes them at once.
+///
+/// # Errors
+/// The driver's own.
+pub(crate) async fn sweep(db: &Db, now: UnixMs) -> DbResult<u64> {
+    db.connect().await?.run(&SWEEP, &[Column::Int(vec![now.0 - ABANDONED_MS])]).await
+}
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub(super) fn statements() -> [&'static Statement; 4] {
+    [&REGISTER, &RAISE, &RETIRE, &SWEEP]
+}
+
+/// Why a batch was not committed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The database said no, or is away; certainly nothing was changed.
+    Store(sqlx::Error),
+    /// The work before the commit took too long; nothing was changed.
+    TooSlow,
+    /// The connection was lost in the commit, and the commit turned out not to have happened.
+    NotCommitted,
+    /// The connection was lost in the commit, and the database stayed away too long to ask it.
+    Unknown,
+    /// The cache could not be touched; nothing was changed.
+    CacheAway(CacheError),
+    /// Another node may hold this database now; nothing was changed.
+    NotHolder,
+}
+
+impl Failure {
+    /// What the callers of the batch are told.
+    pub(super) fn answer(&self) -> Error {
+        match self {
+            Self::Store(error) if crate::db::is_outage(error) || crate::db::is_transient(error) => unavailable(),
+            Self::Store(_) => Fault::Bug(String::from("the database refused a write, see the log")).into(),
+            Self::Unknown => unknown_outcome().into(),
+            Self::TooSlow | Self::NotCommitted | Self::CacheAway(_) | Self::NotHolder => unavailable(),
+        }
+    }
+}
+
+fn unavailable() -> Error {
+    Problem::new(Code::StoreUnavailable, "A store did not answer; nothing was changed. Try again shortly.").into()
+}
+
+/// What became of one job of a committed batch.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// It has its answer.
+    Answered(Verdict),
+    /// A transaction elsewhere holds its idempotency key: to be tried again.
+    KeyTaken,
+}
+
+/// One lane: a connection, and a number in the database that tells which of its commits took effect.
+#[derive(Debug)]
+pub(super) struct Lane {
+    engines: Engines,
+    id: i64,
+    batch: i64,
+    conn: Option<Conn>,
+}
+
+/// A batch that is applied and saved, but not committed.
+struct Prepared {
+    outcomes: Vec<Outcome>,
+    changes: Vec<crate::cache::Change>,
+}
+
+impl Lane {
+    pub(super) fn new(engines: Engines) -> Self {
+        Self { engines, id: rand::rng().random_range(1..i64::MAX), batch: 0, conn: None }
+    }
+
+    pub(super) fn engines(&self) -> &Engines {
+        &self.engines
+    }
+
+    /// After a panic nobody knows what is open on the connection: closing it undoes that. The number is passed over, as it may have been used.
+    pub(super) fn reset(&mut self) {
+        self.conn = None;
+        self.batch += 1;
+    }
+
+    pub(super) fn lost_connection(&self) -> bool {
+        self.conn.is_none()
+    }
+
+    pub(super) async fn warm_up(&mut self) {
+        if let Err(error) = self.connected().await {
+            tracing::warn!(%error, "a lane cannot open its connection yet");
+        }
+    }
+
+    /// Forgets the lane's number; only a courtesy to whoever looks at the table.
+    pub(super) async fn retire(&mut self) {
+        let id = self.id;
+        let retired = async { self.connected().await?.run(&RETIRE, &[Column::Int(vec![id])]).await };
+        match tokio::time::timeout(MAX_CONNECT, retired).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "a lane's row stays behind; it is swept later"),
+            Err(_) => tracing::debug!("a lane's row stays behind; it is swept later"),
+        }
+    }
+
+    /// The lane's connection, opened if need be. A new one registers the lane, so that its row can be locked from the first batch on.
+    pub(super) async fn connected(&mut self) -> Result<&mut Conn, sqlx::Error> {
+        if self.conn.is_none() {
+            let open = async {
+                let mut conn = self.engines.db.connect().await?;
+                conn.run(&REGISTER, &self.number(self.batch)).await?;
+                Ok::<_, sqlx::Error>(conn)
+            };
+            let opened = tokio::time::timeout(MAX_CONNECT, open).await;
+            self.conn = Some(opened.map_err(|_| sqlx::Error::PoolTimedOut)??);
+        }
+        self.conn.as_mut().ok_or(sqlx::Error::PoolClosed)
+    }
+
+    fn number(&self, batch: i64) -> [Column; 3] {
+        [Column::Int(vec![self.id]), Column::Int(vec![batch]), Column::Int(vec![self.engines.clock.now().0])]
+    }
+
+    /// Tries once. After an error nothing of the batch took effect, except with [`Failure::Unknown`].
+    pub(super) async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Outcome>, Failure> {
+        let started = Instant::now();
+        if !self.engines.guard.may_write() {
+            return Err(Failure::NotHolder);
+        }
+        let mut needs = Needs::default();
+        jobs.iter().for_each(|job| job.command.needs(&mut needs));
+        let (users, writer) = (needs.users(), Writer(rand::rng().random()));
+        let prepared = self.prepare(jobs, &needs, writer).await;
+        let prepared = match prepared {
+            Ok(prepared) if started.elapsed() < MAX_TOUCH_AGE => prepared,
+            Ok(_) => return self.abandon(&users, writer, Failure::TooSlow).await,
+            Err(failure) => return self.abandon(&users, writer, failure).await,
+        };
+        failpoint("lane::before_commit");
+        let touched = self.commit(&users, writer).await?;
+        failpoint("lane::after_commit");
+        if let Err(error) = self.engines.cache.publish(writer, &prepared.changes).await {
+            tracing::debug!(%error, "could not publish to the cache");
+            // The entries stay dirty until they are read anew, so nothing stale can show. Not so if the commit may have come after the lease had
+            // ended: then what was filled in between must go first.
+            if !touched && self.engines.guard.enter_bypass().await.is_err() {
+                return Err(Failure::Unknown);
+            }
+        }
+        failpoint("lane::after_publish");
+        metrics::histogram!("headmark_lane_batch_seconds").record(started.elapsed().as_secs_f64());
+        metrics::counter!("headmark_lane_commands_total").increment(u64::try_from(jobs.len()).unwrap_or_default());
+        Ok(prepared.outcomes)
+    }
+
+    /// Touches the cache while the rows are locked and loaded, then applies and saves.
+    async fn prepare(&mut self, jobs: &[Job], needs: &Needs, writer: Writer) -> Result<Prepared, Failure> {
+        let (engines, id, batch) = (self.engines.clone(), self.id, self.batch + 1);
+        let untouched = engines.guard.is_bypassing();
+        let now = engines.clock.now();
+        let number = self.number(batch);
+        let users = needs.users();
+        let touch = async { if untouched { Ok(()) } else { engines.cache.touch(&users, writer).await } };
+        let conn = self.connected().await.map_err(Failure::Store)?;
+        let work = async {
+            let (touched, loaded) = tokio::join!(touch, load(conn, jobs, needs, now));
+            touched.map_err(Failure::CacheAway)?;
+            let (mut rows, mut keys) = loaded.map_err(Failure::Store)?;
+            if !engines.guard.fence(conn).await.map_err(Failure::Store)? {
+                return Err(Failure::NotHolder);
+            }
+            failpoint("lane::after_touch");
+            let outcomes = apply(jobs, &mut rows, &mut keys, now);
+            rows.save(conn).await.map_err(Failure::Store)?;
+            keys.save(conn, now).await.map_err(Failure::Store)?;
+            if conn.run(&RAISE, &number).await.map_err(Failure::Store)? != 1 {
+                // Swept while this lane was idle: it must register anew before it may commit.
+                tracing::info!(lane = id, "registering again");
+                return Err(Failure::NotCommitted);
+            }
+            Ok(Prepared { outcomes, changes: rows.changes(needs) })
+        };
+        match tokio::time::timeout(MAX_WORK, work).await {
+            Ok(prepared) => prepared,
+            Err(_) => Err(Failure::TooSlow),
+        }
+    }
+
+    /// Commits, and finds out what became of it should the connection be lost meanwhile. Returns whether the writer was inside the cache entries all the
+    /// time.
+    async fn commit(&mut self, users: &[crate::ids::UserId], writer: Writer) -> Result<bool, Failure> {
+        let Some(conn) = self.conn.as_mut() else { return Err(Failure::NotCommitted) };
+        let committed = tokio::time::timeout(MAX_COMMIT, conn.commit()).await;
+        self.batch += 1;
+        let error = match committed {
+            Ok(Ok(())) => return Ok(true),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => String::from("no answer in time"),
+        };
+        tracing::warn!(error, "the outcome of a commit is unknown; asking the database");
+        metrics::counter!("headmark_lane_unknown_commits_total").increment(1);
+        self.conn = None;
+        let resolved = super::resolve::resolve(&self.engines, self.id, self.batch, users, writer).await;
+        match resolved.committed {
+            Some(true) => Ok(resolved.touched),
+            Some(false) => self.abandon(users, writer, Failure::NotCommitted).await.map(|_| true),
+            // The touch is left to its lease.
+            None => Err(Failure::Unknown),
+        }
+    }
+
+    /// Undoes the transaction and leaves the cache entries, which stay dirty.
+    async fn abandon(&mut self, users: &[crate::ids::UserId], writer: Writer, failure: Failure) -> Result<Vec<Outcome>, Failure> {
+        let keeps = match &failure {
+            Failure::Store(error) => !crate::db::is_outage(error) || crate::db::is_transient(error),
+            Failure::CacheAway(_) => true,
+            _ => false,
+        };
+        // Closing the connection undoes what is open on it.
+        if let Some(mut conn) = self.conn.take()
+            && keeps
+            && matches!(tokio::time::timeout(MAX_CONNECT, conn.rollback()).await, Ok(Ok(())))
+        {
+            self.conn = Some(conn);
+        }
+        if let Err(error) = self.engines.cache.leave(users, writer).await {
+            tracing::debug!(%error, "could not leave the cache entries; the lease ends by itself");
+        }
+        Err(failure)
+    }
+}
+
+async fn load(conn: &mut Conn, jobs: &[Job], needs: &Needs, now: UnixMs) -> Result<(Rows, Keys), sqlx::Error> {
+    conn.begin().await?;
+    let keys: Vec<_> = jobs.iter().filter_map(|job| job.key.as_ref()).collect();
+    let keys = Keys::load(conn, &keys, now).await?;
+    let rows = Rows::load(conn, needs).await?;
+    Ok((rows, keys))
+}
+
+/// Applies every job in order. A refused one leaves no trace; a panicking rule is a refused one.
+fn apply(jobs: &[Job], rows: &mut Rows, keys: &mut Keys, now: UnixMs) -> Vec<Outcome> {
+    jobs.iter()
+        .map(|job| {
+            if let Some(key) = &job.key {
+                if let Some(kept) = keys.kept(key) {
+                    return Outcome::Answered(replay(key, kept));
+                }
+                if !keys.holds(key) {
+                    return Outcome::KeyTaken;
+                }
+            }
+            let applied = catch_unwind(AssertUnwindSafe(|| job.command.apply(rows, now)));
+            let result = applied.unwrap_or_else(|_| Err(Fault::Bug(String::new()).problem()));
+            match &result {
+                Ok(_) => rows.settle(),
+                Err(_) => rows.undo(),
+            }
+            if let Some(key) = &job.key {
+                keep(keys, key, &result);
+            }
+            Outcome::Answered(result.map_err(Error::from))
+        })
+        .collect()
+}
+
+/// Keeps an answer that was decided by state: success, 403 and 409.
+fn keep(keys: &mut Keys, key: &crate::idempotency::Key, result: &Result<Answer, Problem>) {
+    let answer = match result {
+        Ok(answer) => answer.clone(),
+        Err(problem) if matches!(problem.code.status().as_u16(), 403 | 409) => Answer::of_problem(problem),
+        Err(_) => return,
+    };
+    keys.keep(key, answer.status.as_u16(), &answer.body);
+}
+
+fn replay(key: &crate::idempotency::Key, kept: &crate::idempotency::Kept) -> Verdict {
+    if kept.digest != key.digest {
+        let detail = "This Idempotency-Key was used with another method, path or body within the last 24 hours.";
+        return Err(Problem::new(Code::IdempotencyKeyReused, detail).into());
+    }
+    let status = axum::http::StatusCode::from_u16(kept.status).unwrap_or_default();
+    Ok(Answer { status, body: kept.body.clone().into(), replayed: true })
+}

@@ -1,0 +1,38 @@
+//! Headmark: everything that a social or chat product polls for, in one HTTP service. `docs/architecture.md` draws the two paths.
+
+pub mod app;
+pub mod auth;
+pub mod badges;
+pub mod cache;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod db;
+pub mod error;
+pub mod guard;
+pub mod http;
+pub mod idempotency;
+pub mod ids;
+pub mod lane;
+pub mod marks;
+pub mod poll;
+pub mod probes;
+pub mod router;
+pub mod serve;
+pub mod sheet;
+pub mod state;
+pub mod telemetry;
+
+/// A named step at which a test can stop, delay or kill the process: with the feature `failpoints`, `FAILPOINTS=lane::after_commit=return` in the
+/// environment kills it there. Nothing without the feature.
+pub(crate) fn failpoint(step: &str) {
+    fail::fail_point!(step, |_| std::process::abort());
+    // Without the feature the macro is empty.
+    let _ = step;
+}
+
+/// Reads `FAILPOINTS` for the life of the process. Nothing without the feature.
+pub(crate) fn start_failpoints() {
+    #[cfg(feature = "failpoints")]
+    std::mem::forget(fail::FailScenario::setup());
+}

@@ -1,0 +1,12 @@
+//! The `headmark` command.
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    headmark::cli::Cli::parse().run()
+}

@@ -1,0 +1,111 @@
+//! A set of positions as sorted, disjoint, non-adjacent runs; in a row as text: `117 119-121`.
+
+use std::fmt;
+
+/// A set of positions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Intervals(Vec<(i64, i64)>);
+
+impl Intervals {
+    /// Reads the text of a row; what cannot be read is left out.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut set = Self::default();
+        for run in text.split_ascii_whitespace() {
+            let (from, to) = run.split_once('-').unwrap_or((run, run));
+            if let (Ok(from), Ok(to)) = (from.parse(), to.parse()) {
+                set.insert(from, to);
+            }
+        }
+        set
+    }
+
+    /// How many positions are in the set.
+    #[must_use]
+    pub fn len(&self) -> i64 {
+        self.0.iter().map(|(from, to)| to - from + 1).sum()
+    }
+
+    /// Whether no position is in the set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many runs the set has.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether this position is in the set.
+    #[must_use]
+    pub fn contains(&self, at: i64) -> bool {
+        let next = self.0.partition_point(|(from, _)| *from <= at);
+        next.checked_sub(1).and_then(|i| self.0.get(i)).is_some_and(|(_, to)| at <= *to)
+    }
+
+    /// Adds the positions `from` to `to`, both included.
+    pub fn insert(&mut self, from: i64, to: i64) {
+        if from > to {
+            return;
+        }
+        // The runs that overlap or touch become one.
+        let first = self.0.partition_point(|(_, end)| end.saturating_add(1) < from);
+        let after = self.0.partition_point(|(start, _)| *start <= to.saturating_add(1));
+        let merged = self.0.drain(first..after.max(first)).fold((from, to), |(a, b), (start, end)| (a.min(start), b.max(end)));
+        self.0.insert(first, merged);
+    }
+
+    /// The position of the `n`-th (from 1) number that is not in the set, counted downwards from `head`.
+    #[must_use]
+    pub fn nth_free_below(&self, head: i64, n: i64) -> i64 {
+        let mut at = head;
+        let mut left = n;
+        for (from, to) in self.0.iter().rev() {
+            let free = at - to;
+            if left <= free {
+                return at - left + 1;
+            }
+            left -= free;
+            at = from - 1;
+        }
+        at - left + 1
+    }
+
+    /// Removes all positions up to and including `mark`.
+    pub fn drop_up_to(&mut self, mark: i64) {
+        self.0.retain(|(_, to)| *to > mark);
+        if let Some(first) = self.0.first_mut() {
+            first.0 = first.0.max(mark + 1);
+        }
+    }
+
+    /// Removes all positions above `head`.
+    pub fn drop_above(&mut self, head: i64) {
+        self.0.retain(|(from, _)| *from <= head);
+        if let Some(last) = self.0.last_mut() {
+            last.1 = last.1.min(head);
+        }
+    }
+
+    /// Removes the run that begins at exactly this position and returns where it ended.
+    pub fn take_run_at(&mut self, start: i64) -> Option<i64> {
+        let (from, to) = *self.0.first()?;
+        if from != start {
+            return None;
+        }
+        self.0.remove(0);
+        Some(to)
+    }
+}
+
+impl fmt::Display for Intervals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (from, to)) in self.0.iter().enumerate() {
+            let space = if at == 0 { "" } else { " " };
+            if from == to { write!(f, "{space}{from}")? } else { write!(f, "{space}{from}-{to}")? }
+        }
+        Ok(())
+    }
+}

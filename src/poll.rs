@@ -1,0 +1,168 @@
+//! What every route marked **poll** shares: entity tags, 304, the pace, and waiting for a change.
+//!
+//! A route gives a function that reads its answer; [`poll`] does the rest.
+
+use std::time::Duration;
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use rand::RngExt as _;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::cache::Revision;
+use crate::error::{Error, Fault};
+use crate::http::params::IfNoneMatch;
+use crate::ids::UserId;
+use crate::state::AppState;
+
+/// The longest `wait`, in seconds.
+pub const MAX_WAIT_S: u32 = 60;
+
+/// How often a waiting poll looks again without being woken: a wake-up can be lost with its connection.
+const RECHECK: Duration = Duration::from_secs(5);
+
+/// How much later than asked a recheck may look, so that many waiters do not come at once.
+const JITTER_MS: u64 = 250;
+
+static X_POLL_INTERVAL: HeaderName = HeaderName::from_static("x-poll-interval");
+
+/// One reading of a polled resource.
+#[derive(Debug)]
+pub struct Reading<T> {
+    /// What the client is shown.
+    pub value: T,
+    /// The version that its tag is made from; None for a degraded answer, which has no tag.
+    pub version: Option<Revision>,
+}
+
+/// The entity tag of a version: the same on every node and for every token; weak, as bodies may be compressed on the way.
+#[must_use]
+pub fn etag(version: Revision) -> String {
+    format!("W/\"{version}\"")
+}
+
+/// The highest version that the client says it has: a node that is behind it reads the truth before it answers.
+fn seen(tags: &IfNoneMatch) -> Revision {
+    tags.tags().filter_map(|tag| tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"').parse().ok()).max().unwrap_or(0)
+}
+
+/// A polled resource of one user: how it is read, given the lowest version that will do, and how it is written.
+#[derive(Debug)]
+pub struct Resource<R, W> {
+    /// Reads it.
+    pub read: R,
+    /// Writes the body.
+    pub write: W,
+}
+
+/// Answers a poll about one user's own state: at once, or with `wait` (seconds) when the answer is another than the client has, or the time is up.
+///
+/// # Errors
+/// Those of `read` and `write`.
+pub async fn poll<T, R, F, W>(
+    state: &AppState,
+    user: UserId,
+    wait: u32,
+    tags: &IfNoneMatch,
+    resource: Resource<R, W>,
+) -> Result<Response, Error>
+where
+    R: Fn(Revision) -> F,
+    F: Future<Output = Result<Reading<T>, Error>>,
+    W: Fn(&T) -> Result<Vec<u8>, Error>,
+{
+    let at_least = seen(tags);
+    if wait > 0
+        && tags.is_present()
+        && let Ok(_room) = state.waiting.try_acquire()
+    {
+        // Boxed, so that the many polls that do not wait need not carry its room.
+        return Box::pin(wait_for_change(state, user, wait, tags, &resource)).await;
+    }
+    let reading = (resource.read)(at_least).await?;
+    answer(state, tags, &reading, &resource.write)
+}
+
+/// Holds the request until the answer is another than the client has.
+async fn wait_for_change<T, R, F, W>(
+    state: &AppState,
+    user: UserId,
+    wait: u32,
+    tags: &IfNoneMatch,
+    resource: &Resource<R, W>,
+) -> Result<Response, Error>
+where
+    R: Fn(Revision) -> F,
+    F: Future<Output = Result<Reading<T>, Error>>,
+    W: Fn(&T) -> Result<Vec<u8>, Error>,
+{
+    let deadline = Instant::now() + Duration::from_secs(u64::from(wait.min(MAX_WAIT_S)));
+    // Listens before it reads: a change in between would be missed the other way round.
+    let mut listener = state.cache.listen(user);
+    listener.ready().await;
+    loop {
+        let reading = (resource.read)(seen(tags)).await?;
+        let same = reading.version.is_some_and(|version| tags.matches(&etag(version)));
+        let left = deadline.saturating_duration_since(Instant::now());
+        if !same || left.is_zero() || state.draining.is_cancelled() {
+            return answer(state, tags, &reading, &resource.write);
+        }
+        let recheck = RECHECK + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
+        tokio::select! {
+            () = listener.woken() => {}
+            () = tokio::time::sleep(left.min(recheck)) => {}
+            () = state.draining.cancelled() => {}
+        }
+    }
+}
+
+/// 304 where the client has this version already, else the body; a degraded answer has no tag.
+fn answer<T>(
+    state: &AppState,
+    tags: &IfNoneMatch,
+    reading: &Reading<T>,
+    write: impl Fn(&T) -> Result<Vec<u8>, Error>,
+) -> Result<Response, Error> {
+    let Some(tag) = reading.version.map(etag) else { return Ok(degraded(state, write(&reading.value)?)) };
+    if tags.matches(&tag) { Ok(not_modified(state, &tag)) } else { Ok(fresh(state, &tag, write(&reading.value)?)) }
+}
+
+/// Writes a body as JSON.
+///
+/// # Errors
+/// A fault, should the value have no JSON form, which is a bug.
+pub fn json<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(value).map_err(|error| Fault::Bug(error.to_string()).into())
+}
+
+fn fresh(state: &AppState, tag: &str, body: Vec<u8>) -> Response {
+    let mut response = (StatusCode::OK, body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    tagged(state, tag, response)
+}
+
+fn not_modified(state: &AppState, tag: &str) -> Response {
+    tagged(state, tag, StatusCode::NOT_MODIFIED.into_response())
+}
+
+fn tagged(state: &AppState, tag: &str, mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    if let Ok(tag) = HeaderValue::from_str(tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(X_POLL_INTERVAL.clone(), HeaderValue::from(state.poll_interval));
+    response
+}
+
+/// A degraded answer has no tag, is not to be stored, and asks for half the pace.
+fn degraded(state: &AppState, body: Vec<u8>) -> Response {
+    let mut response = (StatusCode::OK, body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    headers.insert(X_POLL_INTERVAL.clone(), HeaderValue::from(state.poll_interval.saturating_mul(2)));
+    response
+}

@@ -1,0 +1,106 @@
+//! The server itself: whether it lives, whether it is ready, and its metrics.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::guard::Trust;
+use crate::state::AppState;
+
+/// How long a store may take to answer before it counts as away.
+const MAX_ANSWER: Duration = Duration::from_secs(1);
+
+/// The routes of the server itself. None needs credentials, none tells more than states and counts.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(get_livez)).routes(routes!(get_healthz)).routes(routes!(get_readyz)).routes(routes!(get_metrics))
+}
+
+/// Whether the process lives.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HealthOut {
+    /// `ok`.
+    status: &'static str,
+}
+
+/// How one store or part is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PartState {
+    /// It works.
+    Ok,
+    /// It does not answer.
+    Away,
+    /// It works, but polls go to the database until all nodes agree on the cache again.
+    Bypassed,
+    /// It is stopping.
+    Draining,
+}
+
+/// Whether the node should get requests.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReadyOut {
+    /// Whether it is ready: it is not stopping, and one of its stores answers. Without the cache polls read the database; without the database polls
+    /// are served from the cache, and writes get 503.
+    ready: bool,
+    /// Whether a store is away.
+    degraded: bool,
+    /// The database.
+    database: PartState,
+    /// The cache.
+    cache: PartState,
+    /// The node itself.
+    node: PartState,
+}
+
+const OK: HealthOut = HealthOut { status: "ok" };
+
+/// Whether the process lives
+#[utoipa::path(get, path = "/livez", tag = "server", security(()), responses((status = 200, body = HealthOut)))]
+async fn get_livez() -> Json<HealthOut> {
+    Json(OK)
+}
+
+/// Whether the process lives
+#[utoipa::path(get, path = "/healthz", tag = "server", security(()), responses((status = 200, body = HealthOut)))]
+async fn get_healthz() -> Json<HealthOut> {
+    Json(OK)
+}
+
+/// Whether the node should get requests
+#[utoipa::path(get, path = "/readyz", tag = "server", security(()),
+    responses((status = 200, body = ReadyOut), (status = 503, body = ReadyOut, description = "Not ready")))]
+async fn get_readyz(State(state): State<AppState>) -> Response {
+    let database = tokio::time::timeout(MAX_ANSWER, state.db.ping());
+    let cache = tokio::time::timeout(MAX_ANSWER, state.cache.run_id());
+    let (database, cache) = tokio::join!(database, cache);
+    let part = |ok: bool| if ok { PartState::Ok } else { PartState::Away };
+    let database = part(matches!(database, Ok(Ok(()))) && state.guard.may_write());
+    let cache = match part(matches!(cache, Ok(Ok(_)))) {
+        PartState::Ok if state.guard.trust() == Trust::Bypass => PartState::Bypassed,
+        part => part,
+    };
+    let node = if state.draining.is_cancelled() { PartState::Draining } else { PartState::Ok };
+    let ready = node == PartState::Ok && (database == PartState::Ok || cache != PartState::Away);
+    let degraded = database == PartState::Away || cache != PartState::Ok;
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let mut response = (status, Json(ReadyOut { ready, degraded, database, cache, node })).into_response();
+    if !ready {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+/// Metrics in the Prometheus text format
+#[utoipa::path(get, path = "/metrics", tag = "server", security(()),
+    responses((status = 200, content_type = "text/plain", body = String)))]
+async fn get_metrics(State(state): State<AppState>) -> Response {
+    let text = HeaderValue::from_static("text/plain; version=0.0.4");
+    ([(header::CONTENT_TYPE, text)], state.metrics.render()).into_response()
+}

@@ -1,0 +1,102 @@
+//! Every route, in one list, and the OpenAPI document that follows from it.
+
+use axum::Router;
+use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::map_response;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use utoipa::openapi::path::ParameterIn;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{RefOr, Required};
+use utoipa::{Modify, OpenApi};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_swagger_ui::SwaggerUi;
+
+use crate::http::edge::{EdgeLayer, method_not_allowed, unknown_route};
+use crate::serve::HttpConfig;
+use crate::state::AppState;
+use crate::{badges, probes};
+
+/// What the document says beyond the routes.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Headmark", description = "Everything that a social or chat product polls for, in one HTTP service.", license(name = "MIT OR Apache-2.0")),
+    tags(
+        (name = "badges", description = "Counters, and the sheet that one poll returns."),
+        (name = "server", description = "The server itself.")),
+    security(("bearer" = [])),
+    modifiers(&Bearer)
+)]
+struct Document;
+
+/// How callers show who they are.
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("A service key, or an end user's JWT. A server without credentials (loopback only) takes requests without."))
+            .build();
+        document.components.get_or_insert_default().add_security_scheme("bearer", SecurityScheme::Http(scheme));
+    }
+}
+
+/// Every feature's routes, and the document that they make.
+fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
+    let routes = OpenApiRouter::with_openapi(Document::openapi()).merge(badges::http::routes()).merge(probes::routes());
+    let (router, mut document) = routes.split_for_parts();
+    loosen(&mut document);
+    (router, document)
+}
+
+/// Operations whose body may be left out: all its fields may be.
+const NO_BODY: [&str; 4] = ["increment_badge", "retract_badge", "reset_badge", "reset_badges"];
+
+/// Headers and some bodies may be left out. The attribute of an operation cannot say so without also allowing `null`.
+fn loosen(document: &mut utoipa::openapi::OpenApi) {
+    for operation in document.paths.paths.values_mut().filter_map(|path| path.post.as_mut()) {
+        for parameter in operation.parameters.iter_mut().flatten() {
+            if let RefOr::T(header) = parameter
+                && header.parameter_in == ParameterIn::Header
+            {
+                header.required = Required::False;
+            }
+        }
+        let may = operation.operation_id.as_deref().is_some_and(|id| NO_BODY.contains(&id));
+        if let Some(RefOr::T(body)) = operation.request_body.as_mut().filter(|_| may) {
+            body.required = Some(Required::False);
+        }
+    }
+}
+
+/// The application: routes, documents, fallbacks, and the edge around them.
+pub fn build(state: AppState, http: &HttpConfig) -> Router {
+    let open = state.auth.is_open();
+    let (router, document) = routes();
+    let docs = Router::from(SwaggerUi::new("/docs").url("/openapi.json", document));
+    router
+        .route("/", get(async || Redirect::to("/docs/")))
+        .merge(docs.layer(map_response(found_or_problem)))
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(EdgeLayer::new(http.edge(open)))
+        .with_state(state)
+}
+
+/// What the documents' own handlers refuse (an unknown or unreadable file name) has no problem in it.
+async fn found_or_problem(method: Method, uri: Uri, response: Response) -> Response {
+    match response.status() {
+        StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST => unknown_route(method, uri).await.into_response(),
+        _ => response,
+    }
+}
+
+/// The OpenAPI document as it is served and kept in `openapi/openapi.json`.
+///
+/// # Errors
+/// When it has no JSON form, which is a bug.
+pub fn openapi_json() -> Result<String, String> {
+    let (_, document) = routes();
+    document.to_pretty_json().map_err(|error| error.to_string())
+}

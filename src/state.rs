@@ -1,0 +1,69 @@
+//! What every handler works with.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::Auth;
+use crate::cache::Cache;
+use crate::clock::Clock;
+use crate::db::Db;
+use crate::guard::Guard;
+use crate::lane::Lanes;
+use crate::sheet::Sheets;
+
+/// The engines of a running node, shared: every request clones it, so a clone is one count.
+#[derive(Debug, Clone)]
+pub struct AppState(Arc<Engines>);
+
+impl AppState {
+    /// Shares the engines.
+    #[must_use]
+    pub fn new(engines: Engines) -> Self {
+        Self(Arc::new(engines))
+    }
+}
+
+impl Deref for AppState {
+    type Target = Engines;
+
+    fn deref(&self) -> &Engines {
+        &self.0
+    }
+}
+
+/// The engines of a running node.
+#[derive(Debug)]
+pub struct Engines {
+    /// Who may call.
+    pub auth: Arc<Auth>,
+    /// The one way to write.
+    pub lanes: Lanes,
+    /// The one way to read.
+    pub sheets: Sheets,
+    /// The truth.
+    pub db: Db,
+    /// What polls read.
+    pub cache: Arc<Cache>,
+    /// What all nodes agree on.
+    pub guard: Arc<Guard>,
+    /// The time.
+    pub clock: Clock,
+    /// The pace asked of polling clients, in seconds.
+    pub poll_interval: u32,
+    /// Room for waiting polls.
+    pub waiting: Semaphore,
+    /// Cancelled when the node is to stop: waiting polls are answered, `/readyz` says no.
+    pub draining: CancellationToken,
+    /// Where metrics are read.
+    pub metrics: metrics_exporter_prometheus::PrometheusHandle,
+}
+
+impl FromRef<AppState> for Arc<Auth> {
+    fn from_ref(state: &AppState) -> Self {
+        Self::clone(&state.auth)
+    }
+}

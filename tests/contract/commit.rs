@@ -1,0 +1,196 @@
+//! A connection lost in the middle of a write, above all in its commit: each write is counted once, and the caller is told the truth.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::truth::{Truth, poll};
+use crate::support::{Node, Proxy, Reply, Tier, Trap, World, eventually};
+
+const INCREMENT: &str = "/v1/users/1/badges/mention/increment";
+
+/// A node that reaches Postgres through the proxy, one that does not, and the rows.
+struct Scene {
+    proxy: Proxy,
+    node: Node,
+    other: Node,
+    truth: Truth,
+    _world: World,
+}
+
+async fn scene() -> Scene {
+    let mut world = World::new(Tier::Server).await;
+    let other = world.node().await;
+    let truth = Truth::of(&world).await;
+    let (proxy, url) = Proxy::start(&world.database_url).await;
+    world.database_url = url;
+    let node = world.node_with(&["--lanes", "1"]).await;
+    // Both have seen the user, and the lane has its connection. On a machine with much else to do, a store may seem away for a moment.
+    eventually("the node writes", async || node.client.post_once(INCREMENT, "first", &json!({})).await.status == 200).await;
+    poll(&other.client, 1).await;
+    Scene { proxy, node, other, truth, _world: world }
+}
+
+impl Scene {
+    /// One more increment under this key, while the other node is polled all the time.
+    async fn increment(&mut self, key: &str) -> Reply {
+        let mut before = 0;
+        let body = json!({});
+        let write = self.node.client.post_once(INCREMENT, key, &body);
+        tokio::pin!(write);
+        loop {
+            tokio::select! {
+                reply = &mut write => return reply,
+                (known, shown) = look(&mut self.truth, &self.other) => {
+                    assert!(shown >= known && shown >= before, "rows {known}, shown {shown} after {before}");
+                    before = shown;
+                }
+            }
+        }
+    }
+
+    async fn expect(&mut self, head: i64) {
+        let sheet = self.truth.sheet(1).await;
+        assert_eq!(sheet.counters["mention"], (head, head));
+        assert_eq!(poll(&self.node.client, 1).await, sheet);
+        assert_eq!(poll(&self.other.client, 1).await, sheet);
+    }
+}
+
+/// The head in the rows, and then the head that the node shows.
+async fn look(truth: &mut Truth, node: &Node) -> (i64, i64) {
+    let known = truth.sheet(1).await.head("mention");
+    (known, poll(&node.client, 1).await.head("mention"))
+}
+
+/// The write succeeds although the trap springs, and the next one too.
+async fn survives(trap: Trap) {
+    let mut scene = scene().await;
+    scene.proxy.arm(trap);
+    let raised = scene.increment("a").await.ok();
+    assert_eq!(scene.proxy.sprung(), 1, "the trap was passed by");
+    assert_eq!(raised["head"], 2);
+    scene.expect(2).await;
+    let again = scene.node.client.post_once(INCREMENT, "a", &json!({})).await;
+    assert_eq!(again.header("idempotent-replayed"), "true");
+    // And where no key would tell a repeat.
+    scene.proxy.arm(trap);
+    assert_eq!(scene.node.client.post(INCREMENT, &json!({})).await.ok()["head"], 3);
+    scene.node.client.post(INCREMENT, &json!({})).await.ok();
+    scene.expect(4).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cut_before_the_commit_is_tried_again() {
+    survives(Trap::BeforeCommit).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cut_after_the_commit_is_found_out() {
+    survives(Trap::AfterCommit).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_answer_is_waited_for() {
+    survives(Trap::SlowAnswer(Duration::from_secs(1))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_too_slow_is_found_out() {
+    survives(Trap::SlowAnswer(Duration::from_secs(6))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cut_between_the_statements_is_tried_again() {
+    // Idempotency (two), users (two), marks, and what is saved (four).
+    for statements in 1..=9 {
+        survives(Trap::AfterStatements(statements)).await;
+    }
+}
+
+/// The database is away for a while after the cut.
+async fn waits_for_the_database(trap: Trap) {
+    let mut scene = scene().await;
+    scene.proxy.arm_and_leave(trap);
+    let client = scene.node.client.clone();
+    let write = tokio::spawn(async move { client.post_once(INCREMENT, "a", &json!({})).await });
+    eventually("the trap springs", async || scene.proxy.sprung() == 1).await;
+    // Long enough for several vain questions.
+    for _ in 0..20 {
+        let (known, shown) = look(&mut scene.truth, &scene.other).await;
+        assert!(shown >= known, "rows {known}, shown {shown}");
+        tokio::time::sleep(Duration::from_millis(75)).await;
+    }
+    assert!(!write.is_finished(), "nothing can be known yet");
+    scene.proxy.come_back().await;
+    assert_eq!(write.await.unwrap().ok()["head"], 2);
+    scene.expect(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cut_after_the_commit_and_away_for_a_while() {
+    waits_for_the_database(Trap::AfterCommit).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cut_before_the_commit_and_away_for_a_while() {
+    let mut scene = scene().await;
+    scene.proxy.arm_and_leave(Trap::BeforeCommit);
+    let client = scene.node.client.clone();
+    let write = tokio::spawn(async move { client.post_once(INCREMENT, "a", &json!({})).await });
+    eventually("the trap springs", async || scene.proxy.sprung() == 1).await;
+    assert_eq!(look(&mut scene.truth, &scene.other).await, (1, 1));
+    scene.proxy.come_back().await;
+    insist(&scene, write.await.unwrap()).await;
+    scene.expect(2).await;
+}
+
+/// The answer, or that of further tries where nothing was changed.
+async fn insist(scene: &Scene, mut reply: Reply) -> Value {
+    while reply.status == 503 {
+        assert_eq!(reply.body["code"], "store_unavailable");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        reply = scene.node.client.post_once(INCREMENT, "a", &json!({})).await;
+    }
+    reply.ok()
+}
+
+/// The database stays away: the caller is told that nobody knows, and the same key finds it out later.
+async fn stays_unknown(trap: Trap) {
+    let mut scene = scene().await;
+    scene.proxy.arm_and_leave(trap);
+    let reply = scene.increment("a").await;
+    reply.problem(503, "outcome_unknown");
+    scene.node.client.post(INCREMENT, &json!({})).await.problem(503, "store_unavailable");
+    scene.proxy.come_back().await;
+    eventually("the node has its database again", async || scene.node.client.post_once(INCREMENT, "a", &json!({})).await.status == 200)
+        .await;
+    assert_eq!(scene.node.client.post_once(INCREMENT, "a", &json!({})).await.ok()["head"], 2);
+    scene.expect(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unknown_commit_that_took_effect_counts_once() {
+    stays_unknown(Trap::AfterCommit).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unknown_commit_that_did_not_take_effect_counts_once() {
+    stays_unknown(Trap::BeforeCommit).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_callers_of_one_lost_commit_are_each_counted_once() {
+    for trap in [Trap::BeforeCommit, Trap::AfterCommit] {
+        let mut scene = scene().await;
+        scene.proxy.arm(trap);
+        let client = scene.node.client.clone();
+        let body = json!({});
+        let replies = join_all((0..60).map(|_| client.post(INCREMENT, &body))).await;
+        let mut heads: Vec<i64> = replies.into_iter().map(|reply| reply.ok()["head"].as_i64().unwrap()).collect();
+        heads.sort_unstable();
+        assert_eq!(heads, (2..=61).collect::<Vec<_>>());
+        scene.expect(61).await;
+    }
+}

@@ -1,0 +1,18 @@
+//! The promises of the design, each tried as hard as a test can: on both tiers, on several nodes, with processes killed and stores taken away.
+//!
+//! `truth.rs` says what is so by asking the rows themselves, and `storm.rs` is a crowd that checks what it sees while something is done to
+//! the nodes or their stores. To add a promise: a file named after it, or a case in the one that it belongs to. A case that starts engines of its
+//! own has `engine_` in its name, one that kills processes `kill_`: few of those run at once.
+
+mod block;
+mod bounds;
+mod commit;
+mod concurrent;
+mod crash;
+mod kill;
+mod lapse;
+mod model;
+mod nodes;
+mod stores;
+mod storm;
+mod truth;

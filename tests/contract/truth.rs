@@ -1,0 +1,93 @@
+//! What is so: a user's sheet recounted from the rows, and the same as a poll shows it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection, SqliteConnection};
+
+use crate::support::{Client, Tier, World};
+
+/// A sheet, bare.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sheet {
+    pub revision: i64,
+    /// Unread and head by badge.
+    pub counters: BTreeMap<String, (i64, i64)>,
+}
+
+impl Sheet {
+    /// What a poll or query showed, which must not be degraded, and whose total must be the sum.
+    #[track_caller]
+    pub fn shown(body: &Value) -> Self {
+        assert_eq!(body["degraded"], false, "{body}");
+        let counters: BTreeMap<String, (i64, i64)> = body["counters"]
+            .as_object()
+            .unwrap_or_else(|| panic!("no counters in {body}"))
+            .iter()
+            .map(|(badge, counter)| (badge.clone(), (counter["unread"].as_i64().unwrap(), counter["head"].as_i64().unwrap())))
+            .collect();
+        assert!(counters.values().all(|(unread, head)| (0..=*head).contains(unread)), "{body}");
+        assert_eq!(body["total"].as_i64(), Some(counters.values().map(|(unread, _)| unread).sum()), "{body}");
+        Self { revision: body["revision"].as_i64().unwrap(), counters }
+    }
+
+    pub fn unread(&self, badge: &str) -> i64 {
+        self.counters.get(badge).map_or(0, |(unread, _)| *unread)
+    }
+
+    pub fn head(&self, badge: &str) -> i64 {
+        self.counters.get(badge).map_or(0, |(_, head)| *head)
+    }
+}
+
+/// Polls one node; the answer must be a full one.
+pub async fn poll(client: &Client, user: i64) -> Sheet {
+    Sheet::shown(&client.get(&format!("/v1/users/{user}/badges")).await.ok())
+}
+
+/// The rows, asked without the program's own code.
+#[derive(Debug)]
+pub enum Truth {
+    Sqlite(SqliteConnection),
+    Postgres(PgConnection),
+}
+
+const REVISION: &str = "select revision from users where user_id = $1";
+const MARKS: &str = "select name, head, mark, retracted from marks where user_id = $1 and kind = 1";
+
+impl Truth {
+    pub async fn of(world: &World) -> Self {
+        match world.tier {
+            Tier::Embedded => {
+                let file = SqliteConnectOptions::new().filename(world.dir.join("headmark.sqlite")).read_only(true);
+                Self::Sqlite(file.connect().await.unwrap())
+            }
+            Tier::Server => Self::Postgres(PgConnection::connect(&world.database_url).await.unwrap()),
+        }
+    }
+
+    /// A user's sheet, recounted position by position.
+    pub async fn sheet(&mut self, user: i64) -> Sheet {
+        let marks: Vec<(String, i64, i64, String)> = match self {
+            Self::Sqlite(conn) => sqlx::query_as(MARKS).bind(user).fetch_all(conn).await.unwrap(),
+            Self::Postgres(conn) => sqlx::query_as(MARKS).bind(user).fetch_all(conn).await.unwrap(),
+        };
+        let revision: Option<(i64,)> = match self {
+            Self::Sqlite(conn) => sqlx::query_as(REVISION).bind(user).fetch_optional(conn).await.unwrap(),
+            Self::Postgres(conn) => sqlx::query_as(REVISION).bind(user).fetch_optional(conn).await.unwrap(),
+        };
+        let counters = marks.into_iter().map(|(badge, head, mark, retracted)| (badge, (recount(head, mark, &retracted), head)));
+        Sheet { revision: revision.map_or(0, |(revision,)| revision), counters: counters.collect() }
+    }
+}
+
+fn recount(head: i64, mark: i64, retracted: &str) -> i64 {
+    assert!(0 <= mark && mark <= head, "mark {mark} of {head}");
+    let mut gone = BTreeSet::new();
+    for run in retracted.split_whitespace() {
+        let (from, to) = run.split_once('-').unwrap_or((run, run));
+        gone.extend(from.parse::<i64>().unwrap()..=to.parse().unwrap());
+    }
+    i64::try_from((mark + 1..=head).filter(|position| !gone.contains(position)).count()).unwrap()
+}

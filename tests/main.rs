@@ -1,0 +1,26 @@
+//! The suite: every promise over real sockets, on both tiers. One binary, so that it links once.
+//!
+//! `make test` starts private engines and runs it. A missing Postgres or Redis fails the tests; nothing is skipped. To add a test for a feature:
+//! a file named after it, and `both_tiers!` around the cases.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that meets what it does not expect is to fail; clippy's own exemption does not reach the helpers of a test binary"
+)]
+#![expect(unreachable_pub, reason = "a test binary has no outside; `pub` marks what the cases use of `support`")]
+
+mod access;
+mod badges;
+mod batches;
+mod contract;
+mod fuzz;
+mod idempotency;
+mod polling;
+mod problems;
+mod server;
+mod sheets;
+mod smoke;
+mod support;

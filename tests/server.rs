@@ -1,0 +1,202 @@
+//! The server itself: probes, metrics, documents, request ids, the end.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::both_tiers;
+use crate::support::{Client, eventually};
+
+/// What the page of `/docs` loads.
+const ASSETS: [(&str, &str); 4] = [
+    ("swagger-ui-bundle.js", "javascript"),
+    ("swagger-ui-standalone-preset.js", "javascript"),
+    ("swagger-initializer.js", "javascript"),
+    ("swagger-ui.css", "css"),
+];
+
+/// Every operation of a document: method, path, and what it says of it.
+fn operations(document: &Value) -> Vec<(Method, String, Value)> {
+    let mut operations = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            operations.push((method.to_uppercase().parse().unwrap(), path.clone(), operation.clone()));
+        }
+    }
+    operations
+}
+
+/// Whether the document names this status, itself or by its class.
+fn names(operation: &Value, status: u16) -> bool {
+    let responses = &operation["responses"];
+    responses.get(status.to_string()).or_else(|| responses.get(format!("{}XX", status / 100))).is_some()
+}
+
+both_tiers! {
+    async fn probes_say_how_it_is(world: World) {
+        let node = world.node().await;
+        for path in ["/livez", "/healthz"] {
+            assert_eq!(node.client.get(path).await.ok(), json!({"status": "ok"}));
+        }
+        let ready = node.client.get("/readyz").await;
+        insta::assert_snapshot!(ready.text, @r#"{"ready":true,"degraded":false,"database":"ok","cache":"ok","node":"ok"}"#);
+        assert_eq!(ready.status, 200);
+        node.app.begin_drain();
+        let draining = node.client.get("/readyz").await;
+        insta::assert_snapshot!(draining.text, @r#"{"ready":false,"degraded":false,"database":"ok","cache":"ok","node":"draining"}"#);
+        assert_eq!((draining.status.as_u16(), draining.header("retry-after")), (503, "1"));
+        assert_eq!(node.client.get("/livez").await.status, 200, "a node that drains lives");
+        node.stop().await;
+    }
+
+    async fn metrics_are_prometheus_text(world: World) {
+        let node = world.node().await;
+        node.client.post("/v1/users/42/badges/mention/increment", &json!({})).await.ok();
+        node.client.sheet(42).await;
+        node.client.get("/v1/users/7777777/unknown").await.problem(404, "unknown_route");
+        let reply = node.client.get("/metrics").await;
+        assert_eq!(reply.header("content-type"), "text/plain; version=0.0.4");
+        let samples: Vec<_> = reply.text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+        for sample in &samples {
+            let (series, value) = sample.rsplit_once(' ').unwrap();
+            let name = series.split('{').next().unwrap();
+            let well_named = name.starts_with("headmark_") && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+            assert!(well_named && value.parse::<f64>().is_ok(), "{sample}");
+            assert!(!series.contains("7777777"), "no label is the caller's to choose: {sample}");
+        }
+        let types = reply.text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        for (name, kind) in types.map(|line| line.split_once(' ').unwrap()) {
+            assert_eq!(name.ends_with("_total"), kind == "counter", "{name} is a {kind}");
+        }
+        for name in ["headmark_http_requests_total", "headmark_http_request_seconds_bucket", "headmark_lane_commands_total"] {
+            assert!(samples.iter().any(|sample| sample.starts_with(name)), "{name} is missing");
+        }
+        node.stop().await;
+    }
+
+    async fn every_operation_of_the_document_is_served_as_it_says(world: World) {
+        let node = world.node().await;
+        let reply = node.client.get("/openapi.json").await;
+        assert_eq!(reply.header("content-type"), "application/json");
+        let document = reply.ok();
+        assert!(document["openapi"].as_str().unwrap().starts_with("3.1."));
+        let operations = operations(&document);
+        assert!(operations.len() >= 11, "{}", operations.len());
+        for (method, path, operation) in operations {
+            let called = path.replace("{user}", "42").replace("{badge}", "mention");
+            assert!(!called.contains('{'), "give {path} its values here");
+            let bodies = if method == Method::POST { vec![Some("{}"), Some("no json")] } else { vec![None] };
+            for body in bodies {
+                let mut request = node.client.request(method.clone(), &called);
+                if let Some(body) = body {
+                    request = request.header("content-type", "application/json").body(body);
+                }
+                let reply = Client::send(request).await;
+                let status = reply.status.as_u16();
+                assert!(!matches!(status, 404 | 405) && status < 500, "{method} {path}: {status} {}", reply.text);
+                assert!(names(&operation, status), "{method} {path} answers {status}, which it does not name");
+            }
+        }
+        node.stop().await;
+    }
+
+    async fn docs_come_from_the_binary(world: World) {
+        let node = world.node().await;
+        for path in ["/docs", "/docs/"] {
+            let page = node.client.get(path).await;
+            assert_eq!(page.status, 200);
+            assert!(page.header("content-type").starts_with("text/html") && page.text.contains("swagger-ui"), "{}", page.text);
+            assert!(!page.text.contains("https://"), "it loads nothing from elsewhere");
+        }
+        for (file, media) in ASSETS {
+            let asset = node.client.get(&format!("/docs/{file}")).await;
+            assert!(asset.status == 200 && asset.header("content-type").contains(media), "{file} {}", asset.header("content-type"));
+            assert_eq!(asset.text.contains("/openapi.json"), file == "swagger-initializer.js", "{file}");
+        }
+        for unknown in ["/docs/unknown.js", "/docs/%80", "/docs/../secret"] {
+            node.client.get(unknown).await.problem(404, "unknown_route");
+        }
+        node.stop().await;
+    }
+
+    async fn request_ids_are_taken_or_made_and_returned(world: World) {
+        let node = world.node().await;
+        let with_id = async |id: &str, path: &str| {
+            Client::send(node.client.request(Method::GET, path).header("x-request-id", id)).await.header("x-request-id").to_owned()
+        };
+        for path in ["/v1/users/42/badges", "/livez", "/unknown", "/v1/users/0/badges"] {
+            assert_eq!(with_id("checkout-7:a.b_c", path).await, "checkout-7:a.b_c");
+            for unfit in ["", "with space", "<script>", &"x".repeat(129)] {
+                let made = with_id(unfit, path).await;
+                assert!(made != unfit && !made.is_empty(), "{unfit:?} became {made:?}");
+            }
+        }
+        let made: BTreeSet<_> = [node.client.get("/livez").await, node.client.get("/livez").await].map(|r| r.header("x-request-id").to_owned()).into();
+        assert_eq!(made.len(), 2);
+        node.stop().await;
+    }
+
+    async fn sigterm_answers_what_runs_and_exits_0(world: World) {
+        // The write takes its time just before the commit.
+        let mut node = world.process(&[], &[("FAILPOINTS", "lane::before_commit=sleep(700)")]).await;
+        let tag = node.client.get("/v1/users/43/badges").await.header("etag").to_owned();
+        let poll = node.client.request(Method::GET, "/v1/users/43/badges?wait=60").header("if-none-match", tag);
+        let poll = tokio::spawn(Client::send(poll));
+        let write = node.client.request(Method::POST, "/v1/users/42/badges/mention/increment");
+        let write = tokio::spawn(Client::send(write));
+        let (base, observer) = (node.base.clone(), node.client.clone());
+        // Both have reached the server when it has taken both connections beside the observer's own.
+        eventually("both requests run", async || {
+            let metrics = observer.get("/metrics").await.text;
+            let open = metrics.lines().find_map(|line| line.strip_prefix("headmark_http_connections "));
+            open.is_some_and(|open| open.parse::<f64>().unwrap() >= 3.0)
+        })
+        .await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let told = Instant::now();
+        node.terminate();
+        assert_eq!(write.await.unwrap().ok()["unread"], 1);
+        assert_eq!(poll.await.unwrap().status, 304);
+        assert_eq!(node.ended().await.code(), Some(0));
+        assert!(told.elapsed() < Duration::from_secs(10), "{:?}", told.elapsed());
+        let gone = Client::new(&base);
+        assert!(Client::try_send(gone.request(Method::GET, "/livez")).await.is_err());
+        let node = world.node().await;
+        assert_eq!(node.client.sheet(42).await["total"], 1, "what was acknowledged is there after the restart");
+        node.stop().await;
+    }
+}
+
+#[test]
+fn the_document_in_the_repository_is_the_one_that_is_served() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi/openapi.json");
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
+    let served = headmark::router::openapi_json().unwrap();
+    assert!(kept.trim_end() == served.trim_end(), "openapi/openapi.json is out of date: run `make openapi` and look at the difference");
+}
+
+#[test]
+fn operation_ids_are_unique_and_are_the_names_of_the_handlers() {
+    let document: Value = serde_json::from_str(&headmark::router::openapi_json().unwrap()).unwrap();
+    let mut source = String::new();
+    let mut folders = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                source.push_str(&std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for (method, path, operation) in operations(&document) {
+        let id = operation["operationId"].as_str().unwrap_or_else(|| panic!("{method} {path} has no operation id")).to_owned();
+        assert!(source.contains(&format!("async fn {id}(")), "{method} {path}: no handler is called {id}");
+        assert!(operation["summary"].is_string() && operation["tags"].is_array(), "{id} says nothing of itself");
+        assert!(seen.insert(id.clone()), "{id} twice");
+    }
+}

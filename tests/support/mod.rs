@@ -1,0 +1,52 @@
+//! A world per test: its own data folder, or its own database and key prefix; nodes over real sockets, in this process or as processes.
+
+mod client;
+mod process;
+mod proxy;
+mod redis;
+mod world;
+
+pub use self::redis::{RedisServer, ask, connect};
+pub use client::{Client, Reply};
+pub use process::{Process, refusal, run};
+pub use proxy::{Proxy, Trap};
+pub use world::{Node, Tier, World, engine};
+
+/// Runs each case on both tiers: `both_tiers! { async fn name(world: World) { … } }` becomes `name::embedded` and `name::server`.
+#[macro_export]
+macro_rules! both_tiers {
+    ($($(#[$meta:meta])* async fn $name:ident($world:ident: World) $body:block)*) => {
+        $(
+            $(#[$meta])*
+            mod $name {
+                use super::*;
+
+                async fn case($world: $crate::support::World) $body
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn embedded() {
+                    case($crate::support::World::new($crate::support::Tier::Embedded).await).await;
+                }
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn server() {
+                    case($crate::support::World::new($crate::support::Tier::Server).await).await;
+                }
+            }
+        )*
+    };
+}
+
+/// Waits until `check` holds, for at most ten seconds.
+pub async fn eventually<F: AsyncFnMut() -> bool>(what: &str, check: F) {
+    eventually_within(10, what, check).await;
+}
+
+/// Waits until `check` holds, for at most so many seconds.
+pub async fn eventually_within<F: AsyncFnMut() -> bool>(seconds: u64, what: &str, mut check: F) {
+    let give_up = tokio::time::Instant::now() + std::time::Duration::from_secs(seconds);
+    while !check().await {
+        assert!(tokio::time::Instant::now() < give_up, "still not so after {seconds} seconds: {what}");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}

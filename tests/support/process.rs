@@ -1,0 +1,91 @@
+//! A node as a process of its own, that can be killed.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+use super::Client;
+
+/// Runs `headmark` to its end, which must come within twenty seconds.
+pub async fn run(args: &[&str], env: &[(&str, &str)]) -> std::process::Output {
+    let child = Command::new(env!("CARGO_BIN_EXE_headmark"))
+        .args(args)
+        .envs(env.iter().copied())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the headmark binary");
+    tokio::time::timeout(Duration::from_secs(20), child.wait_with_output()).await.expect("it ends").unwrap()
+}
+
+/// The sentence with which `headmark` refuses to start.
+pub async fn refusal(args: &[&str], env: &[(&str, &str)]) -> String {
+    let output = run(args, env).await;
+    assert!(!output.status.success(), "it started");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// A running `headmark`. Killed when dropped.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    pub base: String,
+    pub client: Client,
+}
+
+impl Process {
+    /// Starts it and waits until it listens.
+    pub async fn start(args: &[String], env: &[(&str, &str)]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_headmark"))
+            .args(args)
+            .envs(env.iter().copied())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the headmark binary");
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let first = tokio::time::timeout(Duration::from_secs(20), async {
+            while let Some(line) = lines.next_line().await.unwrap() {
+                if let Some((_, base)) = line.split_once("is listening on ") {
+                    return base.to_owned();
+                }
+            }
+            panic!("the node ended before it listened");
+        });
+        let base = first.await.expect("a node that listens within twenty seconds");
+        // Read on, so that it never waits for a full pipe.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Self { child, client: Client::new(&base), base }
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub async fn kill(&mut self) {
+        self.child.kill().await.expect("a process to kill");
+    }
+
+    /// Memory that it has in use, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        let id = self.child.id().expect("a running process").to_string();
+        let told = std::process::Command::new("ps").args(["-o", "rss=", "-p", &id]).output().unwrap();
+        String::from_utf8(told.stdout).unwrap().trim().parse::<u64>().unwrap() * 1024
+    }
+
+    /// SIGTERM.
+    pub fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    /// Sends a signal, named as for `kill`.
+    pub fn signal(&self, signal: &str) {
+        let id = self.child.id().expect("a running process").to_string();
+        assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    /// Waits until it ends by itself.
+    pub async fn ended(&mut self) -> std::process::ExitStatus {
+        tokio::time::timeout(Duration::from_secs(40), self.child.wait()).await.expect("the process ends").unwrap()
+    }
+}

@@ -1,0 +1,265 @@
+//! A TCP proxy in front of a store. In front of Postgres it reads the frontend's messages, so that a test can break a connection at a chosen point
+//! of a transaction.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// What happens, once, to the next connection that gets so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trap {
+    /// Cut off when the commit arrives; Postgres never sees it.
+    BeforeCommit,
+    /// The commit is forwarded and carried out; the connection is cut instead of its answer.
+    AfterCommit,
+    /// The commit's answer comes so much later.
+    SlowAnswer(Duration),
+    /// Cut off after the transaction's begin and so many statements (each ends in a Sync).
+    AfterStatements(usize),
+}
+
+/// The proxy. Everything that goes through it ends when it is dropped.
+#[derive(Debug)]
+pub struct Proxy {
+    shared: Arc<Shared>,
+    port: u16,
+    listening: Mutex<Option<AbortOnDropHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    upstream: String,
+    /// Whether it is Postgres, whose messages are read.
+    reads: bool,
+    trap: Mutex<Option<Trap>>,
+    sprung: AtomicUsize,
+    /// Whether springing the trap also takes the whole database away.
+    then_leave: AtomicBool,
+    away: AtomicBool,
+    connections: Mutex<CancellationToken>,
+}
+
+impl Proxy {
+    /// In front of the database of this URL; returns the URL that leads through the proxy too.
+    pub async fn start(database_url: &str) -> (Self, String) {
+        let (before, rest) = database_url.split_once('@').expect("postgres://user@host:port/database");
+        let (host, database) = rest.split_once('/').unwrap();
+        let upstream = if host.contains(':') { host.to_owned() } else { format!("{host}:5432") };
+        let this = Self::before(upstream, true).await;
+        // Without TLS, or the messages could not be read.
+        let url = format!("{before}@127.0.0.1:{}/{database}?sslmode=disable", this.port);
+        (this, url)
+    }
+
+    /// In front of the Redis of this URL; it sets no traps.
+    pub async fn start_redis(redis_url: &str) -> (Self, String) {
+        let host = redis_url.strip_prefix("redis://").expect("redis://host:port");
+        let this = Self::before(host.to_owned(), false).await;
+        let url = format!("redis://127.0.0.1:{}", this.port);
+        (this, url)
+    }
+
+    async fn before(upstream: String, reads: bool) -> Self {
+        let shared = Arc::new(Shared {
+            upstream,
+            reads,
+            trap: Mutex::new(None),
+            sprung: AtomicUsize::new(0),
+            then_leave: AtomicBool::new(false),
+            away: AtomicBool::new(false),
+            connections: Mutex::new(CancellationToken::new()),
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let listening = Mutex::new(Some(AbortOnDropHandle::new(tokio::spawn(accept(listener, Arc::clone(&shared))))));
+        Self { shared, port, listening }
+    }
+
+    /// Sets the trap.
+    pub fn arm(&self, trap: Trap) {
+        self.shared.then_leave.store(false, Ordering::SeqCst);
+        *self.shared.trap.lock().unwrap() = Some(trap);
+    }
+
+    /// The same, and from then on the database is away.
+    pub fn arm_and_leave(&self, trap: Trap) {
+        self.arm(trap);
+        self.shared.then_leave.store(true, Ordering::SeqCst);
+    }
+
+    /// How many traps have sprung.
+    pub fn sprung(&self) -> usize {
+        self.shared.sprung.load(Ordering::SeqCst)
+    }
+
+    /// The database is away: every connection is cut, and new ones are refused.
+    pub fn leave(&self) {
+        self.shared.leave();
+        self.listening.lock().unwrap().take();
+    }
+
+    /// The database is back, on the same port.
+    pub async fn come_back(&self) {
+        self.listening.lock().unwrap().take();
+        self.shared.away.store(false, Ordering::SeqCst);
+        let mut listener = TcpListener::bind(("127.0.0.1", self.port)).await;
+        while listener.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            listener = TcpListener::bind(("127.0.0.1", self.port)).await;
+        }
+        let accepting = tokio::spawn(accept(listener.unwrap(), Arc::clone(&self.shared)));
+        *self.listening.lock().unwrap() = Some(AbortOnDropHandle::new(accepting));
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Shared {
+    fn leave(&self) {
+        self.away.store(true, Ordering::SeqCst);
+        std::mem::take(&mut *self.connections.lock().unwrap()).cancel();
+    }
+
+    /// Takes the trap, if this is what it waits for.
+    fn spring(&self, is_it: impl Fn(Trap) -> bool) -> Option<Trap> {
+        let mut trap = self.trap.lock().unwrap();
+        let sprung = trap.take_if(|trap| is_it(*trap));
+        if sprung.is_some() {
+            self.sprung.fetch_add(1, Ordering::SeqCst);
+        }
+        sprung
+    }
+
+    fn cut(&self, connection: &CancellationToken) {
+        connection.cancel();
+        if self.then_leave.load(Ordering::SeqCst) {
+            self.leave();
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    loop {
+        let Ok((client, _)) = listener.accept().await else { continue };
+        if shared.away.load(Ordering::SeqCst) {
+            continue;
+        }
+        let all = shared.connections.lock().unwrap().clone();
+        tokio::spawn(serve(client, Arc::clone(&shared), all.child_token()));
+    }
+}
+
+/// What the two directions of a connection tell each other.
+#[derive(Default)]
+struct Answers {
+    /// The next answer ends the connection instead of being passed on.
+    swallow: AtomicBool,
+    /// The next answer comes so many milliseconds later.
+    delay_ms: AtomicUsize,
+}
+
+async fn serve(mut client: TcpStream, shared: Arc<Shared>, cut: CancellationToken) {
+    let Ok(mut server) = TcpStream::connect(&shared.upstream).await else { return };
+    client.set_nodelay(true).unwrap();
+    server.set_nodelay(true).unwrap();
+    if !shared.reads {
+        tokio::select! {
+            () = cut.cancelled() => {}
+            _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
+        }
+        return;
+    }
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let answers = Answers::default();
+    tokio::select! {
+        () = cut.cancelled() => {}
+        _ = requests(from_client, to_server, &shared, &cut, &answers) => {}
+        _ = replies(from_server, to_client, &shared, &cut, &answers) => {}
+    }
+}
+
+async fn requests(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    shared: &Shared,
+    cut: &CancellationToken,
+    answers: &Answers,
+) -> std::io::Result<()> {
+    // The first message has no type: its length, and the rest.
+    let length = from.read_u32().await?;
+    let mut rest = vec![0; usize::try_from(length).unwrap() - 4];
+    from.read_exact(&mut rest).await?;
+    to.write_all(&length.to_be_bytes()).await?;
+    to.write_all(&rest).await?;
+    let mut statements = None;
+    loop {
+        let kind = from.read_u8().await?;
+        let length = from.read_u32().await?;
+        let mut body = vec![0; usize::try_from(length).unwrap() - 4];
+        from.read_exact(&mut body).await?;
+        let query =
+            if kind == b'Q' { std::str::from_utf8(&body).unwrap_or_default().trim_end_matches('\0').to_lowercase() } else { String::new() };
+        match query.as_str() {
+            "begin" => statements = Some(0),
+            "commit" => {
+                statements = None;
+                match shared.spring(|trap| !matches!(trap, Trap::AfterStatements(_))) {
+                    Some(Trap::AfterCommit) => answers.swallow.store(true, Ordering::SeqCst),
+                    Some(Trap::SlowAnswer(delay)) => {
+                        answers.delay_ms.store(usize::try_from(delay.as_millis()).unwrap(), Ordering::SeqCst);
+                    }
+                    Some(_) => {
+                        shared.cut(cut);
+                        std::future::pending::<()>().await;
+                    }
+                    None => {}
+                }
+            }
+            _ => {}
+        }
+        to.write_all(&[kind]).await?;
+        to.write_all(&length.to_be_bytes()).await?;
+        to.write_all(&body).await?;
+        if let (b'S', Some(done)) = (kind, statements.as_mut()) {
+            *done += 1;
+            if shared.spring(|trap| trap == Trap::AfterStatements(*done)).is_some() {
+                shared.cut(cut);
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+async fn replies(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    shared: &Shared,
+    cut: &CancellationToken,
+    answers: &Answers,
+) -> std::io::Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let read = from.read(&mut buffer).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        if answers.swallow.load(Ordering::SeqCst) {
+            shared.cut(cut);
+            std::future::pending::<()>().await;
+        }
+        let delay = answers.delay_ms.swap(0, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(delay.try_into().unwrap())).await;
+        to.write_all(&buffer[..read]).await?;
+    }
+}

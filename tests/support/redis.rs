@@ -1,0 +1,97 @@
+//! A Redis of a test's own, which it may kill, stall and flush.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use deadpool_redis::redis::aio::MultiplexedConnection;
+
+/// A `redis-server` on a free port, without persistence. Killed when dropped.
+#[derive(Debug)]
+pub struct RedisServer {
+    port: u16,
+    dir: std::path::PathBuf,
+    child: Option<Child>,
+}
+
+impl RedisServer {
+    /// Starts one in this folder.
+    pub async fn start(dir: &Path) -> Self {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Self { port, dir: dir.to_owned(), child: None };
+        server.restart().await;
+        server
+    }
+
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Starts it again, empty, at the same address, and waits until it answers.
+    pub async fn restart(&mut self) {
+        let child = Command::new("redis-server")
+            .args(["--bind", "127.0.0.1", "--port", &self.port.to_string(), "--save", "", "--appendonly", "no", "--dir"])
+            .arg(&self.dir)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("these tests start redis-server; install it");
+        self.child = Some(child);
+        super::eventually("redis-server answers", async || self.try_ask(&["PING"]).await.is_ok()).await;
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// It stops answering, and keeps what it has.
+    pub fn stall(&self) {
+        self.signal("-STOP");
+    }
+
+    /// It goes on.
+    pub fn go_on(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.child.as_ref().expect("a running server").id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    /// Sends one command.
+    pub async fn ask(&self, words: &[&str]) -> deadpool_redis::redis::Value {
+        self.try_ask(words).await.unwrap()
+    }
+
+    async fn try_ask(&self, words: &[&str]) -> deadpool_redis::redis::RedisResult<deadpool_redis::redis::Value> {
+        ask(&mut connect(&self.url()).await?, words).await
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Connects for a test's own questions.
+pub async fn connect(url: &str) -> deadpool_redis::redis::RedisResult<MultiplexedConnection> {
+    let client = deadpool_redis::redis::Client::open(url)?;
+    match tokio::time::timeout(Duration::from_secs(1), client.get_multiplexed_async_connection()).await {
+        Ok(connected) => connected,
+        Err(_) => Err(deadpool_redis::redis::RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut))),
+    }
+}
+
+/// Sends one command.
+pub async fn ask(
+    connection: &mut MultiplexedConnection,
+    words: &[&str],
+) -> deadpool_redis::redis::RedisResult<deadpool_redis::redis::Value> {
+    let (name, arguments) = words.split_first().expect("a command");
+    deadpool_redis::redis::cmd(name).arg(arguments).query_async(connection).await
+}

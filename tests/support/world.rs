@@ -1,0 +1,156 @@
+//! Where a test lives: isolated stores, and nodes on them.
+
+use std::path::PathBuf;
+
+use clap::Parser as _;
+use headmark::app::App;
+use headmark::cli::Cli;
+use headmark::clock::Clock;
+use headmark::config::Config;
+use rand::RngExt as _;
+use sqlx::{Connection as _, Executor as _, PgConnection};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{Client, Process};
+
+/// Which stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tier {
+    /// SQLite and the cache in the process.
+    Embedded,
+    /// Postgres and Redis.
+    Server,
+}
+
+/// One test's own stores.
+#[derive(Debug)]
+pub struct World {
+    pub tier: Tier,
+    /// The data folder of the embedded tier.
+    pub dir: PathBuf,
+    /// The database of the server tier, as a URL.
+    pub database_url: String,
+    /// The Redis of the server tier; empty for a node on Postgres alone.
+    pub redis_url: String,
+    /// What this world's keys begin with.
+    pub prefix: String,
+}
+
+/// The URL of an engine that `make test` started.
+pub fn engine(variable: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: the suite needs private engines; run `make test`"))
+}
+
+impl World {
+    pub async fn new(tier: Tier) -> Self {
+        // Random, as process ids come again, and an engine that outlives a run still holds what that run made.
+        let name = format!("hm_{:016x}", rand::rng().random::<u64>());
+        let dir = std::env::temp_dir().join(format!("headmark-test-{name}"));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (mut database_url, mut redis_url) = (String::new(), String::new());
+        if tier == Tier::Server {
+            let admin = engine("HEADMARK_TEST_POSTGRES");
+            redis_url = engine("HEADMARK_TEST_REDIS");
+            let mut conn = PgConnection::connect(&admin).await.unwrap();
+            conn.execute(sqlx::AssertSqlSafe(format!("create database {name}"))).await.unwrap();
+            database_url = format!("{}/{name}", admin.rsplit_once('/').unwrap().0);
+        }
+        Self { tier, dir, database_url, redis_url, prefix: format!("{name}:") }
+    }
+
+    /// The arguments with which a node of this world is started.
+    pub fn args(&self) -> Vec<String> {
+        let mut args: Vec<String> = ["headmark", "--listen", "127.0.0.1:0", "--cache-prefix", &self.prefix].map(String::from).into();
+        match self.tier {
+            Tier::Embedded => args.extend(["--data-dir".to_owned(), self.dir.to_str().unwrap().to_owned()]),
+            Tier::Server => {
+                args.extend(["--database-url", &self.database_url].map(String::from));
+                if !self.redis_url.is_empty() {
+                    args.extend(["--redis-timeout-ms", "1500", "--redis-url", &self.redis_url].map(String::from));
+                }
+            }
+        }
+        args
+    }
+
+    /// A node in this process, open.
+    pub async fn node(&self) -> Node {
+        self.node_with(&[]).await
+    }
+
+    /// As many nodes as show what holds across nodes: two where the tier has many, else the one.
+    pub async fn nodes(&self) -> Vec<Node> {
+        let mut nodes = vec![self.node().await];
+        if self.tier == Tier::Server {
+            nodes.push(self.node().await);
+        }
+        nodes
+    }
+
+    /// A node in this process with further arguments.
+    pub async fn node_with(&self, more: &[&str]) -> Node {
+        self.try_node(more, Clock::System).await.expect("a node that starts")
+    }
+
+    /// A node in this process, or the sentence with which it refuses to start.
+    pub async fn try_node(&self, more: &[&str], clock: Clock) -> Result<Node, String> {
+        let args = self.args().into_iter().chain(more.iter().map(ToString::to_string));
+        let config = Cli::try_parse_from(args).map_err(|error| error.to_string())?.into_config();
+        Node::start(config, clock).await
+    }
+
+    /// A node as a process of its own, with further arguments and environment.
+    pub async fn process(&self, more: &[&str], env: &[(&str, &str)]) -> Process {
+        let args: Vec<String> = self.args().into_iter().skip(1).chain(more.iter().map(ToString::to_string)).collect();
+        Process::start(&args, env).await
+    }
+
+    /// A connection to this world's Postgres.
+    pub async fn postgres(&self) -> PgConnection {
+        PgConnection::connect(&self.database_url).await.unwrap()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // What is left of the engines goes with them; the folder is ours.
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A node in this process, over a real socket.
+#[derive(Debug)]
+pub struct Node {
+    pub base: String,
+    pub client: Client,
+    pub app: App,
+    shutdown: CancellationToken,
+    serving: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+impl Node {
+    pub async fn start(config: Config, clock: Clock) -> Result<Self, String> {
+        let listener = TcpListener::bind(config.http.listen).await.map_err(|error| error.to_string())?;
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let app = App::start(&config, clock).await?;
+        let shutdown = CancellationToken::new();
+        let serving = tokio::spawn(headmark::serve::serve(listener, app.router(), config.http.clone(), shutdown.clone()));
+        Ok(Self { client: Client::new(&base), base, app, shutdown, serving })
+    }
+
+    /// Stops each.
+    pub async fn stop_all(nodes: Vec<Self>) {
+        for node in nodes {
+            node.stop().await;
+        }
+    }
+
+    /// Stops as on SIGTERM.
+    pub async fn stop(self) {
+        self.app.begin_drain();
+        self.shutdown.cancel();
+        self.serving.await.unwrap().unwrap();
+        self.app.stop().await;
+    }
+}
