@@ -57,13 +57,14 @@ impl App {
         let (db, data_lock) = Db::open(&config.stores).await?;
         db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
         let cache = match config.cache.redis() {
-            Some(redis) => Cache::redis(config.cache.cache(), redis).await.map_err(|error| format!("cannot reach Redis: {error}"))?,
+            Some(redis) => Cache::redis(config.cache.cache(), redis).await.map_err(|error| format!("cannot use Redis: {error}"))?,
             None => Cache::memory(config.cache.cache()),
         };
         let cache = Arc::new(cache);
         let guard = Guard::start(db.clone(), Arc::clone(&cache)).await?;
         let lanes = Lanes::start(&config.lanes, db.clone(), Arc::clone(&cache), Arc::clone(&guard), clock.clone());
         let sheets = Sheets::new(&config.polls, db.clone(), Arc::clone(&cache), Arc::clone(&guard));
+        let waiting_room = usize::try_from(config.polls.waiting_polls).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
         let state = AppState::new(Engines {
             auth,
             lanes,
@@ -73,7 +74,8 @@ impl App {
             guard,
             clock,
             poll_interval: config.polls.poll_interval,
-            waiting: Semaphore::new(usize::try_from(config.polls.waiting_polls).unwrap_or(Semaphore::MAX_PERMITS)),
+            waiting: Semaphore::new(waiting_room),
+            waiting_room,
             draining: CancellationToken::new(),
             metrics,
         });

@@ -54,8 +54,10 @@ pub struct Engines {
     pub clock: Clock,
     /// The pace asked of polling clients, in seconds.
     pub poll_interval: u32,
-    /// Room for waiting polls.
+    /// Room left for waiting polls.
     pub waiting: Semaphore,
+    /// Room for waiting polls in all.
+    pub waiting_room: usize,
     /// Cancelled when the node is to stop: waiting polls are answered, `/readyz` says no.
     pub draining: CancellationToken,
     /// Where metrics are read.

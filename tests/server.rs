@@ -73,6 +73,9 @@ both_tiers! {
         for name in ["headmark_http_requests_total", "headmark_http_request_seconds_bucket", "headmark_lane_commands_total"] {
             assert!(samples.iter().any(|sample| sample.starts_with(name)), "{name} is missing");
         }
+        for gauge in ["headmark_lane_waiting 0", "headmark_polls_waiting 0"] {
+            assert!(samples.contains(&gauge), "{gauge} is missing");
+        }
         node.stop().await;
     }
 

@@ -156,10 +156,10 @@ impl Cache {
         Self::Memory(Box::new(Memory::monotonic(config)))
     }
 
-    /// Connects to Redis and loads the scripts.
+    /// Connects to Redis and loads the scripts; Redis that is away now is tried again and again.
     ///
     /// # Errors
-    /// If Redis cannot be reached, or refuses.
+    /// If the address is none, or Redis refuses us.
     pub async fn redis(config: CacheConfig, redis: RedisConfig) -> Result<Self, CacheError> {
         Redis::connect(config, redis).await.map(Self::Redis)
     }

@@ -92,11 +92,25 @@ impl Db {
         }
     }
 
-    /// Reads rows outside any transaction: one statement, one snapshot.
+    /// Reads rows outside any transaction: one statement, one snapshot. Over a connection of the pool that turns out to be dead, as all are after a
+    /// restart of Postgres, it is asked again over another.
     ///
     /// # Errors
     /// The driver's own.
     pub async fn fetch<T>(&self, statement: &'static Statement, columns: &[Column]) -> DbResult<Vec<T>>
+    where
+        T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
+    {
+        for _ in 0..MAX_DEAD_CONNECTIONS {
+            match self.fetch_once(statement, columns).await {
+                Err(error) if is_dead_connection(&error) => {}
+                outcome => return outcome,
+            }
+        }
+        self.fetch_once(statement, columns).await
+    }
+
+    async fn fetch_once<T>(&self, statement: &'static Statement, columns: &[Column]) -> DbResult<Vec<T>>
     where
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
@@ -199,6 +213,18 @@ impl Conn {
     /// The driver's own, when it does not.
     pub async fn ping(&mut self) -> DbResult<()> {
         on!(self, Self, conn => conn.ping().await)
+    }
+}
+
+/// How many dead connections a read passes over.
+const MAX_DEAD_CONNECTIONS: u32 = 3;
+
+/// Whether the connection had ended, at the other end or on the way, when a statement was sent over it.
+fn is_dead_connection(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(database) => database.code().is_some_and(|code| code == "57P01"),
+        _ => false,
     }
 }
 

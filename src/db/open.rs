@@ -9,7 +9,7 @@ use clap::Args;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Executor};
+use sqlx::{ConnectOptions, Connection, Executor, PgConnection};
 
 use super::Db;
 
@@ -50,6 +50,9 @@ pub(crate) fn secret(text: &str) -> Result<SecretString, String> {
 /// How long a pooled connection may have idled before it is tested on the next use.
 const TRUSTED_IDLE: Duration = Duration::from_secs(1);
 
+/// How long Postgres may take to accept the first connection. A busy one is slow, which is no reason not to start.
+const MAX_FIRST_CONNECT: Duration = Duration::from_secs(20);
+
 impl Db {
     /// Opens what the settings name. On SQLite it also takes the data folder's lock, which is held until the returned file is dropped.
     ///
@@ -86,10 +89,12 @@ async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, S
                 Ok(true)
             })
         })
-        .connect_with(options.clone())
-        .await
-        .map_err(|error| format!("cannot connect to Postgres: {error}"))?;
-    Ok(Db::Postgres { reads, options })
+        .connect_lazy_with(options.clone());
+    match tokio::time::timeout(MAX_FIRST_CONNECT, PgConnection::connect_with(&options)).await {
+        Ok(Ok(_)) => Ok(Db::Postgres { reads, options }),
+        Ok(Err(error)) => Err(format!("cannot connect to Postgres: {error}")),
+        Err(_) => Err(format!("cannot connect to Postgres: no answer within {} s", MAX_FIRST_CONNECT.as_secs())),
+    }
 }
 
 async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {

@@ -46,6 +46,9 @@ const COMMIT_MARGIN: Duration = Duration::from_secs(8);
 /// How long any single question to the database may take here.
 const ASK: Duration = Duration::from_millis(2000);
 
+/// How often a node that starts asks a database that is too busy to answer in time, before it gives up.
+const START_TRIES: u32 = 5;
+
 /// What a poll may do with the cache right now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
@@ -107,19 +110,36 @@ impl Guard {
             lock: AtomicU8::new(Lock::Held as u8),
             lock_conn: Mutex::new(None),
         };
-        let failed = |error| format!("cannot take the node lock: {error}");
-        if this.db.is_shared() && !this.take_lock().await.map_err(failed)? {
-            return Err(match this.cache.is_shared() {
-                true => "a node without Redis holds this database: stop it, or start it with REDIS_URL too".to_owned(),
-                false => "another node uses this database; without REDIS_URL only one may: set REDIS_URL on all of them".to_owned(),
-            });
+        let mut tries = 1;
+        let taken = loop {
+            match this.begin().await {
+                Err(error) if crate::db::is_outage(&error) && tries < START_TRIES => {
+                    tracing::warn!(%error, "cannot take the node lock yet");
+                    tries += 1;
+                }
+                taken => break taken.map_err(|error| format!("cannot take the node lock: {error}"))?,
+            }
+        };
+        match (taken, this.cache.is_shared()) {
+            (true, _) => Ok(Arc::new(this)),
+            (false, true) => Err("a node without Redis holds this database: stop it, or start it with REDIS_URL too".to_owned()),
+            (false, false) => {
+                Err("another node uses this database; without REDIS_URL only one may: set REDIS_URL on all of them".to_owned())
+            }
         }
-        if this.is_alone() {
-            this.begin_alone().await.map_err(failed)?;
-        } else if this.cache.is_shared() {
-            this.begin_shared().await.map_err(failed)?;
+    }
+
+    /// Takes the node lock and the first view. Returns whether the lock was free.
+    async fn begin(&self) -> DbResult<bool> {
+        if self.db.is_shared() && !self.take_lock().await? {
+            return Ok(false);
         }
-        Ok(Arc::new(this))
+        if self.is_alone() {
+            self.begin_alone().await?;
+        } else if self.cache.is_shared() {
+            self.begin_shared().await?;
+        }
+        Ok(true)
     }
 
     /// Whether this node is the only one that may use its database: Postgres without Redis.

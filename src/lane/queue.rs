@@ -106,6 +106,13 @@ impl Lanes {
         }
     }
 
+    /// How much waits in the queues and in the lanes: the weights of all jobs that are not answered yet.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        let room = usize::try_from(self.max_weight).unwrap_or(usize::MAX);
+        self.lanes.iter().map(|(_, free)| room.saturating_sub(free.available_permits())).sum()
+    }
+
     /// Takes no more jobs, finishes those that are queued, and returns when the lanes have stopped.
     pub async fn drain(&self) {
         self.closing.cancel();

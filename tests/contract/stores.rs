@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use deadpool_redis::redis::from_redis_value;
+use headmark::clock::Clock;
 use serde_json::{Value, json};
 use sqlx::Executor as _;
 use tokio::time::Instant;
@@ -12,6 +13,10 @@ use super::truth::{Sheet, Truth, poll};
 use crate::support::{Client, Node, Proxy, RedisServer, Tier, World, eventually_within};
 
 const INCREMENT: &str = "/v1/users/1/badges/mention/increment";
+
+/// Ends every connection of the nodes.
+const END_EVERY_CONNECTION: &str =
+    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'headmark'";
 
 /// How long until a bypass has ended and the cache is used again, with room to spare.
 const RECOVERY_S: u64 = 45;
@@ -118,6 +123,23 @@ async fn engine_redis_dies_and_returns() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engine_a_node_starts_while_redis_is_away_but_not_where_it_is_refused() {
+    let mut scene = scene().await;
+    scene.write_and_look(0).await;
+    scene.redis.ask(&["CONFIG", "SET", "requirepass", "secret"]).await;
+    let refusal = scene.world.try_node(&[], Clock::System).await.expect_err("a refusal");
+    assert!(refusal.starts_with("cannot use Redis: "), "{refusal}");
+    scene.redis.kill();
+    let started = scene.world.node().await;
+    std::mem::replace(&mut scene.nodes[1], started).stop().await;
+    assert_eq!(cache_state(&scene.nodes[1]).await, "away");
+    scene.write_and_look(1).await;
+    scene.write_and_look(0).await;
+    scene.redis.restart().await;
+    scene.recover().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn engine_redis_stalls_and_remembers_what_is_outdated_since() {
     let mut scene = scene().await;
     for user in 1..=3 {
@@ -216,8 +238,7 @@ async fn engine_postgres_ends_every_connection_under_load() {
             while storm.acknowledged() < enough {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            let all = "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'headmark'";
-            admin.execute(all).await.unwrap();
+            admin.execute(END_EVERY_CONNECTION).await.unwrap();
             enough += 60;
         }
     };
@@ -227,6 +248,19 @@ async fn engine_postgres_ends_every_connection_under_load() {
         recovered(&node.client).await;
     }
     storm.settle(&mut truth).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engine_a_read_passes_over_connections_that_postgres_has_ended() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node_with(&["--db-connections", "2"]).await;
+    let mut admin = world.postgres().await;
+    for _ in 0..5 {
+        let query = json!({"user_ids": [1, 2]});
+        node.client.post("/v1/badges/query", &query).await.ok();
+        admin.execute(END_EVERY_CONNECTION).await.unwrap();
+        node.client.post("/v1/badges/query", &query).await.ok();
+    }
 }
 
 /// Waits until a node has its database again.

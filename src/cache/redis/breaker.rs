@@ -41,7 +41,12 @@ impl Breaker {
     /// Counts a failure. Whether this one opened the breaker.
     pub(super) fn failed(&self) -> bool {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        let opens = failures >= FAILURES_TO_OPEN && !self.open.swap(true, Ordering::AcqRel);
+        failures >= FAILURES_TO_OPEN && self.open()
+    }
+
+    /// Opens it. Whether it was closed before.
+    pub(super) fn open(&self) -> bool {
+        let opens = !self.open.swap(true, Ordering::AcqRel);
         if opens {
             self.opened.notify_one();
         }

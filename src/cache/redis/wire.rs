@@ -40,12 +40,21 @@ const CONNECT_TIMEOUTS: u32 = 4;
 pub(super) enum Wire {
     Single(ConnectionManager),
     Cluster(ClusterConnection),
+    /// Of a node that started while Redis was away.
+    None,
 }
 
 /// The connections of a node. Scripts have their own, so that a big batch of writes does not stand in front of the polls.
 pub(super) struct Links {
     pub(super) reads: Vec<Wire>,
     pub(super) scripts: Wire,
+}
+
+impl Links {
+    /// No connections yet.
+    pub(super) fn none(redis: &RedisConfig) -> Self {
+        Self { reads: vec![Wire::None; redis.connections.max(1)], scripts: Wire::None }
+    }
 }
 
 impl Wire {
@@ -75,6 +84,7 @@ impl Wire {
                 };
                 stream::iter(commands).map(one).buffered(CLUSTER_COMMANDS_AT_ONCE).collect().await
             }
+            Self::None => vec![Err(not_connected()); count],
         }
     }
 
@@ -90,6 +100,7 @@ impl Wire {
                     deadpool_redis::redis::from_redis_value(connection.route_command(command, everywhere).await?)?;
                 Ok(reply.into_iter().map(|(_, text)| text).collect())
             }
+            Self::None => Err(not_connected()),
         }
     }
 
@@ -98,10 +109,15 @@ impl Wire {
             match self {
                 Self::Single(connection) => script.load_async(connection).await?,
                 Self::Cluster(connection) => script.load_async(connection).await?,
+                Self::None => return Err(not_connected()),
             };
         }
         Ok(())
     }
+}
+
+fn not_connected() -> RedisError {
+    RedisError::from((ErrorKind::Io, "not connected yet"))
 }
 
 /// A reply that is an error is one.
@@ -132,12 +148,17 @@ fn nodes(redis: &RedisConfig) -> Result<Vec<ConnectionInfo>, RedisError> {
 }
 
 /// Makes all connections of a node anew, and loads the scripts.
-pub(super) async fn connect(redis: &RedisConfig, scripts: &Scripts) -> Result<Links, CacheError> {
+pub(super) async fn connect(redis: &RedisConfig, scripts: &Scripts) -> Result<Links, RedisError> {
     let limit = redis.timeout.saturating_mul(CONNECT_TIMEOUTS);
     match tokio::time::timeout(limit, connect_all(redis, scripts)).await {
-        Ok(outcome) => outcome.map_err(|error| away(&error)),
-        Err(_) => Err(CacheError::Away("no connection in time".to_owned())),
+        Ok(outcome) => outcome,
+        Err(_) => Err(RedisError::from((ErrorKind::Io, "no connection in time"))),
     }
+}
+
+/// Whether waiting may help against this failure to connect: Redis is away, rather than refusing us or wrongly set.
+pub(super) fn may_come_back(error: &RedisError) -> bool {
+    is_outage(error) && !matches!(error.kind(), ErrorKind::AuthenticationFailed | ErrorKind::Client | ErrorKind::Parse)
 }
 
 async fn connect_all(redis: &RedisConfig, scripts: &Scripts) -> Result<Links, RedisError> {
