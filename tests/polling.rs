@@ -188,12 +188,14 @@ both_tiers! {
         let node = world.node_with(&["--waiting-polls", "1"]).await;
         let tag = etag(&node.client).await;
         let first = wait_for(&node.client, "wait=60", &tag);
-        eventually("the first waits", async || node.app.state().waiting.available_permits() == 0).await;
+        let waiting = async || node.client.metric("headmark_polls_waiting").await;
+        eventually("the first waits", async || waiting().await == 1.0).await;
         let (second, took) = wait_for(&node.client, "wait=60", &tag).await.unwrap();
         assert_eq!(second.status, 304);
         assert!(took < WOKEN, "{took:?}");
         node.app.begin_drain();
         assert_eq!(first.await.unwrap().0.status, 304);
+        eventually("nobody waits", async || waiting().await == 0.0).await;
         node.stop().await;
     }
 

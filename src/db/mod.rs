@@ -14,7 +14,7 @@ use sqlx::{Connection, Executor, FromRow, PgConnection, PgPool, SqliteConnection
 
 pub use dialect::{Column, Statement, StatementText, Type};
 pub use open::StoreConfig;
-pub(crate) use open::secret;
+pub(crate) use open::{MAX_FIRST_CONNECT, secret};
 
 /// What a store function returns: the plain error of the driver, from which [`is_outage`] and [`is_transient`] tell what to do.
 pub type DbResult<T> = Result<T, sqlx::Error>;
@@ -93,7 +93,7 @@ impl Db {
     }
 
     /// Reads rows outside any transaction: one statement, one snapshot. Over a connection of the pool that turns out to be dead, as all are after a
-    /// restart of Postgres, it is asked again over another.
+    /// restart of Postgres, it is asked again over a new one.
     ///
     /// # Errors
     /// The driver's own.
@@ -101,16 +101,13 @@ impl Db {
     where
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
-        for _ in 0..MAX_DEAD_CONNECTIONS {
-            match self.fetch_once(statement, columns).await {
-                Err(error) if is_dead_connection(&error) => {}
-                outcome => return outcome,
-            }
+        match self.fetch_pooled(statement, columns).await {
+            Err(error) if is_dead_connection(&error) => self.connect().await?.fetch(statement, columns).await,
+            outcome => outcome,
         }
-        self.fetch_once(statement, columns).await
     }
 
-    async fn fetch_once<T>(&self, statement: &'static Statement, columns: &[Column]) -> DbResult<Vec<T>>
+    async fn fetch_pooled<T>(&self, statement: &'static Statement, columns: &[Column]) -> DbResult<Vec<T>>
     where
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
@@ -216,12 +213,10 @@ impl Conn {
     }
 }
 
-/// How many dead connections a read passes over.
-const MAX_DEAD_CONNECTIONS: u32 = 3;
-
 /// Whether the connection had ended, at the other end or on the way, when a statement was sent over it.
 fn is_dead_connection(error: &sqlx::Error) -> bool {
     match error {
+        // The driver reports a connection that ends in the middle of an answer as a protocol error.
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
         sqlx::Error::Database(database) => database.code().is_some_and(|code| code == "57P01"),
         _ => false,
@@ -236,9 +231,8 @@ const OUTAGE_CODES: [&str; 6] = ["57P01", "57P02", "57P03", "25006", "57014", "5
 #[must_use]
 pub fn is_outage(error: &sqlx::Error) -> bool {
     match error {
-        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => true,
-        // The driver reports a connection that ends in the middle of an answer so.
-        sqlx::Error::Protocol(_) => true,
+        error if is_dead_connection(error) => true,
+        sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => true,
         sqlx::Error::Database(database) => database.code().is_some_and(|code| {
             code.starts_with("08")
                 || code.starts_with("53")

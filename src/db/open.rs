@@ -50,8 +50,8 @@ pub(crate) fn secret(text: &str) -> Result<SecretString, String> {
 /// How long a pooled connection may have idled before it is tested on the next use.
 const TRUSTED_IDLE: Duration = Duration::from_secs(1);
 
-/// How long Postgres may take to accept the first connection. A busy one is slow, which is no reason not to start.
-const MAX_FIRST_CONNECT: Duration = Duration::from_secs(20);
+/// How long Postgres may take to accept each connection that a node needs to start. A busy one is slow, which is no reason not to start.
+pub(crate) const MAX_FIRST_CONNECT: Duration = Duration::from_secs(20);
 
 impl Db {
     /// Opens what the settings name. On SQLite it also takes the data folder's lock, which is held until the returned file is dropped.

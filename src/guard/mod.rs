@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::store::statements;
 
 use crate::cache::Cache;
-use crate::db::{Conn, Db, DbResult};
+use crate::db::{Conn, Db, DbResult, MAX_FIRST_CONNECT};
 
 /// How often a node refreshes its view.
 pub const REFRESH: Duration = Duration::from_secs(1);
@@ -45,9 +45,6 @@ const COMMIT_MARGIN: Duration = Duration::from_secs(8);
 
 /// How long any single question to the database may take here.
 const ASK: Duration = Duration::from_millis(2000);
-
-/// How often a node that starts asks a database that is too busy to answer in time, before it gives up.
-const START_TRIES: u32 = 5;
 
 /// What a poll may do with the cache right now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,36 +107,19 @@ impl Guard {
             lock: AtomicU8::new(Lock::Held as u8),
             lock_conn: Mutex::new(None),
         };
-        let mut tries = 1;
-        let taken = loop {
-            match this.begin().await {
-                Err(error) if crate::db::is_outage(&error) && tries < START_TRIES => {
-                    tracing::warn!(%error, "cannot take the node lock yet");
-                    tries += 1;
-                }
-                taken => break taken.map_err(|error| format!("cannot take the node lock: {error}"))?,
-            }
-        };
-        match (taken, this.cache.is_shared()) {
-            (true, _) => Ok(Arc::new(this)),
-            (false, true) => Err("a node without Redis holds this database: stop it, or start it with REDIS_URL too".to_owned()),
-            (false, false) => {
-                Err("another node uses this database; without REDIS_URL only one may: set REDIS_URL on all of them".to_owned())
-            }
+        let failed = |error| format!("cannot take the node lock: {error}");
+        if this.db.is_shared() && !this.take_lock(MAX_FIRST_CONNECT).await.map_err(failed)? {
+            return Err(match this.cache.is_shared() {
+                true => "a node without Redis holds this database: stop it, or start it with REDIS_URL too".to_owned(),
+                false => "another node uses this database; without REDIS_URL only one may: set REDIS_URL on all of them".to_owned(),
+            });
         }
-    }
-
-    /// Takes the node lock and the first view. Returns whether the lock was free.
-    async fn begin(&self) -> DbResult<bool> {
-        if self.db.is_shared() && !self.take_lock().await? {
-            return Ok(false);
+        if this.is_alone() {
+            this.begin_alone().await.map_err(failed)?;
+        } else if this.cache.is_shared() {
+            this.begin_shared().await.map_err(failed)?;
         }
-        if self.is_alone() {
-            self.begin_alone().await?;
-        } else if self.cache.is_shared() {
-            self.begin_shared().await?;
-        }
-        Ok(true)
+        Ok(Arc::new(this))
     }
 
     /// Whether this node is the only one that may use its database: Postgres without Redis.
@@ -360,8 +340,8 @@ impl Guard {
     }
 
     /// Opens the connection that holds the node lock for as long as it lives. Returns whether the lock was free.
-    async fn take_lock(&self) -> DbResult<bool> {
-        let mut conn = answer_in_time(self.db.connect()).await?;
+    async fn take_lock(&self, max_connect: Duration) -> DbResult<bool> {
+        let mut conn = answer_within(max_connect, self.db.connect()).await?;
         if !answer_in_time(store::try_lock(&mut conn, self.cache.is_shared())).await? {
             return Ok(false);
         }
@@ -375,7 +355,7 @@ impl Guard {
         }
         *self.lock_conn.lock().await = None;
         self.set_lock(Lock::Lost);
-        let taken = match self.take_lock().await {
+        let taken = match self.take_lock(ASK).await {
             Ok(true) if self.is_alone() => self.begin_alone().await.map(|()| true),
             taken => taken,
         };
@@ -426,5 +406,9 @@ fn ms(duration: Duration) -> i64 {
 }
 
 async fn answer_in_time<T>(question: impl Future<Output = DbResult<T>>) -> DbResult<T> {
-    tokio::time::timeout(ASK, question).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+    answer_within(ASK, question).await
+}
+
+async fn answer_within<T>(limit: Duration, question: impl Future<Output = DbResult<T>>) -> DbResult<T> {
+    tokio::time::timeout(limit, question).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }

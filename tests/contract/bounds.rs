@@ -103,6 +103,7 @@ both_tiers! {
         eventually("half are refused", async || writes.iter().filter(|write| write.is_finished()).count() == 20).await;
         node.client.get("/v1/users/2/badges").await.problem(503, "overloaded");
         assert_eq!(node.client.get("/livez").await.status, 200);
+        assert_eq!(node.client.metric("headmark_lane_waiting").await, 20.0);
         hand.release().await;
         let mut taken = 0;
         for write in writes {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use deadpool_redis::redis::from_redis_value;
+use futures_util::future::join_all;
 use headmark::clock::Clock;
 use serde_json::{Value, json};
 use sqlx::Executor as _;
@@ -10,7 +11,7 @@ use tokio::time::Instant;
 
 use super::storm::{Nodes, Storm};
 use super::truth::{Sheet, Truth, poll};
-use crate::support::{Client, Node, Proxy, RedisServer, Tier, World, eventually_within};
+use crate::support::{Client, Node, Proxy, RedisServer, Reply, Tier, World, eventually_within};
 
 const INCREMENT: &str = "/v1/users/1/badges/mention/increment";
 
@@ -253,14 +254,19 @@ async fn engine_postgres_ends_every_connection_under_load() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn engine_a_read_passes_over_connections_that_postgres_has_ended() {
     let world = World::new(Tier::Server).await;
-    let node = world.node_with(&["--db-connections", "2"]).await;
+    let node = world.node().await;
     let mut admin = world.postgres().await;
-    for _ in 0..5 {
-        let query = json!({"user_ids": [1, 2]});
-        node.client.post("/v1/badges/query", &query).await.ok();
+    for round in 0..5 {
+        // Many at once, so that the pool holds more than one connection; of other users each time, whom the cache does not know.
+        let queries = async |from: i64| {
+            let query = async |user: i64| node.client.post("/v1/badges/query", &json!({"user_ids": [user]})).await;
+            join_all((from..from + 20).map(query)).await.into_iter().map(Reply::ok).count()
+        };
+        queries(100 * round + 1).await;
         admin.execute(END_EVERY_CONNECTION).await.unwrap();
-        node.client.post("/v1/badges/query", &query).await.ok();
+        queries(100 * round + 51).await;
     }
+    node.stop().await;
 }
 
 /// Waits until a node has its database again.

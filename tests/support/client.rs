@@ -74,6 +74,13 @@ impl Client {
         self.get(&format!("/v1/users/{user}/badges")).await.ok()
     }
 
+    /// What a metric without labels reads.
+    pub async fn metric(&self, name: &str) -> f64 {
+        let text = self.get("/metrics").await.text;
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("{name} is missing")).parse().unwrap()
+    }
+
     /// Sends; the test fails should no answer come.
     pub async fn send(request: reqwest::RequestBuilder) -> Reply {
         Self::try_send(request).await.expect("an HTTP answer")

@@ -98,13 +98,12 @@ impl Shared {
         }
     }
 
-    /// Runs one script call for each item, in pipelines, each of which has the timeout of one operation: many items are not taken for a Redis
-    /// that is away. Every call is sent, whatever became of the others of its pipeline; the first error is returned.
-    async fn run<T>(&self, items: &[T], call: impl Fn(&T, Form) -> Cmd) -> Result<Vec<Value>, CacheError> {
+    /// Runs one script call for each item, in pipelines. Every call is sent, whatever became of the others of its pipeline; the first error
+    /// is returned.
+    async fn run<T>(&self, items: &[T], deadline: Instant, call: impl Fn(&T, Form) -> Cmd) -> Result<Vec<Value>, CacheError> {
         let mut values = Vec::with_capacity(items.len());
         let mut failure = None;
         for chunk in items.chunks(COMMANDS_PER_PIPELINE) {
-            let deadline = self.deadline();
             let commands = chunk.iter().map(|item| call(item, Form::Hash)).collect();
             let mut results = self.send(self.scripts_wire(), commands, deadline).await?;
             self.repeat_unknown(chunk, &mut results, deadline, &call).await?;
@@ -201,7 +200,7 @@ impl Redis {
 
     pub(super) async fn touch(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
         let shared = &self.shared;
-        shared.run(users, |&user, form| shared.scripts.touch(form, &shared.key(user), writer)).await?;
+        shared.run(users, shared.deadline(), |&user, form| shared.scripts.touch(form, &shared.key(user), writer)).await?;
         Ok(())
     }
 
@@ -213,19 +212,20 @@ impl Redis {
 
     async fn look(&self, user: UserId) -> Result<Lookup, CacheError> {
         self.shared.breaker.check()?;
+        let deadline = self.shared.deadline();
         let epoch = self.epoch.load(Ordering::Acquire);
-        let value = self.reads.read(user, self.shared.deadline()).await?;
+        let value = self.reads.read(user, deadline).await?;
         if let Some(entry) = read_hash(value).and_then(|found| found.clean(epoch)) {
             return Ok(Lookup::Hit(Arc::new(entry)));
         }
-        self.look_again(&[user], epoch).await?.pop().ok_or_else(unexpected_reply)
+        self.look_again(&[user], epoch, deadline).await?.pop().ok_or_else(unexpected_reply)
     }
 
     /// For users whose plain read was no hit: the same decided atomically, with fill tokens.
-    async fn look_again(&self, users: &[UserId], epoch: i64) -> Result<Vec<Lookup>, CacheError> {
+    async fn look_again(&self, users: &[UserId], epoch: i64, deadline: Instant) -> Result<Vec<Lookup>, CacheError> {
         let shared = &self.shared;
         let call = |&user: &UserId, form| shared.scripts.get(form, &shared.key(user), self.nonces.next(), epoch);
-        let values = shared.run(users, call).await?;
+        let values = shared.run(users, deadline, call).await?;
         values.into_iter().map(|value| read_lookup(value).ok_or_else(unexpected_reply)).collect()
     }
 
@@ -240,18 +240,19 @@ impl Redis {
 
     async fn look_many(&self, users: &[UserId]) -> Result<Vec<Lookup>, CacheError> {
         let shared = &self.shared;
+        let deadline = shared.deadline();
         let epoch = self.epoch.load(Ordering::Acquire);
         let mut lookups = Vec::with_capacity(users.len());
         for chunk in users.chunks(COMMANDS_PER_PIPELINE) {
             let commands = chunk.iter().map(|&user| hgetall(&shared.key(user))).collect();
-            for result in shared.send(shared.scripts_wire(), commands, shared.deadline()).await? {
+            for result in shared.send(shared.scripts_wire(), commands, deadline).await? {
                 let value = result.map_err(|error| away(&error))?;
                 let entry = read_hash(value).and_then(|found| found.clean(epoch));
                 lookups.push(entry.map(|entry| Lookup::Hit(Arc::new(entry))));
             }
         }
         let missed: Vec<UserId> = users.iter().zip(&lookups).filter(|(_, lookup)| lookup.is_none()).map(|(&user, _)| user).collect();
-        let mut again = self.look_again(&missed, epoch).await?.into_iter();
+        let mut again = self.look_again(&missed, epoch, deadline).await?.into_iter();
         lookups.into_iter().map(|lookup| lookup.or_else(|| again.next()).ok_or_else(unexpected_reply)).collect()
     }
 
@@ -259,7 +260,7 @@ impl Redis {
         let shared = &self.shared;
         let epoch = self.epoch.load(Ordering::Acquire);
         let call = |&user: &UserId, form| shared.scripts.fill(form, &shared.key(user), token, epoch, entry);
-        let values = shared.run(&[user], call).await?;
+        let values = shared.run(&[user], shared.deadline(), call).await?;
         let kept = values.first().is_some_and(is_yes);
         shared.meters.fill(kept);
         Ok(kept)
@@ -272,7 +273,7 @@ impl Redis {
             let (key, channel) = (shared.key(change.user), shared.wake_channel(change.user));
             shared.scripts.publish(form, &key, writer, epoch, change, &channel)
         };
-        let outcome = shared.run(changes, call).await;
+        let outcome = shared.run(changes, shared.deadline(), call).await;
         // Directly, and even if Redis did not take it: the commit has been made.
         self.hub.wake(changes.iter().filter(|change| change.before != change.after).map(|change| change.user));
         outcome?.iter().for_each(|value| shared.meters.publish(is_yes(value)));
@@ -281,7 +282,7 @@ impl Redis {
 
     pub(super) async fn leave(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
         let shared = &self.shared;
-        shared.run(users, |&user, form| shared.scripts.leave(form, &shared.key(user), writer)).await?;
+        shared.run(users, shared.deadline(), |&user, form| shared.scripts.leave(form, &shared.key(user), writer)).await?;
         Ok(())
     }
 
