@@ -73,6 +73,7 @@ impl App {
             cache,
             guard,
             clock,
+            relations: config.relations.clone(),
             poll_interval: config.polls.poll_interval,
             waiting: Semaphore::new(waiting_room),
             waiting_room,

@@ -9,6 +9,7 @@ use crate::auth::AuthConfig;
 use crate::cache::{CacheConfig, RedisConfig};
 use crate::db::StoreConfig;
 use crate::lane::LaneConfig;
+use crate::relations::RelationConfig;
 use crate::serve::HttpConfig;
 use crate::sheet::PollConfig;
 
@@ -33,6 +34,9 @@ pub struct Config {
     /// How polls go.
     #[command(flatten)]
     pub polls: PollConfig,
+    /// How follows are bounded, and what they raise.
+    #[command(flatten)]
+    pub relations: RelationConfig,
     /// What is logged.
     #[command(flatten)]
     pub logs: LogArgs,

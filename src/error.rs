@@ -81,6 +81,7 @@ codes! {
     InvalidPath = BAD_REQUEST, "A value in the path is not valid";
     InvalidQuery = BAD_REQUEST, "A query parameter is not valid";
     InvalidHeader = BAD_REQUEST, "A header is not valid";
+    InvalidCursor = BAD_REQUEST, "The cursor is not one that this server gave";
     Unauthorized = UNAUTHORIZED, "Credentials are missing or not valid";
     Forbidden = FORBIDDEN, "These credentials do not allow this";
     CrossOrigin = FORBIDDEN, "A page of another origin may not call an open server";
@@ -88,11 +89,13 @@ codes! {
     NotFound = NOT_FOUND, "There is no such thing";
     MethodNotAllowed = METHOD_NOT_ALLOWED, "The route does not take this method";
     RequestTimeout = REQUEST_TIMEOUT, "The request did not arrive in time";
+    FollowingLimit = CONFLICT, "The user follows as many as one may";
     TooMany = CONFLICT, "A limit on how many there may be is reached";
     IdempotencyInProgress = CONFLICT, "A request with this idempotency key is still running";
     BodyTooLarge = PAYLOAD_TOO_LARGE, "The body is too large";
     UnsupportedMediaType = UNSUPPORTED_MEDIA_TYPE, "The body must be JSON";
     InvalidBody = UNPROCESSABLE_ENTITY, "The body is well-formed but not valid";
+    SelfRelation = UNPROCESSABLE_ENTITY, "Nobody can follow themselves";
     IdempotencyKeyReused = UNPROCESSABLE_ENTITY, "The idempotency key was used with another request";
     Overloaded = SERVICE_UNAVAILABLE, "The server is at its limit";
     StoreUnavailable = SERVICE_UNAVAILABLE, "A store is not reachable";

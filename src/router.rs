@@ -15,7 +15,7 @@ use utoipa_swagger_ui::SwaggerUi;
 use crate::http::edge::{EdgeLayer, method_not_allowed, unknown_route};
 use crate::serve::HttpConfig;
 use crate::state::AppState;
-use crate::{badges, probes};
+use crate::{badges, probes, relations};
 
 /// What the document says beyond the routes.
 #[derive(OpenApi)]
@@ -23,6 +23,7 @@ use crate::{badges, probes};
     info(title = "Headmark", description = "Everything that a social or chat product polls for, in one HTTP service.", license(name = "MIT OR Apache-2.0")),
     tags(
         (name = "badges", description = "Counters, and the sheet that one poll returns."),
+        (name = "relations", description = "Who follows whom."),
         (name = "server", description = "The server itself.")),
     security(("bearer" = [])),
     modifiers(&Bearer)
@@ -44,18 +45,21 @@ impl Modify for Bearer {
 
 /// Every feature's routes, and the document that they make.
 fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
-    let routes = OpenApiRouter::with_openapi(Document::openapi()).merge(badges::http::routes()).merge(probes::routes());
+    let routes = OpenApiRouter::with_openapi(Document::openapi())
+        .merge(badges::http::routes())
+        .merge(relations::http::routes())
+        .merge(probes::routes());
     let (router, mut document) = routes.split_for_parts();
     loosen(&mut document);
     (router, document)
 }
 
 /// Operations whose body may be left out: all its fields may be.
-const NO_BODY: [&str; 4] = ["increment_badge", "retract_badge", "reset_badge", "reset_badges"];
+const NO_BODY: [&str; 5] = ["increment_badge", "retract_badge", "reset_badge", "reset_badges", "follow_user"];
 
 /// Headers and some bodies may be left out. The attribute of an operation cannot say so without also allowing `null`.
 fn loosen(document: &mut utoipa::openapi::OpenApi) {
-    for operation in document.paths.paths.values_mut().filter_map(|path| path.post.as_mut()) {
+    for operation in document.paths.paths.values_mut().flat_map(|path| [path.post.as_mut(), path.put.as_mut()]).flatten() {
         for parameter in operation.parameters.iter_mut().flatten() {
             if let RefOr::T(header) = parameter
                 && header.parameter_in == ParameterIn::Header

@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::db::Db;
 use crate::guard::Guard;
 use crate::lane::Lanes;
+use crate::relations::RelationConfig;
 use crate::sheet::Sheets;
 
 /// The engines of a running node, shared: every request clones it, so a clone is one count.
@@ -52,6 +53,8 @@ pub struct Engines {
     pub guard: Arc<Guard>,
     /// The time.
     pub clock: Clock,
+    /// How follows are bounded, and what they raise.
+    pub relations: RelationConfig,
     /// The pace asked of polling clients, in seconds.
     pub poll_interval: u32,
     /// Room left for waiting polls.

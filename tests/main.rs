@@ -20,6 +20,7 @@ mod fuzz;
 mod idempotency;
 mod polling;
 mod problems;
+mod relations;
 mod server;
 mod sheets;
 mod smoke;

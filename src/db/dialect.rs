@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
+use super::DbResult;
+use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::{Query, QueryAs};
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
-use sqlx::{FromRow, Postgres, Sqlite};
+use sqlx::{Arguments as _, FromRow, Postgres, Sqlite};
 
 /// The type of a parameter column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +28,7 @@ pub enum Column {
     Text(Vec<String>),
 }
 
-/// A statement over a table of parameters, named `{rows}` in its text, whose columns are `columns`.
+/// A statement over a table of parameters, named `{rows}` in its text, whose columns are `columns` (or over a single row, see [`Statement::one`]).
 ///
 /// `{rows}` becomes `unnest($1::bigint[], …)` on Postgres and a select over `json_each($1)` on SQLite, where the whole table travels as
 /// one JSON text. `{for update}` becomes a row lock on Postgres, and nothing on SQLite, whose one writer needs none.
@@ -34,6 +36,7 @@ pub enum Column {
 pub struct Statement {
     text: StatementText,
     columns: &'static [(&'static str, Type)],
+    scalar: bool,
     built: OnceLock<(String, String)>,
 }
 
@@ -55,13 +58,20 @@ impl Statement {
     /// A statement that both dialects read alike, but for `{rows}` and `{for update}`.
     #[must_use]
     pub const fn new(text: &'static str, columns: &'static [(&'static str, Type)]) -> Self {
-        Self { text: StatementText::Both(text), columns, built: OnceLock::new() }
+        Self { text: StatementText::Both(text), columns, scalar: false, built: OnceLock::new() }
+    }
+
+    /// A statement over one row of parameters, which stand in its text as `$1`, `$2`, … in the order of `columns`: for lists, whose order and
+    /// limit the planners follow along an index only when they are plain parameters.
+    #[must_use]
+    pub const fn one(text: &'static str, columns: &'static [(&'static str, Type)]) -> Self {
+        Self { text: StatementText::Both(text), columns, scalar: true, built: OnceLock::new() }
     }
 
     /// A statement that must be said differently.
     #[must_use]
     pub const fn each(sqlite: &'static str, postgres: &'static str, columns: &'static [(&'static str, Type)]) -> Self {
-        Self { text: StatementText::Each { sqlite, postgres }, columns, built: OnceLock::new() }
+        Self { text: StatementText::Each { sqlite, postgres }, columns, scalar: false, built: OnceLock::new() }
     }
 
     /// The parameter table: a name and a type for each column.
@@ -156,32 +166,58 @@ impl Column {
     }
 }
 
-pub(super) fn sqlite_query(sql: &'static str, columns: &[Column]) -> Query<'static, Sqlite, SqliteArguments> {
-    let query = sqlx::query(sql);
-    if columns.is_empty() { query } else { query.bind(json_rows(columns)) }
+fn sqlite_arguments(statement: &'static Statement, columns: &[Column]) -> Result<SqliteArguments, BoxDynError> {
+    let mut arguments = SqliteArguments::default();
+    if !statement.scalar && !columns.is_empty() {
+        arguments.add(json_rows(columns))?;
+        return Ok(arguments);
+    }
+    for column in columns {
+        match column {
+            Column::Int(values) => arguments.add(values.first().copied())?,
+            Column::Text(values) => arguments.add(values.first().cloned())?,
+        }
+    }
+    Ok(arguments)
 }
 
-pub(super) fn sqlite_query_as<T>(sql: &'static str, columns: &[Column]) -> QueryAs<'static, Sqlite, T, SqliteArguments>
+fn postgres_arguments(statement: &'static Statement, columns: &[Column]) -> Result<PgArguments, BoxDynError> {
+    let mut arguments = PgArguments::default();
+    for column in columns {
+        match column {
+            Column::Int(values) if statement.scalar => arguments.add(values.first().copied())?,
+            Column::Text(values) if statement.scalar => arguments.add(values.first())?,
+            Column::Int(values) => arguments.add(values.as_slice())?,
+            Column::Text(values) => arguments.add(values.as_slice())?,
+        }
+    }
+    Ok(arguments)
+}
+
+pub(super) fn sqlite_query(statement: &'static Statement, columns: &[Column]) -> DbResult<Query<'static, Sqlite, SqliteArguments>> {
+    Ok(sqlx::query_with(statement.sqlite(), sqlite_arguments(statement, columns).map_err(sqlx::Error::Encode)?))
+}
+
+pub(super) fn sqlite_query_as<T>(
+    statement: &'static Statement,
+    columns: &[Column],
+) -> DbResult<QueryAs<'static, Sqlite, T, SqliteArguments>>
 where
     T: for<'r> FromRow<'r, SqliteRow>,
 {
-    let query = sqlx::query_as(sql);
-    if columns.is_empty() { query } else { query.bind(json_rows(columns)) }
+    Ok(sqlx::query_as_with(statement.sqlite(), sqlite_arguments(statement, columns).map_err(sqlx::Error::Encode)?))
 }
 
-pub(super) fn postgres_query<'q>(sql: &'static str, columns: &'q [Column]) -> Query<'q, Postgres, PgArguments> {
-    columns.iter().fold(sqlx::query(sql), |query, column| match column {
-        Column::Int(values) => query.bind(values.as_slice()),
-        Column::Text(values) => query.bind(values.as_slice()),
-    })
+pub(super) fn postgres_query(statement: &'static Statement, columns: &[Column]) -> DbResult<Query<'static, Postgres, PgArguments>> {
+    Ok(sqlx::query_with(statement.postgres(), postgres_arguments(statement, columns).map_err(sqlx::Error::Encode)?))
 }
 
-pub(super) fn postgres_query_as<'q, T>(sql: &'static str, columns: &'q [Column]) -> QueryAs<'q, Postgres, T, PgArguments>
+pub(super) fn postgres_query_as<T>(
+    statement: &'static Statement,
+    columns: &[Column],
+) -> DbResult<QueryAs<'static, Postgres, T, PgArguments>>
 where
     T: for<'r> FromRow<'r, PgRow>,
 {
-    columns.iter().fold(sqlx::query_as(sql), |query, column| match column {
-        Column::Int(values) => query.bind(values.as_slice()),
-        Column::Text(values) => query.bind(values.as_slice()),
-    })
+    Ok(sqlx::query_as_with(statement.postgres(), postgres_arguments(statement, columns).map_err(sqlx::Error::Encode)?))
 }

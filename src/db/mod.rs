@@ -112,8 +112,8 @@ impl Db {
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
         match self {
-            Self::Sqlite { reads, .. } => dialect::sqlite_query_as(statement.sqlite(), columns).fetch_all(reads).await,
-            Self::Postgres { reads, .. } => dialect::postgres_query_as(statement.postgres(), columns).fetch_all(reads).await,
+            Self::Sqlite { reads, .. } => dialect::sqlite_query_as(statement, columns)?.fetch_all(reads).await,
+            Self::Postgres { reads, .. } => dialect::postgres_query_as(statement, columns)?.fetch_all(reads).await,
         }
     }
 
@@ -180,8 +180,8 @@ impl Conn {
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
         match self {
-            Self::Sqlite(conn) => dialect::sqlite_query_as(statement.sqlite(), columns).fetch_all(conn.as_mut()).await,
-            Self::Postgres(conn) => dialect::postgres_query_as(statement.postgres(), columns).fetch_all(conn.as_mut()).await,
+            Self::Sqlite(conn) => dialect::sqlite_query_as(statement, columns)?.fetch_all(conn.as_mut()).await,
+            Self::Postgres(conn) => dialect::postgres_query_as(statement, columns)?.fetch_all(conn.as_mut()).await,
         }
     }
 
@@ -191,10 +191,8 @@ impl Conn {
     /// The driver's own.
     pub async fn run(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<u64> {
         match self {
-            Self::Sqlite(conn) => Ok(dialect::sqlite_query(statement.sqlite(), columns).execute(conn.as_mut()).await?.rows_affected()),
-            Self::Postgres(conn) => {
-                Ok(dialect::postgres_query(statement.postgres(), columns).execute(conn.as_mut()).await?.rows_affected())
-            }
+            Self::Sqlite(conn) => Ok(dialect::sqlite_query(statement, columns)?.execute(conn.as_mut()).await?.rows_affected()),
+            Self::Postgres(conn) => Ok(dialect::postgres_query(statement, columns)?.execute(conn.as_mut()).await?.rows_affected()),
         }
     }
 

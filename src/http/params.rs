@@ -46,6 +46,11 @@ fn query<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     })
 }
 
+/// The query of a route that takes none: a parameter meant for another route is not passed over in silence.
+#[derive(Debug, Clone, Copy, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoParams {}
+
 /// How many parameters a query may have; no route knows as many.
 const MAX_PARAMETERS: usize = 32;
 

@@ -82,6 +82,31 @@ impl UserPath {
     }
 }
 
+/// The user of `/v1/users/{user}/…`, for routes marked `A`: anyone with credentials may ask about anyone.
+#[derive(Debug)]
+pub struct AnyUserPath {
+    /// Who it is about.
+    pub user: UserId,
+}
+
+/// Finds out who calls, and then whom the path names.
+async fn caller_and_user<S>(parts: &mut Parts, state: &S) -> Result<(Caller, PathParams, UserId), Problem>
+where
+    S: Send + Sync,
+    Arc<Auth>: FromRef<S>,
+{
+    let caller = Caller::from_request_parts(parts, state).await?;
+    let params = PathParams::from_request_parts(parts, state).await?;
+    let user = match (params.text("user")?, &caller) {
+        ("me", Caller::User { id }) => *id,
+        ("me", Caller::Service { .. }) => {
+            return Err(Problem::new(Code::Forbidden, "'me' is the user of a user's token; a service names the user by id."));
+        }
+        (_, _) => params.get("user")?,
+    };
+    Ok((caller, params, user))
+}
+
 impl<S> FromRequestParts<S> for UserPath
 where
     S: Send + Sync,
@@ -90,16 +115,21 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let caller = Caller::from_request_parts(parts, state).await?;
-        let params = PathParams::from_request_parts(parts, state).await?;
-        let user = match (params.text("user")?, &caller) {
-            ("me", Caller::User { id }) => *id,
-            ("me", Caller::Service { .. }) => {
-                return Err(Problem::new(Code::Forbidden, "'me' is the user of a user's token; a service names the user by id."));
-            }
-            (_, _) => params.get("user")?,
-        };
+        let (caller, params, user) = caller_and_user(parts, state).await?;
         caller.may_act_for(user)?;
         Ok(Self { user, caller, params })
+    }
+}
+
+impl<S> FromRequestParts<S> for AnyUserPath
+where
+    S: Send + Sync,
+    Arc<Auth>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let (_, _, user) = caller_and_user(parts, state).await?;
+        Ok(Self { user })
     }
 }

@@ -110,6 +110,8 @@ pub(super) enum Outcome {
 pub(super) struct Lane {
     engines: Engines,
     id: i64,
+    /// To which slot of counts that are spread out it adds: two lanes of one node never to the same, those of two nodes seldom.
+    slot: i64,
     batch: i64,
     conn: Option<Conn>,
 }
@@ -121,8 +123,8 @@ struct Prepared {
 }
 
 impl Lane {
-    pub(super) fn new(engines: Engines) -> Self {
-        Self { engines, id: rand::rng().random_range(1..i64::MAX), batch: 0, conn: None }
+    pub(super) fn new(engines: Engines, slot: i64) -> Self {
+        Self { engines, id: rand::rng().random_range(1..i64::MAX), slot, batch: 0, conn: None }
     }
 
     pub(super) fn engines(&self) -> &Engines {
@@ -208,7 +210,7 @@ impl Lane {
 
     /// Touches the cache while the rows are locked and loaded, then applies and saves.
     async fn prepare(&mut self, jobs: &[Job], needs: &Needs, writer: Writer) -> Result<Prepared, Failure> {
-        let (engines, id, batch) = (self.engines.clone(), self.id, self.batch + 1);
+        let (engines, id, slot, batch) = (self.engines.clone(), self.id, self.slot, self.batch + 1);
         let untouched = engines.guard.is_bypassing();
         let now = engines.clock.now();
         let number = self.number(batch);
@@ -224,7 +226,7 @@ impl Lane {
             }
             failpoint("lane::after_touch");
             let outcomes = apply(jobs, &mut rows, &mut keys, now);
-            rows.save(conn).await.map_err(Failure::Store)?;
+            rows.save(conn, slot).await.map_err(Failure::Store)?;
             keys.save(conn, now).await.map_err(Failure::Store)?;
             if conn.run(&RAISE, &number).await.map_err(Failure::Store)? != 1 {
                 // Swept while this lane was idle: it must register anew before it may commit.
@@ -285,6 +287,7 @@ impl Lane {
 
 async fn load(conn: &mut Conn, jobs: &[Job], needs: &Needs, now: UnixMs) -> Result<(Rows, Keys), sqlx::Error> {
     conn.begin().await?;
+    Rows::lock(conn, needs).await?;
     let keys: Vec<_> = jobs.iter().filter_map(|job| job.key.as_ref()).collect();
     let keys = Keys::load(conn, &keys, now).await?;
     let rows = Rows::load(conn, needs).await?;

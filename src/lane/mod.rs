@@ -117,6 +117,12 @@ impl Answer {
         }
     }
 
+    /// 204.
+    #[must_use]
+    pub fn no_content() -> Self {
+        Self { status: StatusCode::NO_CONTENT, body: "".into(), replayed: false }
+    }
+
     /// A problem as an answer that can be kept.
     fn of_problem(problem: &Problem) -> Self {
         let body = serde_json::to_string(&problem.body()).unwrap_or_default();
@@ -129,6 +135,9 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 impl IntoResponse for Answer {
     fn into_response(self) -> Response {
+        if self.status == StatusCode::NO_CONTENT {
+            return self.status.into_response();
+        }
         let media = if self.status.is_client_error() { "application/problem+json" } else { "application/json" };
         let mut response = (self.status, [(header::CONTENT_TYPE, HeaderValue::from_static(media))], self.body).into_response();
         if self.status.is_client_error() {

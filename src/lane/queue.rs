@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use rand::RngExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -63,11 +64,12 @@ impl Lanes {
         let engines = Engines { db, cache, guard, clock };
         let count = if engines.db.is_shared() { config.lanes } else { 1 };
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let first_slot = i64::from(rand::rng().random::<u32>());
         let lanes = (0..count)
-            .map(|_| {
+            .map(|lane| {
                 let (sender, receiver) = mpsc::channel(usize::try_from(config.lane_queue).unwrap_or(usize::MAX));
                 let room = Arc::new(Semaphore::new(usize::try_from(config.lane_queue).unwrap_or(usize::MAX)));
-                tasks.spawn(work(Lane::new(engines.clone()), receiver, config.lane_batch, closing.clone()));
+                tasks.spawn(work(Lane::new(engines.clone(), first_slot + i64::from(lane)), receiver, config.lane_batch, closing.clone()));
                 (sender, room)
             })
             .collect();

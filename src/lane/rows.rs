@@ -10,6 +10,7 @@ use crate::db::{Conn, DbResult};
 use crate::ids::{Name, UserId};
 use crate::marks::store::{self, User};
 use crate::marks::{Kind, Mark, MarkKey};
+use crate::relations::{self, Fans, Follow, Pair};
 
 /// Which rows the commands of a batch need.
 #[derive(Debug, Default)]
@@ -17,6 +18,9 @@ pub struct Needs {
     users: BTreeSet<UserId>,
     marks: BTreeSet<MarkKey>,
     all_marks: BTreeSet<(UserId, Kind)>,
+    /// Both directions of each pair.
+    follows: BTreeSet<Pair>,
+    stripes: BTreeSet<i64>,
 }
 
 impl Needs {
@@ -30,6 +34,13 @@ impl Needs {
     pub fn all_marks(&mut self, user: UserId, kind: Kind) {
         self.users.insert(user);
         self.all_marks.insert((user, kind));
+    }
+
+    /// Whether one follows another, and the other way round; with it the follower's own row, and the lock of the pair.
+    pub fn follow(&mut self, pair: Pair) {
+        self.users.insert(pair.follower);
+        self.follows.extend([pair, pair.reversed()]);
+        self.stripes.insert(pair.stripe());
     }
 
     /// The users whose own rows may change: those whose cache entries must be touched.
@@ -93,11 +104,23 @@ impl<K: Ord + Clone, V: Clone + Default + PartialEq> Table<K, V> {
 pub struct Rows {
     users: Table<UserId, User>,
     marks: Table<MarkKey, Mark>,
+    follows: Table<Pair, Option<Follow>>,
+    /// What is to be added to the counts of those who are followed: these rows are never loaded.
+    fans: Table<UserId, Fans>,
     /// Users whose revision the present command has raised.
     revised: BTreeSet<UserId>,
 }
 
 impl Rows {
+    /// Takes the locks that must come before everything else of a transaction.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn lock(conn: &mut Conn, needs: &Needs) -> DbResult<()> {
+        let stripes: Vec<_> = needs.stripes.iter().copied().collect();
+        relations::store::lock_stripes(conn, &stripes).await
+    }
+
     /// Locks the users and loads what is needed.
     ///
     /// # Errors
@@ -116,14 +139,18 @@ impl Rows {
             let keys: Vec<_> = needs.marks.iter().cloned().collect();
             rows.marks.insert_loaded(store::load_marks(conn, &keys).await?);
         }
+        if !needs.follows.is_empty() {
+            let pairs: Vec<_> = needs.follows.iter().copied().collect();
+            rows.follows.insert_loaded(relations::store::load(conn, &pairs).await?);
+        }
         Ok(rows)
     }
 
-    /// Writes what changed.
+    /// Writes what changed. `slot`: to which slot of counts that are spread out this lane adds.
     ///
     /// # Errors
     /// The driver's own.
-    pub async fn save(&self, conn: &mut Conn) -> DbResult<()> {
+    pub async fn save(&self, conn: &mut Conn, slot: i64) -> DbResult<()> {
         let users: Vec<_> = self.users.changed().map(|(user, row)| (*user, *row)).collect();
         if !users.is_empty() {
             store::save_users(conn, &users).await?;
@@ -131,6 +158,26 @@ impl Rows {
         let marks: Vec<_> = self.marks.changed().collect();
         if !marks.is_empty() {
             store::save_marks(conn, &marks).await?;
+        }
+        self.save_follows(conn, slot).await
+    }
+
+    /// A follow that changed is one removed and one made.
+    async fn save_follows(&self, conn: &mut Conn, slot: i64) -> DbResult<()> {
+        let (mut gone, mut made) = (Vec::new(), Vec::new());
+        for (pair, (loaded, now)) in self.follows.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
+            gone.extend(loaded.map(|follow| (*pair, follow)));
+            made.extend(now.map(|follow| (*pair, follow)));
+        }
+        if !gone.is_empty() {
+            relations::store::delete(conn, &gone).await?;
+        }
+        if !made.is_empty() {
+            relations::store::insert(conn, &made).await?;
+        }
+        let fans: Vec<_> = self.fans.changed().map(|(user, fans)| (*user, *fans)).collect();
+        if !fans.is_empty() {
+            relations::store::add_counts(conn, slot, &fans).await?;
         }
         Ok(())
     }
@@ -156,15 +203,44 @@ impl Rows {
         if before == mark {
             return;
         }
-        let mut row = self.users.get(&user);
-        if kind == Kind::Counter && before == Mark::default() {
-            row.counters += 1;
+        let new = kind == Kind::Counter && before == Mark::default();
+        self.revise(user, |row| row.counters += i64::from(new));
+        self.marks.set(&key, mark);
+    }
+
+    /// One follow as it is now.
+    #[must_use]
+    pub fn follow(&self, pair: Pair) -> Option<Follow> {
+        self.follows.get(&pair)
+    }
+
+    /// Sets or removes a follow, takes every count along, and raises the follower's revision. One that is the same changes nothing.
+    pub fn set_follow(&mut self, pair: Pair, follow: Option<Follow>) {
+        let before = self.follow(pair);
+        if before == follow {
+            return;
         }
+        let step = i64::from(follow.is_some()) - i64::from(before.is_some());
+        let mutual = if self.follow(pair.reversed()).is_some() { step } else { 0 };
+        self.revise(pair.follower, |row| row.following += step);
+        self.add_fans(pair.followee, Fans { followers: step, mutuals: mutual });
+        self.add_fans(pair.follower, Fans { followers: 0, mutuals: mutual });
+        self.follows.set(&pair, follow);
+    }
+
+    fn add_fans(&mut self, user: UserId, more: Fans) {
+        let fans = self.fans.get(&user);
+        self.fans.set(&user, Fans { followers: fans.followers + more.followers, mutuals: fans.mutuals + more.mutuals });
+    }
+
+    /// Changes the user's own row, and raises its revision, once for each command.
+    fn revise(&mut self, user: UserId, change: impl FnOnce(&mut User)) {
+        let mut row = self.users.get(&user);
+        change(&mut row);
         if self.revised.insert(user) {
             row.revision += 1;
         }
         self.users.set(&user, row);
-        self.marks.set(&key, mark);
     }
 
     /// The user's own row as it is now.
@@ -183,6 +259,8 @@ impl Rows {
     pub fn settle(&mut self) {
         self.users.undo.clear();
         self.marks.undo.clear();
+        self.follows.undo.clear();
+        self.fans.undo.clear();
         self.revised.clear();
     }
 
@@ -190,6 +268,8 @@ impl Rows {
     pub fn undo(&mut self) {
         self.users.undo();
         self.marks.undo();
+        self.follows.undo();
+        self.fans.undo();
         self.revised.clear();
     }
 
@@ -229,14 +309,14 @@ mod tests {
         let mut rows = Rows::default();
         rows.set_mark(user, Kind::Counter, &like, advanced(&Mark::default(), 3));
         rows.settle();
-        assert_eq!(rows.user(user), User { revision: 1, counters: 1 });
+        assert_eq!(rows.user(user), User { revision: 1, counters: 1, following: 0 });
 
         let more = advanced(&rows.mark(user, Kind::Counter, &like), 2);
         rows.set_mark(user, Kind::Counter, &like, more);
         rows.set_mark(user, Kind::Counter, &follow, advanced(&Mark::default(), 1));
-        assert_eq!(rows.user(user), User { revision: 2, counters: 2 }, "one revision for the whole command");
+        assert_eq!(rows.user(user), User { revision: 2, counters: 2, following: 0 }, "one revision for the whole command");
         rows.undo();
-        assert_eq!(rows.user(user), User { revision: 1, counters: 1 });
+        assert_eq!(rows.user(user), User { revision: 1, counters: 1, following: 0 });
         assert_eq!(rows.mark(user, Kind::Counter, &like).head(), 3);
         assert_eq!(rows.mark(user, Kind::Counter, &follow).head(), 0);
 

@@ -12,6 +12,8 @@ pub struct User {
     pub revision: i64,
     /// How many counters the user has.
     pub counters: i64,
+    /// How many others the user follows.
+    pub following: i64,
 }
 
 /// Makes the rows that are missing and locks all, in one pass in the order of the key, so that no two transactions can wait for each other:
@@ -28,22 +30,23 @@ static LOCK_USERS: Statement = Statement::new(
 );
 
 static LOAD_USERS: Statement = Statement::new(
-    "select u.user_id, u.revision, u.counters
+    "select u.user_id, u.revision, u.counters, u.following
     from {rows} r
     join users u on u.user_id = r.user_id",
     &[("user_id", Type::Int)],
 );
 
 static SAVE_USERS: Statement = Statement::new(
-    "insert into users (user_id, revision, counters)
-    select user_id, revision, counters
+    "insert into users (user_id, revision, counters, following)
+    select user_id, revision, counters, following
     from {rows} r
     where true
     order by user_id
     on conflict (user_id) do update set
         revision = excluded.revision,
-        counters = excluded.counters",
-    &[("user_id", Type::Int), ("revision", Type::Int), ("counters", Type::Int)],
+        counters = excluded.counters,
+        following = excluded.following",
+    &[("user_id", Type::Int), ("revision", Type::Int), ("counters", Type::Int), ("following", Type::Int)],
 );
 
 static LOAD_MARKS: Statement = Statement::new(
@@ -128,11 +131,9 @@ pub async fn lock_users(conn: &mut Conn, users: &[UserId]) -> DbResult<Vec<(User
     if conn.locks_rows() {
         conn.run(&LOCK_USERS, &columns).await?;
     }
-    let rows: Vec<(i64, i64, i64)> = conn.fetch(&LOAD_USERS, &columns).await?;
-    Ok(rows
-        .into_iter()
-        .filter_map(|(user, revision, counters)| Some((UserId::try_from(user).ok()?, User { revision, counters })))
-        .collect())
+    let rows: Vec<(i64, i64, i64, i64)> = conn.fetch(&LOAD_USERS, &columns).await?;
+    let user = |(user, revision, counters, following)| Some((UserId::try_from(user).ok()?, User { revision, counters, following }));
+    Ok(rows.into_iter().filter_map(user).collect())
 }
 
 /// Writes these users' rows.
@@ -144,6 +145,7 @@ pub async fn save_users(conn: &mut Conn, users: &[(UserId, User)]) -> DbResult<(
         Column::Int(users.iter().map(|(user, _)| user.get()).collect()),
         Column::Int(users.iter().map(|(_, row)| row.revision).collect()),
         Column::Int(users.iter().map(|(_, row)| row.counters).collect()),
+        Column::Int(users.iter().map(|(_, row)| row.following).collect()),
     ];
     conn.run(&SAVE_USERS, &columns).await.map(|_| ())
 }

@@ -279,6 +279,7 @@ both_tiers! {
         statements.extend(headmark::marks::store::statements());
         statements.extend(headmark::idempotency::statements());
         statements.extend(headmark::guard::statements());
+        statements.extend(headmark::relations::store::statements());
         for statement in statements {
             let columns: Vec<Column> = statement
                 .columns()

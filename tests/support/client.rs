@@ -59,6 +59,38 @@ impl Client {
         Self::send(self.request(Method::POST, path).json(body)).await
     }
 
+    pub async fn delete(&self, path: &str) -> Reply {
+        Self::send(self.request(Method::DELETE, path)).await
+    }
+
+    /// Follows; the relation.
+    pub async fn follow(&self, follower: i64, followee: i64) -> Value {
+        Self::send(self.request(Method::PUT, &format!("/v1/users/{follower}/following/{followee}"))).await.ok()
+    }
+
+    /// Unfollows.
+    pub async fn unfollow(&self, follower: i64, followee: i64) {
+        let reply = self.delete(&format!("/v1/users/{follower}/following/{followee}")).await;
+        assert_eq!((reply.status.as_u16(), reply.text.as_str()), (204, ""));
+    }
+
+    /// A whole list, page by page, as its items.
+    pub async fn walk(&self, path: &str, limit: usize) -> Vec<Value> {
+        let (mut items, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = self.get(&format!("{path}?limit={limit}{cursor}")).await.ok();
+            let shown = page["items"].as_array().unwrap();
+            items.extend(shown.iter().cloned());
+            match page["next_cursor"].as_str() {
+                None => return items,
+                Some(next) => {
+                    assert_eq!(shown.len(), limit, "only the last page is short");
+                    cursor = format!("&cursor={next}");
+                }
+            }
+        }
+    }
+
     /// POST with an idempotency key.
     pub async fn post_once(&self, path: &str, key: &str, body: &Value) -> Reply {
         Self::send(self.request(Method::POST, path).header("idempotency-key", key).json(body)).await

@@ -1,0 +1,178 @@
+//! Pages of a list: `?limit=` and `?cursor=` in, items, `next_cursor` and a `Link` header out.
+//!
+//! Keyset: a cursor names the last entry that was shown, by its place in the list's order, so what comes and goes between two pages neither repeats nor
+//! skips an entry that stays. A list asks its store for one entry more than the page holds, and hands all to [`respond`].
+
+use axum::Json;
+use axum::http::{HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::{Code, Error, Problem};
+
+/// The most entries of a page.
+pub const MAX_LIMIT: u32 = 100;
+
+/// The entries of a page for which no limit was given.
+pub const DEFAULT_LIMIT: u32 = 20;
+
+/// Which page.
+#[derive(Debug, Clone, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PageParams {
+    /// How many entries at most.
+    #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
+    limit: Option<u32>,
+    /// The `next_cursor` of the page before.
+    #[param(nullable = false, pattern = "^1[0-9a-f]{32}$")]
+    cursor: Option<String>,
+}
+
+/// A place in a list that is sorted by two numbers, the first of which is most often a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// The first number.
+    pub at: i64,
+    /// The second one, which tells apart entries with the same first.
+    pub id: i64,
+}
+
+impl Position {
+    /// Before every entry of a list that shows the highest first.
+    pub const TOP: Self = Self { at: i64::MAX, id: i64::MAX };
+
+    /// As clients hold it: a version, and the two numbers in hex.
+    fn cursor(self) -> String {
+        format!("1{:016x}{:016x}", self.at.cast_unsigned(), self.id.cast_unsigned())
+    }
+
+    fn from_cursor(cursor: &str) -> Option<Self> {
+        let numbers = cursor.strip_prefix('1').filter(|rest| rest.len() == 32)?;
+        if !numbers.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
+            return None;
+        }
+        let number = |hex: &str| u64::from_str_radix(hex, 16).ok().map(u64::cast_signed);
+        let (at, id) = numbers.split_at_checked(16)?;
+        Some(Self { at: number(at)?, id: number(id)? })
+    }
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// The entry that the page comes after.
+    pub after: Position,
+    /// How many entries.
+    pub limit: u32,
+}
+
+impl Wanted {
+    /// How many entries to ask the store for: one more than the page holds, which tells whether another page follows.
+    #[must_use]
+    pub fn rows(self) -> i64 {
+        i64::from(self.limit) + 1
+    }
+}
+
+impl PageParams {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// A 400 problem for a limit out of range or a broken cursor.
+    pub fn wanted(&self) -> Result<Wanted, Problem> {
+        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(Problem::new(Code::InvalidQuery, "See errors.").at("limit", format!("{limit} is not from 1 to {MAX_LIMIT}")));
+        }
+        let after = match &self.cursor {
+            None => Position::TOP,
+            Some(cursor) => Position::from_cursor(cursor).ok_or_else(|| {
+                let detail = "A cursor is the next_cursor of an earlier page, unchanged.";
+                Problem::new(Code::InvalidCursor, detail).at("cursor", "not a cursor")
+            })?,
+        };
+        Ok(Wanted { after, limit })
+    }
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct PageOut<T> {
+    /// The entries.
+    pub items: Vec<T>,
+    /// For the next page; null on the last.
+    #[schema(required = true)]
+    pub next_cursor: Option<String>,
+}
+
+/// Answers with a page, given up to one entry more than it holds. `uri` is the request's own, from which the link to the next page is made.
+///
+/// # Errors
+/// None that a request could cause: the link is a valid header value, being made of a valid address.
+pub fn respond<T, O: Serialize>(
+    uri: &Uri,
+    wanted: Wanted,
+    rows: &[T],
+    position: impl Fn(&T) -> Position,
+    out: impl Fn(&T) -> O,
+) -> Result<Response, Error> {
+    let size = usize::try_from(wanted.limit).unwrap_or(usize::MAX);
+    let shown = rows.get(..size).unwrap_or(rows);
+    let next_cursor = shown.last().filter(|_| rows.len() > size).map(|last| position(last).cursor());
+    let link = next_cursor.as_ref().map(|cursor| link(uri, cursor));
+    let page = PageOut { items: shown.iter().map(out).collect(), next_cursor };
+    let mut response = Json(page).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    if let Some(link) = link {
+        let link = HeaderValue::try_from(link).map_err(|_| crate::error::Fault::Bug("a link that is no header value".to_owned()))?;
+        headers.insert(header::LINK, link);
+    }
+    Ok(response)
+}
+
+/// RFC 8288, relative to the request: the server need not know under which name the client reaches it.
+fn link(uri: &Uri, cursor: &str) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).filter(|(name, _)| name != "cursor") {
+        query.append_pair(&name, &value);
+    }
+    query.append_pair("cursor", cursor);
+    format!("<{}?{}>; rel=\"next\"", uri.path(), query.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_are_read_as_they_were_written_and_nothing_else_is() {
+        for position in [Position { at: 1_700_000_000_123, id: 42 }, Position::TOP, Position { at: -1, id: 0 }] {
+            assert_eq!(Position::from_cursor(&position.cursor()), Some(position));
+        }
+        let good = Position { at: 10, id: 11 }.cursor();
+        let (longer, shorter, other) = (format!("{good}0"), &good[..32], good.replacen('1', "2", 1));
+        for bad in [
+            "",
+            "1",
+            "abc",
+            &longer,
+            shorter,
+            &other,
+            &good.to_uppercase(),
+            &format!("1{}", "é".repeat(16)),
+            &format!("1+{}", "0".repeat(31)),
+        ] {
+            assert_eq!(Position::from_cursor(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_link_keeps_what_else_was_asked() {
+        let uri = Uri::from_static("/v1/users/me/followers?limit=7&cursor=old&curso%72=older");
+        assert_eq!(link(&uri, "new"), "</v1/users/me/followers?limit=7&cursor=new>; rel=\"next\"");
+        assert_eq!(link(&Uri::from_static("/v1/users/1/following"), "n"), "</v1/users/1/following?cursor=n>; rel=\"next\"");
+    }
+}
