@@ -228,8 +228,14 @@ impl Rows {
         self.follows.set(&pair, follow);
     }
 
+    /// What this batch adds to the counts of a user whom others follow.
+    #[must_use]
+    pub fn fans(&self, user: UserId) -> Fans {
+        self.fans.get(&user)
+    }
+
     fn add_fans(&mut self, user: UserId, more: Fans) {
-        let fans = self.fans.get(&user);
+        let fans = self.fans(user);
         self.fans.set(&user, Fans { followers: fans.followers + more.followers, mutuals: fans.mutuals + more.mutuals });
     }
 

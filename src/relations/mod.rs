@@ -270,3 +270,6 @@ fn import(rows: &mut Rows, steps: &[Step], limit: Option<i64>) -> Imported {
     }
     done
 }
+
+#[cfg(test)]
+mod tests;

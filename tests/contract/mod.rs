@@ -9,6 +9,7 @@ mod bounds;
 mod commit;
 mod concurrent;
 mod crash;
+mod follows;
 mod kill;
 mod lapse;
 mod model;
