@@ -9,14 +9,17 @@ use reqwest::Method;
 use crate::both_tiers;
 use crate::support::{Client, Reply, World};
 
-const POSTS: [&str; 6] = [
-    "/v1/users/42/badges/mention/increment",
-    "/v1/users/42/badges/mention/retract",
-    "/v1/users/42/badges/mention/reset",
-    "/v1/users/42/badges/reset",
-    "/v1/badges/increment",
-    "/v1/badges/query",
+const WRITES: [(Method, &str); 7] = [
+    (Method::POST, "/v1/users/42/badges/mention/increment"),
+    (Method::POST, "/v1/users/42/badges/mention/retract"),
+    (Method::POST, "/v1/users/42/badges/mention/reset"),
+    (Method::POST, "/v1/users/42/badges/reset"),
+    (Method::POST, "/v1/badges/increment"),
+    (Method::POST, "/v1/badges/query"),
+    (Method::PUT, "/v1/users/42/following/7"),
 ];
+
+const LISTS: [&str; 4] = ["following", "followers", "relations", "relation-counts"];
 
 /// JSON that is near to what the routes take, and JSON that is not.
 fn json() -> impl Strategy<Value = serde_json::Value> {
@@ -29,8 +32,21 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
     let text = prop_oneof![any::<String>(), "[0-9]{1,20}", "[a-z0-9_.-]{1,66}", Just("42".to_owned()), Just("mention".to_owned())];
     let leaf = prop_oneof![Just(serde_json::Value::Null), any::<bool>().prop_map(Into::into), number, text.prop_map(Into::into)];
     let key = prop_oneof![
-        prop::sample::select(vec!["by", "at", "up_to", "items", "user_id", "user_ids", "badge", "include", "cap", "mention"])
-            .prop_map(str::to_owned),
+        prop::sample::select(vec![
+            "by",
+            "at",
+            "up_to",
+            "items",
+            "user_id",
+            "user_ids",
+            "badge",
+            "include",
+            "cap",
+            "mention",
+            "visibility",
+            "special"
+        ])
+        .prop_map(str::to_owned),
         any::<String>()
     ];
     leaf.prop_recursive(4, 48, 6, move |inner| {
@@ -55,6 +71,9 @@ fn path() -> impl Strategy<Value = String> {
             "increment",
             "reset",
             "query",
+            "following",
+            "followers",
+            "7",
             "docs",
             "metrics",
             "",
@@ -114,8 +133,8 @@ both_tiers! {
     async fn any_bytes_as_a_body(world: World) {
         let bytes = prop::collection::vec(any::<u8>(), 0..400);
         let key = prop::option::of(header_value(300));
-        storm(&world, 300, (prop::sample::select(POSTS.to_vec()), bytes, key), |client, (path, bytes, key)| {
-            let request = client.request(Method::POST, path).header("content-type", "application/json").body(bytes);
+        storm(&world, 300, (prop::sample::select(WRITES.to_vec()), bytes, key), |client, ((method, path), bytes, key)| {
+            let request = client.request(method, path).header("content-type", "application/json").body(bytes);
             match key {
                 Some(key) => request.header("idempotency-key", key),
                 None => request,
@@ -125,8 +144,8 @@ both_tiers! {
     }
 
     async fn any_json_as_a_body(world: World) {
-        storm(&world, 600, (prop::sample::select(POSTS.to_vec()), json()), |client, (path, body)| {
-            client.request(Method::POST, path).json(&body)
+        storm(&world, 600, (prop::sample::select(WRITES.to_vec()), json()), |client, ((method, path), body)| {
+            client.request(method, path).json(&body)
         })
         .await;
     }
@@ -137,6 +156,24 @@ both_tiers! {
         let value = header_value(40);
         storm(&world, 600, (method, path(), query(), header, value), |client, (method, path, query, header, value)| {
             client.request(method, &format!("{path}?{query}")).header(header, value)
+        })
+        .await;
+    }
+
+    async fn any_query_of_a_list(world: World) {
+        let name = prop::sample::select(vec!["limit", "cursor", "ids", "l%69mit", "wait"]);
+        let value = prop_oneof![
+            "[0-9-]{0,22}",
+            "1[0-9a-f]{30,33}",
+            "[1-9][0-9]{0,20}(,[0-9]{1,19}){0,3}",
+            "[A-Za-z0-9._~%+,;-]{0,12}",
+            (0..200_usize).prop_map(|many| vec!["8"; many].join(","))
+        ];
+        let pairs = prop::collection::vec((name, value), 0..3);
+        let path = ("[0-9]{1,20}", prop::sample::select(LISTS.to_vec()));
+        storm(&world, 400, (path, pairs), |client, ((user, list), pairs)| {
+            let query: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            client.request(Method::GET, &format!("/v1/users/{user}/{list}?{}", query.join("&")))
         })
         .await;
     }
