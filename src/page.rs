@@ -153,7 +153,7 @@ mod tests {
             assert_eq!(Position::from_cursor(&position.cursor()), Some(position));
         }
         let good = Position { at: 10, id: 11 }.cursor();
-        let (longer, shorter, other) = (format!("{good}0"), &good[..32], good.replacen('1', "2", 1));
+        let (longer, shorter, other) = (format!("{good}0"), good.split_at(32).0, good.replacen('1', "2", 1));
         for bad in [
             "",
             "1",

@@ -207,7 +207,7 @@ both_tiers! {
             assert_eq!(client.get(&format!("/v1/users/1/followers?{query}")).await.pointers(400, "invalid_query"), [pointer]);
         }
         let good = page.body["next_cursor"].as_str().unwrap();
-        for bad in ["", "x", &good[1..], &format!("{good}0"), &good.replacen('1', "9", 1)] {
+        for bad in ["", "x", good.split_at(1).1, &format!("{good}0"), &good.replacen('1', "9", 1)] {
             client.get(&format!("/v1/users/1/following?cursor={bad}")).await.problem(400, "invalid_cursor");
         }
         node.stop().await;
