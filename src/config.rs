@@ -8,6 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::auth::AuthConfig;
 use crate::cache::{CacheConfig, RedisConfig};
 use crate::db::StoreConfig;
+use crate::http::cors::Origins;
 use crate::lane::LaneConfig;
 use crate::serve::HttpConfig;
 use crate::sheet::PollConfig;
@@ -160,6 +161,13 @@ impl Config {
                  (and HEADMARK_JWT_SECRET for end users), or listen on 127.0.0.1.",
                 self.http.listen
             ));
+        }
+        if open && self.http.cors_origins == Origins::Any {
+            return Err(
+                "HEADMARK_CORS_ORIGINS=* without credentials would let every web page that is open on this machine read and write. Set \
+                        HEADMARK_SERVICE_KEYS or HEADMARK_JWT_SECRET, or list the origins."
+                    .to_owned(),
+            );
         }
         Ok(())
     }

@@ -75,13 +75,16 @@ pub fn build(state: AppState, http: &HttpConfig) -> Router {
     let open = state.auth.is_open();
     let (router, document) = routes();
     let docs = Router::from(SwaggerUi::new("/docs").url("/openapi.json", document));
-    router
+    let router = router
         .route("/", get(async || Redirect::to("/docs/")))
         .merge(docs.layer(map_response(found_or_problem)))
         .fallback(unknown_route)
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(EdgeLayer::new(http.edge(open)))
-        .with_state(state)
+        .method_not_allowed_fallback(method_not_allowed);
+    let (edge, origins) = (EdgeLayer::new(http.edge(open)), &http.cors_origins);
+    // Each layer boxes a future for every request: none is put on for nothing.
+    let router =
+        if origins.is_none() { router.layer(edge) } else { router.layer(origins.preflights()).layer(edge).layer(origins.answers()) };
+    router.with_state(state)
 }
 
 /// What the documents' own handlers refuse (an unknown or unreadable file name) has no problem in it.

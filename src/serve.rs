@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::http::context::BodyRules;
+use crate::http::cors::Origins;
 use crate::http::edge::EdgeConfig;
 
 /// Connections that are open.
@@ -76,6 +77,10 @@ pub struct HttpConfig {
     /// Whether to send small packets at once (TCP_NODELAY); off only to try it.
     #[arg(long, env = "HEADMARK_TCP_NODELAY", default_value_t = true, action = clap::ArgAction::Set)]
     pub tcp_nodelay: bool,
+    /// Origins whose web pages may call (CORS), comma-separated, each exactly as browsers send it (https://app.example); `*` for all,
+    /// which needs credentials. Without any, no page of another origin may.
+    #[arg(long, env = "HEADMARK_CORS_ORIGINS", default_value = "", hide_default_value = true, value_parser = Origins::parse)]
+    pub cors_origins: Origins,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -99,6 +104,7 @@ impl Default for HttpConfig {
             max_connections: 20_000,
             max_in_flight: 10_000,
             tcp_nodelay: true,
+            cors_origins: Origins::None,
         }
     }
 }
@@ -108,7 +114,7 @@ impl HttpConfig {
     #[must_use]
     pub fn edge(&self, open: bool) -> EdgeConfig {
         let body_rules = BodyRules { limit_bytes: self.body_limit_bytes, timeout: Duration::from_millis(self.body_timeout_ms) };
-        EdgeConfig { open, max_in_flight: self.max_in_flight, body_rules }
+        EdgeConfig { open, max_in_flight: self.max_in_flight, body_rules, origins: self.cors_origins.clone() }
     }
 
     fn header_timeout(&self) -> Duration {

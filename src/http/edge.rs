@@ -22,6 +22,7 @@ use tracing::Instrument;
 
 use crate::error::{Code, Problem};
 use crate::http::context::{self, BodyRules, Context};
+use crate::http::cors::Origins;
 use crate::http::meter::Meter;
 use crate::http::origin;
 
@@ -49,11 +50,13 @@ pub struct EdgeConfig {
     pub max_in_flight: usize,
     /// The bounds on bodies, which the extractor enforces.
     pub body_rules: BodyRules,
+    /// The origins whose pages may call, also an open server.
+    pub origins: Origins,
 }
 
 impl Default for EdgeConfig {
     fn default() -> Self {
-        Self { open: false, max_in_flight: 10_000, body_rules: BodyRules::default() }
+        Self { open: false, max_in_flight: 10_000, body_rules: BodyRules::default(), origins: Origins::None }
     }
 }
 
@@ -184,11 +187,13 @@ impl Drop for Unfinished<'_> {
 impl Shared {
     fn admit(self: &Arc<Self>, context: &Context, headers: &HeaderMap, uri: &Uri) -> Result<Permit, Problem> {
         if self.config.open {
-            origin::check(headers, uri)?;
+            origin::check(headers, uri, &self.config.origins)?;
         }
         let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
         let permit = Permit(Arc::clone(self));
-        if before < self.config.max_in_flight || ALWAYS_SERVED.contains(&context.route()) {
+        // A refused preflight would hide from the page why; its answer, and a 405, take no work.
+        let always = context.method == Method::OPTIONS || ALWAYS_SERVED.contains(&context.route());
+        if before < self.config.max_in_flight || always {
             return Ok(permit);
         }
         metrics::counter!(REFUSED).increment(1);

@@ -1,0 +1,153 @@
+//! What surrounds every route: calls from other origins.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::both_tiers;
+use crate::support::{Client, Node, Reply, World};
+
+const SHEET: &str = "/v1/users/42/badges";
+const INCREMENT: &str = "/v1/users/42/badges/mention/increment";
+const APP: &str = "https://app.example";
+const ORIGINS: [&str; 2] = ["--cors-origins", "https://app.example,http://localhost:3000"];
+const KEYS: [&str; 2] = ["--service-keys", "web:s3cret,worker:w0rk"];
+
+/// A node with these arguments.
+async fn node(world: &World, more: &[&[&str]]) -> Node {
+    world.node_with(&more.concat()).await
+}
+
+/// What a page of this origin is answered.
+async fn from_page(client: &Client, origin: &str, method: Method, path: &str) -> Reply {
+    Client::send(client.request(method, path).header("origin", origin)).await
+}
+
+/// What a browser asks before a page of this origin may send the request.
+async fn preflight(node: &Node, origin: &str, path: &str) -> Reply {
+    let request = node.client.request(Method::OPTIONS, path).header("origin", origin);
+    let request =
+        request.header("access-control-request-method", "POST").header("access-control-request-headers", "authorization,idempotency-key");
+    Client::send(request).await
+}
+
+/// The names of the CORS headers of an answer.
+fn cors_headers(reply: &Reply) -> Vec<&str> {
+    reply.headers.keys().map(reqwest::header::HeaderName::as_str).filter(|name| name.starts_with("access-control-")).collect()
+}
+
+/// A list in a header, lower-case and sorted.
+fn listed(reply: &Reply, name: &str) -> Vec<String> {
+    let mut names: Vec<_> = reply.header(name).split(',').map(|one| one.trim().to_lowercase()).collect();
+    names.sort();
+    names
+}
+
+both_tiers! {
+    async fn pages_of_listed_origins_may_call(world: World) {
+        let node = node(&world, &[&ORIGINS, &KEYS]).await;
+        for path in [SHEET, INCREMENT, "/livez", "/unknown"] {
+            let asked = preflight(&node, APP, path).await;
+            assert_eq!((asked.status.as_u16(), asked.text.as_str()), (200, ""), "{path}: no credentials are needed");
+            assert_eq!(asked.header("access-control-allow-origin"), APP);
+            assert_eq!(listed(&asked, "access-control-allow-methods"), ["delete", "get", "post", "put"]);
+            let may_send = ["authorization", "content-type", "idempotency-key", "if-none-match", "prefer", "traceparent", "x-request-id"];
+            assert_eq!(listed(&asked, "access-control-allow-headers"), may_send);
+            assert!(asked.header("access-control-max-age").parse::<u32>().unwrap() > 0);
+            assert!(!asked.header("x-request-id").is_empty());
+        }
+        let service = node.client.with_bearer("s3cret");
+        let sheet = from_page(&service, APP, Method::GET, SHEET).await;
+        assert_eq!((sheet.status.as_u16(), sheet.header("access-control-allow-origin"), sheet.header("vary")), (200, APP, "origin"));
+        let may_read = ["etag", "idempotent-replayed", "link", "location", "retry-after", "x-poll-interval", "x-request-id"];
+        assert_eq!(listed(&sheet, "access-control-expose-headers"), may_read);
+        assert!(!sheet.headers.contains_key("access-control-allow-credentials"), "cookies are no credentials here");
+        node.stop().await;
+    }
+
+    async fn every_answer_to_a_listed_origin_can_be_read(world: World) {
+        let node = node(&world, &[&ORIGINS, &KEYS, &["--body-limit-bytes", "100"]]).await;
+        let service = node.client.with_bearer("s3cret");
+        let tag = service.get(SHEET).await.header("etag").to_owned();
+        let same = service.request(Method::GET, SHEET).header("if-none-match", tag).header("origin", APP);
+        let long = service.request(Method::POST, INCREMENT).json(&json!({"by": "1".repeat(200)})).header("origin", APP);
+        for (reply, status) in [
+            (Client::send(same).await, 304),
+            (Client::send(long).await, 413),
+            (from_page(&node.client, APP, Method::GET, SHEET).await, 401),
+            (from_page(&service, APP, Method::GET, "/v1/users/me/badges").await, 403),
+            (from_page(&service, APP, Method::GET, "/unknown").await, 404),
+            (from_page(&service, APP, Method::DELETE, SHEET).await, 405),
+        ] {
+            assert_eq!((reply.status.as_u16(), reply.header("access-control-allow-origin")), (status, APP), "{}", reply.text);
+            assert!(reply.header("access-control-expose-headers").contains("x-request-id"), "{status}");
+        }
+        node.stop().await;
+    }
+
+    async fn other_origins_get_no_cors_headers(world: World) {
+        let node = node(&world, &[&ORIGINS, &KEYS]).await;
+        let service = node.client.with_bearer("s3cret");
+        for origin in ["https://evil.example", "https://app.example.evil.example", "http://app.example", "https://app.example:8443", "null"] {
+            let asked = preflight(&node, origin, INCREMENT).await;
+            assert!(cors_headers(&asked).is_empty(), "{origin}: {:?}", asked.headers);
+            asked.problem(405, "method_not_allowed");
+            let told = from_page(&service, origin, Method::GET, SHEET).await;
+            assert!(told.status == 200 && cors_headers(&told).is_empty(), "{origin}: {:?}", told.headers);
+            assert_eq!(told.header("vary"), "origin", "a shared cache keeps it apart from what a listed origin gets");
+        }
+        let plain = Client::send(node.client.request(Method::OPTIONS, SHEET).header("origin", APP)).await;
+        plain.problem(405, "method_not_allowed");
+        node.stop().await;
+    }
+
+    async fn with_no_origin_configured_nothing_is_added(world: World) {
+        let node = node(&world, &[&KEYS, &["--cors-origins", ""]]).await;
+        let reply = from_page(&node.client.with_bearer("s3cret"), APP, Method::GET, SHEET).await;
+        assert!(reply.status == 200 && cors_headers(&reply).is_empty() && reply.header("vary").is_empty(), "{:?}", reply.headers);
+        preflight(&node, APP, INCREMENT).await.problem(405, "method_not_allowed");
+        node.stop().await;
+    }
+
+    async fn an_open_server_lets_listed_origins_through_and_no_others(world: World) {
+        let node = node(&world, &[&ORIGINS]).await;
+        let told = from_page(&node.client, APP, Method::POST, INCREMENT).await;
+        assert_eq!(told.header("access-control-allow-origin"), APP);
+        assert_eq!(told.ok()["unread"], 1);
+        assert_eq!(preflight(&node, APP, INCREMENT).await.status, 200);
+        for origin in ["https://evil.example", "null"] {
+            let refused = from_page(&node.client, origin, Method::POST, INCREMENT).await;
+            assert!(cors_headers(&refused).is_empty());
+            refused.problem(403, "cross_origin");
+            preflight(&node, origin, INCREMENT).await.problem(403, "cross_origin");
+        }
+        // Another name for this machine is refused whatever the page's origin is.
+        let rebound = node.client.request(Method::POST, INCREMENT).header("origin", APP).header("host", "evil.example");
+        Client::send(rebound).await.problem(403, "cross_origin");
+        // A loopback page may call, as before, but is not told what came of it: it is not listed.
+        let local = from_page(&node.client, "http://localhost:5173", Method::GET, SHEET).await;
+        assert!(local.status == 200 && cors_headers(&local).is_empty());
+        assert_eq!(node.client.sheet(42).await["total"], 1);
+        node.stop().await;
+    }
+
+    async fn a_star_allows_every_origin_but_not_without_credentials(world: World) {
+        let every = ["--cors-origins", "*"];
+        let why = world.try_node(&every, headmark::clock::Clock::System).await.unwrap_err();
+        assert!(why.contains("HEADMARK_CORS_ORIGINS=* without credentials"), "{why}");
+        let node = node(&world, &[&every, &KEYS]).await;
+        let reply = from_page(&node.client.with_bearer("s3cret"), "https://any.example", Method::GET, SHEET).await;
+        assert_eq!((reply.status.as_u16(), reply.header("access-control-allow-origin")), (200, "*"));
+        assert_eq!(preflight(&node, "https://any.example", SHEET).await.header("access-control-allow-origin"), "*");
+        node.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn an_origin_that_would_never_match_is_refused_at_the_start() {
+    for (origins, says) in
+        [("https://app.example/", "without a slash"), ("app.example", "begin with the scheme"), ("*,https://a.example", "alone")]
+    {
+        let why = crate::support::refusal(&[], &[("HEADMARK_CORS_ORIGINS", origins)]).await;
+        assert!(why.contains("--cors-origins") && why.contains(says), "{why}");
+    }
+}
