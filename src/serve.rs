@@ -81,6 +81,9 @@ pub struct HttpConfig {
     /// which needs credentials. Without any, no page of another origin may.
     #[arg(long, env = "HEADMARK_CORS_ORIGINS", default_value = "", hide_default_value = true, value_parser = Origins::parse)]
     pub cors_origins: Origins,
+    /// Whether answers of 1 KiB and more are compressed (gzip, zstd) for callers who accept it.
+    #[arg(long, env = "HEADMARK_COMPRESSION", default_value_t = true, action = clap::ArgAction::Set)]
+    pub compression: bool,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -105,6 +108,7 @@ impl Default for HttpConfig {
             max_in_flight: 10_000,
             tcp_nodelay: true,
             cors_origins: Origins::None,
+            compression: true,
         }
     }
 }
@@ -114,7 +118,13 @@ impl HttpConfig {
     #[must_use]
     pub fn edge(&self, open: bool) -> EdgeConfig {
         let body_rules = BodyRules { limit_bytes: self.body_limit_bytes, timeout: Duration::from_millis(self.body_timeout_ms) };
-        EdgeConfig { open, max_in_flight: self.max_in_flight, body_rules, origins: self.cors_origins.clone() }
+        EdgeConfig {
+            open,
+            max_in_flight: self.max_in_flight,
+            body_rules,
+            origins: self.cors_origins.clone(),
+            compression: self.compression,
+        }
     }
 
     fn header_timeout(&self) -> Duration {

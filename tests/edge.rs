@@ -1,6 +1,9 @@
-//! What surrounds every route: calls from other origins.
+//! What surrounds every route: calls from other origins, compression.
+
+use std::io::Read as _;
 
 use reqwest::Method;
+use reqwest::header::HeaderMap;
 use serde_json::json;
 
 use crate::both_tiers;
@@ -40,6 +43,36 @@ fn listed(reply: &Reply, name: &str) -> Vec<String> {
     let mut names: Vec<_> = reply.header(name).split(',').map(|one| one.trim().to_lowercase()).collect();
     names.sort();
     names
+}
+
+/// An answer with its body as it came.
+#[derive(Debug)]
+struct Raw {
+    status: u16,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Raw {
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+}
+
+async fn raw(node: &Node, method: Method, path: &str, headers: &[(&str, &str)]) -> Raw {
+    let request = headers.iter().fold(node.client.request(method, path), |request, (name, value)| request.header(*name, *value));
+    let response = request.send().await.unwrap();
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    Raw { status, headers, body: response.bytes().await.unwrap().to_vec() }
+}
+
+fn unpacked(encoding: &str, bytes: &[u8]) -> Vec<u8> {
+    if encoding == "zstd" {
+        return zstd::decode_all(bytes).unwrap();
+    }
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(bytes).read_to_end(&mut plain).unwrap();
+    plain
 }
 
 both_tiers! {
@@ -138,6 +171,45 @@ both_tiers! {
         let reply = from_page(&node.client.with_bearer("s3cret"), "https://any.example", Method::GET, SHEET).await;
         assert_eq!((reply.status.as_u16(), reply.header("access-control-allow-origin")), (200, "*"));
         assert_eq!(preflight(&node, "https://any.example", SHEET).await.header("access-control-allow-origin"), "*");
+        node.stop().await;
+    }
+
+    async fn long_answers_are_compressed_for_who_accepts_it(world: World) {
+        let node = node(&world, &[]).await;
+        let items: Vec<_> = (0..60).map(|at| json!({"user_id": "42", "badge": format!("badge-{at}")})).collect();
+        node.client.post("/v1/badges/increment", &json!({"items": items})).await.ok();
+        node.client.post("/v1/users/43/badges/mention/increment", &json!({})).await.ok();
+        let plain = raw(&node, Method::GET, SHEET, &[]).await;
+        assert!(plain.body.len() > 1024 && plain.header("content-encoding").is_empty() && plain.header("vary") == "accept-encoding", "{plain:?}");
+        for encoding in ["gzip", "zstd"] {
+            let packed = raw(&node, Method::GET, SHEET, &[("accept-encoding", encoding)]).await;
+            assert_eq!((packed.header("content-encoding"), packed.header("vary")), (encoding, "accept-encoding"));
+            assert_eq!(packed.header("etag"), plain.header("etag"), "a weak tag names the content, not its bytes");
+            assert!(packed.body.len() * 3 < plain.body.len(), "{encoding}: {}", packed.body.len());
+            assert_eq!(unpacked(encoding, &packed.body), plain.body, "{encoding}");
+            let same = raw(&node, Method::GET, SHEET, &[("accept-encoding", encoding), ("if-none-match", packed.header("etag"))]).await;
+            assert_eq!((same.status, same.body.len(), same.header("content-encoding")), (304, 0, ""));
+            let head = raw(&node, Method::HEAD, SHEET, &[("accept-encoding", encoding)]).await;
+            assert_eq!((head.status, head.body.len(), head.header("content-encoding")), (200, 0, encoding));
+            assert!(head.header("content-length").is_empty(), "the length of the plain body would be wrong: {head:?}");
+        }
+        for path in ["/openapi.json", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"] {
+            let plain = raw(&node, Method::GET, path, &[]).await;
+            let packed = raw(&node, Method::GET, path, &[("accept-encoding", "gzip")]).await;
+            assert!(packed.header("content-encoding") == "gzip" && packed.body.len() * 2 < plain.body.len(), "{path}");
+            assert!(unpacked("gzip", &packed.body) == plain.body, "{path}");
+        }
+        let short = raw(&node, Method::GET, "/v1/users/43/badges", &[("accept-encoding", "gzip")]).await;
+        assert!(short.header("content-encoding").is_empty() && short.header("vary").is_empty(), "{short:?}");
+        assert_eq!(short.header("content-length"), short.body.len().to_string());
+        node.stop().await;
+    }
+
+    async fn compression_can_be_turned_off(world: World) {
+        let node = node(&world, &[&["--compression", "false"]]).await;
+        let plain = raw(&node, Method::GET, "/openapi.json", &[("accept-encoding", "gzip, zstd")]).await;
+        assert!(plain.header("content-encoding").is_empty() && plain.header("vary").is_empty(), "{:?}", plain.headers);
+        assert!(serde_json::from_slice::<serde_json::Value>(&plain.body).is_ok());
         node.stop().await;
     }
 }

@@ -1,4 +1,4 @@
-//! The one middleware, around every route: request id, in-flight limit, guard of an open server, panics, metrics, logs.
+//! The one middleware, around every route: request id, in-flight limit, guard of an open server, panics, compression, metrics, logs.
 //!
 //! It is one service and not a stack of them, because every layer of a router boxes a future once more, and a poll has about a
 //! microsecond to spare. Put it on last: `router.fallback(unknown_route).method_not_allowed_fallback(method_not_allowed).layer(edge)`.
@@ -21,6 +21,7 @@ use tower::{Layer, Service};
 use tracing::Instrument;
 
 use crate::error::{Code, Problem};
+use crate::http::compress;
 use crate::http::context::{self, BodyRules, Context};
 use crate::http::cors::Origins;
 use crate::http::meter::Meter;
@@ -52,11 +53,13 @@ pub struct EdgeConfig {
     pub body_rules: BodyRules,
     /// The origins whose pages may call, also an open server.
     pub origins: Origins,
+    /// Whether long answers are compressed for callers who accept it.
+    pub compression: bool,
 }
 
 impl Default for EdgeConfig {
     fn default() -> Self {
-        Self { open: false, max_in_flight: 10_000, body_rules: BodyRules::default(), origins: Origins::None }
+        Self { open: false, max_in_flight: 10_000, body_rules: BodyRules::default(), origins: Origins::None, compression: true }
     }
 }
 
@@ -134,6 +137,7 @@ where
             body_rules: shared.config.body_rules,
             caller: std::cell::OnceCell::new(),
         };
+        let accepted = if shared.config.compression { compress::accepted(request.headers()) } else { None };
         let asked_to_wait = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("wait=")));
         let admitted = shared.admit(&context, request.headers(), request.uri());
         let admitted = admitted.map(|permit| (permit, self.inner.call(request)));
@@ -150,6 +154,10 @@ where
                 Err(problem) => problem.into_response(),
             };
             std::mem::forget(unfinished);
+            if shared.config.compression && compress::is_long(&response) {
+                // Boxed, so that polls need not carry its room.
+                response = Box::pin(compress::compress(accepted, response)).await;
+            }
             let request_id = context::with(|context| context.request_id.clone());
             if let Some(request_id) = request_id {
                 response.headers_mut().insert(X_REQUEST_ID, request_id);

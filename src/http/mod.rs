@@ -5,6 +5,7 @@
 //! put it beside the one that reads the same part of the request.
 
 pub mod body;
+mod compress;
 pub mod context;
 pub mod cors;
 pub mod edge;
