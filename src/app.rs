@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::Db;
 use crate::guard::Guard;
+use crate::http::limit::Limiter;
 use crate::lane::Lanes;
 use crate::sheet::Sheets;
 use crate::state::{AppState, Engines};
@@ -79,9 +80,11 @@ impl App {
             draining: CancellationToken::new(),
             metrics,
         });
-        let router = router::build(state.clone(), &config.http);
+        let edge = config.http.edge(state.auth.is_open());
+        let limiter = edge.limiter.clone();
+        let router = router::build(state.clone(), edge);
         let this = Self { state, router, tasks: TaskTracker::new(), stop: CancellationToken::new(), _data_lock: data_lock };
-        this.spawn_tasks();
+        this.spawn_tasks(limiter);
         Ok(this)
     }
 
@@ -119,10 +122,13 @@ impl App {
         in_time("the database to close", self.state.db.close()).await;
     }
 
-    fn spawn_tasks(&self) {
+    fn spawn_tasks(&self, limiter: Option<Arc<Limiter>>) {
         self.tasks.spawn(Arc::clone(&self.state.guard).run(self.stop.clone()));
         self.tasks.spawn(sweep(self.state.clone(), self.stop.clone()));
         self.tasks.spawn(fold_metrics(self.state.metrics.clone(), self.stop.clone()));
+        if let Some(limiter) = limiter {
+            self.tasks.spawn(limiter.run(self.stop.clone()));
+        }
     }
 }
 

@@ -1,6 +1,7 @@
-//! What surrounds every route: calls from other origins, compression.
+//! What surrounds every route: calls from other origins, compression, rate limits.
 
 use std::io::Read as _;
+use std::time::Duration;
 
 use reqwest::Method;
 use reqwest::header::HeaderMap;
@@ -13,6 +14,7 @@ const SHEET: &str = "/v1/users/42/badges";
 const INCREMENT: &str = "/v1/users/42/badges/mention/increment";
 const APP: &str = "https://app.example";
 const ORIGINS: [&str; 2] = ["--cors-origins", "https://app.example,http://localhost:3000"];
+const JWT: [&str; 2] = ["--jwt-secret", "0123456789abcdef0123456789abcdef"];
 const KEYS: [&str; 2] = ["--service-keys", "web:s3cret,worker:w0rk"];
 
 /// A node with these arguments.
@@ -43,6 +45,35 @@ fn listed(reply: &Reply, name: &str) -> Vec<String> {
     let mut names: Vec<_> = reply.header(name).split(',').map(|one| one.trim().to_lowercase()).collect();
     names.sort();
     names
+}
+
+/// Asks until the limit is reached; the answer that says so.
+async fn used_up(client: &Client, path: &str) -> Reply {
+    for _ in 0..20 {
+        let reply = client.get(path).await;
+        if reply.status != 200 {
+            return reply;
+        }
+    }
+    panic!("no limit is in the way of {path}");
+}
+
+/// The same as a page of this origin.
+async fn used_up_from(client: &Client, origin: &str) -> Reply {
+    for _ in 0..20 {
+        let reply = from_page(client, origin, Method::GET, SHEET).await;
+        if reply.status == 429 {
+            return reply;
+        }
+    }
+    panic!("no limit is in the way of {origin}");
+}
+
+/// How many requests were refused; the metric is there from the first one on.
+async fn limited(client: &Client) -> f64 {
+    let text = client.get("/metrics").await.text;
+    let value = text.lines().find_map(|line| line.strip_prefix("headmark_http_rate_limited_total "));
+    value.map_or(0.0, |value| value.parse().unwrap())
 }
 
 /// An answer with its body as it came.
@@ -210,6 +241,67 @@ both_tiers! {
         let plain = raw(&node, Method::GET, "/openapi.json", &[("accept-encoding", "gzip, zstd")]).await;
         assert!(plain.header("content-encoding").is_empty() && plain.header("vary").is_empty(), "{:?}", plain.headers);
         assert!(serde_json::from_slice::<serde_json::Value>(&plain.body).is_ok());
+        node.stop().await;
+    }
+
+    async fn each_caller_has_a_limit_of_its_own(world: World) {
+        let node = node(&world, &[&KEYS, &JWT, &["--rate-limit", "1", "--rate-burst", "3"]]).await;
+        let (web, worker) = (node.client.with_bearer("s3cret"), node.client.with_bearer("w0rk"));
+        let token = |id: i64| node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(60)).unwrap();
+        let (alice, bob) = (node.client.with_bearer(&token(42)), node.client.with_bearer(&token(43)));
+        let limited_before = limited(&node.client).await;
+        let body = used_up(&web, SHEET).await.problem(429, "rate_limited");
+        assert_eq!(body["title"], "The caller makes too many requests");
+        for path in [INCREMENT, "/v1/badges/increment", "/v1/badges/query"] {
+            web.post(path, &json!({"no": "body"})).await.problem(429, "rate_limited");
+        }
+        assert!(limited(&node.client).await >= limited_before + 4.0);
+        for other in [&worker, &alice] {
+            assert_eq!(other.get(SHEET).await.status, 200, "another caller");
+        }
+        assert_eq!(bob.get("/v1/users/me/badges").await.status, 200, "another user");
+        let told = used_up(&alice, "/v1/users/me/badges").await;
+        assert_eq!(told.header("retry-after"), "1");
+        for path in ["/livez", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs/", "/livez"] {
+            assert_eq!(web.get(path).await.status, 200, "{path}");
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(alice.get("/v1/users/me/badges").await.status, 200, "who waits as told is served");
+        node.stop().await;
+    }
+
+    async fn a_request_counts_once_and_refused_ones_count_too(world: World) {
+        // So slow that none comes back within the test.
+        let node = node(&world, &[&KEYS, &JWT, &["--rate-limit", "1", "--rate-burst", "1000"]]).await;
+        let web = node.client.with_bearer("s3cret");
+        let wrong = node.client.with_bearer("wrong");
+        let started = std::time::Instant::now();
+        let (mut served, mut refused) = (0, 0);
+        while web.post(INCREMENT, &json!({})).await.status == 200 {
+            served += 1;
+        }
+        while wrong.get(SHEET).await.status == 401 {
+            refused += 1;
+        }
+        let refilled = started.elapsed().as_secs() + 1;
+        for taken in [served, refused] {
+            assert!((1000..=1000 + refilled).contains(&taken), "{taken}");
+        }
+        wrong.get(SHEET).await.problem(429, "rate_limited");
+        node.client.get(SHEET).await.problem(429, "rate_limited");
+        assert_eq!(node.client.with_bearer("w0rk").get(SHEET).await.status, 200, "the address of a stranger is no caller");
+        node.stop().await;
+    }
+
+    async fn without_credentials_all_are_one_caller_and_preflights_are_free(world: World) {
+        let node = node(&world, &[&ORIGINS, &["--rate-limit", "1"]]).await;
+        let refused = used_up(&node.client, SHEET).await;
+        refused.problem(429, "rate_limited");
+        for _ in 0..5 {
+            assert_eq!(preflight(&node, APP, SHEET).await.status, 200);
+        }
+        let told = used_up_from(&node.client, APP).await;
+        assert_eq!(told.header("access-control-allow-origin"), APP, "a page can read when to come back");
         node.stop().await;
     }
 }

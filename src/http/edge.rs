@@ -24,6 +24,7 @@ use crate::error::{Code, Problem};
 use crate::http::compress;
 use crate::http::context::{self, BodyRules, Context};
 use crate::http::cors::Origins;
+use crate::http::limit::{Limiter, Peer};
 use crate::http::meter::Meter;
 use crate::http::origin;
 
@@ -55,11 +56,20 @@ pub struct EdgeConfig {
     pub origins: Origins,
     /// Whether long answers are compressed for callers who accept it.
     pub compression: bool,
+    /// How fast each caller may go, if that is limited.
+    pub limiter: Option<Arc<Limiter>>,
 }
 
 impl Default for EdgeConfig {
     fn default() -> Self {
-        Self { open: false, max_in_flight: 10_000, body_rules: BodyRules::default(), origins: Origins::None, compression: true }
+        Self {
+            open: false,
+            max_in_flight: 10_000,
+            body_rules: BodyRules::default(),
+            origins: Origins::None,
+            compression: true,
+            limiter: None,
+        }
     }
 }
 
@@ -136,6 +146,8 @@ where
             route: request.extensions().get::<MatchedPath>().cloned(),
             body_rules: shared.config.body_rules,
             caller: std::cell::OnceCell::new(),
+            limiter: shared.config.limiter.clone(),
+            peer: request.extensions().get::<Peer>().map(|peer| peer.0),
         };
         let accepted = if shared.config.compression { compress::accepted(request.headers()) } else { None };
         let asked_to_wait = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("wait=")));

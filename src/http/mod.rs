@@ -9,6 +9,7 @@ mod compress;
 pub mod context;
 pub mod cors;
 pub mod edge;
+pub mod limit;
 mod meter;
 mod origin;
 pub mod params;
