@@ -12,6 +12,7 @@ use crate::http::cors::Origins;
 use crate::lane::LaneConfig;
 use crate::serve::HttpConfig;
 use crate::sheet::PollConfig;
+use crate::traces::TraceArgs;
 
 /// Everything that a server is told when it starts.
 #[derive(Debug, Clone, Args)]
@@ -37,6 +38,9 @@ pub struct Config {
     /// What is logged.
     #[command(flatten)]
     pub logs: LogArgs,
+    /// Where traces go.
+    #[command(flatten)]
+    pub traces: TraceArgs,
 }
 
 /// The cache that polls read.
@@ -130,7 +134,7 @@ impl Config {
         secret(&mut self.cache.redis_url);
         secret(&mut self.auth.jwt_secret);
         self.auth.service_keys.retain(|key| !key.expose_secret().trim().is_empty());
-        for value in [&mut self.auth.jwt_audience, &mut self.auth.jwt_issuer] {
+        for value in [&mut self.auth.jwt_audience, &mut self.auth.jwt_issuer, &mut self.traces.otlp_endpoint] {
             *value = value.take().filter(|text| !text.trim().is_empty());
         }
         self

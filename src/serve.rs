@@ -133,6 +133,7 @@ impl HttpConfig {
             origins: self.cors_origins.clone(),
             compression: self.compression,
             limiter: Limiter::new(&self.rate),
+            tracer: None,
         }
     }
 

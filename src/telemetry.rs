@@ -59,6 +59,7 @@ fn install() -> PrometheusHandle {
     metrics::describe_counter!(edge::PANICS, "Panics that were caught and answered with 500.");
     metrics::describe_counter!(edge::REFUSED, "Requests refused because too many were in flight.");
     metrics::describe_counter!(limit::LIMITED, "Requests refused because their caller made too many.");
+    metrics::describe_counter!(crate::traces::SPANS, "Spans handed to the collector of traces (sent) and those it did not take (failed).");
     metrics::describe_gauge!(crate::serve::CONNECTIONS, "Connections that are open.");
     handle
 }

@@ -25,3 +25,4 @@ mod server;
 mod sheets;
 mod smoke;
 mod support;
+mod traces;

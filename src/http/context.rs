@@ -14,6 +14,7 @@ use axum::http::{HeaderValue, Method};
 use crate::auth::Caller;
 use crate::error::Problem;
 use crate::http::limit::Limiter;
+use crate::traces::RequestSpan;
 
 tokio::task_local! {
     static CURRENT: Context;
@@ -43,6 +44,8 @@ pub(crate) struct Context {
     pub(crate) route: Option<MatchedPath>,
     pub(crate) body_rules: BodyRules,
     pub(crate) caller: OnceCell<Caller>,
+    /// Its span, while traces are sent anywhere. Boxed, since most requests have none and all are moved.
+    pub(crate) span: Option<Box<RequestSpan>>,
     /// The limit of each caller, if there is one, and the address that the request comes from, known only then.
     pub(crate) limiter: Option<Arc<Limiter>>,
     pub(crate) peer: Option<IpAddr>,
@@ -61,7 +64,9 @@ impl Context {
         field("request_id", self.request_id.to_str().unwrap_or_default());
         field("method", self.method.as_str());
         field("route", self.route());
-        if let Some(trace_id) = self.traceparent.as_ref().and_then(trace_id) {
+        if let Some(span) = &self.span {
+            field("trace_id", &span.trace_id().to_string());
+        } else if let Some(trace_id) = self.traceparent.as_ref().and_then(trace_id) {
             field("trace_id", trace_id);
         }
         if let Some(caller) = self.caller.get() {

@@ -27,6 +27,7 @@ use crate::http::cors::Origins;
 use crate::http::limit::{Limiter, Peer};
 use crate::http::meter::Meter;
 use crate::http::origin;
+use crate::traces::Tracer;
 
 /// Panics that were caught and answered with 500.
 pub(crate) const PANICS: &str = "headmark_http_panics_total";
@@ -58,6 +59,8 @@ pub struct EdgeConfig {
     pub compression: bool,
     /// How fast each caller may go, if that is limited.
     pub limiter: Option<Arc<Limiter>>,
+    /// What makes a span for each request, if they are sent anywhere.
+    pub tracer: Option<Tracer>,
 }
 
 impl Default for EdgeConfig {
@@ -69,6 +72,7 @@ impl Default for EdgeConfig {
             origins: Origins::None,
             compression: true,
             limiter: None,
+            tracer: None,
         }
     }
 }
@@ -146,6 +150,7 @@ where
             route: request.extensions().get::<MatchedPath>().cloned(),
             body_rules: shared.config.body_rules,
             caller: std::cell::OnceCell::new(),
+            span: shared.config.tracer.as_ref().and_then(|tracer| tracer.begin(&request)).map(Box::new),
             limiter: shared.config.limiter.clone(),
             peer: request.extensions().get::<Peer>().map(|peer| peer.0),
         };
@@ -228,7 +233,12 @@ impl Shared {
     }
 
     fn finish(&self, status: StatusCode, elapsed: Duration, asked_to_wait: bool) {
-        let _ = context::with(|context| self.meter.record(context.route(), &context.method, status, elapsed));
+        let _ = context::with(|context| {
+            self.meter.record(context.route(), &context.method, status, elapsed);
+            if let Some(span) = &context.span {
+                span.end(status);
+            }
+        });
         let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let status = status.as_u16();
         match status {
