@@ -16,9 +16,12 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::Db;
 use crate::guard::Guard;
+use crate::http::edge::EdgeConfig;
+use crate::http::limit::Limiter;
 use crate::lane::Lanes;
 use crate::sheet::Sheets;
 use crate::state::{AppState, Engines};
+use crate::traces::Traces;
 use crate::{idempotency, lane, router, telemetry};
 
 /// How often what is no longer kept is swept.
@@ -41,6 +44,7 @@ pub struct App {
     router: Router,
     tasks: TaskTracker,
     stop: CancellationToken,
+    traces: Option<Traces>,
     /// The lock of the data folder, held for as long as the node runs.
     _data_lock: Option<File>,
 }
@@ -54,6 +58,7 @@ impl App {
         config.check()?;
         let auth = Arc::new(Auth::new(&config.auth.auth(), clock.clone())?);
         let metrics = telemetry::metrics();
+        let traces = Traces::start(&config.traces)?;
         let (db, data_lock) = Db::open(&config.stores).await?;
         db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
         let cache = match config.cache.redis() {
@@ -80,9 +85,11 @@ impl App {
             draining: CancellationToken::new(),
             metrics,
         });
-        let router = router::build(state.clone(), &config.http);
-        let this = Self { state, router, tasks: TaskTracker::new(), stop: CancellationToken::new(), _data_lock: data_lock };
-        this.spawn_tasks();
+        let edge = EdgeConfig { tracer: traces.as_ref().map(Traces::tracer), ..config.http.edge(state.auth.is_open()) };
+        let limiter = edge.limiter.clone();
+        let router = router::build(state.clone(), edge);
+        let this = Self { state, router, traces, tasks: TaskTracker::new(), stop: CancellationToken::new(), _data_lock: data_lock };
+        this.spawn_tasks(limiter);
         Ok(this)
     }
 
@@ -117,13 +124,19 @@ impl App {
         self.tasks.close();
         in_time("the tasks to end", self.tasks.wait()).await;
         self.state.guard.release().await;
+        if let Some(traces) = self.traces {
+            in_time("the last spans", traces.stop()).await;
+        }
         in_time("the database to close", self.state.db.close()).await;
     }
 
-    fn spawn_tasks(&self) {
+    fn spawn_tasks(&self, limiter: Option<Arc<Limiter>>) {
         self.tasks.spawn(Arc::clone(&self.state.guard).run(self.stop.clone()));
         self.tasks.spawn(sweep(self.state.clone(), self.stop.clone()));
         self.tasks.spawn(fold_metrics(self.state.metrics.clone(), self.stop.clone()));
+        if let Some(limiter) = limiter {
+            self.tasks.spawn(limiter.run(self.stop.clone()));
+        }
     }
 }
 

@@ -303,9 +303,10 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let caller = Arc::<Auth>::from_ref(state).authenticate(&parts.headers)?;
-        context::note_caller(&caller);
-        Ok(caller)
+        match Arc::<Auth>::from_ref(state).authenticate(&parts.headers) {
+            Ok(caller) => context::note_caller(&caller).map(|()| caller),
+            Err(problem) => Err(context::note_stranger().err().unwrap_or(problem)),
+        }
     }
 }
 

@@ -8,10 +8,12 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::auth::AuthConfig;
 use crate::cache::{CacheConfig, RedisConfig};
 use crate::db::StoreConfig;
+use crate::http::cors::Origins;
 use crate::lane::LaneConfig;
 use crate::relations::RelationConfig;
 use crate::serve::HttpConfig;
 use crate::sheet::PollConfig;
+use crate::traces::TraceArgs;
 
 /// Everything that a server is told when it starts.
 #[derive(Debug, Clone, Args)]
@@ -40,6 +42,9 @@ pub struct Config {
     /// What is logged.
     #[command(flatten)]
     pub logs: LogArgs,
+    /// Where traces go.
+    #[command(flatten)]
+    pub traces: TraceArgs,
 }
 
 /// The cache that polls read.
@@ -133,7 +138,7 @@ impl Config {
         secret(&mut self.cache.redis_url);
         secret(&mut self.auth.jwt_secret);
         self.auth.service_keys.retain(|key| !key.expose_secret().trim().is_empty());
-        for value in [&mut self.auth.jwt_audience, &mut self.auth.jwt_issuer] {
+        for value in [&mut self.auth.jwt_audience, &mut self.auth.jwt_issuer, &mut self.traces.otlp_endpoint] {
             *value = value.take().filter(|text| !text.trim().is_empty());
         }
         self
@@ -164,6 +169,13 @@ impl Config {
                  (and HEADMARK_JWT_SECRET for end users), or listen on 127.0.0.1.",
                 self.http.listen
             ));
+        }
+        if open && self.http.cors_origins == Origins::Any {
+            return Err(
+                "HEADMARK_CORS_ORIGINS=* without credentials would let every web page that is open on this machine read and write. Set \
+                        HEADMARK_SERVICE_KEYS or HEADMARK_JWT_SECRET, or list the origins."
+                    .to_owned(),
+            );
         }
         Ok(())
     }

@@ -97,6 +97,7 @@ codes! {
     InvalidBody = UNPROCESSABLE_ENTITY, "The body is well-formed but not valid";
     SelfRelation = UNPROCESSABLE_ENTITY, "Nobody can follow themselves";
     IdempotencyKeyReused = UNPROCESSABLE_ENTITY, "The idempotency key was used with another request";
+    RateLimited = TOO_MANY_REQUESTS, "The caller makes too many requests";
     Overloaded = SERVICE_UNAVAILABLE, "The server is at its limit";
     StoreUnavailable = SERVICE_UNAVAILABLE, "A store is not reachable";
     OutcomeUnknown = SERVICE_UNAVAILABLE, "It is not known yet whether the write took effect";

@@ -24,6 +24,7 @@ pub mod serve;
 pub mod sheet;
 pub mod state;
 pub mod telemetry;
+pub mod traces;
 
 /// A named step at which a test can stop, delay or kill the process: with the feature `failpoints`, `FAILPOINTS=lane::after_commit=return` in the
 /// environment kills it there. Nothing without the feature.

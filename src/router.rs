@@ -12,8 +12,7 @@ use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_swagger_ui::SwaggerUi;
 
-use crate::http::edge::{EdgeLayer, method_not_allowed, unknown_route};
-use crate::serve::HttpConfig;
+use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route};
 use crate::state::AppState;
 use crate::{badges, probes, relations};
 
@@ -75,17 +74,20 @@ fn loosen(document: &mut utoipa::openapi::OpenApi) {
 }
 
 /// The application: routes, documents, fallbacks, and the edge around them.
-pub fn build(state: AppState, http: &HttpConfig) -> Router {
-    let open = state.auth.is_open();
+pub fn build(state: AppState, edge: EdgeConfig) -> Router {
     let (router, document) = routes();
     let docs = Router::from(SwaggerUi::new("/docs").url("/openapi.json", document));
-    router
+    let router = router
         .route("/", get(async || Redirect::to("/docs/")))
         .merge(docs.layer(map_response(found_or_problem)))
         .fallback(unknown_route)
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(EdgeLayer::new(http.edge(open)))
-        .with_state(state)
+        .method_not_allowed_fallback(method_not_allowed);
+    let origins = edge.origins.clone();
+    let edge = EdgeLayer::new(edge);
+    // Each layer boxes a future for every request: none is put on for nothing.
+    let router =
+        if origins.is_none() { router.layer(edge) } else { router.layer(origins.preflights()).layer(edge).layer(origins.answers()) };
+    router.with_state(state)
 }
 
 /// What the documents' own handlers refuse (an unknown or unreadable file name) has no problem in it.

@@ -5,6 +5,7 @@
 //!
 //! A graceful end of HTTP/2 waits for the peer to answer a PING, so a peer that has vanished holds the drain to its timeout.
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -15,6 +16,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::response::Response;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -26,7 +29,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::http::context::BodyRules;
+use crate::http::cors::Origins;
 use crate::http::edge::EdgeConfig;
+use crate::http::limit::{Limiter, Peer, RateConfig};
 
 /// Connections that are open.
 pub(crate) const CONNECTIONS: &str = "headmark_http_connections";
@@ -76,6 +81,16 @@ pub struct HttpConfig {
     /// Whether to send small packets at once (TCP_NODELAY); off only to try it.
     #[arg(long, env = "HEADMARK_TCP_NODELAY", default_value_t = true, action = clap::ArgAction::Set)]
     pub tcp_nodelay: bool,
+    /// Origins whose web pages may call (CORS), comma-separated, each exactly as browsers send it (https://app.example); `*` for all,
+    /// which needs credentials. Without any, no page of another origin may.
+    #[arg(long, env = "HEADMARK_CORS_ORIGINS", default_value = "", hide_default_value = true, value_parser = Origins::parse)]
+    pub cors_origins: Origins,
+    /// Whether answers of 1 KiB and more are compressed (gzip, zstd) for callers who accept it.
+    #[arg(long, env = "HEADMARK_COMPRESSION", default_value_t = true, action = clap::ArgAction::Set)]
+    pub compression: bool,
+    /// How fast each caller may go.
+    #[command(flatten)]
+    pub rate: RateConfig,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -99,6 +114,9 @@ impl Default for HttpConfig {
             max_connections: 20_000,
             max_in_flight: 10_000,
             tcp_nodelay: true,
+            cors_origins: Origins::None,
+            compression: true,
+            rate: RateConfig::default(),
         }
     }
 }
@@ -108,7 +126,15 @@ impl HttpConfig {
     #[must_use]
     pub fn edge(&self, open: bool) -> EdgeConfig {
         let body_rules = BodyRules { limit_bytes: self.body_limit_bytes, timeout: Duration::from_millis(self.body_timeout_ms) };
-        EdgeConfig { open, max_in_flight: self.max_in_flight, body_rules }
+        EdgeConfig {
+            open,
+            max_in_flight: self.max_in_flight,
+            body_rules,
+            origins: self.cors_origins.clone(),
+            compression: self.compression,
+            limiter: Limiter::new(&self.rate),
+            tracer: None,
+        }
     }
 
     fn header_timeout(&self) -> Duration {
@@ -135,8 +161,9 @@ pub async fn serve(listener: TcpListener, app: Router, config: HttpConfig, shutd
     let permits = Arc::new(Semaphore::new(config.max_connections));
     let ending = Arc::new(Ending { draining: AtomicBool::new(false), drain: CancellationToken::new(), cut: CancellationToken::new() });
     let connections = TaskTracker::new();
+    let limited = config.rate.rate_limit > 0;
     loop {
-        let (stream, permit) = tokio::select! {
+        let (stream, peer, permit) = tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
             accepted = accept(&listener, &permits) => accepted,
@@ -146,7 +173,8 @@ pub async fn serve(listener: TcpListener, app: Router, config: HttpConfig, shutd
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
         let io = TokioIo::new(FirstBytes::new(stream, config.header_timeout()));
-        connections.spawn(run(io, Arc::clone(&builder), app.clone(), Arc::clone(&ending), permit));
+        let app = Named { app: app.clone(), peer: limited.then_some(Peer(peer.ip())) };
+        connections.spawn(run(io, Arc::clone(&builder), app, Arc::clone(&ending), permit));
     }
     drop(listener);
     ending.draining.store(true, Ordering::Release);
@@ -172,7 +200,7 @@ fn builder(config: &HttpConfig) -> Builder<TokioExecutor> {
 }
 
 /// Waits for room, then for a connection.
-async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
+async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
     loop {
         let Ok(permit) = Arc::clone(permits).acquire_owned().await else {
             // The semaphore is never closed.
@@ -180,7 +208,7 @@ async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> (TcpStream,
             continue;
         };
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, permit),
+            Ok((stream, peer)) => return (stream, peer, permit),
             Err(error) if is_peers_fault(&error) => {}
             Err(error) => {
                 tracing::error!(%error, "cannot accept a connection");
@@ -198,7 +226,7 @@ fn is_peers_fault(error: &io::Error) -> bool {
 async fn run(
     io: TokioIo<FirstBytes>,
     builder: Arc<Builder<TokioExecutor>>,
-    app: Router,
+    app: Named,
     ending: Arc<Ending>,
     _permit: OwnedSemaphorePermit,
 ) {
@@ -226,6 +254,30 @@ async fn run(
         if draining { cut.as_mut().poll(cx) } else { Poll::Pending }
     })
     .await;
+}
+
+/// The application, as one connection sees it: where a limit needs it, each request says where it comes from.
+#[derive(Clone)]
+struct Named {
+    app: Router,
+    peer: Option<Peer>,
+}
+
+impl tower::Service<hyper::Request<Incoming>> for Named {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = <Router as tower::Service<hyper::Request<Incoming>>>::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        tower::Service::<hyper::Request<Incoming>>::poll_ready(&mut self.app, cx)
+    }
+
+    fn call(&mut self, mut request: hyper::Request<Incoming>) -> Self::Future {
+        if let Some(peer) = self.peer {
+            request.extensions_mut().insert(peer);
+        }
+        self.app.call(request)
+    }
 }
 
 /// Counts a connection while it lives.

@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::clock::Clock;
-use crate::http::{context, edge};
+use crate::http::{context, edge, limit};
 
 /// The bounds of every histogram in seconds: from a cached poll to a request that waits for a store.
 const SECONDS_BUCKETS: [f64; 15] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 10.0];
@@ -58,6 +58,8 @@ fn install() -> PrometheusHandle {
     metrics::describe_histogram!(crate::http::SECONDS, metrics::Unit::Seconds, "Time from a request's headers to its answer's, by route.");
     metrics::describe_counter!(edge::PANICS, "Panics that were caught and answered with 500.");
     metrics::describe_counter!(edge::REFUSED, "Requests refused because too many were in flight.");
+    metrics::describe_counter!(limit::LIMITED, "Requests refused because their caller made too many.");
+    metrics::describe_counter!(crate::traces::SPANS, "Spans handed to the collector of traces (sent) and those it did not take (failed).");
     metrics::describe_gauge!(crate::serve::CONNECTIONS, "Connections that are open.");
     handle
 }

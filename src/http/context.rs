@@ -4,12 +4,17 @@
 //! could rely on would have to be formatted for every poll. The log format (`telemetry`) adds these fields to each line.
 
 use std::cell::OnceCell;
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::MatchedPath;
 use axum::http::{HeaderValue, Method};
 
 use crate::auth::Caller;
+use crate::error::Problem;
+use crate::http::limit::Limiter;
+use crate::traces::RequestSpan;
 
 tokio::task_local! {
     static CURRENT: Context;
@@ -39,6 +44,11 @@ pub(crate) struct Context {
     pub(crate) route: Option<MatchedPath>,
     pub(crate) body_rules: BodyRules,
     pub(crate) caller: OnceCell<Caller>,
+    /// Its span, while traces are sent anywhere. Boxed, since most requests have none and all are moved.
+    pub(crate) span: Option<Box<RequestSpan>>,
+    /// The limit of each caller, if there is one, and the address that the request comes from, known only then.
+    pub(crate) limiter: Option<Arc<Limiter>>,
+    pub(crate) peer: Option<IpAddr>,
 }
 
 /// What a request without a matching route is called in metrics and logs: its own path would be the caller's to choose.
@@ -54,7 +64,9 @@ impl Context {
         field("request_id", self.request_id.to_str().unwrap_or_default());
         field("method", self.method.as_str());
         field("route", self.route());
-        if let Some(trace_id) = self.traceparent.as_ref().and_then(trace_id) {
+        if let Some(span) = &self.span {
+            field("trace_id", &span.trace_id().to_string());
+        } else if let Some(trace_id) = self.traceparent.as_ref().and_then(trace_id) {
             field("trace_id", trace_id);
         }
         if let Some(caller) = self.caller.get() {
@@ -88,12 +100,29 @@ pub fn request_id() -> Option<String> {
     with(|context| context.request_id.to_str().unwrap_or_default().to_owned())
 }
 
-/// Notes who is calling, for the log.
-pub(crate) fn note_caller(caller: &Caller) {
-    let _ = with(|context| {
-        // A second extractor of one handler finds the same caller; the first note stands.
-        let _ = context.caller.set(caller.clone());
+/// Notes who is calling, for the log, and counts the request against the limit of that caller.
+///
+/// # Errors
+/// A 429 problem.
+pub(crate) fn note_caller(caller: &Caller) -> Result<(), Problem> {
+    let counted = with(|context| {
+        // A second extractor of one handler finds the same caller; the first note stands, and the request counts once.
+        let first = context.caller.set(caller.clone()).is_ok();
+        context.limiter.as_ref().filter(|_| first).map_or(Ok(()), |limiter| limiter.count(caller))
     });
+    counted.unwrap_or(Ok(()))
+}
+
+/// Counts a request with bad credentials against the limit of where it comes from.
+///
+/// # Errors
+/// A 429 problem.
+pub(crate) fn note_stranger() -> Result<(), Problem> {
+    let counted = with(|context| match (&context.limiter, context.peer) {
+        (Some(limiter), Some(peer)) => limiter.count_stranger(peer),
+        _ => Ok(()),
+    });
+    counted.unwrap_or(Ok(()))
 }
 
 /// The bounds on the body of the request being served, or the defaults outside of the edge.

@@ -1,4 +1,4 @@
-//! The one middleware, around every route: request id, in-flight limit, guard of an open server, panics, metrics, logs.
+//! The one middleware, around every route: request id, in-flight limit, guard of an open server, panics, compression, metrics, logs.
 //!
 //! It is one service and not a stack of them, because every layer of a router boxes a future once more, and a poll has about a
 //! microsecond to spare. Put it on last: `router.fallback(unknown_route).method_not_allowed_fallback(method_not_allowed).layer(edge)`.
@@ -21,9 +21,13 @@ use tower::{Layer, Service};
 use tracing::Instrument;
 
 use crate::error::{Code, Problem};
+use crate::http::compress;
 use crate::http::context::{self, BodyRules, Context};
+use crate::http::cors::Origins;
+use crate::http::limit::{Limiter, Peer};
 use crate::http::meter::Meter;
 use crate::http::origin;
+use crate::traces::Tracer;
 
 /// Panics that were caught and answered with 500.
 pub(crate) const PANICS: &str = "headmark_http_panics_total";
@@ -49,11 +53,27 @@ pub struct EdgeConfig {
     pub max_in_flight: usize,
     /// The bounds on bodies, which the extractor enforces.
     pub body_rules: BodyRules,
+    /// The origins whose pages may call, also an open server.
+    pub origins: Origins,
+    /// Whether long answers are compressed for callers who accept it.
+    pub compression: bool,
+    /// How fast each caller may go, if that is limited.
+    pub limiter: Option<Arc<Limiter>>,
+    /// What makes a span for each request, if they are sent anywhere.
+    pub tracer: Option<Tracer>,
 }
 
 impl Default for EdgeConfig {
     fn default() -> Self {
-        Self { open: false, max_in_flight: 10_000, body_rules: BodyRules::default() }
+        Self {
+            open: false,
+            max_in_flight: 10_000,
+            body_rules: BodyRules::default(),
+            origins: Origins::None,
+            compression: true,
+            limiter: None,
+            tracer: None,
+        }
     }
 }
 
@@ -130,7 +150,11 @@ where
             route: request.extensions().get::<MatchedPath>().cloned(),
             body_rules: shared.config.body_rules,
             caller: std::cell::OnceCell::new(),
+            span: shared.config.tracer.as_ref().and_then(|tracer| tracer.begin(&request)).map(Box::new),
+            limiter: shared.config.limiter.clone(),
+            peer: request.extensions().get::<Peer>().map(|peer| peer.0),
         };
+        let accepted = if shared.config.compression { compress::accepted(request.headers()) } else { None };
         let asked_to_wait = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("wait=")));
         let admitted = shared.admit(&context, request.headers(), request.uri());
         let admitted = admitted.map(|permit| (permit, self.inner.call(request)));
@@ -147,6 +171,10 @@ where
                 Err(problem) => problem.into_response(),
             };
             std::mem::forget(unfinished);
+            if shared.config.compression && compress::is_long(&response) {
+                // Boxed, so that polls need not carry its room.
+                response = Box::pin(compress::compress(accepted, response)).await;
+            }
             let request_id = context::with(|context| context.request_id.clone());
             if let Some(request_id) = request_id {
                 response.headers_mut().insert(X_REQUEST_ID, request_id);
@@ -184,11 +212,13 @@ impl Drop for Unfinished<'_> {
 impl Shared {
     fn admit(self: &Arc<Self>, context: &Context, headers: &HeaderMap, uri: &Uri) -> Result<Permit, Problem> {
         if self.config.open {
-            origin::check(headers, uri)?;
+            origin::check(headers, uri, &self.config.origins)?;
         }
         let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
         let permit = Permit(Arc::clone(self));
-        if before < self.config.max_in_flight || ALWAYS_SERVED.contains(&context.route()) {
+        // A refused preflight would hide from the page why; its answer, and a 405, take no work.
+        let always = context.method == Method::OPTIONS || ALWAYS_SERVED.contains(&context.route());
+        if before < self.config.max_in_flight || always {
             return Ok(permit);
         }
         metrics::counter!(REFUSED).increment(1);
@@ -203,7 +233,12 @@ impl Shared {
     }
 
     fn finish(&self, status: StatusCode, elapsed: Duration, asked_to_wait: bool) {
-        let _ = context::with(|context| self.meter.record(context.route(), &context.method, status, elapsed));
+        let _ = context::with(|context| {
+            self.meter.record(context.route(), &context.method, status, elapsed);
+            if let Some(span) = &context.span {
+                span.end(status);
+            }
+        });
         let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let status = status.as_u16();
         match status {

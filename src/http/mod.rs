@@ -1,12 +1,15 @@
 //! The HTTP edge, between the sockets and the features: what every route shares.
 //!
-//! [`edge`] is the one middleware, [`context`] what is known of the request being served, [`body`], [`path`] and [`params`] the
-//! extractors. Each refuses with a [`Problem`](crate::error::Problem), so a handler sees valid input only. To add an extractor,
+//! [`edge`] is the one middleware (with [`cors`] around it where origins are configured), [`context`] what is known of the request
+//! being served, [`body`], [`path`] and [`params`] the extractors. Each refuses with a [`Problem`](crate::error::Problem), so a handler sees valid input only. To add an extractor,
 //! put it beside the one that reads the same part of the request.
 
 pub mod body;
+mod compress;
 pub mod context;
+pub mod cors;
 pub mod edge;
+pub mod limit;
 mod meter;
 mod origin;
 pub mod params;

@@ -1,18 +1,21 @@
 //! The guard of a server without credentials. It listens on loopback only, but any page that its user opens can send requests
-//! there: from its own origin, or from a name that it has made to resolve to 127.0.0.1. Neither may reach a route.
+//! there: from its own origin, or from a name that it has made to resolve to 127.0.0.1. Neither may reach a route, but for the
+//! origins that are configured.
 
 use std::net::IpAddr;
 
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 
 use crate::error::{Code, Problem};
+use crate::http::cors::Origins;
 
 /// Refuses what a page of another origin would send. Without an `Origin` and `Host` no browser is at work.
-pub(super) fn check(headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
+pub(super) fn check(headers: &HeaderMap, uri: &Uri, origins: &Origins) -> Result<(), Problem> {
     let foreign = |detail: &'static str| Problem::new(Code::CrossOrigin, detail);
-    if !headers.get_all(header::ORIGIN).iter().all(|origin| origin.to_str().is_ok_and(is_loopback_origin)) {
+    let is_known = |origin: &HeaderValue| origin.to_str().is_ok_and(is_loopback_origin) || origins.allow(origin);
+    if !headers.get_all(header::ORIGIN).iter().all(is_known) {
         return Err(foreign(
-            "The server runs without credentials, and the Origin header is not a loopback one. Configure a service key or a JWT secret.",
+            "The server runs without credentials, and the Origin header is neither a loopback one nor configured. Configure a service key or a JWT secret.",
         ));
     }
     let named_well = headers.get_all(header::HOST).iter().all(|host| host.to_str().is_ok_and(is_loopback_authority));

@@ -156,3 +156,18 @@ async fn metrics_name_the_route_and_never_the_path() {
     assert!(!metrics.contains("31337"), "{metrics}");
     assert!(!metrics.contains(r#"route="/users/{user}",status="499""#), "an answered request counts once\n{metrics}");
 }
+
+#[tokio::test]
+async fn a_request_that_asks_twice_who_calls_counts_once() {
+    use crate::auth::{Auth, AuthConfig, Caller, Service as ServiceCaller};
+    use crate::http::limit::{Limiter, RateConfig};
+    let rate = RateConfig { rate_limit: 1, rate_burst: Some(2), ..RateConfig::default() };
+    let auth = Arc::new(Auth::new(&AuthConfig::default(), crate::clock::Clock::System).unwrap());
+    let app = Router::new()
+        .route("/twice", get(async |_: Caller, _: ServiceCaller| ()))
+        .with_state(auth)
+        .layer(EdgeLayer::new(EdgeConfig { limiter: Limiter::new(&rate), ..EdgeConfig::default() }));
+    for status in [200, 200, 429] {
+        assert_eq!(ask_of(app.clone(), get_with("/twice", &[])).await.0, status);
+    }
+}
