@@ -122,6 +122,7 @@ impl App {
     fn spawn_tasks(&self) {
         self.tasks.spawn(Arc::clone(&self.state.guard).run(self.stop.clone()));
         self.tasks.spawn(sweep(self.state.clone(), self.stop.clone()));
+        self.tasks.spawn(Arc::clone(&self.state.auth).follow_keys(self.stop.clone()));
         self.tasks.spawn(fold_metrics(self.state.metrics.clone(), self.stop.clone()));
     }
 }

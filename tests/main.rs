@@ -24,3 +24,4 @@ mod server;
 mod sheets;
 mod smoke;
 mod support;
+mod tokens;
