@@ -6,7 +6,8 @@ COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     cargo build --release --locked --bin headmark \
-    && install -D target/release/headmark /out/headmark
+    && install -D target/release/headmark /out/headmark \
+    && strip --strip-debug /out/headmark
 
 FROM debian:bookworm-slim
 RUN apt-get update \
@@ -25,5 +26,5 @@ EXPOSE 8080
 STOPSIGNAL SIGTERM
 # The process, not its stores: a database that is away is no reason to restart a node that serves polls from the cache.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 CMD ["bash", "-c", \
-    "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /livez HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [ \"$status\" = 200 ]"]
+    "exec 3<>/dev/tcp/127.0.0.1/${HEADMARK_LISTEN##*:} && printf 'GET /livez HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [ \"$status\" = 200 ]"]
 ENTRYPOINT ["headmark"]

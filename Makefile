@@ -10,7 +10,7 @@ ARGS ?=
 
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 
-.PHONY: help run run-server demo test lint audit openapi clean-engines
+.PHONY: help run run-server demo test lint audit fuzz-api openapi clean-engines
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,9 @@ lint: ## formatting, clippy, licences and sources of the dependencies
 audit: ## known vulnerabilities of the dependencies (needs the network)
 	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
 	cargo deny check advisories
+
+fuzz-api: ## requests made out of the OpenAPI document, on both tiers; fails on findings (SEED=, EXAMPLES=, TIERS=)
+	@SEED="$(SEED)" EXAMPLES="$(EXAMPLES)" TIERS="$(TIERS)" scripts/fuzz-api.sh
 
 openapi: ## write openapi/openapi.json anew
 	@mkdir -p openapi

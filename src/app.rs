@@ -133,6 +133,7 @@ impl App {
     fn spawn_tasks(&self, limiter: Option<Arc<Limiter>>) {
         self.tasks.spawn(Arc::clone(&self.state.guard).run(self.stop.clone()));
         self.tasks.spawn(sweep(self.state.clone(), self.stop.clone()));
+        self.tasks.spawn(Arc::clone(&self.state.auth).follow_keys(self.stop.clone()));
         self.tasks.spawn(fold_metrics(self.state.metrics.clone(), self.stop.clone()));
         if let Some(limiter) = limiter {
             self.tasks.spawn(limiter.run(self.stop.clone()));

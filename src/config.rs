@@ -1,5 +1,6 @@
 //! All settings: one struct for each section, each field with its variable and its bounds; checked against each other at start.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -81,7 +82,7 @@ pub struct CacheArgs {
     pub cache_capacity: u64,
 }
 
-/// Who may call. With none of these the server runs open, on a loopback address only.
+/// Who may call. With none of these the server runs open, on a loopback address only. At most one of the three for the keys of JWTs is set.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Credentials")]
 pub struct AuthArgs {
@@ -92,6 +93,15 @@ pub struct AuthArgs {
     /// The secret (32 bytes or more) that end users' JWTs are signed with, HS256.
     #[arg(long, env = "HEADMARK_JWT_SECRET", hide_env_values = true, value_parser = crate::db::secret)]
     pub jwt_secret: Option<SecretString>,
+
+    /// The public key for the one that end users' JWTs are signed with (RS256, ES256 on P-256, EdDSA on Ed25519): the path of a PEM file, or the
+    /// PEM itself. In place of HEADMARK_JWT_SECRET.
+    #[arg(long, env = "HEADMARK_JWT_PUBLIC_KEY", hide_env_values = true, value_parser = crate::db::secret)]
+    pub jwt_public_key: Option<SecretString>,
+
+    /// A file with a JWK Set of such public keys, chosen by the `kid` of a token; read again when it changes. In place of the other two.
+    #[arg(long, env = "HEADMARK_JWKS", value_parser = path)]
+    pub jwks: Option<PathBuf>,
 
     /// What a JWT's `aud` must name.
     #[arg(long, env = "HEADMARK_JWT_AUDIENCE")]
@@ -133,14 +143,10 @@ impl Config {
     /// Takes a setting that is there but empty, as environment files often have it, for one that is not there.
     #[must_use]
     pub fn without_empty(mut self) -> Self {
-        let secret = |value: &mut Option<SecretString>| *value = value.take().filter(|text| !text.expose_secret().trim().is_empty());
-        secret(&mut self.stores.database_url);
-        secret(&mut self.cache.redis_url);
-        secret(&mut self.auth.jwt_secret);
-        self.auth.service_keys.retain(|key| !key.expose_secret().trim().is_empty());
-        for value in [&mut self.auth.jwt_audience, &mut self.auth.jwt_issuer, &mut self.traces.otlp_endpoint] {
-            *value = value.take().filter(|text| !text.trim().is_empty());
-        }
+        let stores = [&mut self.stores.database_url, &mut self.cache.redis_url];
+        stores.into_iter().for_each(drop_empty);
+        self.auth = self.auth.without_empty();
+        self.traces.otlp_endpoint = self.traces.otlp_endpoint.take().filter(|text| !text.trim().is_empty());
         self
     }
 
@@ -162,15 +168,14 @@ impl Config {
                 "HEADMARK_WAITING_POLLS must be below HEADMARK_MAX_IN_FLIGHT, or waiting polls could keep everything else out.".to_owned()
             );
         }
-        let open = self.auth.service_keys.is_empty() && self.auth.jwt_secret.is_none();
-        if open && !self.http.listen.ip().is_loopback() {
+        if self.auth.is_open() && !self.http.listen.ip().is_loopback() {
             return Err(format!(
                 "refusing to listen on {} without credentials: anyone could read and write. Set HEADMARK_SERVICE_KEYS \
-                 (and HEADMARK_JWT_SECRET for end users), or listen on 127.0.0.1.",
+                 (and HEADMARK_JWT_SECRET, HEADMARK_JWT_PUBLIC_KEY or HEADMARK_JWKS for end users), or listen on 127.0.0.1.",
                 self.http.listen
             ));
         }
-        if open && self.http.cors_origins == Origins::Any {
+        if self.auth.is_open() && self.http.cors_origins == Origins::Any {
             return Err(
                 "HEADMARK_CORS_ORIGINS=* without credentials would let every web page that is open on this machine read and write. Set \
                         HEADMARK_SERVICE_KEYS or HEADMARK_JWT_SECRET, or list the origins."
@@ -205,13 +210,42 @@ impl CacheArgs {
     }
 }
 
+/// Any text, an empty one too, which [`Config::without_empty`] takes for none.
+#[expect(clippy::unnecessary_wraps, reason = "the form of a clap value parser")]
+fn path(text: &str) -> Result<PathBuf, String> {
+    Ok(PathBuf::from(text))
+}
+
+fn drop_empty(value: &mut Option<SecretString>) {
+    *value = value.take().filter(|text| !text.expose_secret().trim().is_empty());
+}
+
 impl AuthArgs {
+    /// Takes a setting that is there but empty for one that is not there.
+    #[must_use]
+    pub fn without_empty(mut self) -> Self {
+        [&mut self.jwt_secret, &mut self.jwt_public_key].into_iter().for_each(drop_empty);
+        self.service_keys.retain(|key| !key.expose_secret().trim().is_empty());
+        for value in [&mut self.jwt_audience, &mut self.jwt_issuer] {
+            *value = value.take().filter(|text| !text.trim().is_empty());
+        }
+        self.jwks = self.jwks.take().filter(|path| !path.as_os_str().is_empty());
+        self
+    }
+
+    /// Whether none of the credentials is set.
+    fn is_open(&self) -> bool {
+        self.service_keys.is_empty() && self.jwt_secret.is_none() && self.jwt_public_key.is_none() && self.jwks.is_none()
+    }
+
     /// The settings of the credentials.
     #[must_use]
     pub fn auth(&self) -> AuthConfig {
         AuthConfig {
             service_keys: self.service_keys.clone(),
             jwt_secret: self.jwt_secret.clone(),
+            jwt_public_key: self.jwt_public_key.clone(),
+            jwks: self.jwks.clone(),
             jwt_audience: self.jwt_audience.clone(),
             jwt_issuer: self.jwt_issuer.clone(),
         }

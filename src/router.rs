@@ -12,7 +12,9 @@ use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_swagger_ui::SwaggerUi;
 
+use crate::http::body::IdempotencyKey;
 use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route};
+use crate::http::path::UserOrMe;
 use crate::state::AppState;
 use crate::{badges, probes, relations};
 
@@ -25,6 +27,8 @@ use crate::{badges, probes, relations};
         (name = "relations", description = "Who follows whom."),
         (name = "server", description = "The server itself.")),
     security(("bearer" = [])),
+    // Those of bodies are found; these stand in paths and headers alone.
+    components(schemas(UserOrMe, IdempotencyKey)),
     modifiers(&Bearer)
 )]
 struct Document;

@@ -165,6 +165,10 @@ async fn the_command_line_makes_credentials_that_work() {
     assert_eq!(node.client.with_bearer(&token).get("/v1/users/me/badges").await.ok()["total"], 1);
     let why = refusal(&["token", "--user", "42"], &[]).await;
     assert!(why.contains("no JWT secret"), "{why}");
+    for (variable, value) in [("HEADMARK_JWT_PUBLIC_KEY", "key.pem"), ("HEADMARK_JWKS", "keys.json")] {
+        let why = refusal(&["token", "--user", "42"], &[(variable, value), ("HEADMARK_JWT_SECRET", "")]).await;
+        assert!(why.contains("signs with HEADMARK_JWT_SECRET (HS256), which is not set") && why.contains("the private key"), "{why}");
+    }
     node.stop().await;
 }
 
@@ -176,7 +180,9 @@ async fn without_credentials_it_listens_on_loopback_only() {
         let why = refusal(&["--data-dir", dir, "--listen", address], &[]).await;
         assert!(why.contains("without credentials") && why.contains("HEADMARK_SERVICE_KEYS"), "{why}");
     }
-    let empty = refusal(&["--data-dir", dir, "--listen", "0.0.0.0:0"], &[("HEADMARK_SERVICE_KEYS", ""), ("HEADMARK_JWT_SECRET", "")]).await;
+    let nothing =
+        ["HEADMARK_SERVICE_KEYS", "HEADMARK_JWT_SECRET", "HEADMARK_JWT_PUBLIC_KEY", "HEADMARK_JWKS"].map(|variable| (variable, ""));
+    let empty = refusal(&["--data-dir", dir, "--listen", "0.0.0.0:0"], &nothing).await;
     assert!(empty.contains("without credentials"), "an empty setting is none: {empty}");
     let args: Vec<String> = ["--data-dir", dir, "--listen", "0.0.0.0:0"].map(String::from).into();
     let node = Process::start(&args, &[("HEADMARK_SERVICE_KEYS", "web:s3cret")]).await;

@@ -26,4 +26,5 @@ mod server;
 mod sheets;
 mod smoke;
 mod support;
+mod tokens;
 mod traces;

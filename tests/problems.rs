@@ -99,6 +99,7 @@ both_tiers! {
             (BATCH, r#"{"items": [{"user_id": "042", "badge": "mention"}]}"#, "/items/0/user_id"),
             (BATCH, r#"{"items": [{"user_id": -42, "badge": "mention"}]}"#, "/items/0/user_id"),
             (QUERY, r#"{"user_ids": 42}"#, "/user_ids"),
+            (QUERY, r#"{"user_ids": [42], "include": []}"#, "/include"),
             (QUERY, r#"{"user_ids": [42, null]}"#, "/user_ids/1"),
         ] {
             let reply = node.client.post_text(path, body.to_owned()).await;

@@ -169,6 +169,10 @@ fn the_document_in_the_repository_is_the_one_that_is_served() {
     let kept = std::fs::read_to_string(path).unwrap_or_default();
     let served = headmark::router::openapi_json().unwrap();
     assert!(kept.trim_end() == served.trim_end(), "openapi/openapi.json is out of date: run `make openapi` and look at the difference");
+    let document: Value = serde_json::from_str(&served).unwrap();
+    for at in served.split("\"$ref\": \"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(document.pointer(at).is_some(), "{at} is not in the document: name it in router.rs");
+    }
 }
 
 #[test]

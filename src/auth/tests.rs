@@ -1,10 +1,14 @@
+mod keys;
+
 use std::sync::atomic::AtomicI64;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use axum::routing::get;
 use http_body_util::BodyExt;
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::json;
 use tower::ServiceExt;
 
@@ -19,7 +23,7 @@ fn auth(keys: &[&str], jwt: bool, audience: Option<&str>) -> Result<Auth, String
         service_keys: keys.iter().map(|key| SecretString::from(*key)).collect(),
         jwt_secret: jwt.then(|| SecretString::from(SECRET)),
         jwt_audience: audience.map(str::to_owned),
-        jwt_issuer: None,
+        ..AuthConfig::default()
     };
     Auth::new(&config, Clock::Manual(Arc::new(AtomicI64::new(NOW_S * 1000))))
 }

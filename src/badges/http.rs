@@ -16,7 +16,7 @@ use crate::auth::Service;
 use crate::error::{Code, Error, Problem, ProblemOut, Result};
 use crate::http::body::{Body, IdempotencyKey, present, unique_map};
 use crate::http::params::{IfNoneMatch, Query};
-use crate::http::path::{PathParams, UserPath};
+use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::ids::{Name, UserId};
 use crate::lane::{Answer, Job};
 use crate::marks::MAX_HEAD;
@@ -93,13 +93,18 @@ pub struct ResetBadgeIn {
     up_to: Option<i64>,
 }
 
+/// A head that a user was shown.
+#[derive(Debug, ToSchema)]
+#[schema(value_type = i64, minimum = 0, maximum = 9_007_199_254_740_991_i64, example = 120)]
+pub struct ShownHead(pub i64);
+
 /// How far several badges were read.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResetBadgesIn {
     /// The heads that the user was shown, by badge; the others stay. Without it every counter is read.
     #[serde(default, deserialize_with = "marks_by_badge")]
-    #[schema(nullable = false, example = json!({"mention": 120, "like": 9}))]
+    #[schema(nullable = false, value_type = Option<BTreeMap<Name, ShownHead>>, example = json!({"mention": 120, "like": 9}))]
     up_to: Option<BTreeMap<Name, i64>>,
 }
 
@@ -126,16 +131,21 @@ pub struct IncrementBadgesItemIn {
     by: i64,
 }
 
+/// The name of a kind that a sheet may show.
+#[derive(Debug, ToSchema)]
+#[schema(value_type = String, pattern = "^counters$", example = "counters")]
+pub struct KindName(pub String);
+
 /// Whose sheets.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QueryBadgesIn {
     /// The users, each once.
-    #[schema(min_items = 1, max_items = 500)]
+    #[schema(value_type = HashSet<UserId>, min_items = 1, max_items = 500)]
     user_ids: Vec<UserId>,
     /// Which kinds, as in a poll.
     #[serde(default, deserialize_with = "present")]
-    #[schema(nullable = false, example = json!(["counters"]))]
+    #[schema(nullable = false, value_type = Option<Vec<KindName>>, min_items = 1, example = json!(["counters"]))]
     include: Option<Vec<String>>,
     /// No count and no total shows more than this.
     #[serde(default, deserialize_with = "present")]
@@ -168,7 +178,7 @@ fn in_range(value: i64, lowest: i64, highest: i64, pointer: impl FnOnce() -> Str
 ///
 /// Everything unread in one answer. Send the answer's `ETag` back as `If-None-Match`: 304 without a body while nothing changed.
 #[utoipa::path(get, path = "/v1/users/{user}/badges", tag = "badges",
-    params(("user" = String, Path, description = "A user id, or `me`", example = "42"), SheetParams,
+    params(("user" = UserOrMe, Path), SheetParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier answer")),
     responses(
         (status = 200, body = SheetOut, headers(
@@ -210,7 +220,7 @@ async fn get_sheet(
 /// The `head` of the answer is the position of what was counted: given to retract as `at`, it takes back exactly that.
 #[utoipa::path(post, path = "/v1/users/{user}/badges/{badge}/increment", tag = "badges",
     params(("user" = UserId, Path), ("badge" = Name, Path),
-        ("Idempotency-Key" = String, Header, nullable = false, min_length = 1, max_length = 255, description = "The same key with the same body replays the first answer")),
+        ("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first answer")),
     request_body(content = IncrementBadgeIn, description = "May be left out: by 1"),
     responses(
         (status = 200, body = BadgeOut),
@@ -233,7 +243,7 @@ async fn increment_badge(
 /// The item whose increment returned that head is gone: one less if it was unread, else no change.
 #[utoipa::path(post, path = "/v1/users/{user}/badges/{badge}/retract", tag = "badges",
     params(("user" = UserId, Path), ("badge" = Name, Path),
-        ("Idempotency-Key" = String, Header, nullable = false, min_length = 1, max_length = 255, description = "The same key with the same body replays the first answer")),
+        ("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first answer")),
     request_body(content = RetractBadgeIn, description = "May be left out: the newest unread one"),
     responses(
         (status = 200, body = BadgeOut),
@@ -259,7 +269,7 @@ async fn retract_badge(
 ///
 /// Clears what the user was shown: send back the `head` of the sheet as `up_to`. A repeat changes nothing.
 #[utoipa::path(post, path = "/v1/users/{user}/badges/{badge}/reset", tag = "badges",
-    params(("user" = String, Path, description = "A user id, or `me`", example = "42"), ("badge" = Name, Path)),
+    params(("user" = UserOrMe, Path), ("badge" = Name, Path)),
     request_body(content = ResetBadgeIn, description = "May be left out: all that is there now"),
     responses(
         (status = 200, body = BadgeOut),
@@ -274,7 +284,7 @@ async fn reset_badge(State(state): State<AppState>, path: UserPath, body: Body<R
 ///
 /// Several up to what the user was shown, or every counter. Answers with the sheet.
 #[utoipa::path(post, path = "/v1/users/{user}/badges/reset", tag = "badges",
-    params(("user" = String, Path, description = "A user id, or `me`", example = "42")),
+    params(("user" = UserOrMe, Path)),
     request_body(content = ResetBadgesIn, description = "May be left out: every counter"),
     responses(
         (status = 200, body = SheetOut),
@@ -301,7 +311,7 @@ async fn reset_badges(State(state): State<AppState>, path: UserPath, body: Body<
 ///
 /// Up to 1000 steps of any users' badges in one transaction: all or nothing. A problem names the item at fault.
 #[utoipa::path(post, path = "/v1/badges/increment", tag = "badges",
-    params(("Idempotency-Key" = String, Header, nullable = false, min_length = 1, max_length = 255, description = "The same key with the same body replays the first answer")),
+    params(("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first answer")),
     request_body = IncrementBadgesIn,
     responses(
         (status = 200, body = IncrementBadgesOut),
@@ -337,6 +347,9 @@ async fn query_badges(State(state): State<AppState>, _service: Service, body: Bo
     let mut seen = HashSet::with_capacity(users.len());
     if let Some(at) = users.iter().position(|user| !seen.insert(*user)) {
         return Err(Problem::invalid(format!("/user_ids/{at}"), "the user is there more than once").into());
+    }
+    if body.value.include.as_ref().is_some_and(Vec::is_empty) {
+        return Err(Problem::invalid("/include", "name one kind at least, or leave it out").into());
     }
     for (at, kind) in body.value.include.iter().flatten().enumerate() {
         let known =

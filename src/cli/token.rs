@@ -14,7 +14,7 @@ use crate::ids::UserId;
 /// What kind of credential.
 #[derive(Debug, Args)]
 pub(super) struct TokenArgs {
-    /// A JWT for this user, signed with HEADMARK_JWT_SECRET.
+    /// A JWT for this user, signed with HEADMARK_JWT_SECRET (HS256). With a public key or a JWKS, tokens are made by whoever has the private key.
     #[arg(long, conflicts_with = "service", required_unless_present = "service")]
     user: Option<UserId>,
 
@@ -34,7 +34,13 @@ pub(super) fn run(args: &TokenArgs) -> Result<(), String> {
     match (&args.service, args.user) {
         (Some(name), _) => say(&format!("{name}:{:032x}", rand::rng().random::<u128>())),
         (None, Some(user)) => {
-            let auth = Auth::new(&args.auth.auth(), Clock::System)?;
+            let credentials = args.auth.clone().without_empty();
+            if credentials.jwt_secret.is_none() && (credentials.jwt_public_key.is_some() || credentials.jwks.is_some()) {
+                return Err("token --user signs with HEADMARK_JWT_SECRET (HS256), which is not set. For HEADMARK_JWT_PUBLIC_KEY and \
+                            HEADMARK_JWKS, tokens are made by whoever has the private key."
+                    .to_owned());
+            }
+            let auth = Auth::new(&credentials.auth(), Clock::System)?;
             say(&auth.user_token(user, args.ttl)?);
         }
         (None, None) => return Err("say --user or --service".to_owned()),

@@ -17,6 +17,7 @@ use http_body_util::BodyExt;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::error::Category;
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
 
 use crate::error::{Code, Problem};
 use crate::http::context::{self, BodyRules};
@@ -309,7 +310,8 @@ where
 }
 
 /// The `Idempotency-Key` header, if there is one: 1 to 255 visible ASCII characters.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, ToSchema)]
+#[schema(value_type = String, min_length = 1, max_length = 255, pattern = "^[!-~]+$", example = "comment-9001")]
 pub struct IdempotencyKey(pub Option<String>);
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");

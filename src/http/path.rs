@@ -5,10 +5,16 @@ use std::sync::Arc;
 
 use axum::extract::{FromRef, FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
+use utoipa::ToSchema;
 
 use crate::auth::{Auth, Caller};
 use crate::error::{Code, Problem};
 use crate::ids::{Invalid, Name, UserId};
+
+/// The user in the path of a user's own routes: an id, or `me` for the user of the token. For the document; [`UserPath`] reads it.
+#[derive(Debug, ToSchema)]
+#[schema(value_type = String, pattern = "^(me|[1-9][0-9]{0,18})$", example = "42")]
+pub struct UserOrMe(pub String);
 
 /// The values of the path by name, percent-decoded: `params.get::<Name>("badge")?` for `{badge}`.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use crate::clock::UnixMs;
 use crate::error::{Code, Problem, ProblemOut, Result};
 use crate::http::body::{Body, present};
 use crate::http::params::{NoParams, Query};
-use crate::http::path::{AnyUserPath, UserPath};
+use crate::http::path::{AnyUserPath, UserOrMe, UserPath};
 use crate::ids::{Invalid, UserId};
 use crate::lane::{Answer, Job};
 use crate::page::{self, PageOut, PageParams, Position};
@@ -109,7 +109,7 @@ fn pair(path: &UserPath) -> Result<Pair, Problem> {
 ///
 /// Answers with the relation. Following someone again changes nothing.
 #[utoipa::path(put, path = "/v1/users/{user}/following/{target}", tag = "relations",
-    params(("user" = String, Path, description = "A user id, or `me`", example = "42"), ("target" = UserId, Path, description = "Whom to follow", example = "7")),
+    params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "Whom to follow", example = "7")),
     request_body(content = FollowUserIn, description = "May be left out"),
     responses(
         (status = 200, body = RelationOut),
@@ -121,7 +121,7 @@ async fn follow_user(State(state): State<AppState>, path: UserPath, body: Body<F
         return Err(Problem::invalid("/special", "special follows are not served yet; leave it out or false").into());
     }
     let settings = &state.relations;
-    let command = Command::Follow { pair, limit: settings.max_following, badge: settings.follower_badge.clone() };
+    let command = Command::Follow { pair, limit: settings.max_following, badge: settings.follower_badge.0.clone() };
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }
 
@@ -129,7 +129,7 @@ async fn follow_user(State(state): State<AppState>, path: UserPath, body: Body<F
 ///
 /// Also answers 204 when there was no follow.
 #[utoipa::path(delete, path = "/v1/users/{user}/following/{target}", tag = "relations",
-    params(("user" = String, Path, description = "A user id, or `me`", example = "42"), ("target" = UserId, Path, description = "Whom to unfollow", example = "7")),
+    params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "Whom to unfollow", example = "7")),
     responses(
         (status = 204, description = "The user does not follow the other"),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
@@ -143,7 +143,7 @@ async fn unfollow_user(State(state): State<AppState>, path: UserPath, _: Query<N
 ///
 /// Newest first.
 #[utoipa::path(get, path = "/v1/users/{user}/following", tag = "relations",
-    params(("user" = String, Path, description = "A user id, or `me`", example = "42"), PageParams),
+    params(("user" = UserOrMe, Path), PageParams),
     responses(
         (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, where there is one"))),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
@@ -156,7 +156,7 @@ async fn list_following(State(state): State<AppState>, path: AnyUserPath, uri: U
 ///
 /// Newest first.
 #[utoipa::path(get, path = "/v1/users/{user}/followers", tag = "relations",
-    params(("user" = String, Path, description = "A user id, or `me`", example = "42"), PageParams),
+    params(("user" = UserOrMe, Path), PageParams),
     responses(
         (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, where there is one"))),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
@@ -176,7 +176,7 @@ async fn list(state: &AppState, list: List, user: UserId, uri: &Uri, params: &Pa
 ///
 /// What each of up to 100 others is to the user, in the order asked.
 #[utoipa::path(get, path = "/v1/users/{user}/relations", tag = "relations",
-    params(("user" = String, Path, description = "A user id, or `me`", example = "42"), RelationsParams),
+    params(("user" = UserOrMe, Path), RelationsParams),
     responses(
         (status = 200, body = RelationsOut),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
@@ -214,7 +214,7 @@ fn ids(text: &str) -> Result<Vec<UserId>, String> {
 ///
 /// Each count is the length of its list.
 #[utoipa::path(get, path = "/v1/users/{user}/relation-counts", tag = "relations",
-    params(("user" = String, Path, description = "A user id, or `me`", example = "42")),
+    params(("user" = UserOrMe, Path)),
     responses(
         (status = 200, body = Counts),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),

@@ -7,13 +7,15 @@
 pub mod http;
 pub mod store;
 
+use std::str::FromStr;
+
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::clock::UnixMs;
 use crate::error::{Code, Problem};
-use crate::ids::{Name, UserId};
+use crate::ids::{Invalid, Name, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
 use crate::marks::Kind;
 
@@ -26,8 +28,21 @@ pub struct RelationConfig {
     pub max_following: i64,
 
     /// The badge that each new follower raises by one, such as `follower`, in the transaction of the follow. Unset: none.
-    #[arg(long, env = "HEADMARK_FOLLOWER_BADGE")]
-    pub follower_badge: Option<Name>,
+    #[arg(long, env = "HEADMARK_FOLLOWER_BADGE", default_value = "", hide_default_value = true)]
+    pub follower_badge: FollowerBadge,
+}
+
+/// The badge that new followers raise, if any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FollowerBadge(pub Option<Name>);
+
+impl FromStr for FollowerBadge {
+    type Err = Invalid;
+
+    /// An empty name stands for none, as environment files often have it.
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        if text.trim().is_empty() { Ok(Self(None)) } else { text.parse().map(|name| Self(Some(name))) }
+    }
 }
 
 /// Two users, one of whom may follow the other.

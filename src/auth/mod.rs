@@ -1,22 +1,29 @@
 //! Who is calling: service keys (opaque bearer tokens, each with a name) and end users (JWTs whose `sub` is the user's id).
 //!
+//! `tokens.rs` checks JWTs, `keys.rs` knows the keys for that, `jwks.rs` follows a file of them.
+//!
 //! [`Auth`] is made once from the settings and shared; [`Caller`] and [`Service`] are what a handler asks for. The user's own
 //! routes ask for [`UserPath`](crate::http::path::UserPath), which builds on this. To accept another kind of credential, add a
 //! step to [`Auth::authenticate`]; every step must end in the same answer for whatever it refuses.
 
+mod jwks;
+mod keys;
+mod tokens;
+
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use tokio_util::sync::CancellationToken;
 
+use self::tokens::Tokens;
 use crate::clock::Clock;
 use crate::error::{Code, Problem};
 use crate::http::context;
@@ -24,10 +31,6 @@ use crate::ids::{Name, UserId};
 
 /// The name of every caller of a server without credentials; no service key may take it.
 const OPEN_NAME: &str = "open";
-/// How far the clock of whoever signs tokens may be off.
-const LEEWAY_S: f64 = 30.0;
-/// RFC 7518 wants an HS256 key at least as long as the hash.
-const MIN_JWT_SECRET_BYTES: usize = 32;
 /// One sentence for everything that is refused, so that it does not tell which part was close.
 const REFUSED: &str = "The bearer token is not valid here.";
 
@@ -36,8 +39,12 @@ const REFUSED: &str = "The bearer token is not valid here.";
 pub struct AuthConfig {
     /// Service keys, each `name:secret` or a bare secret, which is then named by its hash. One name may have several secrets.
     pub service_keys: Vec<SecretString>,
-    /// The key with which end users' JWTs are signed (HS256), at least 32 bytes.
+    /// The key with which end users' JWTs are signed (HS256), at least 32 bytes. At most one of this and the next two.
     pub jwt_secret: Option<SecretString>,
+    /// The public key for what they are signed with (RS256, ES256 or EdDSA): a PEM, or the path of a file with it.
+    pub jwt_public_key: Option<SecretString>,
+    /// A file with a JWK Set of such keys, followed as it changes.
+    pub jwks: Option<PathBuf>,
     /// When set, a JWT must have it in `aud`.
     pub jwt_audience: Option<String>,
     /// When set, a JWT must have it as `iss`.
@@ -94,15 +101,6 @@ struct ServiceKey {
     digest: [u8; 32],
 }
 
-/// How end users' tokens are checked and made.
-struct Tokens {
-    decoding: DecodingKey,
-    encoding: EncodingKey,
-    validation: Validation,
-    audience: Option<String>,
-    issuer: Option<String>,
-}
-
 /// The credentials, ready to check requests against.
 pub struct Auth {
     keys: Vec<ServiceKey>,
@@ -118,32 +116,11 @@ impl fmt::Debug for Auth {
     }
 }
 
-/// What a token must hold. Numbers may have fractions (RFC 7519, NumericDate).
-#[derive(Deserialize)]
-struct ClaimsIn {
-    sub: String,
-    exp: f64,
-    #[serde(default)]
-    nbf: Option<f64>,
-}
-
-/// What is put into a token made here.
-#[derive(Serialize)]
-struct ClaimsOut<'a> {
-    sub: String,
-    iat: i64,
-    exp: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    aud: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    iss: Option<&'a str>,
-}
-
 impl Auth {
     /// Takes the credentials apart and checks them, without ever naming a secret in the error.
     ///
     /// # Errors
-    /// A sentence for the operator: an empty, duplicate or badly named key, or a secret too short to sign with.
+    /// A sentence for the operator: an empty, duplicate or badly named key, or a key for JWTs that cannot be used.
     pub fn new(config: &AuthConfig, clock: Clock) -> Result<Self, String> {
         let mut keys: Vec<ServiceKey> = Vec::with_capacity(config.service_keys.len());
         for (at, key) in config.service_keys.iter().enumerate() {
@@ -153,11 +130,7 @@ impl Auth {
             }
             keys.push(key);
         }
-        let tokens = config.jwt_secret.as_ref().map(|secret| tokens(secret, config)).transpose()?;
-        if tokens.is_none() && (config.jwt_audience.is_some() || config.jwt_issuer.is_some()) {
-            return Err("a JWT audience or issuer is set, but no JWT secret".to_owned());
-        }
-        Ok(Self { keys, tokens, open_name: Arc::from(OPEN_NAME), clock })
+        Ok(Self { keys, tokens: Tokens::new(config)?, open_name: Arc::from(OPEN_NAME), clock })
     }
 
     /// Whether no credentials are configured, so that every caller counts as a service.
@@ -189,12 +162,14 @@ impl Auth {
     /// # Errors
     /// A sentence for the operator: no secret to sign with, or a lifetime out of range.
     pub fn user_token(&self, user: UserId, ttl: Duration) -> Result<String, String> {
-        let tokens = self.tokens.as_ref().ok_or("no JWT secret is configured")?;
-        let now_s = self.clock.now().0.div_euclid(1000);
-        let ttl_s = i64::try_from(ttl.as_secs()).ok().filter(|s| *s > 0).ok_or("the lifetime must be at least a second")?;
-        let exp = now_s.checked_add(ttl_s).ok_or("the lifetime is too long")?;
-        let claims = ClaimsOut { sub: user.to_string(), iat: now_s, exp, aud: tokens.audience.as_deref(), iss: tokens.issuer.as_deref() };
-        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &tokens.encoding).map_err(|error| format!("cannot sign: {error}"))
+        self.tokens.as_ref().ok_or("no JWT secret is configured")?.make(user, ttl, &self.clock)
+    }
+
+    /// Follows the file of keys, where there is one, until told to stop.
+    pub async fn follow_keys(self: Arc<Self>, stop: CancellationToken) {
+        if let Some(file) = self.tokens.as_ref().and_then(Tokens::file) {
+            file.follow(jwks::LOOK_EVERY, stop).await;
+        }
     }
 
     /// Compares with every key, always all of them, so that the time taken tells nothing.
@@ -207,25 +182,6 @@ impl Auth {
         }
         let at = usize::try_from(found).ok()?;
         self.keys.get(at).map(|key| Arc::clone(&key.name))
-    }
-}
-
-impl Tokens {
-    fn user(&self, token: &str, clock: &Clock) -> Result<UserId, Problem> {
-        let claims = jsonwebtoken::decode::<ClaimsIn>(token, &self.decoding, &self.validation).map_err(|error| {
-            // Which check failed helps whoever set the server up, and nobody else.
-            tracing::debug!(reason = %error, "a user's token was refused");
-            unauthorized(REFUSED)
-        })?;
-        let ClaimsIn { sub, exp, nbf } = claims.claims;
-        let now_s = Duration::from_millis(u64::try_from(clock.now().0).unwrap_or_default()).as_secs_f64();
-        if exp + LEEWAY_S <= now_s {
-            return Err(unauthorized("The token has expired."));
-        }
-        if nbf.is_some_and(|nbf| nbf > now_s + LEEWAY_S) {
-            return Err(unauthorized("The token is not valid yet."));
-        }
-        sub.parse().map_err(|_| unauthorized("The token's `sub` is not a user id."))
     }
 }
 
@@ -247,35 +203,6 @@ fn service_key(key: &str) -> Result<ServiceKey, &'static str> {
         None => digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect::<String>().into(),
     };
     Ok(ServiceKey { name, digest })
-}
-
-fn tokens(secret: &SecretString, config: &AuthConfig) -> Result<Tokens, String> {
-    let secret = secret.expose_secret().as_bytes();
-    if secret.len() < MIN_JWT_SECRET_BYTES {
-        return Err(format!("the JWT secret is shorter than {MIN_JWT_SECRET_BYTES} bytes, which HS256 needs"));
-    }
-    let mut validation = Validation::new(Algorithm::HS256);
-    // Times are checked against the injected clock, after the signature; `exp` must be there all the same.
-    validation.validate_exp = false;
-    validation.validate_nbf = false;
-    let mut required = vec!["exp", "sub"];
-    validation.validate_aud = config.jwt_audience.is_some();
-    if let Some(audience) = &config.jwt_audience {
-        validation.set_audience(&[audience]);
-        required.push("aud");
-    }
-    if let Some(issuer) = &config.jwt_issuer {
-        validation.set_issuer(&[issuer]);
-        required.push("iss");
-    }
-    validation.set_required_spec_claims(&required);
-    Ok(Tokens {
-        decoding: DecodingKey::from_secret(secret),
-        encoding: EncodingKey::from_secret(secret),
-        validation,
-        audience: config.jwt_audience.clone(),
-        issuer: config.jwt_issuer.clone(),
-    })
 }
 
 fn unauthorized(detail: &'static str) -> Problem {
