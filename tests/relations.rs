@@ -228,10 +228,12 @@ both_tiers! {
         let shown: Vec<_> = shown["items"].as_array().unwrap().iter().map(brief).collect();
         let expected = [("5", false, false, false), ("3", true, true, true), ("1", false, false, false), ("2", true, false, false), ("4", false, true, false)];
         assert_eq!(shown, expected.map(|(id, following, followed_by, mutual)| (id.to_owned(), following, followed_by, mutual)));
+        let twice = client.get("/v1/users/1/relations?ids=2,2").await.ok();
+        assert_eq!(twice["items"][0], twice["items"][1], "as often as asked");
         let ids = |ids: std::ops::RangeInclusive<i64>| ids.map(|id| id.to_string()).collect::<Vec<_>>().join(",");
         let many = client.get(&format!("/v1/users/1/relations?ids={}", ids(1..=100))).await.ok();
         assert_eq!(many["items"].as_array().unwrap().len(), 100);
-        for bad in ["", "?ids=", "?ids=1,,2", "?ids=0", "?ids=1,1", "?ids=1,2,", "?id=1", &format!("?ids={}", ids(1..=101))] {
+        for bad in ["", "?ids=", "?ids=1,,2", "?ids=0", "?ids=1,2,", "?id=1", &format!("?ids={}", ids(1..=101))] {
             client.get(&format!("/v1/users/1/relations{bad}")).await.problem(400, "invalid_query");
         }
         node.stop().await;
