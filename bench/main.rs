@@ -110,7 +110,8 @@ impl Scale {
         let each = Duration::from_secs(u64::from(args.seconds.unwrap_or(seconds)));
         Self {
             users: times(1_000_000),
-            polling: if args.quick { 2_000 } else { 10_000 },
+            // Few enough that what expires between two turns of a side is a small part of what it answers in one.
+            polling: 2_000,
             followers: times(1_000_000),
             edges: times(2_000_000),
             rounds: Rounds { count: usize::from(args.rounds.unwrap_or(count)), each },

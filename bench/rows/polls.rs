@@ -1,7 +1,7 @@
 //! Polls, answered in full and with 304, on both tiers, against routes that do nothing but give the same bytes.
 
 use crate::contest::{Series, Side, Work};
-use crate::load::{Order, Requests};
+use crate::load::{self, Order, Requests};
 use crate::open::{self, OpenLoad};
 use crate::peers::{self, Peer};
 use crate::process::Process;
@@ -50,6 +50,9 @@ pub(super) async fn run(stage: &Stage, report: &mut Report) -> Result<()> {
         side("shared connection", &multiplexed, &full),
         side("pooled connection", &deadpool, &full),
     ];
+    for process in [&stage.embedded, &stage.server] {
+        load::send_all(process.address, full.all.to_vec(), stage.scale.connections).await?;
+    }
     let before = [hits(&stage.embedded).await?, hits(&stage.server).await?];
     let series = contest::run(&stage.client, stage.scale.rounds, &sides).await?;
     let [theirs, ours @ ..] = series.as_slice() else { return Err("no rounds".into()) };
@@ -89,7 +92,7 @@ async fn explain(stage: &Stage, report: &mut Report, answer: &wire::Answer, befo
     let (body_bytes, polling) = (answer.body.len(), grouped(float(u64::try_from(stage.scale.polling)?)));
     report.explain(&format!(
         "**Polls** pick users at random from {polling} of all users, so that nearly all are answered from the cache, as in production, where a user \
-         who polls does it again and again. Share of hits in the run, from `/metrics`: embedded {}, server {}. An entry lives for 60 s, as by \
+         who polls does it again and again; each was polled once before. Share of hits in the run, from `/metrics`: embedded {}, server {}. An entry lives for 60 s, as by \
          default, and is then read from SQL once more.",
         ratios.first().map_or("n/a", String::as_str),
         ratios.get(1).map_or("n/a", String::as_str),
@@ -102,7 +105,7 @@ async fn explain(stage: &Stage, report: &mut Report, answer: &wire::Answer, befo
         "**The two Redis routes** read the hash of the user that the path names (HGETALL, the same fields), then give the same bytes: over one \
          connection that all requests share, and over one checked out of a deadpool pool of default size for each request.",
     );
-    if let crate::load::Client::Wrk(..) = stage.client {
+    if let load::Client::Wrk(..) = stage.client {
         let (connections, seconds) = (stage.scale.connections, stage.scale.rounds.each.as_secs());
         report.command(
             "Every rate over HTTP",
