@@ -75,6 +75,10 @@ impl Postgres {
         }
         let version: String =
             sqlx::query_scalar("select split_part(current_setting('server_version'), ' ', 1)").fetch_one(&mut conn).await?;
+        // A checkpoint makes the next write to each page log the whole page; it is not to come in the middle of one side's turn.
+        for setting in ["alter system set max_wal_size = '16GB'", "alter system set checkpoint_timeout = '1h'", "select pg_reload_conf()"] {
+            conn.execute(setting).await?;
+        }
         conn.execute("create database headmark").await?;
         conn.execute("create database plain").await?;
         let pgbench = Pgbench { program: programs.join("pgbench"), url: format!("{base}/plain") };

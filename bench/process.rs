@@ -55,7 +55,7 @@ pub(crate) fn headmark(program: &Path, stores: &Stores) -> Command {
         Stores::Embedded(folder) => command.env("HEADMARK_DATA_DIR", folder),
         Stores::Server { postgres, redis } => command.env("DATABASE_URL", postgres).env("REDIS_URL", redis),
     };
-    command.env("HEADMARK_RATE_LIMIT", "0").env("HEADMARK_LOG", "warn").stdin(Stdio::null()).kill_on_drop(true);
+    command.env("HEADMARK_RATE_LIMIT", "0").env("HEADMARK_LOG", "error").stdin(Stdio::null()).kill_on_drop(true);
     command
 }
 
