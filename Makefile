@@ -10,7 +10,7 @@ ARGS ?=
 
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 
-.PHONY: help run run-server demo test lint audit fuzz-api openapi clean-engines
+.PHONY: help run run-server demo bench test lint audit fuzz-api openapi clean-engines
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -24,6 +24,11 @@ run-server: ## the server tier, on a private Postgres and Redis that keep their 
 demo: ## replay a real log of private messages as badges, and check every number
 	cargo build --release --bin headmark
 	cargo run --release --example demo -- --server "$(TARGET_DIR)/release/headmark" $(ARGS)
+
+bench: ## every speed beside what it is compared with; writes docs/benchmarks.md (ARGS=--quick: a few minutes, writes nothing)
+	cargo build --release --bin headmark --example bench
+	scripts/engines.sh with --durable -- "$(TARGET_DIR)/release/examples/bench" \
+		--server "$(TARGET_DIR)/release/headmark" $(ARGS)
 
 test: ## every test, on both tiers; the last line of output counts them (ARGS: a filter)
 	@scripts/engines.sh with -- scripts/test.sh $(ARGS)

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rand::RngExt as _;
@@ -24,6 +25,12 @@ const RECHECK: Duration = Duration::from_secs(5);
 
 /// How much later than asked a recheck may look, so that many waiters do not come at once.
 const JITTER_MS: u64 = 250;
+
+/// Room for the headers of an answer, with those that the edge and the router add: a map that grows is made anew.
+const HEADERS: usize = 9;
+
+/// As long as most bodies are, so that writing one allocates once.
+const USUAL_BODY_BYTES: usize = 512;
 
 static X_POLL_INTERVAL: HeaderName = HeaderName::from_static("x-poll-interval");
 
@@ -125,7 +132,7 @@ fn answer<T>(
     write: impl Fn(&T) -> Result<Vec<u8>, Error>,
 ) -> Result<Response, Error> {
     let Some(tag) = reading.version.map(etag) else { return Ok(degraded(state, write(&reading.value)?)) };
-    if tags.matches(&tag) { Ok(not_modified(state, &tag)) } else { Ok(fresh(state, &tag, write(&reading.value)?)) }
+    if tags.matches(&tag) { Ok(not_modified(state, tag)) } else { Ok(fresh(state, tag, write(&reading.value)?)) }
 }
 
 /// Writes a body as JSON.
@@ -133,23 +140,30 @@ fn answer<T>(
 /// # Errors
 /// A fault, should the value have no JSON form, which is a bug.
 pub fn json<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(value).map_err(|error| Fault::Bug(error.to_string()).into())
+    let mut body = Vec::with_capacity(USUAL_BODY_BYTES);
+    match serde_json::to_writer(&mut body, value) {
+        Ok(()) => Ok(body),
+        Err(error) => Err(Fault::Bug(error.to_string()).into()),
+    }
 }
 
-fn fresh(state: &AppState, tag: &str, body: Vec<u8>) -> Response {
-    let mut response = (StatusCode::OK, body).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+fn fresh(state: &AppState, tag: String, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    response.headers_mut().reserve(HEADERS);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     tagged(state, tag, response)
 }
 
-fn not_modified(state: &AppState, tag: &str) -> Response {
-    tagged(state, tag, StatusCode::NOT_MODIFIED.into_response())
+fn not_modified(state: &AppState, tag: String) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response.headers_mut().reserve(HEADERS);
+    tagged(state, tag, response)
 }
 
-fn tagged(state: &AppState, tag: &str, mut response: Response) -> Response {
+fn tagged(state: &AppState, tag: String, mut response: Response) -> Response {
     let headers = response.headers_mut();
-    if let Ok(tag) = HeaderValue::from_str(tag) {
+    if let Ok(tag) = HeaderValue::try_from(tag) {
         headers.insert(header::ETAG, tag);
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));

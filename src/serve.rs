@@ -13,11 +13,12 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::response::Response;
 use hyper::body::Incoming;
+use hyper::rt::{Sleep as HyperSleep, Timer};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -38,12 +39,14 @@ pub(crate) const CONNECTIONS: &str = "headmark_http_connections";
 
 /// Requests that one HTTP/2 connection may have open.
 const MAX_STREAMS: u32 = 200;
-/// Headers that a request may have, and how long they may be together; beyond it, 431.
-const MAX_HEADERS: usize = 100;
+/// How long the headers of a request may be together; beyond it, 431. There may be 100 of them, which is hyper's own bound: to set it, even to the
+/// same, makes hyper take room for them from the heap for each request.
 const MAX_HEADER_BYTES: u32 = 64 * 1024;
 /// How often an HTTP/2 peer is asked whether it is still there, and how long it may take to say so.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// How many times within the header timeout a connection is looked at whether it is over: it may come late by as large a part.
+const LOOKS: u32 = 8;
 /// The pause after a connection could not be accepted for a reason of ours, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// As long as HTTP/2's preface; until so much came it is not known what the client speaks.
@@ -174,7 +177,8 @@ pub async fn serve(listener: TcpListener, app: Router, config: HttpConfig, shutd
         }
         let io = TokioIo::new(FirstBytes::new(stream, config.header_timeout()));
         let app = Named { app: app.clone(), peer: limited.then_some(Peer(peer.ip())) };
-        connections.spawn(run(io, Arc::clone(&builder), app, Arc::clone(&ending), permit));
+        let look_every = (config.header_timeout() / LOOKS).max(Duration::from_millis(1));
+        connections.spawn(run(io, look_every, Arc::clone(&builder), app, Arc::clone(&ending), permit));
     }
     drop(listener);
     ending.draining.store(true, Ordering::Release);
@@ -191,8 +195,9 @@ pub async fn serve(listener: TcpListener, app: Router, config: HttpConfig, shutd
 fn builder(config: &HttpConfig) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     let mut http1 = builder.http1();
-    http1.timer(TokioTimer::new()).header_read_timeout(config.header_timeout()).max_headers(MAX_HEADERS);
-    http1.max_buf_size(usize::try_from(MAX_HEADER_BYTES).unwrap_or(usize::MAX));
+    http1.timer(SeldomTimer).header_read_timeout(config.header_timeout());
+    // Bodies are small: one piece of memory with the headers is cheaper for the system to send than two.
+    http1.writev(false).max_buf_size(usize::try_from(MAX_HEADER_BYTES).unwrap_or(usize::MAX));
     let mut http2 = builder.http2();
     http2.timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS).max_header_list_size(MAX_HEADER_BYTES);
     http2.keep_alive_interval(PING_INTERVAL).keep_alive_timeout(PING_TIMEOUT);
@@ -222,9 +227,37 @@ fn is_peers_fault(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused)
 }
 
+/// A timer for hyper that looks at the clock when its connection is polled, and wakes nobody: [`run`] polls each connection now and then. hyper sets a
+/// timeout anew for every request, and to enter each with the runtime and take it out again was measured at some percent of a poll.
+#[derive(Debug, Clone, Copy)]
+struct SeldomTimer;
+
+struct SeldomSleep(Instant);
+
+impl Timer for SeldomTimer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn HyperSleep>> {
+        self.sleep_until(Instant::now() + duration)
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn HyperSleep>> {
+        Box::pin(SeldomSleep(deadline))
+    }
+}
+
+impl HyperSleep for SeldomSleep {}
+
+impl Future for SeldomSleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if Instant::now() >= self.0 { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
 /// Serves one connection to its end.
 async fn run(
     io: TokioIo<FirstBytes>,
+    look_every: Duration,
     builder: Arc<Builder<TokioExecutor>>,
     app: Named,
     ending: Arc<Ending>,
@@ -234,11 +267,18 @@ async fn run(
     let mut connection = pin!(builder.serve_connection(io, TowerToHyperService::new(app)));
     let mut drain = pin!(ending.drain.cancelled());
     let mut cut = pin!(ending.cut.cancelled());
+    let mut look = pin!(tokio::time::sleep(look_every));
     let (mut watching, mut draining) = (false, false);
     poll_fn(|cx| {
+        // One poll leaves this task's waker behind; a task's waker does not change.
+        let first = !std::mem::replace(&mut watching, true);
+        if first || look.is_elapsed() {
+            while look.as_mut().poll(cx).is_ready() {
+                look.as_mut().reset(tokio::time::Instant::now() + look_every);
+            }
+        }
         if !draining {
-            // One poll leaves this task's waker behind; a task's waker does not change.
-            let told = !std::mem::replace(&mut watching, true) && drain.as_mut().poll(cx).is_ready();
+            let told = first && drain.as_mut().poll(cx).is_ready();
             if told || ending.draining.load(Ordering::Acquire) {
                 draining = true;
                 connection.as_mut().graceful_shutdown();

@@ -141,15 +141,15 @@ impl<'a> SheetOut<'a> {
             State::LastKnown(entry) => (Some(entry), true),
             State::Unknown => (None, false),
         };
-        let names = if wanted.counters { vec!["counters"] } else { Vec::new() };
+        let names = || if wanted.counters { vec!["counters"] } else { Vec::new() };
         let mut sheet = Self {
             user_id: user,
             revision: entry.map_or(0, |entry| entry.revision),
             total: None,
             capped: None,
             degraded: stale || entry.is_none(),
-            stale: if stale { names.clone() } else { Vec::new() },
-            missing: if entry.is_none() { names } else { Vec::new() },
+            stale: if stale { names() } else { Vec::new() },
+            missing: if entry.is_none() { names() } else { Vec::new() },
             counters: None,
         };
         if let Some(entry) = entry.filter(|_| wanted.counters) {

@@ -76,6 +76,7 @@ impl Shared {
     /// Sends, bounded by the deadline, and tells the breaker how it went. As many results as commands.
     async fn send(&self, wire: Wire, commands: Vec<Cmd>, deadline: Instant) -> Result<Vec<Result<Value, RedisError>>, CacheError> {
         self.breaker.check()?;
+        let begun = Instant::now();
         match tokio::time::timeout_at(deadline, wire.send(commands)).await {
             Ok(results) => {
                 match results.iter().find_map(|result| result.as_ref().err().filter(|error| wire::is_outage(error))) {
@@ -85,7 +86,10 @@ impl Shared {
                 Ok(results)
             }
             Err(_) => {
-                self.failed("no answer in time");
+                // What had waited for its turn until shortly before the deadline tells nothing about Redis.
+                if begun.elapsed() >= self.redis.timeout / 2 {
+                    self.failed("no answer in time");
+                }
                 Err(CacheError::Away("no answer in time".to_owned()))
             }
         }

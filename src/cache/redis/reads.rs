@@ -22,6 +22,7 @@ const PIPELINES_IN_FLIGHT: usize = 4;
 
 struct Read {
     user: UserId,
+    deadline: Instant,
     reply: oneshot::Sender<Result<Value, CacheError>>,
 }
 
@@ -48,15 +49,13 @@ impl ReadQueue {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let queue = turn.checked_rem(self.queues.len()).and_then(|at| self.queues.get(at));
         let (reply, answer) = oneshot::channel();
-        let queued = queue.map(|queue| queue.try_send(Read { user, reply }));
+        let queued = queue.map(|queue| queue.try_send(Read { user, deadline, reply }));
         if !matches!(queued, Some(Ok(()))) {
             return Err(CacheError::Away("read queue full".to_owned()));
         }
-        match tokio::time::timeout_at(deadline, answer).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) => Err(CacheError::Away("the reader has ended".to_owned())),
-            Err(_) => Err(CacheError::Away("no answer in time".to_owned())),
-        }
+        // No timeout here: each pipeline ends by the deadline of its oldest read, so that the ones behind it have their turn before their own. A timer for each
+        // poll costs more than its share of a pipeline.
+        answer.await.unwrap_or_else(|_| Err(CacheError::Away("the reader has ended".to_owned())))
     }
 }
 
@@ -77,16 +76,21 @@ async fn gather(shared: Arc<Shared>, connection: usize, mut queue: mpsc::Receive
     }
 }
 
-async fn answer(shared: &Shared, connection: usize, mut reads: Vec<Read>) {
+async fn answer(shared: &Shared, connection: usize, reads: Vec<Read>) {
     // Whoever stopped waiting needs no answer: after a stall, the queue is not worked off in vain.
-    reads.retain(|read| !read.reply.is_closed());
+    let now = Instant::now();
+    let (reads, late): (Vec<_>, Vec<_>) = reads.into_iter().filter(|read| !read.reply.is_closed()).partition(|read| read.deadline > now);
+    for read in late {
+        let _gone = read.reply.send(Err(CacheError::Away("no turn in time".to_owned())));
+    }
     if reads.is_empty() {
         return;
     }
+    let deadline = reads.iter().map(|read| read.deadline).min().unwrap_or_else(|| shared.deadline());
     let commands = reads.iter().map(|read| hgetall(&shared.key(read.user))).collect();
     let wire = shared.links.load().reads.get(connection).cloned();
     let outcome = match wire {
-        Some(wire) => shared.send(wire, commands, shared.deadline()).await,
+        Some(wire) => shared.send(wire, commands, deadline).await,
         None => Err(unexpected_reply()),
     };
     // A caller that has gone in the meantime makes its send fail, which is right to ignore.

@@ -1,0 +1,165 @@
+//! Polls, answered in full and with 304, on both tiers, against routes that do nothing but give the same bytes.
+
+use crate::contest::{Series, Side, Work};
+use crate::load::{self, Order, Requests};
+use crate::open::{self, OpenLoad};
+use crate::peers::{self, Peer};
+use crate::process::Process;
+use crate::report::{Goal, Report};
+use crate::stats::{float, grouped};
+use crate::{Result, contest, data, wire};
+
+use super::Stage;
+
+/// The latency that 99.99% of the polls are to stay below.
+const BELOW_MS: f64 = 10.0;
+
+const GOALS: [Goal; 6] = [
+    Goal { work: "poll, embedded tier", at_least: Some(0.9), unit: "polls" },
+    Goal { work: "poll, server tier (one Redis read)", at_least: Some(0.6), unit: "polls" },
+    Goal { work: "304, embedded tier", at_least: Some(1.0), unit: "polls" },
+    Goal { work: "304, server tier", at_least: Some(1.0), unit: "polls" },
+    Goal { work: "for comparison: one shared Redis connection, HGETALL", at_least: None, unit: "requests" },
+    Goal { work: "for comparison: a Redis connection from a pool for each request, HGETALL", at_least: None, unit: "requests" },
+];
+
+pub(super) async fn run(stage: &Stage, report: &mut Report) -> Result<()> {
+    let users = data::working_set(stage.scale.users, stage.scale.polling);
+    let tag = format!("W/\"{}\"", data::REVISION);
+    let poll = |headers: &[(&str, &str)]| -> Vec<Vec<u8>> {
+        users.iter().map(|user| wire::request("GET", &format!("/v1/users/{user}/badges"), headers)).collect()
+    };
+    let full = Requests::new(stage.folder(), "polls", Order::Random, poll(&[]))?;
+    let same = Requests::new(stage.folder(), "polls-304", Order::Random, poll(&[("if-none-match", &tag)]))?;
+    let answer = check(stage, &full, &same).await?;
+    peers::fill_redis(&stage.redis, &users, &data::BADGES).await?;
+    let start = |peer| peers::start(peer, &answer, &stage.redis, stage.folder());
+    let (bare, multiplexed, deadpool) = (start(Peer::Bare).await?, start(Peer::Multiplexed).await?, start(Peer::Deadpool).await?);
+
+    eprintln!("polls");
+    let side = |name: &str, process, requests| Side {
+        name: name.to_owned(),
+        work: Work::Http { process, requests, connections: stage.scale.connections, counts_for: 1 },
+    };
+    let sides = [
+        side("a bare axum route", &bare, &full),
+        side("poll, embedded", &stage.embedded, &full),
+        side("poll, server", &stage.server, &full),
+        side("304, embedded", &stage.embedded, &same),
+        side("304, server", &stage.server, &same),
+        side("shared connection", &multiplexed, &full),
+        side("pooled connection", &deadpool, &full),
+    ];
+    for process in [&stage.embedded, &stage.server] {
+        load::send_all(process.address, full.all.to_vec(), stage.scale.connections).await?;
+    }
+    let before = [hits(&stage.embedded).await?, hits(&stage.server).await?];
+    let series = contest::run(&stage.client, stage.scale.rounds, &sides).await?;
+    let [theirs, ours @ ..] = series.as_slice() else { return Err("no rounds".into()) };
+    for (goal, ours) in GOALS.into_iter().zip(ours) {
+        report.compare(goal, ours, theirs);
+    }
+    explain(stage, report, &answer, before).await?;
+    if let [bare_max, embedded_max, server_max, ..] = series.as_slice() {
+        latencies(stage, report, &full, [(&bare, bare_max), (&stage.embedded, embedded_max), (&stage.server, server_max)]).await?;
+    }
+    Ok(())
+}
+
+/// Whether both tiers answer as they should, and alike; returns the answer that the peers are to give.
+async fn check(stage: &Stage, full: &Requests, same: &Requests) -> Result<wire::Answer> {
+    let (Some(full), Some(same)) = (full.all.first(), same.all.first()) else { return Err("no users to poll".into()) };
+    let answer = wire::ask_once(stage.embedded.address, full).await?;
+    let others = wire::ask_once(stage.server.address, full).await?;
+    if answer.status != 200 || answer.body != others.body {
+        let (one, other) = (String::from_utf8_lossy(&answer.body), String::from_utf8_lossy(&others.body));
+        return Err(format!("the tiers do not answer alike: {one} and {other}").into());
+    }
+    for process in [&stage.embedded, &stage.server] {
+        let status = wire::ask_once(process.address, same).await?.status;
+        if status != 304 {
+            return Err(format!("a poll with the tag of the sheet is answered {status}").into());
+        }
+    }
+    Ok(answer)
+}
+
+async fn explain(stage: &Stage, report: &mut Report, answer: &wire::Answer, before: [Hits; 2]) -> Result<()> {
+    let mut ratios = Vec::new();
+    for (process, before) in [&stage.embedded, &stage.server].into_iter().zip(before) {
+        ratios.push(hits(process).await?.since(before));
+    }
+    let (body_bytes, polling) = (answer.body.len(), grouped(float(u64::try_from(stage.scale.polling)?)));
+    report.explain(&format!(
+        "**Polls** pick users at random from {polling} of all users, so that nearly all are answered from the cache, as in production, where a user \
+         who polls does it again and again; each was polled once before. Share of hits in the run, from `/metrics`: embedded {}, server {}. An entry lives for 60 s, as by \
+         default, and is then read from SQL once more.",
+        ratios.first().map_or("n/a", String::as_str),
+        ratios.get(1).map_or("n/a", String::as_str),
+    ));
+    report.explain(&format!(
+        "**The bare route** is an axum handler without extractors, in a process of its own with the same allocator, that gives the same status, headers \
+         and body ({body_bytes} bytes) every time. The same 200 is what 304 is compared with. All servers run without credentials.",
+    ));
+    report.explain(
+        "**The two Redis routes** read the hash of the user that the path names (HGETALL, the same fields), then give the same bytes: over one \
+         connection that all requests share, and over one checked out of a deadpool pool of default size for each request.",
+    );
+    if let load::Client::Wrk(..) = stage.client {
+        let (connections, seconds) = (stage.scale.connections, stage.scale.rounds.each.as_secs());
+        report.command(
+            "Every rate over HTTP",
+            format!("wrk -t2 -c{connections} -d{seconds}s -s bench/wrk.lua http://127.0.0.1:PORT -- REQUESTS random TURN TURNS 2"),
+        );
+    }
+    Ok(())
+}
+
+async fn latencies(stage: &Stage, report: &mut Report, requests: &Requests, servers: [(&Process, &Series); 3]) -> Result<()> {
+    let bare_load = servers.get(1).map_or(0.0, |(_, series)| series.rate() / 2.0);
+    let names = ["the bare route, under the load of the next row", "poll, embedded tier", "poll, server tier"];
+    for (at, ((process, series), name)) in servers.into_iter().zip(names).enumerate() {
+        let (per_second, below_ms) = if at == 0 { (bare_load, None) } else { (series.rate() / 2.0, Some(BELOW_MS)) };
+        eprintln!("open load, {name}: {}/s", grouped(per_second));
+        let load = OpenLoad {
+            address: process.address,
+            requests: std::sync::Arc::clone(&requests.all),
+            per_second,
+            connections: stage.scale.connections,
+            duration: stage.scale.open,
+        };
+        let before_s = process.cpu_s();
+        let latencies = open::run(load).await?;
+        let cpu_s = process.cpu_s().zip(before_s).map(|(after_s, before_s)| after_s - before_s);
+        // The warm-up is in the processor time and not in the histogram.
+        let sent = latencies.lateness_us.len();
+        let cpu_us = cpu_s.map(|cpu_s| cpu_s * 1e6 / float(sent.max(1)));
+        report.latency(name, per_second, below_ms, (latencies, cpu_us));
+    }
+    Ok(())
+}
+
+/// Reads of the cache so far.
+#[derive(Debug, Clone, Copy)]
+struct Hits {
+    hits: f64,
+    all: f64,
+}
+
+impl Hits {
+    fn since(self, before: Self) -> String {
+        let share = (self.hits - before.hits) / (self.all - before.all);
+        if share.is_finite() { format!("{:.2} %", share * 100.0) } else { "n/a".to_owned() }
+    }
+}
+
+async fn hits(process: &Process) -> Result<Hits> {
+    let answer = wire::ask_once(process.address, &wire::request("GET", "/metrics", &[])).await?;
+    let text = String::from_utf8(answer.body)?;
+    let of = |result: &str| -> f64 {
+        let prefix = format!("headmark_cache_reads_total{{result=\"{result}\"}} ");
+        text.lines().find_map(|line| line.strip_prefix(&prefix)?.trim().parse().ok()).unwrap_or(0.0)
+    };
+    let hits = of("hit");
+    Ok(Hits { hits, all: hits + of("miss") + of("away") })
+}
