@@ -64,7 +64,32 @@ impl Db {
             None => open_sqlite(config).await.map(|(db, lock)| (db, Some(lock))),
         }
     }
+
+    /// Opens what the settings name to read it, also while a server runs: on SQLite without the data folder's lock, as readers do not disturb its writer.
+    /// The schema is taken as it is.
+    ///
+    /// # Errors
+    /// A sentence for the operator: what could not be opened and why.
+    pub async fn open_to_read(config: &StoreConfig) -> Result<Self, String> {
+        if let Some(url) = &config.database_url {
+            return open_postgres(config, url).await;
+        }
+        let path = config.data_dir.join(SQLITE_FILE);
+        if !path.exists() {
+            return Err(format!("there is no {}; name the folder with --data-dir, or the database with DATABASE_URL", path.display()));
+        }
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .read_only(true)
+            .busy_timeout(Duration::from_millis(config.db_acquire_timeout_ms))
+            .disable_statement_logging();
+        let reads = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(options.clone());
+        Ok(Self::Sqlite { reads, options })
+    }
 }
+
+/// The SQLite file in the data folder.
+const SQLITE_FILE: &str = "headmark.sqlite";
 
 async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, String> {
     // The parser's error may repeat parts of the URL, so it is not shown.
@@ -75,6 +100,8 @@ async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, S
             ("statement_timeout", config.statement_timeout_ms.to_string()),
             ("lock_timeout", (config.statement_timeout_ms * 2 / 3).to_string()),
             ("idle_in_transaction_session_timeout", config.statement_timeout_ms.to_string()),
+            // Compiling a statement takes longer than any statement here runs; estimates of large batches would ask for it.
+            ("jit", "off".to_owned()),
         ])
         .disable_statement_logging();
     let reads = PgPoolOptions::new()
@@ -113,7 +140,7 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
         Err(TryLockError::Error(error)) => return Err(format!("cannot lock {}: {error}", lock_path.display())),
     }
     let options = SqliteConnectOptions::new()
-        .filename(dir.join("headmark.sqlite"))
+        .filename(dir.join(SQLITE_FILE))
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         // FULL: an acknowledged write survives a power cut, not only the process.

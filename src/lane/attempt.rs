@@ -162,7 +162,7 @@ impl Lane {
     pub(super) async fn connected(&mut self) -> Result<&mut Conn, sqlx::Error> {
         if self.conn.is_none() {
             let open = async {
-                let mut conn = self.engines.db.connect().await?;
+                let mut conn = self.engines.db.connect_lane().await?;
                 conn.run(&REGISTER, &self.number(self.batch)).await?;
                 Ok::<_, sqlx::Error>(conn)
             };
