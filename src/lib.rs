@@ -23,6 +23,7 @@ pub mod router;
 pub mod serve;
 pub mod sheet;
 pub mod state;
+pub mod stores;
 pub mod telemetry;
 
 /// A named step at which a test can stop, delay or kill the process: with the feature `failpoints`, `FAILPOINTS=lane::after_commit=return` in the

@@ -29,7 +29,7 @@ enum Command {
     /// Serve HTTP (the default).
     Serve(Box<Config>),
     /// Bring the database schema up to date and exit. Serving does it too, under a lock.
-    Migrate(Box<Config>),
+    Migrate(migrate::MigrateArgs),
     /// Make a credential and print it.
     Token(token::TokenArgs),
     /// Print the OpenAPI document.
@@ -41,7 +41,7 @@ impl Cli {
     #[must_use]
     pub fn into_config(self) -> Config {
         match self.command {
-            Some(Command::Serve(config) | Command::Migrate(config)) => config.without_empty(),
+            Some(Command::Serve(config)) => config.without_empty(),
             _ => self.config.without_empty(),
         }
     }
@@ -52,7 +52,7 @@ impl Cli {
         let done = match self.command {
             None => serve::run(&self.config.without_empty()),
             Some(Command::Serve(config)) => serve::run(&config.without_empty()),
-            Some(Command::Migrate(config)) => migrate::run(&config.without_empty()),
+            Some(Command::Migrate(args)) => migrate::run(args),
             Some(Command::Token(args)) => token::run(&args),
             Some(Command::Openapi) => openapi::run(),
         };
