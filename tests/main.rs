@@ -18,6 +18,7 @@ mod batches;
 mod contract;
 mod fuzz;
 mod idempotency;
+mod import;
 mod polling;
 mod problems;
 mod relations;

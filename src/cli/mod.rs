@@ -1,5 +1,6 @@
 //! The command line. To add a command: a variant here and a file with its `run`.
 
+mod import;
 mod migrate;
 mod openapi;
 mod serve;
@@ -7,7 +8,7 @@ mod token;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use crate::config::Config;
 
@@ -28,11 +29,19 @@ pub struct Cli {
 enum Command {
     /// Serve HTTP (the default).
     Serve(Box<Config>),
-    /// Bring the database schema up to date and exit. Serving does it too, under a lock.
+    /// Bring the database schema up to date and exit.
+    ///
+    /// Serving does it too, as import does, under a lock. A schema of a newer version is left as it is.
     Migrate(migrate::MigrateArgs),
     /// Make a credential and print it.
+    ///
+    /// A token for a user is signed with HEADMARK_JWT_SECRET, and names what HEADMARK_JWT_AUDIENCE and HEADMARK_JWT_ISSUER say. A service key is new: it
+    /// counts once it is in HEADMARK_SERVICE_KEYS.
     Token(token::TokenArgs),
-    /// Print the OpenAPI document.
+    /// Take over data from a file.
+    #[command(subcommand)]
+    Import(import::ImportCommand),
+    /// Print the OpenAPI document, as the server has it at /openapi.json.
     Openapi,
 }
 
@@ -50,14 +59,16 @@ impl Cli {
     #[must_use]
     pub fn run(self) -> ExitCode {
         let done = match self.command {
-            None => serve::run(&self.config.without_empty()),
-            Some(Command::Serve(config)) => serve::run(&config.without_empty()),
-            Some(Command::Migrate(args)) => migrate::run(args),
-            Some(Command::Token(args)) => token::run(&args),
-            Some(Command::Openapi) => openapi::run(),
+            None => serve::run(&self.config.without_empty()).map(|()| Done::Well),
+            Some(Command::Serve(config)) => serve::run(&config.without_empty()).map(|()| Done::Well),
+            Some(Command::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
+            Some(Command::Token(args)) => token::run(&args).map(|()| Done::Well),
+            Some(Command::Import(import::ImportCommand::Follows(args))) => import::run(*args),
+            Some(Command::Openapi) => openapi::run().map(|()| Done::Well),
         };
         match done {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(Done::Well) => ExitCode::SUCCESS,
+            Ok(Done::WithFindings) => ExitCode::from(FINDINGS),
             Err(why) => {
                 complain(&why);
                 ExitCode::FAILURE
@@ -66,9 +77,42 @@ impl Cli {
     }
 }
 
+/// The exit status of a command that ran to its end and found something that is not as it should be. (1: it could not run, or not to its end; 2: it was
+/// called wrongly.)
+const FINDINGS: u8 = 3;
+
+/// How a command ended.
+enum Done {
+    /// All is well.
+    Well,
+    /// Something is not as it should be; it was told.
+    WithFindings,
+}
+
+/// What a command other than the server logs.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Logs")]
+struct CommandLogs {
+    /// What is logged, to standard error: a level, or levels by module (`info,headmark=debug`).
+    #[arg(long, env = "HEADMARK_LOG", default_value = "warn")]
+    log: String,
+}
+
+impl CommandLogs {
+    fn init(&self) -> Result<(), String> {
+        crate::telemetry::init_logs(&self.log, false)
+    }
+}
+
 #[expect(clippy::print_stderr, reason = "the last word of a command that failed")]
 fn complain(why: &str) {
     eprintln!("headmark: {why}");
+}
+
+/// News of a command that goes on; a reader that went away is no error of ours.
+fn complain_of_line(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "headmark: {text}");
 }
 
 /// Prints to standard output; a reader that went away is no error of ours.

@@ -5,6 +5,7 @@
 //! after the other. `http.rs` has the routes, `store.rs` the SQL.
 
 pub mod http;
+pub mod import;
 pub mod store;
 
 use clap::Args;
