@@ -18,6 +18,7 @@ pub mod marks;
 pub mod page;
 pub mod poll;
 pub mod probes;
+pub mod recount;
 pub mod relations;
 pub mod router;
 pub mod serve;

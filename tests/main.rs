@@ -21,6 +21,7 @@ mod idempotency;
 mod import;
 mod polling;
 mod problems;
+mod recount;
 mod relations;
 mod server;
 mod sheets;

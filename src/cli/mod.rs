@@ -3,6 +3,7 @@
 mod import;
 mod migrate;
 mod openapi;
+mod recount;
 mod serve;
 mod token;
 
@@ -41,6 +42,18 @@ enum Command {
     /// Take over data from a file.
     #[command(subcommand)]
     Import(import::ImportCommand),
+    /// Compare every number with the rows that it counts, and repair what differs.
+    ///
+    /// Compared are: how many badges and follows a user has, how many followers and mutual follows, and whether both sides of each follow agree (then the
+    /// follower's side is right). Each difference is printed as it is found. A row that is missing or too much makes the number of followers differ
+    /// as well.
+    ///
+    /// On Postgres it works beside running servers; their caches show none of these numbers. On SQLite stop the server first, or use --dry-run, which
+    /// needs no lock.
+    ///
+    /// Exit status: 0 nothing differed, or all was repaired; 3 something differs and --dry-run left it so; 1 it could not run, or not to its end; 2
+    /// wrong usage.
+    Recount(recount::RecountArgs),
     /// Print the OpenAPI document, as the server has it at /openapi.json.
     Openapi,
 }
@@ -64,6 +77,7 @@ impl Cli {
             Some(Command::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
             Some(Command::Token(args)) => token::run(&args).map(|()| Done::Well),
             Some(Command::Import(import::ImportCommand::Follows(args))) => import::run(*args),
+            Some(Command::Recount(args)) => recount::run(args),
             Some(Command::Openapi) => openapi::run().map(|()| Done::Well),
         };
         match done {
@@ -107,6 +121,13 @@ impl CommandLogs {
 #[expect(clippy::print_stderr, reason = "the last word of a command that failed")]
 fn complain(why: &str) {
     eprintln!("headmark: {why}");
+}
+
+/// Why a command that reads the database ended early.
+fn failed(what: &str, error: &sqlx::Error) -> String {
+    let schema = matches!(error, sqlx::Error::Database(_)) && !crate::db::is_outage(error);
+    let hint = if schema { " (is the schema up to date? see `headmark migrate`)" } else { "" };
+    format!("the {what} ended early: {error}{hint}")
 }
 
 /// News of a command that goes on; a reader that went away is no error of ours.
