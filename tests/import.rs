@@ -438,6 +438,7 @@ async fn the_help_names_the_variables() {
         (vec!["migrate"], vec!["DATABASE_URL", "HEADMARK_DATA_DIR"]),
         (vec!["token"], vec!["HEADMARK_JWT_SECRET", "HEADMARK_SERVICE_KEYS"]),
         (vec!["openapi"], vec!["/openapi.json"]),
+        (vec!["export", "follows"], vec!["DATABASE_URL", "HEADMARK_DATA_DIR", "both directions", "Exit status"]),
         (vec!["recount"], vec!["DATABASE_URL", "HEADMARK_DATA_DIR", "--dry-run", "Exit status"]),
     ] {
         let args = [command.as_slice(), &["--help"]].concat();

@@ -16,6 +16,7 @@ mod access;
 mod badges;
 mod batches;
 mod contract;
+mod export;
 mod fuzz;
 mod idempotency;
 mod import;

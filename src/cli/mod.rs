@@ -1,5 +1,6 @@
 //! The command line. To add a command: a variant here and a file with its `run`.
 
+mod export;
 mod import;
 mod migrate;
 mod openapi;
@@ -42,6 +43,9 @@ enum Command {
     /// Take over data from a file.
     #[command(subcommand)]
     Import(import::ImportCommand),
+    /// Write data to a file.
+    #[command(subcommand)]
+    Export(export::ExportCommand),
     /// Compare every number with the rows that it counts, and repair what differs.
     ///
     /// Compared are: how many badges and follows a user has, how many followers and mutual follows, and whether both sides of each follow agree (then the
@@ -77,6 +81,7 @@ impl Cli {
             Some(Command::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
             Some(Command::Token(args)) => token::run(&args).map(|()| Done::Well),
             Some(Command::Import(import::ImportCommand::Follows(args))) => import::run(*args),
+            Some(Command::Export(export::ExportCommand::Follows(args))) => export::run(args),
             Some(Command::Recount(args)) => recount::run(args),
             Some(Command::Openapi) => openapi::run().map(|()| Done::Well),
         };

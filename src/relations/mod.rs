@@ -4,6 +4,7 @@
 //! derived from the rows of both directions. A pair is locked as a whole, whichever way it is changed, so that of two who act at once one comes
 //! after the other. `http.rs` has the routes, `store.rs` the SQL.
 
+pub mod export;
 pub mod http;
 pub mod import;
 pub mod store;
