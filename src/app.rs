@@ -11,16 +11,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::Auth;
-use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::db::Db;
-use crate::guard::Guard;
 use crate::http::edge::EdgeConfig;
 use crate::http::limit::Limiter;
 use crate::lane::Lanes;
 use crate::sheet::Sheets;
 use crate::state::{AppState, Engines};
+use crate::stores::Stores;
 use crate::traces::Traces;
 use crate::{idempotency, lane, router, telemetry};
 
@@ -59,14 +57,7 @@ impl App {
         let auth = Arc::new(Auth::new(&config.auth.auth(), clock.clone())?);
         let metrics = telemetry::metrics();
         let traces = Traces::start(&config.traces)?;
-        let (db, data_lock) = Db::open(&config.stores).await?;
-        db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
-        let cache = match config.cache.redis() {
-            Some(redis) => Cache::redis(config.cache.cache(), redis).await.map_err(|error| format!("cannot use Redis: {error}"))?,
-            None => Cache::memory(config.cache.cache()),
-        };
-        let cache = Arc::new(cache);
-        let guard = Guard::start(db.clone(), Arc::clone(&cache)).await?;
+        let Stores { db, cache, guard, data_lock } = Stores::open(&config.stores, &config.cache).await?;
         let lanes = Lanes::start(&config.lanes, db.clone(), Arc::clone(&cache), Arc::clone(&guard), clock.clone());
         let sheets = Sheets::new(&config.polls, db.clone(), Arc::clone(&cache), Arc::clone(&guard));
         let waiting_room = usize::try_from(config.polls.waiting_polls).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);

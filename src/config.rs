@@ -143,8 +143,8 @@ impl Config {
     /// Takes a setting that is there but empty, as environment files often have it, for one that is not there.
     #[must_use]
     pub fn without_empty(mut self) -> Self {
-        let stores = [&mut self.stores.database_url, &mut self.cache.redis_url];
-        stores.into_iter().for_each(drop_empty);
+        self.stores = self.stores.without_empty();
+        self.cache = self.cache.without_empty();
         self.auth = self.auth.without_empty();
         self.traces.otlp_endpoint = self.traces.otlp_endpoint.take().filter(|text| !text.trim().is_empty());
         self
@@ -155,14 +155,7 @@ impl Config {
     /// # Errors
     /// A sentence for the operator: which settings do not go together, and what to do.
     pub fn check(&self) -> Result<(), String> {
-        if self.cache.redis_url.is_some() && self.stores.database_url.is_none() {
-            return Err("REDIS_URL is set but DATABASE_URL is not: Redis serves several nodes, which SQLite cannot. Set \
-                        DATABASE_URL=postgres://… too, or unset REDIS_URL."
-                .to_owned());
-        }
-        if self.cache.redis_cluster && self.cache.redis_url.is_none() {
-            return Err("REDIS_CLUSTER is set but REDIS_URL is not: name one node of the cluster.".to_owned());
-        }
+        self.cache.check(&self.stores)?;
         if usize::try_from(self.polls.waiting_polls).unwrap_or(usize::MAX) >= self.http.max_in_flight {
             return Err(
                 "HEADMARK_WAITING_POLLS must be below HEADMARK_MAX_IN_FLIGHT, or waiting polls could keep everything else out.".to_owned()
@@ -186,7 +179,44 @@ impl Config {
     }
 }
 
+/// Takes an empty secret for one that is not there.
+fn unless_empty(secret: &mut Option<SecretString>) {
+    *secret = secret.take().filter(|text| !text.expose_secret().trim().is_empty());
+}
+
+impl StoreConfig {
+    /// Takes a URL that is empty for one that is not there.
+    #[must_use]
+    pub fn without_empty(mut self) -> Self {
+        unless_empty(&mut self.database_url);
+        self
+    }
+}
+
 impl CacheArgs {
+    /// Takes a URL that is empty for one that is not there.
+    #[must_use]
+    pub fn without_empty(mut self) -> Self {
+        unless_empty(&mut self.redis_url);
+        self
+    }
+
+    /// Checks which cache goes with which store.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn check(&self, stores: &StoreConfig) -> Result<(), String> {
+        if self.redis_url.is_some() && stores.database_url.is_none() {
+            return Err("REDIS_URL is set but DATABASE_URL is not: Redis serves several nodes, which SQLite cannot. Set \
+                        DATABASE_URL=postgres://… too, or unset REDIS_URL."
+                .to_owned());
+        }
+        if self.redis_cluster && self.redis_url.is_none() {
+            return Err("REDIS_CLUSTER is set but REDIS_URL is not: name one node of the cluster.".to_owned());
+        }
+        Ok(())
+    }
+
     /// The settings of the cache engine.
     #[must_use]
     pub fn cache(&self) -> CacheConfig {
@@ -216,15 +246,11 @@ fn path(text: &str) -> Result<PathBuf, String> {
     Ok(PathBuf::from(text))
 }
 
-fn drop_empty(value: &mut Option<SecretString>) {
-    *value = value.take().filter(|text| !text.expose_secret().trim().is_empty());
-}
-
 impl AuthArgs {
     /// Takes a setting that is there but empty for one that is not there.
     #[must_use]
     pub fn without_empty(mut self) -> Self {
-        [&mut self.jwt_secret, &mut self.jwt_public_key].into_iter().for_each(drop_empty);
+        [&mut self.jwt_secret, &mut self.jwt_public_key].into_iter().for_each(unless_empty);
         self.service_keys.retain(|key| !key.expose_secret().trim().is_empty());
         for value in [&mut self.jwt_audience, &mut self.jwt_issuer] {
             *value = value.take().filter(|text| !text.trim().is_empty());

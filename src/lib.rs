@@ -18,11 +18,13 @@ pub mod marks;
 pub mod page;
 pub mod poll;
 pub mod probes;
+pub mod recount;
 pub mod relations;
 pub mod router;
 pub mod serve;
 pub mod sheet;
 pub mod state;
+pub mod stores;
 pub mod telemetry;
 pub mod traces;
 

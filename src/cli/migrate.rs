@@ -1,12 +1,20 @@
 //! `headmark migrate`.
 
-use super::{block_on, say};
-use crate::config::Config;
-use crate::db::Db;
+use clap::Args;
 
-pub(super) fn run(config: &Config) -> Result<(), String> {
+use super::{block_on, say};
+use crate::db::{Db, StoreConfig};
+
+/// Which database.
+#[derive(Debug, Args)]
+pub(super) struct MigrateArgs {
+    #[command(flatten)]
+    stores: StoreConfig,
+}
+
+pub(super) fn run(args: MigrateArgs) -> Result<(), String> {
     block_on(async {
-        let (db, _lock) = Db::open(&config.stores).await?;
+        let (db, _lock) = Db::open(&args.stores.without_empty()).await?;
         db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
         say("The schema is up to date.");
         db.close().await;

@@ -1,13 +1,16 @@
 //! The command line. To add a command: a variant here and a file with its `run`.
 
+mod export;
+mod import;
 mod migrate;
 mod openapi;
+mod recount;
 mod serve;
 mod token;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use crate::config::Config;
 
@@ -28,11 +31,34 @@ pub struct Cli {
 enum Command {
     /// Serve HTTP (the default).
     Serve(Box<Config>),
-    /// Bring the database schema up to date and exit. Serving does it too, under a lock.
-    Migrate(Box<Config>),
+    /// Bring the database schema up to date and exit.
+    ///
+    /// Serving does it too, as import does, under a lock. A schema of a newer version is left as it is.
+    Migrate(migrate::MigrateArgs),
     /// Make a credential and print it.
+    ///
+    /// A token for a user is signed with HEADMARK_JWT_SECRET, and names what HEADMARK_JWT_AUDIENCE and HEADMARK_JWT_ISSUER say. A service key is new: it
+    /// counts once it is in HEADMARK_SERVICE_KEYS.
     Token(token::TokenArgs),
-    /// Print the OpenAPI document.
+    /// Take over data from a file.
+    #[command(subcommand)]
+    Import(import::ImportCommand),
+    /// Write data to a file.
+    #[command(subcommand)]
+    Export(export::ExportCommand),
+    /// Compare every number with the rows that it counts, and repair what differs.
+    ///
+    /// Compared are: how many badges and follows a user has, how many followers and mutual follows, and whether both sides of each follow agree (then the
+    /// follower's side is right). Each difference is printed as it is found. A row that is missing or too much makes the number of followers differ
+    /// as well.
+    ///
+    /// On Postgres it works beside running servers; their caches show none of these numbers. On SQLite stop the server first, or use --dry-run, which
+    /// needs no lock.
+    ///
+    /// Exit status: 0 nothing differed, or all was repaired; 3 something differs and --dry-run left it so; 1 it could not run, or not to its end; 2
+    /// wrong usage.
+    Recount(recount::RecountArgs),
+    /// Print the OpenAPI document, as the server has it at /openapi.json.
     Openapi,
 }
 
@@ -41,7 +67,7 @@ impl Cli {
     #[must_use]
     pub fn into_config(self) -> Config {
         match self.command {
-            Some(Command::Serve(config) | Command::Migrate(config)) => config.without_empty(),
+            Some(Command::Serve(config)) => config.without_empty(),
             _ => self.config.without_empty(),
         }
     }
@@ -50,14 +76,18 @@ impl Cli {
     #[must_use]
     pub fn run(self) -> ExitCode {
         let done = match self.command {
-            None => serve::run(&self.config.without_empty()),
-            Some(Command::Serve(config)) => serve::run(&config.without_empty()),
-            Some(Command::Migrate(config)) => migrate::run(&config.without_empty()),
-            Some(Command::Token(args)) => token::run(&args),
-            Some(Command::Openapi) => openapi::run(),
+            None => serve::run(&self.config.without_empty()).map(|()| Done::Well),
+            Some(Command::Serve(config)) => serve::run(&config.without_empty()).map(|()| Done::Well),
+            Some(Command::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
+            Some(Command::Token(args)) => token::run(&args).map(|()| Done::Well),
+            Some(Command::Import(import::ImportCommand::Follows(args))) => import::run(*args),
+            Some(Command::Export(export::ExportCommand::Follows(args))) => export::run(args),
+            Some(Command::Recount(args)) => recount::run(args),
+            Some(Command::Openapi) => openapi::run().map(|()| Done::Well),
         };
         match done {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(Done::Well) => ExitCode::SUCCESS,
+            Ok(Done::WithFindings) => ExitCode::from(FINDINGS),
             Err(why) => {
                 complain(&why);
                 ExitCode::FAILURE
@@ -66,9 +96,49 @@ impl Cli {
     }
 }
 
+/// The exit status of a command that ran to its end and found something that is not as it should be. (1: it could not run, or not to its end; 2: it was
+/// called wrongly.)
+const FINDINGS: u8 = 3;
+
+/// How a command ended.
+enum Done {
+    /// All is well.
+    Well,
+    /// Something is not as it should be; it was told.
+    WithFindings,
+}
+
+/// What a command other than the server logs.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Logs")]
+struct CommandLogs {
+    /// What is logged, to standard error: a level, or levels by module (`info,headmark=debug`).
+    #[arg(long, env = "HEADMARK_LOG", default_value = "warn")]
+    log: String,
+}
+
+impl CommandLogs {
+    fn init(&self) -> Result<(), String> {
+        crate::telemetry::init_logs(&self.log, false)
+    }
+}
+
 #[expect(clippy::print_stderr, reason = "the last word of a command that failed")]
 fn complain(why: &str) {
     eprintln!("headmark: {why}");
+}
+
+/// Why a command that reads the database ended early.
+fn failed(what: &str, error: &sqlx::Error) -> String {
+    let schema = matches!(error, sqlx::Error::Database(_)) && !crate::db::is_outage(error);
+    let hint = if schema { " (is the schema up to date? see `headmark migrate`)" } else { "" };
+    format!("the {what} ended early: {error}{hint}")
+}
+
+/// News of a command that goes on; a reader that went away is no error of ours.
+fn complain_of_line(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "headmark: {text}");
 }
 
 /// Prints to standard output; a reader that went away is no error of ours.

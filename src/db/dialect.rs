@@ -37,7 +37,16 @@ pub struct Statement {
     text: StatementText,
     columns: &'static [(&'static str, Type)],
     scalar: bool,
-    built: OnceLock<(String, String)>,
+    built: OnceLock<Built>,
+}
+
+/// The finished texts of a statement.
+#[derive(Debug)]
+struct Built {
+    sqlite: String,
+    postgres: String,
+    /// For [`Statement::insert`]: how Postgres takes many rows at once.
+    copy: Option<String>,
 }
 
 /// The text of a statement: one for both dialects, or one for each.
@@ -52,6 +61,8 @@ pub enum StatementText {
         /// For Postgres.
         postgres: &'static str,
     },
+    /// All of `{rows}` as new rows of this table, whose columns have the names of the parameters.
+    Insert(&'static str),
 }
 
 impl Statement {
@@ -74,6 +85,15 @@ impl Statement {
         Self { text: StatementText::Each { sqlite, postgres }, columns, scalar: false, built: OnceLock::new() }
     }
 
+    /// New rows of a table, whose columns (all of them integers) have the names of the parameters: by `insert`, or where they are many and [`Conn::insert`]
+    /// is used, by `copy` on Postgres.
+    ///
+    /// [`Conn::insert`]: super::Conn::insert
+    #[must_use]
+    pub const fn insert(table: &'static str, columns: &'static [(&'static str, Type)]) -> Self {
+        Self { text: StatementText::Insert(table), columns, scalar: false, built: OnceLock::new() }
+    }
+
     /// The parameter table: a name and a type for each column.
     #[must_use]
     pub fn columns(&self) -> &'static [(&'static str, Type)] {
@@ -81,23 +101,35 @@ impl Statement {
     }
 
     pub(super) fn sqlite(&'static self) -> &'static str {
-        &self.built().0
+        &self.built().sqlite
     }
 
     pub(super) fn postgres(&'static self) -> &'static str {
-        &self.built().1
+        &self.built().postgres
     }
 
-    fn built(&'static self) -> &'static (String, String) {
+    pub(super) fn copy(&'static self) -> Option<&'static str> {
+        self.built().copy.as_deref()
+    }
+
+    fn built(&'static self) -> &'static Built {
         self.built.get_or_init(|| {
-            let (sqlite, postgres) = match self.text {
-                StatementText::Both(text) => (text, text),
-                StatementText::Each { sqlite, postgres } => (sqlite, postgres),
+            let inserted;
+            let (sqlite, postgres, copy) = match self.text {
+                StatementText::Both(text) => (text, text, None),
+                StatementText::Each { sqlite, postgres } => (sqlite, postgres, None),
+                StatementText::Insert(table) => {
+                    let names: Vec<_> = self.columns.iter().map(|(name, _)| *name).collect();
+                    let names = names.join(", ");
+                    inserted = format!("insert into {table} ({names}) select {names} from {{rows}} r where true");
+                    (inserted.as_str(), inserted.as_str(), Some(format!("copy {table} ({names}) from stdin (format binary)")))
+                }
             };
-            (
-                sqlite.replace("{rows}", &self.sqlite_rows()).replace("{for update}", ""),
-                postgres.replace("{rows}", &self.postgres_rows()).replace("{for update}", "for update"),
-            )
+            Built {
+                sqlite: sqlite.replace("{rows}", &self.sqlite_rows()).replace("{for update}", ""),
+                postgres: postgres.replace("{rows}", &self.postgres_rows()).replace("{for update}", "for update"),
+                copy,
+            }
         })
     }
 
@@ -146,7 +178,7 @@ fn json_rows(columns: &[Column]) -> String {
 }
 
 impl Column {
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         match self {
             Self::Int(values) => values.len(),
             Self::Text(values) => values.len(),
@@ -164,6 +196,35 @@ impl Column {
             }
         }
     }
+}
+
+/// How a stream of rows begins in the binary format of `copy`: the signature, no flags, no extension.
+const COPY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+/// How it ends.
+const COPY_TRAILER: [u8; 2] = (-1_i16).to_be_bytes();
+
+/// Rows of integers in the binary format of `copy`: each field is its length, and the number with its highest byte first.
+pub(super) fn copy_rows(columns: &[Column]) -> Result<Vec<u8>, BoxDynError> {
+    let integers = |column: &Column| match column {
+        Column::Int(values) => Ok(values.clone().into_iter()),
+        Column::Text(_) => Err("only integers are copied"),
+    };
+    let mut columns = columns.iter().map(integers).collect::<Result<Vec<_>, _>>()?;
+    let fields = i16::try_from(columns.len())?.to_be_bytes();
+    let rows = columns.first().map_or(0, ExactSizeIterator::len);
+    let mut bytes = Vec::with_capacity(COPY_HEADER.len() + rows * (2 + 12 * columns.len()) + COPY_TRAILER.len());
+    bytes.extend_from_slice(COPY_HEADER);
+    for _ in 0..rows {
+        bytes.extend_from_slice(&fields);
+        for column in &mut columns {
+            let value = column.next().ok_or("the columns differ in length")?;
+            bytes.extend_from_slice(&8_i32.to_be_bytes());
+            bytes.extend_from_slice(&value.to_be_bytes());
+        }
+    }
+    bytes.extend_from_slice(&COPY_TRAILER);
+    Ok(bytes)
 }
 
 fn sqlite_arguments(statement: &'static Statement, columns: &[Column]) -> Result<SqliteArguments, BoxDynError> {
@@ -220,4 +281,20 @@ where
     T: for<'r> FromRow<'r, PgRow>,
 {
     Ok(sqlx::query_as_with(statement.postgres(), postgres_arguments(statement, columns).map_err(sqlx::Error::Encode)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_copied_as_the_format_has_them() {
+        let bytes = copy_rows(&[Column::Int(vec![1, -2]), Column::Int(vec![3, i64::MAX])]).unwrap();
+        let field = |value: i64| [8_i32.to_be_bytes().as_slice(), &value.to_be_bytes()].concat();
+        let header = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec();
+        let expected = [header, vec![0, 2], field(1), field(3), vec![0, 2], field(-2), field(i64::MAX), vec![0xff, 0xff]].concat();
+        assert_eq!(bytes, expected);
+        assert!(copy_rows(&[Column::Int(vec![1]), Column::Int(vec![])]).is_err());
+        assert!(copy_rows(&[Column::Text(vec![String::new()])]).is_err());
+    }
 }

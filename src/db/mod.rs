@@ -19,6 +19,9 @@ pub(crate) use open::{MAX_FIRST_CONNECT, secret};
 /// What a store function returns: the plain error of the driver, from which [`is_outage`] and [`is_transient`] tell what to do.
 pub type DbResult<T> = Result<T, sqlx::Error>;
 
+/// From how many rows on [`Conn::insert`] copies on Postgres: for fewer, the further round trips of a copy take longer than they save.
+pub const MIN_COPY_ROWS: usize = 500;
+
 /// The database of this process, chosen once at start.
 #[derive(Debug, Clone)]
 pub enum Db {
@@ -89,6 +92,20 @@ impl Db {
         match self {
             Self::Sqlite { options, .. } => Ok(Conn::Sqlite(Box::new(SqliteConnection::connect_with(options).await?))),
             Self::Postgres { options, .. } => Ok(Conn::Postgres(Box::new(PgConnection::connect_with(options).await?))),
+        }
+    }
+
+    /// A connection of one's own for a command that goes through whole tables: its statements may take their time.
+    ///
+    /// # Errors
+    /// When the database is out of reach.
+    pub async fn connect_patient(&self) -> DbResult<Conn> {
+        match self {
+            Self::Sqlite { .. } => self.connect().await,
+            Self::Postgres { options, .. } => {
+                let options = options.clone().options([("statement_timeout", "0")]);
+                Ok(Conn::Postgres(Box::new(PgConnection::connect_with(&options).await?)))
+            }
         }
     }
 
@@ -193,6 +210,23 @@ impl Conn {
         match self {
             Self::Sqlite(conn) => Ok(dialect::sqlite_query(statement, columns)?.execute(conn.as_mut()).await?.rows_affected()),
             Self::Postgres(conn) => Ok(dialect::postgres_query(statement, columns)?.execute(conn.as_mut()).await?.rows_affected()),
+        }
+    }
+
+    /// Writes new rows, of which none may be there yet; many at once by `copy` on Postgres.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn insert(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<u64> {
+        let rows = columns.first().map_or(0, Column::len);
+        match (self, statement.copy()) {
+            (Self::Postgres(conn), Some(copy)) if rows >= MIN_COPY_ROWS => {
+                let bytes = dialect::copy_rows(columns).map_err(sqlx::Error::Encode)?;
+                let mut stream = conn.copy_in_raw(copy).await?;
+                stream.send(bytes).await?;
+                stream.finish().await
+            }
+            (this, _) => this.run(statement, columns).await,
         }
     }
 

@@ -64,7 +64,45 @@ impl Db {
             None => open_sqlite(config).await.map(|(db, lock)| (db, Some(lock))),
         }
     }
+
+    /// Opens what the settings name to read it, also while a server runs: on SQLite without the data folder's lock, as readers do not disturb its writer.
+    /// The schema is taken as it is.
+    ///
+    /// # Errors
+    /// A sentence for the operator: what could not be opened and why.
+    pub async fn open_to_read(config: &StoreConfig) -> Result<Self, String> {
+        if let Some(url) = &config.database_url {
+            return open_postgres(config, url).await;
+        }
+        let path = config.data_dir.join(SQLITE_FILE);
+        if !path.exists() {
+            return Err(format!("there is no {}; name the folder with --data-dir, or the database with DATABASE_URL", path.display()));
+        }
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .read_only(true)
+            .busy_timeout(Duration::from_millis(config.db_acquire_timeout_ms))
+            .disable_statement_logging();
+        let reads = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(options.clone());
+        Ok(Self::Sqlite { reads, options })
+    }
 }
+
+/// The SQLite file in the data folder.
+const SQLITE_FILE: &str = "headmark.sqlite";
+
+/// Every statement finds each of its rows by an index, however many it asks for.
+///
+/// Left to itself, Postgres would plan for what the tables held when it first saw a statement, or scan a whole table once a batch asks for some thousands of
+/// its rows; the first is wrong after an import has filled an empty table, the second costs the more the larger the table is. So it may choose indexes
+/// only, and then one plan for every batch is enough. Scans stay possible where there is no index.
+const BY_INDEX: [(&str, &str); 5] = [
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
+];
 
 async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, String> {
     // The parser's error may repeat parts of the URL, so it is not shown.
@@ -79,6 +117,7 @@ async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, S
             // shows twenty, looks to the planner as if it were worth it.
             ("jit", "off".to_owned()),
         ])
+        .options(BY_INDEX)
         .disable_statement_logging();
     let reads = PgPoolOptions::new()
         .max_connections(config.db_connections)
@@ -116,7 +155,7 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
         Err(TryLockError::Error(error)) => return Err(format!("cannot lock {}: {error}", lock_path.display())),
     }
     let options = SqliteConnectOptions::new()
-        .filename(dir.join("headmark.sqlite"))
+        .filename(dir.join(SQLITE_FILE))
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         // FULL: an acknowledged write survives a power cut, not only the process.

@@ -126,7 +126,7 @@ async fn follow_user(State(state): State<AppState>, path: UserPath, body: Body<F
         return Err(Problem::invalid("/special", "special follows are not served yet; leave it out or false").into());
     }
     let settings = &state.relations;
-    let command = Command::Follow { pair, limit: settings.max_following, badge: settings.follower_badge.0.clone() };
+    let command = Command::Follow { pair, limit: settings.limit.max_following, badge: settings.follower_badge.0.clone() };
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }
 

@@ -4,7 +4,9 @@
 //! derived from the rows of both directions. A pair is locked as a whole, whichever way it is changed, so that of two who act at once one comes
 //! after the other. `http.rs` has the routes, `store.rs` the SQL.
 
+pub mod export;
 pub mod http;
+pub mod import;
 pub mod store;
 
 use std::str::FromStr;
@@ -19,13 +21,22 @@ use crate::ids::{Invalid, Name, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
 use crate::marks::Kind;
 
+/// How follows are bounded.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Relations")]
+pub struct FollowLimit {
+    /// How many users one may follow; beyond it a follow gets 409. Imported follows may exceed it.
+    #[arg(long, env = "HEADMARK_MAX_FOLLOWING", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
+    pub max_following: i64,
+}
+
 /// How follows are bounded, and what they raise.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Relations")]
 pub struct RelationConfig {
-    /// How many users one may follow; beyond it a follow gets 409. Imported follows may exceed it.
-    #[arg(long, env = "HEADMARK_MAX_FOLLOWING", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
-    pub max_following: i64,
+    /// How follows are bounded.
+    #[command(flatten)]
+    pub limit: FollowLimit,
 
     /// The badge that each new follower raises by one, such as `follower`, in the transaction of the follow. Unset: none.
     #[arg(long, env = "HEADMARK_FOLLOWER_BADGE", default_value = "", hide_default_value = true)]

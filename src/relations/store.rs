@@ -36,21 +36,9 @@ static LOAD: Statement = Statement::new(
     PAIR,
 );
 
-static INSERT_FOLLOWING: Statement = Statement::new(
-    "insert into following (follower_id, followee_id, since)
-    select follower_id, followee_id, since
-    from {rows} r
-    where true",
-    FOLLOW,
-);
+static INSERT_FOLLOWING: Statement = Statement::insert("following", FOLLOW);
 
-static INSERT_FOLLOWERS: Statement = Statement::new(
-    "insert into followers (followee_id, since, follower_id)
-    select followee_id, since, follower_id
-    from {rows} r
-    where true",
-    FOLLOW,
-);
+static INSERT_FOLLOWERS: Statement = Statement::insert("followers", FOLLOW);
 
 static DELETE_FOLLOWING: Statement = Statement::new(
     "delete from following
@@ -183,8 +171,8 @@ fn follow_columns(follows: &[(Pair, Follow)]) -> [Column; 3] {
 /// The driver's own.
 pub async fn insert(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()> {
     let columns = follow_columns(follows);
-    conn.run(&INSERT_FOLLOWING, &columns).await?;
-    conn.run(&INSERT_FOLLOWERS, &columns).await.map(|_| ())
+    conn.insert(&INSERT_FOLLOWING, &columns).await?;
+    conn.insert(&INSERT_FOLLOWERS, &columns).await.map(|_| ())
 }
 
 /// Removes these follows, which are there.

@@ -280,6 +280,8 @@ both_tiers! {
         statements.extend(headmark::idempotency::statements());
         statements.extend(headmark::guard::statements());
         statements.extend(headmark::relations::store::statements());
+        statements.extend(headmark::relations::export::statements());
+        statements.extend(headmark::recount::statements());
         for statement in statements {
             let columns: Vec<Column> = statement
                 .columns()

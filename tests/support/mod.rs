@@ -8,7 +8,7 @@ mod world;
 
 pub use self::redis::{RedisServer, ask, connect};
 pub use client::{Client, Reply};
-pub use process::{Process, refusal, run};
+pub use process::{Process, refusal, run, run_with_input, start};
 pub use proxy::{Proxy, Trap};
 pub use world::{Node, Tier, World, engine};
 

@@ -3,22 +3,36 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use super::Client;
 
 /// Runs `headmark` to its end, which must come within twenty seconds.
 pub async fn run(args: &[&str], env: &[(&str, &str)]) -> std::process::Output {
-    let child = Command::new(env!("CARGO_BIN_EXE_headmark"))
+    tokio::time::timeout(Duration::from_secs(20), run_with_input(args, env, Vec::new())).await.expect("it ends")
+}
+
+/// Runs `headmark` to its end, with this as standard input.
+pub async fn run_with_input(args: &[&str], env: &[(&str, &str)], input: Vec<u8>) -> std::process::Output {
+    let mut child = start(args, env);
+    let mut stdin = child.stdin.take().unwrap();
+    // Whoever ends early does not read all of it.
+    let write = async { stdin.write_all(&input).await.ok().map(|()| drop(stdin)) };
+    tokio::join!(write, child.wait_with_output()).1.unwrap()
+}
+
+/// Starts `headmark`, all of whose streams are pipes.
+pub fn start(args: &[&str], env: &[(&str, &str)]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_headmark"))
         .args(args)
         .envs(env.iter().copied())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
-        .expect("the headmark binary");
-    tokio::time::timeout(Duration::from_secs(20), child.wait_with_output()).await.expect("it ends").unwrap()
+        .expect("the headmark binary")
 }
 
 /// The sentence with which `headmark` refuses to start.

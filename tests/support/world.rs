@@ -59,18 +59,28 @@ impl World {
         Self { tier, dir, database_url, redis_url, prefix: format!("{name}:") }
     }
 
+    /// The arguments that name the database.
+    pub fn store_args(&self) -> Vec<String> {
+        match self.tier {
+            Tier::Embedded => ["--data-dir", self.dir.to_str().unwrap()].map(String::from).into(),
+            Tier::Server => ["--database-url", &self.database_url].map(String::from).into(),
+        }
+    }
+
+    /// The arguments that name the cache.
+    pub fn cache_args(&self) -> Vec<String> {
+        let mut args: Vec<String> = ["--cache-prefix", &self.prefix].map(String::from).into();
+        if !self.redis_url.is_empty() && self.tier == Tier::Server {
+            args.extend(["--redis-timeout-ms", "1500", "--redis-url", &self.redis_url].map(String::from));
+        }
+        args
+    }
+
     /// The arguments with which a node of this world is started.
     pub fn args(&self) -> Vec<String> {
-        let mut args: Vec<String> = ["headmark", "--listen", "127.0.0.1:0", "--cache-prefix", &self.prefix].map(String::from).into();
-        match self.tier {
-            Tier::Embedded => args.extend(["--data-dir".to_owned(), self.dir.to_str().unwrap().to_owned()]),
-            Tier::Server => {
-                args.extend(["--database-url", &self.database_url].map(String::from));
-                if !self.redis_url.is_empty() {
-                    args.extend(["--redis-timeout-ms", "1500", "--redis-url", &self.redis_url].map(String::from));
-                }
-            }
-        }
+        let mut args: Vec<String> = ["headmark", "--listen", "127.0.0.1:0"].map(String::from).into();
+        args.extend(self.store_args());
+        args.extend(self.cache_args());
         args
     }
 

@@ -1,0 +1,211 @@
+//! Compares every number with the rows that it counts, and repairs what differs. On a healthy database there is nothing to find; what is found came from
+//! somebody's hand, a damaged disk or a bug.
+//!
+//! It works beside running nodes. A comparison is one statement, and so of one moment. Every transaction of a node changes rows and numbers by the
+//! same, so while numbers go up and down the *difference* between a number and its rows stays what it is. A repair therefore adds the difference, and never
+//! writes a number that was counted a moment ago; which transactions came in between does not matter. The counts of followers are sums over slots, and slot
+//! 0 takes the difference.
+//!
+//! First the rows: `following` is the truth, and a row of `followers` that is missing or too much is repaired under the lock of its pair, after looking
+//! again. Then, in a second pass, the numbers, as a number may be right only once its rows are. A sheet shows none of these numbers, so no cache and no
+//! revision is concerned, and on Postgres no node has to be stopped. SQLite has one writing process, so there the server is.
+//!
+//! To add a number: its columns in `store::COUNT`, a [`What`], and what adds to it in `store::repair_numbers`.
+
+mod store;
+
+use std::fmt;
+use std::time::Duration;
+
+pub use self::store::statements;
+
+use crate::db::{Conn, Db, DbResult, is_outage, is_transient};
+use crate::ids::UserId;
+
+use self::store::{PAGE, Row};
+
+/// How many users are compared by one statement.
+const USERS_AT_ONCE: i64 = 500;
+
+/// How often a repair is tried that met a deadlock or a lock that was held for long.
+const MAX_TRIES: u32 = 5;
+
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// How many counters the user has.
+    Counters,
+    /// How many the user follows.
+    Following,
+    /// How many follow the user.
+    Followers,
+    /// How many of them go both ways.
+    Mutuals,
+    /// A follower is missing in the user's list.
+    Missing,
+    /// One is there who does not follow.
+    Extra,
+}
+
+/// A number, or a row, that is not as it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Difference {
+    /// Whose.
+    pub user: i64,
+    /// Which number.
+    pub what: What,
+    /// For a row: the follower.
+    pub other: Option<i64>,
+    /// What is stored.
+    pub stored: i64,
+    /// What was counted.
+    pub counted: i64,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.what {
+            What::Counters => "counters",
+            What::Following => "following",
+            What::Followers => "followers",
+            What::Mutuals => "mutuals",
+            What::Missing | What::Extra => "follower",
+        };
+        write!(f, "user {} {what}", self.user)?;
+        if let Some(other) = self.other {
+            write!(f, " {other}")?;
+        }
+        write!(f, ": stored {}, counted {}", self.stored, self.counted)
+    }
+}
+
+/// What a recount looks at, and whether it repairs.
+#[derive(Debug, Clone, Copy)]
+pub struct Recount {
+    /// Only this user; else all.
+    pub user: Option<UserId>,
+    /// Only say what differs.
+    pub dry_run: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Users that were looked at.
+    pub users: u64,
+    /// Differences that were found.
+    pub found: u64,
+}
+
+impl Recount {
+    /// Runs it to its end. `tell` hears of each difference as it is found.
+    ///
+    /// # Errors
+    /// The driver's own. What was repaired before stays repaired.
+    pub async fn run(self, db: &Db, mut tell: impl FnMut(&Difference)) -> DbResult<Report> {
+        let mut conn = db.connect_patient().await?;
+        let mut report = Report::default();
+        let mut told = |found: &[Difference]| {
+            found.iter().for_each(&mut tell);
+            report.found += u64::try_from(found.len()).unwrap_or_default();
+        };
+        let mut after = 0;
+        while let Some(users) = self.next_users(&mut conn, &mut after).await? {
+            self.rows(&mut conn, &users, &mut told).await?;
+        }
+        let (mut after, mut users_seen) = (0, 0);
+        while let Some(users) = self.next_users(&mut conn, &mut after).await? {
+            let found = store::count(&mut conn, &users).await?;
+            told(&found);
+            if !found.is_empty() && !self.dry_run {
+                repair(&mut conn, Repair::Numbers(&found)).await?;
+            }
+            users_seen += u64::try_from(users.len()).unwrap_or_default();
+        }
+        Ok(Report { users: users_seen, ..report })
+    }
+
+    /// The next users after the last of the batch before; None at the end.
+    async fn next_users(self, conn: &mut Conn, after: &mut i64) -> DbResult<Option<Vec<i64>>> {
+        let users = match self.user {
+            Some(user) if *after == 0 => vec![user.get()],
+            Some(_) => Vec::new(),
+            None => store::next_users(conn, *after, USERS_AT_ONCE).await?,
+        };
+        *after = users.last().copied().unwrap_or(*after);
+        Ok(if users.is_empty() { None } else { Some(users) })
+    }
+
+    /// Compares the two sides of the follows of these users.
+    async fn rows(self, conn: &mut Conn, users: &[i64], told: &mut impl FnMut(&[Difference])) -> DbResult<()> {
+        const FIRST: Row = (0, 0, i64::MIN);
+        let mut after = Some(FIRST);
+        while let Some(place) = after {
+            let found = store::missing(conn, users, place).await?;
+            after = self.handle(conn, What::Missing, &found, told).await?;
+        }
+        after = Some(FIRST);
+        while let Some(place) = after {
+            let found = store::extra(conn, users, place).await?;
+            after = self.handle(conn, What::Extra, &found, told).await?;
+        }
+        // Of all users, what others follow was seen from their side.
+        after = self.user.map(|_| FIRST);
+        while let (Some(place), Some(user)) = (after, self.user) {
+            let found = store::missing_of(conn, user.get(), place).await?;
+            after = self.handle(conn, What::Missing, &found, told).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells and repairs a page of rows. Returns where the next page begins, if there may be one.
+    async fn handle(self, conn: &mut Conn, what: What, rows: &[Row], told: &mut impl FnMut(&[Difference])) -> DbResult<Option<Row>> {
+        let (stored, counted) = if what == What::Missing { (0, 1) } else { (1, 0) };
+        let difference = |row: &Row| Difference { user: row.1, what, other: Some(row.0), stored, counted };
+        told(&rows.iter().map(difference).collect::<Vec<_>>());
+        if !rows.is_empty() && !self.dry_run {
+            repair(conn, Repair::Rows(what, rows)).await?;
+        }
+        Ok(rows.last().copied().filter(|_| rows.len() == PAGE))
+    }
+}
+
+/// What one transaction repairs.
+#[derive(Clone, Copy)]
+enum Repair<'a> {
+    Rows(What, &'a [Row]),
+    Numbers(&'a [Difference]),
+}
+
+async fn repair(conn: &mut Conn, what: Repair<'_>) -> DbResult<()> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match try_repair(conn, what).await {
+            // The transaction did not commit: a rule that also holds where the outcome of a commit would be in doubt, as then it is another error.
+            Err(error) if (is_transient(&error) || is_busy(&error)) && tries < MAX_TRIES => {
+                tracing::debug!(%error, "a repair waits for others");
+                conn.rollback().await?;
+                tokio::time::sleep(PAUSE).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// A lock that was not to be had: the database itself has said no.
+fn is_busy(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Database(_)) && is_outage(error)
+}
+
+async fn try_repair(conn: &mut Conn, what: Repair<'_>) -> DbResult<()> {
+    conn.begin().await?;
+    match what {
+        Repair::Rows(what, rows) => store::repair_rows(conn, what, rows).await?,
+        Repair::Numbers(found) => store::repair_numbers(conn, found).await?,
+    }
+    conn.commit().await
+}

@@ -1,0 +1,222 @@
+//! The statements of a recount. Each comparison is one statement, and so of one moment.
+
+use crate::db::{Column, Conn, DbResult, Statement, Type};
+use crate::ids::UserId;
+use crate::relations::{Fans, Pair, store as relations};
+
+use super::{Difference, What};
+
+/// How many findings are fetched at once.
+pub(super) const PAGE: usize = 1000;
+
+/// All users of whom there is any row that counts or is counted.
+static NEXT_USERS: Statement = Statement::one(
+    "select user_id from (
+        select user_id from (select user_id from users where user_id > $1 order by user_id limit $2) a
+        union select user_id from (select distinct user_id from marks where user_id > $1 order by user_id limit $2) b
+        union select follower_id from (select distinct follower_id from following where follower_id > $1 order by follower_id limit $2) c
+        union select followee_id from (select distinct followee_id from followers where followee_id > $1 order by followee_id limit $2) d
+        union select user_id from (select distinct user_id from follower_counts where user_id > $1 order by user_id limit $2) e
+    ) ids
+    order by user_id
+    limit $2",
+    &[("after", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// Follows of these users that their followees' side lacks, after a place in the order of the key.
+static MISSING: Statement = Statement::new(
+    "select f.follower_id, f.followee_id, f.since
+    from {rows} r
+    join following f on f.follower_id = r.user_id
+    where (f.follower_id, f.followee_id) > (r.after_follower, r.after_followee)
+        and not exists (
+            select 1 from followers b
+            where b.followee_id = f.followee_id and b.since = f.since and b.follower_id = f.follower_id
+        )
+    order by f.follower_id, f.followee_id
+    limit 1000",
+    &[("user_id", Type::Int), ("after_follower", Type::Int), ("after_followee", Type::Int)],
+);
+
+/// The same for one followee. There is no index for this direction, so it reads all follows.
+static MISSING_OF: Statement = Statement::one(
+    "select f.follower_id, f.followee_id, f.since
+    from following f
+    where f.followee_id = $1 and f.follower_id > $2
+        and not exists (
+            select 1 from followers b
+            where b.followee_id = f.followee_id and b.since = f.since and b.follower_id = f.follower_id
+        )
+    order by f.follower_id
+    limit 1000",
+    &[("user_id", Type::Int), ("after_follower", Type::Int)],
+);
+
+/// Followers of these users that do not follow, or not since then, after a place in the order of the key.
+static EXTRA: Statement = Statement::new(
+    "select b.follower_id, b.followee_id, b.since
+    from {rows} r
+    join followers b on b.followee_id = r.user_id
+    where (b.followee_id, b.since, b.follower_id) > (r.after_followee, r.after_since, r.after_follower)
+        and not exists (
+            select 1 from following f
+            where f.follower_id = b.follower_id and f.followee_id = b.followee_id and f.since = b.since
+        )
+    order by b.followee_id, b.since, b.follower_id
+    limit 1000",
+    &[("user_id", Type::Int), ("after_followee", Type::Int), ("after_since", Type::Int), ("after_follower", Type::Int)],
+);
+
+/// Looks again, as something may have changed before the pairs were locked.
+static ADD_MISSING: Statement = Statement::new(
+    "insert into followers (followee_id, since, follower_id)
+    select f.followee_id, f.since, f.follower_id
+    from {rows} r
+    join following f on f.follower_id = r.follower_id and f.followee_id = r.followee_id
+    where not exists (
+        select 1 from followers b
+        where b.followee_id = f.followee_id and b.since = f.since and b.follower_id = f.follower_id
+    )",
+    &[("follower_id", Type::Int), ("followee_id", Type::Int)],
+);
+
+static REMOVE_EXTRA: Statement = Statement::new(
+    "delete from followers
+    where (followee_id, since, follower_id) in (select followee_id, since, follower_id from {rows} r)
+        and not exists (
+            select 1 from following f
+            where f.follower_id = followers.follower_id and f.followee_id = followers.followee_id and f.since = followers.since
+        )",
+    &[("follower_id", Type::Int), ("followee_id", Type::Int), ("since", Type::Int)],
+);
+
+/// Every number of these users beside what it is to count, where any differs. Kind 1 is a counter.
+static COUNT: Statement = Statement::new(
+    "select user_id, counters, marks_counted, following, following_counted, followers, followers_counted, mutuals, mutuals_counted
+    from (
+        select r.user_id,
+            coalesce(u.counters, 0) as counters,
+            (select count(*) from marks m where m.user_id = r.user_id and m.kind = 1) as marks_counted,
+            coalesce(u.following, 0) as following,
+            (select count(*) from following f where f.follower_id = r.user_id) as following_counted,
+            coalesce((select cast(sum(c.followers) as bigint) from follower_counts c where c.user_id = r.user_id), 0) as followers,
+            (select count(*) from followers b where b.followee_id = r.user_id) as followers_counted,
+            coalesce((select cast(sum(c.mutuals) as bigint) from follower_counts c where c.user_id = r.user_id), 0) as mutuals,
+            (
+                select count(*)
+                from following f
+                join following b on b.follower_id = f.followee_id and b.followee_id = f.follower_id
+                where f.follower_id = r.user_id
+            ) as mutuals_counted
+        from {rows} r
+        left join users u on u.user_id = r.user_id
+    ) counted
+    where counters <> marks_counted or following <> following_counted or followers <> followers_counted or mutuals <> mutuals_counted
+    order by user_id",
+    &[("user_id", Type::Int)],
+);
+
+static ADD_TO_USERS: Statement = Statement::new(
+    "insert into users (user_id, revision, counters, following)
+    select user_id, 0, counters, following
+    from {rows} r
+    where true
+    order by user_id
+    on conflict (user_id) do update set
+        counters = users.counters + excluded.counters,
+        following = users.following + excluded.following",
+    &[("user_id", Type::Int), ("counters", Type::Int), ("following", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 8] {
+    [&NEXT_USERS, &MISSING, &MISSING_OF, &EXTRA, &ADD_MISSING, &REMOVE_EXTRA, &COUNT, &ADD_TO_USERS]
+}
+
+/// A row of either side: who, whom, since when.
+pub(super) type Row = (i64, i64, i64);
+
+pub(super) async fn next_users(conn: &mut Conn, after: i64, max_rows: i64) -> DbResult<Vec<i64>> {
+    let rows: Vec<(i64,)> = conn.fetch(&NEXT_USERS, &[after, max_rows].map(|value| Column::Int(vec![value]))).await?;
+    Ok(rows.into_iter().map(|(user,)| user).collect())
+}
+
+pub(super) async fn missing(conn: &mut Conn, users: &[i64], after: Row) -> DbResult<Vec<Row>> {
+    let columns = [users.to_vec(), vec![after.0; users.len()], vec![after.1; users.len()]];
+    conn.fetch(&MISSING, &columns.map(Column::Int)).await
+}
+
+pub(super) async fn missing_of(conn: &mut Conn, user: i64, after: Row) -> DbResult<Vec<Row>> {
+    conn.fetch(&MISSING_OF, &[user, after.0].map(|value| Column::Int(vec![value]))).await
+}
+
+pub(super) async fn extra(conn: &mut Conn, users: &[i64], after: Row) -> DbResult<Vec<Row>> {
+    let (follower, followee, since) = after;
+    let columns = [users.to_vec(), vec![followee; users.len()], vec![since; users.len()], vec![follower; users.len()]];
+    conn.fetch(&EXTRA, &columns.map(Column::Int)).await
+}
+
+/// Locks these pairs, and makes the followees' side agree with the followers', inside a transaction.
+pub(super) async fn repair_rows(conn: &mut Conn, what: What, rows: &[Row]) -> DbResult<()> {
+    let pair = |row: &Row| Some(Pair { follower: UserId::try_from(row.0).ok()?, followee: UserId::try_from(row.1).ok()? });
+    let stripes: std::collections::BTreeSet<i64> = rows.iter().filter_map(pair).map(Pair::stripe).collect();
+    relations::lock_stripes(conn, &stripes.into_iter().collect::<Vec<_>>()).await?;
+    let columns: [Vec<i64>; 3] =
+        [rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect(), rows.iter().map(|row| row.2).collect()];
+    let [followers, followees, since] = columns.map(Column::Int);
+    match what {
+        What::Missing => conn.run(&ADD_MISSING, &[followers, followees]).await,
+        _ => conn.run(&REMOVE_EXTRA, &[followers, followees, since]).await,
+    }
+    .map(|_| ())
+}
+
+/// All numbers of a user, stored and counted.
+type Numbers = (i64, i64, i64, i64, i64, i64, i64, i64, i64);
+
+pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
+    let rows: Vec<Numbers> = conn.fetch(&COUNT, &[Column::Int(users.to_vec())]).await?;
+    let differences = |row: Numbers| {
+        let difference = |what, stored, counted| Difference { user: row.0, what, other: None, stored, counted };
+        [
+            difference(What::Counters, row.1, row.2),
+            difference(What::Following, row.3, row.4),
+            difference(What::Followers, row.5, row.6),
+            difference(What::Mutuals, row.7, row.8),
+        ]
+    };
+    Ok(rows.into_iter().flat_map(differences).filter(|found| found.stored != found.counted).collect())
+}
+
+/// Adds what is missing (or takes away what is too much), inside a transaction; users first, then the counts of followers, each in the order of the users.
+pub(super) async fn repair_numbers(conn: &mut Conn, found: &[Difference]) -> DbResult<()> {
+    let mut users: std::collections::BTreeMap<i64, [i64; 4]> = std::collections::BTreeMap::new();
+    for difference in found {
+        let by = difference.counted - difference.stored;
+        let [counters, following, followers, mutuals] = users.entry(difference.user).or_default();
+        match difference.what {
+            What::Counters => *counters += by,
+            What::Following => *following += by,
+            What::Followers => *followers += by,
+            What::Mutuals => *mutuals += by,
+            What::Missing | What::Extra => {}
+        }
+    }
+    let own: Vec<_> = users.iter().filter(|(_, [counters, following, ..])| (*counters, *following) != (0, 0)).collect();
+    if !own.is_empty() {
+        let columns = [
+            own.iter().map(|(user, _)| **user).collect(),
+            own.iter().map(|(_, [counters, ..])| *counters).collect(),
+            own.iter().map(|(_, [_, following, ..])| *following).collect(),
+        ];
+        conn.run(&ADD_TO_USERS, &columns.map(Column::Int)).await?;
+    }
+    let fans = |(user, numbers): (&i64, &[i64; 4])| {
+        let [_, _, followers, mutuals] = *numbers;
+        let fans = Fans { followers, mutuals };
+        UserId::try_from(*user).ok().filter(|_| fans != Fans::default()).map(|user| (user, fans))
+    };
+    let fans: Vec<_> = users.iter().filter_map(fans).collect();
+    if fans.is_empty() { Ok(()) } else { relations::add_counts(conn, 0, &fans).await }
+}

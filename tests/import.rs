@@ -1,0 +1,452 @@
+//! `headmark import follows`, as the command line has it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read as _, Write as _};
+use std::time::Duration;
+
+use reqwest::Method;
+
+use crate::both_tiers;
+use crate::support::{Client, Tier, World, eventually, run_with_input, start};
+
+/// What a command said, and its exit status.
+#[derive(Debug)]
+pub struct Ran {
+    pub status: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    /// A number of the summary.
+    #[track_caller]
+    pub fn told(&self, what: &str) -> i64 {
+        let line = self.out.lines().find_map(|line| line.strip_prefix(what));
+        line.unwrap_or_else(|| panic!("no '{what}' in {self:?}")).trim().parse().unwrap()
+    }
+
+    /// Followed, unfollowed, known, refused by the limit, bad.
+    #[track_caller]
+    fn counts(&self) -> [i64; 5] {
+        ["followed", "unfollowed", "known already", "refused by limit", "bad"].map(|what| self.told(what))
+    }
+}
+
+/// Runs a command on the stores of this world.
+pub async fn headmark(world: &World, command: &[&str], cache: bool, env: &[(&str, &str)], input: Vec<u8>) -> Ran {
+    let mut args: Vec<String> = command.iter().map(ToString::to_string).collect();
+    args.extend(world.store_args());
+    if cache {
+        args.extend(world.cache_args());
+    }
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let output = tokio::time::timeout(Duration::from_secs(100), run_with_input(&args, env, input)).await.expect("it ends");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// Imports this text through a pipe.
+pub async fn import(world: &World, text: &str, more: &[&str]) -> Ran {
+    headmark(world, &[&["import", "follows", "-"], more].concat(), true, &[], text.as_bytes().to_vec()).await
+}
+
+/// Imports a file with this content.
+async fn import_file(world: &World, content: &[u8]) -> Ran {
+    let path = world.dir.join("follows");
+    std::fs::write(&path, content).unwrap();
+    headmark(world, &["import", "follows", path.to_str().unwrap()], true, &[], Vec::new()).await
+}
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A file of the examples.
+pub fn sample(name: &str) -> String {
+    let file = std::fs::File::open(format!("examples/data/{name}")).unwrap();
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Users and since when, in the order of the list.
+async fn list(client: &Client, user: i64, name: &str) -> Vec<(i64, String)> {
+    let items = client.walk(&format!("/v1/users/{user}/{name}"), 100).await;
+    items.iter().map(|item| (item["user_id"].as_str().unwrap().parse().unwrap(), item["since"].as_str().unwrap().to_owned())).collect()
+}
+
+async fn following(client: &Client, user: i64) -> BTreeSet<i64> {
+    list(client, user, "following").await.into_iter().map(|(user, _)| user).collect()
+}
+
+/// Who follows whom.
+pub type Edges = BTreeSet<(i64, i64)>;
+
+/// Of each user: following, followers, mutuals.
+fn degrees(edges: &Edges) -> BTreeMap<i64, [i64; 3]> {
+    let mut degrees: BTreeMap<i64, [i64; 3]> = BTreeMap::new();
+    for (follower, followee) in edges {
+        degrees.entry(*follower).or_default()[0] += 1;
+        degrees.entry(*followee).or_default()[1] += 1;
+        degrees.entry(*follower).or_default()[2] += i64::from(edges.contains(&(*followee, *follower)));
+    }
+    degrees
+}
+
+/// Every user's counts are those of the file, and every list is as long as its count.
+pub async fn assert_degrees(client: &Client, edges: &Edges) {
+    for (user, degrees) in degrees(edges) {
+        let counts = client.get(&format!("/v1/users/{user}/relation-counts")).await.ok();
+        assert_eq!(["following", "followers", "mutuals"].map(|name| counts[name].as_i64().unwrap()), degrees, "user {user}");
+        for (name, length) in [("following", degrees[0]), ("followers", degrees[1])] {
+            if length > 0 {
+                assert_eq!(i64::try_from(list(client, user, name).await.len()).unwrap(), length, "{name} of {user}");
+            }
+        }
+    }
+}
+
+/// The edges that a text of follows has.
+pub fn edges(text: &str) -> Edges {
+    let line = |line: &str| {
+        let mut fields = line.split(',').map(|field| field.parse().unwrap());
+        (fields.next().unwrap(), fields.next().unwrap())
+    };
+    text.lines().skip(1).map(line).collect()
+}
+
+both_tiers! {
+    async fn every_format_is_read(world: World) {
+        let text = |user: i64| format!("follower,followee\n{user},1\n{user},2\n");
+        let mut runs = Vec::new();
+        for content in [text(11).into_bytes(), gzip(&text(12)), zstd::encode_all(text(13).as_bytes(), 3).unwrap()] {
+            runs.push(import_file(&world, &content).await);
+        }
+        for (user, compressed) in [(14, false), (15, true)] {
+            let input = if compressed { gzip(&text(user)) } else { text(user).into_bytes() };
+            runs.push(headmark(&world, &["import", "follows", "-"], true, &[], input).await);
+        }
+        for ran in runs {
+            assert_eq!((ran.status, ran.counts(), ran.told("lines read"), ran.err.as_str()), (Some(0), [2, 0, 0, 0, 0], 2, ""), "{ran:?}");
+        }
+        let node = world.node().await;
+        assert_degrees(&node.client, &(11..=15).flat_map(|user| [(user, 1), (user, 2)]).collect()).await;
+        node.stop().await;
+    }
+
+    async fn columns_and_times_of_both_kinds(world: World) {
+        let seconds = import(&world, "timestamp,followee,follower,special,visibility\n1671916715,2,1,0,public\n1671916715.25,3,1,false,\n", &[]).await;
+        assert_eq!((seconds.status, seconds.counts()), (Some(0), [2, 0, 0, 0, 0]), "{seconds:?}");
+        let written = import(&world, "follower,followee,timestamp\r\n1,4,2022-12-24T22:18:35.5+01:00\r\n\r\n1,5,1671916714\r\n", &["--id-offset", "0"]).await;
+        assert_eq!((written.status, written.told("lines read")), (Some(0), 2), "{written:?}");
+        let before = jiff_now();
+        let offset = import(&world, "follower,followee\n0,5\n0,7\n", &["--id-offset", "1"]).await;
+        assert_eq!((offset.status, offset.counts()), (Some(0), [2, 0, 0, 0, 0]), "{offset:?}");
+        assert_eq!(import(&world, "follower,followee\n1001,1009\n", &["--id-offset=-1000"]).await.status, Some(0));
+        let node = world.node().await;
+        let shown = list(&node.client, 1, "following").await;
+        let dated: Vec<_> = shown.iter().skip(3).map(|(user, since)| (*user, since.as_str())).collect();
+        let expected = [(4, "2022-12-24T21:18:35.500Z"), (3, "2022-12-24T21:18:35.250Z"), (2, "2022-12-24T21:18:35.000Z"), (5, "2022-12-24T21:18:34.000Z")];
+        assert_eq!(dated, expected);
+        assert_eq!(shown[..3].iter().map(|(user, _)| *user).collect::<Vec<_>>(), [9, 8, 6], "without a time, those are as of now");
+        assert_eq!(shown[1].1, shown[2].1, "one moment for the whole import");
+        assert!(shown[1].1 >= before, "{} but {before}", shown[1].1);
+        node.stop().await;
+    }
+
+    async fn bad_lines_are_told_by_number_and_the_rest_goes_on(world: World) {
+        let text = "follower,followee,timestamp,visibility\n1,2,5,\nx,2,5,\n3,3,5,\n1,0,5,\n1,4,never,\n1,5,5\n1,6,5,,\n\n1,7,5,secret\n1,8,5,public\n";
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.extend(b"1,\xff,5,\n1,9,5,\n");
+        bytes.extend(b"0,1,5,\n".repeat(30));
+        let ran = headmark(&world, &["import", "follows", "-"], true, &[], bytes).await;
+        assert_eq!((ran.status, ran.counts(), ran.told("lines read")), (Some(3), [3, 0, 0, 0, 38], 41), "{ran:?}");
+        let told: Vec<_> = ran.err.lines().collect();
+        for (at, expected) in [
+            "line 3 has 'x' as follower, which is no id",
+            "line 4 has user 3 follow itself",
+            "line 5 has 0 as followee; ids are from 1 to",
+            "line 6 has 'never' as timestamp, which is neither Unix seconds nor RFC 3339",
+            "line 7 has 3 fields, not 4",
+            "line 8 has 5 fields, not 4",
+            "line 10 has a secret follow, and those are not served yet",
+            "line 12 is not UTF-8",
+            "line 14 has 0 as follower",
+        ]
+        .iter()
+        .enumerate()
+        {
+            assert!(told[at].starts_with(&format!("headmark: {expected}")), "{}", told[at]);
+        }
+        assert_eq!((told.len(), told[20]), (21, "headmark: further bad lines are only counted"));
+        let node = world.node().await;
+        assert_degrees(&node.client, &[(1, 2), (1, 8), (1, 9)].into()).await;
+        node.stop().await;
+    }
+
+    async fn what_cannot_be_read_ends_the_import(world: World) {
+        for (text, why) in [
+            ("", "standard input is empty; its first line must name the columns"),
+            ("1,2\n3,4\n", "the first line must name the columns, as in `follower,followee,timestamp`; it has '1'"),
+            ("follower,followee,weight\n1,2,3\n", "it has 'weight', and known are follower, followee"),
+            ("follower,timestamp\n1,2\n", "there is no 'followee'"),
+            ("follower,followee,action\n1,2,follow\n", "a file with the column 'action' needs 'timestamp' too"),
+        ] {
+            let ran = import(&world, text, &[]).await;
+            assert_eq!((ran.status, ran.out.as_str()), (Some(1), ""), "{ran:?}");
+            assert!(ran.err.contains(why), "{why}: {}", ran.err);
+        }
+        let missing = headmark(&world, &["import", "follows", "/no/such/file"], true, &[], Vec::new()).await;
+        assert_eq!(missing.status, Some(1));
+        assert!(missing.err.contains("cannot read /no/such/file: No such file"), "{}", missing.err);
+        let whole = gzip(&format!("follower,followee\n{}", (2..3000).map(|n| format!("1,{}\n", n * 7919 % 65537 + 2)).collect::<String>()));
+        let cut = import_file(&world, &whole[..whole.len() - 200]).await;
+        assert_eq!(cut.status, Some(1));
+        assert!(cut.err.contains("cannot be read on after ") && cut.err.contains("what came before them is imported"), "{}", cut.err);
+        assert_eq!(import(&world, "follower,followee\n", &["--max-events", "0"]).await.status, Some(2), "wrong usage");
+        let node = world.node().await;
+        let count = node.client.get("/v1/users/1/relation-counts").await.ok()["following"].as_i64().unwrap();
+        assert!((1..2998).contains(&count), "{count}");
+        node.stop().await;
+        let whole = import_file(&world, &whole).await;
+        assert_eq!((whole.status, whole.counts()), (Some(0), [2998 - count, 0, count, 0, 0]));
+    }
+
+    async fn a_second_run_changes_nothing(world: World) {
+        let text = "follower,followee,timestamp,action\n1,2,5,follow\n1,3,5,follow\n1,3,6,unfollow\n2,1,5,follow\n1,2,7,unfollow\n1,2,8,follow\n";
+        let first = import(&world, text, &[]).await;
+        assert_eq!((first.status, first.counts(), first.told("overtaken")), (Some(0), [2, 0, 1, 0, 0], 3), "{first:?}");
+        let node = world.node().await;
+        let before = (node.client.sheet(1).await, list(&node.client, 1, "following").await);
+        node.stop().await;
+        let second = import(&world, text, &[]).await;
+        assert_eq!((second.status, second.counts()), (Some(0), [0, 0, 3, 0, 0]), "{second:?}");
+        let plain = import(&world, "follower,followee,timestamp\n1,2,99\n2,1,99\n", &[]).await;
+        assert_eq!((plain.status, plain.counts()), (Some(0), [0, 0, 2, 0, 0]), "a follow that is there stays as it is");
+        let node = world.node().await;
+        assert_eq!((node.client.sheet(1).await, list(&node.client, 1, "following").await), before);
+        assert_eq!(before.1, [(2, "1970-01-01T00:00:08.000Z".to_owned())]);
+        node.stop().await;
+    }
+
+    async fn actions_are_taken_in_the_order_of_time(world: World) {
+        let node = world.node().await;
+        node.client.follow(1, 9).await;
+        node.stop().await;
+        let text = "action,timestamp,follower,followee\nunfollow,30,1,2\nfollow,40,1,2\nfollow,20,1,2\nunfollow,20,1,3\nfollow,10,1,3\nunfollow,50,1,9\n\
+                    follow,60,1,4\nunfollow,60,1,4\nunfollow,70,1,5\nfollow,70,1,5\n";
+        let ran = import(&world, text, &[]).await;
+        assert_eq!((ran.status, ran.counts(), ran.told("overtaken")), (Some(0), [2, 1, 2, 0, 0], 5), "{ran:?}");
+        let many = import(&world, text, &["--max-events", "9"]).await;
+        assert_eq!(many.status, Some(1));
+        assert!(many.err.contains("more than 9 lines with actions") && many.err.contains("--max-events"), "{}", many.err);
+        let node = world.node().await;
+        let expected = [(5, "1970-01-01T00:01:10.000Z"), (2, "1970-01-01T00:00:40.000Z")];
+        assert_eq!(list(&node.client, 1, "following").await, expected.map(|(user, since)| (user, since.to_owned())));
+        assert_degrees(&node.client, &[(1, 2), (1, 5)].into()).await;
+        node.stop().await;
+    }
+
+    async fn limits_hold_where_they_are_asked_for(world: World) {
+        let text = "follower,followee\n1,2\n1,3\n1,4\n1,5\n2,1\n";
+        let held = import(&world, text, &["--enforce-limits", "--max-following", "2"]).await;
+        assert_eq!((held.status, held.counts()), (Some(3), [3, 0, 0, 2, 0]), "{held:?}");
+        let node = world.node_with(&["--max-following", "2"]).await;
+        assert_eq!(following(&node.client, 1).await, [2, 3].into(), "the first in the file");
+        node.stop().await;
+        let over = import(&world, text, &["--max-following", "2"]).await;
+        assert_eq!((over.status, over.counts()), (Some(0), [2, 0, 3, 0, 0]));
+        // An unfollow makes room for what comes later.
+        let events = "follower,followee,timestamp,action\n3,1,1,follow\n3,2,2,follow\n3,1,3,unfollow\n3,4,4,follow\n3,5,5,follow\n";
+        let held = import(&world, events, &["--enforce-limits", "--max-following", "2"]).await;
+        assert_eq!((held.status, held.counts()), (Some(3), [2, 0, 1, 1, 0]), "{held:?}");
+        let node = world.node_with(&["--max-following", "2"]).await;
+        assert_degrees(&node.client, &[(1, 2), (1, 3), (1, 4), (1, 5), (2, 1), (3, 2), (3, 4)].into()).await;
+        Client::send(node.client.request(Method::PUT, "/v1/users/1/following/6")).await.problem(409, "following_limit");
+        node.stop().await;
+    }
+
+    async fn the_samples_give_the_degrees_of_the_files(world: World) {
+        let text = sample("follows-nostr-sample.csv.gz");
+        let ran = import(&world, &text, &[]).await;
+        assert_eq!((ran.status, ran.counts()), (Some(0), [2999, 0, 0, 0, 0]), "{ran:?}");
+        let node = world.node().await;
+        assert_degrees(&node.client, &edges(&text)).await;
+        node.stop().await;
+    }
+
+    async fn the_events_of_the_sample_leave_what_a_replay_leaves(world: World) {
+        let text = sample("follow-events-nostr-sample.csv.gz");
+        let mut replayed = Edges::new();
+        for line in text.lines().skip(1) {
+            let fields: Vec<_> = line.split(',').collect();
+            let pair = (fields[1].parse().unwrap(), fields[2].parse().unwrap());
+            assert!(if fields[3] == "follow" { replayed.insert(pair) } else { replayed.remove(&pair) }, "{line}");
+        }
+        let ran = import(&world, &text, &[]).await;
+        let (kept, lines) = (i64::try_from(replayed.len()).unwrap(), 2996);
+        assert_eq!((ran.status, ran.told("lines read"), ran.told("followed")), (Some(0), lines, kept), "{ran:?}");
+        let node = world.node().await;
+        assert_degrees(&node.client, &replayed).await;
+        node.stop().await;
+    }
+
+    async fn kill_in_the_middle_of_an_import_and_run_it_again(world: World) {
+        let text = sample("follows-nostr-sample.csv.gz");
+        let path = world.dir.join("follows.csv");
+        std::fs::write(&path, &text).unwrap();
+        let command = ["import", "follows", path.to_str().unwrap()];
+        // At steps of the write path first: before and after the commit of the second batch.
+        for step in ["lane::before_commit", "lane::after_commit"] {
+            let died = headmark(&world, &command, true, &[("FAILPOINTS", &format!("{step}=1*off->return"))], Vec::new()).await;
+            assert_eq!((died.status, died.out.as_str()), (None, ""), "{died:?}");
+        }
+        // Then anywhere.
+        let mut args: Vec<String> = command.iter().map(ToString::to_string).collect();
+        args.extend(world.store_args().into_iter().chain(world.cache_args()));
+        for _ in 0..3 {
+            let mut child = start(&args.iter().map(String::as_str).collect::<Vec<_>>(), &[]);
+            tokio::time::sleep(Duration::from_millis(rand::random_range(1..400))).await;
+            child.kill().await.unwrap();
+        }
+        let ran = import_file(&world, text.as_bytes()).await;
+        let [followed, _, known, ..] = ran.counts();
+        assert_eq!((ran.status, followed + known), (Some(0), 2999), "{ran:?}");
+        assert!(known > 0, "nothing of what the first ones committed was there");
+        let node = world.node().await;
+        assert_degrees(&node.client, &edges(&text)).await;
+        node.stop().await;
+    }
+}
+
+/// The present time as the API writes it.
+fn jiff_now() -> String {
+    headmark::clock::Clock::System.now().to_string()
+}
+
+/// Follows and unfollows through a node until told to stop; what is left in the end.
+async fn follow_along(client: Client, done: tokio_util::sync::CancellationToken) -> Edges {
+    let mut left = Edges::new();
+    for n in 0_i64.. {
+        if done.is_cancelled() {
+            break;
+        }
+        // Within the file's followers and followees, so that both sides meet on pairs, counts and rows.
+        let (follower, followee) = (1 + n % 7, 2000 + n % 50);
+        if n % 5 == 4 {
+            client.unfollow(followee, follower).await;
+            left.remove(&(followee, follower));
+        } else {
+            client.follow(follower, followee).await;
+            client.follow(followee, follower).await;
+            left.extend([(follower, followee), (followee, follower)]);
+        }
+    }
+    left
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_works_beside_a_running_node() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    let text = format!(
+        "follower,followee\n{}",
+        (1..=40).flat_map(|follower| (1900..2100).map(move |followee| format!("{follower},{followee}\n"))).collect::<String>()
+    );
+    node.client.follow(5, 1).await;
+    let poll = node.client.get("/v1/users/5/badges").await;
+    assert_eq!(poll.body["revision"], 1);
+    let done = tokio_util::sync::CancellationToken::new();
+    let beside = tokio::spawn(follow_along(node.client.clone(), done.clone()));
+    let waiting = node.client.request(Method::GET, "/v1/users/40/badges?wait=60");
+    let tag = node.client.get("/v1/users/40/badges").await.header("etag").to_owned();
+    let waiting = tokio::spawn(Client::send(waiting.header("if-none-match", tag)));
+    let ran = import(&world, &text, &[]).await;
+    done.cancel();
+    let mut expected = beside.await.unwrap();
+    assert_eq!((ran.status, ran.told("followed") + ran.told("known already")), (Some(0), 8000), "{ran:?}");
+    let woken = waiting.await.unwrap().ok();
+    assert_eq!(woken["revision"], 1, "a poll that waited is told at once");
+    let polled = node.client.get_if_changed("/v1/users/5/badges", poll.header("etag")).await.ok();
+    assert!(polled["revision"].as_i64() > Some(1), "what was in the cache is not shown any more: {polled}");
+    // What the node's side took back again is of the other direction only.
+    expected.extend(edges(&text));
+    expected.insert((5, 1));
+    assert_degrees(&node.client, &expected).await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_refuses_to_write_beside_a_node_that_must_be_alone() {
+    const TEXT: &str = "follower,followee\n1,2\n";
+    let world = World::new(Tier::Embedded).await;
+    let node = world.node().await;
+    let ran = import(&world, TEXT, &[]).await;
+    assert_eq!(ran.status, Some(1));
+    assert!(ran.err.contains("another headmark is using the data folder"), "{}", ran.err);
+    node.stop().await;
+    assert_eq!(import(&world, TEXT, &[]).await.status, Some(0));
+
+    let mut world = World::new(Tier::Server).await;
+    world.redis_url.clear();
+    let node = world.node().await;
+    let ran = import(&world, TEXT, &[]).await;
+    assert_eq!(ran.status, Some(1));
+    assert!(ran.err.contains("another node uses this database"), "{}", ran.err);
+    node.stop().await;
+    assert_eq!(import(&world, TEXT, &[]).await.status, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_goes_on_after_a_short_outage() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    // Holds every stripe, so that the import's batches fail for as long as this lasts.
+    let mut hand = world.postgres().await;
+    sqlx::query("select pg_advisory_lock(1885432178, stripe) from generate_series(0, 1023) stripe").execute(&mut hand).await.unwrap();
+    let done = tokio_util::sync::CancellationToken::new();
+    let release = async {
+        eventually("the import waits", async || {
+            let waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted
+                and database = (select oid from pg_database where datname = current_database())";
+            let (waiting,): (i64,) = sqlx::query_as(waits).fetch_one(&mut hand).await.unwrap();
+            waiting > 0
+        })
+        .await;
+        // Longer than a lock is waited for, four times over.
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        sqlx::query("select pg_advisory_unlock_all()").execute(&mut hand).await.unwrap();
+        done.cancel();
+    };
+    let text = "follower,followee\n1,2\n2,1\n3,1\n";
+    let (ran, ()) = tokio::join!(import(&world, text, &[]), release);
+    assert_eq!((ran.status, ran.counts()), (Some(0), [3, 0, 0, 0, 0]), "{ran:?}");
+    assert!(ran.err.contains("a batch failed; trying again"), "{}", ran.err);
+    assert_degrees(&node.client, &edges(text)).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn the_help_names_the_variables() {
+    for (command, names) in [
+        (
+            vec!["import", "follows"],
+            vec!["DATABASE_URL", "REDIS_URL", "HEADMARK_DATA_DIR", "HEADMARK_MAX_FOLLOWING", "HEADMARK_CACHE_PREFIX", "Exit status"],
+        ),
+        (vec!["migrate"], vec!["DATABASE_URL", "HEADMARK_DATA_DIR"]),
+        (vec!["token"], vec!["HEADMARK_JWT_SECRET", "HEADMARK_SERVICE_KEYS"]),
+        (vec!["openapi"], vec!["/openapi.json"]),
+        (vec!["export", "follows"], vec!["DATABASE_URL", "HEADMARK_DATA_DIR", "both directions", "Exit status"]),
+        (vec!["recount"], vec!["DATABASE_URL", "HEADMARK_DATA_DIR", "--dry-run", "Exit status"]),
+    ] {
+        let args = [command.as_slice(), &["--help"]].concat();
+        let help = crate::support::run(&args, &[]).await;
+        let help = String::from_utf8(help.stdout).unwrap();
+        for name in names {
+            assert!(help.contains(name), "{name} in {help}");
+        }
+        assert!(!help.contains("HEADMARK_LISTEN"), "{command:?} has no server's settings");
+    }
+}
