@@ -192,30 +192,34 @@ pub(crate) async fn fill_sqlite(folder: &Path, users: u64) -> Result<()> {
     Ok(())
 }
 
-/// A made graph: followers drawn evenly, followees by a power law, so that a few have many followers; and one star whom the first so many users
-/// follow. The same seed gives the same graph.
+/// A made graph: everybody follows as many, grouped by follower, as lists are published; followees by a power law, so that a few have many followers;
+/// and one star whom the first so many users follow. The same seed gives the same graph. Returns how many follows it has.
 pub(crate) fn write_graph(file: &Path, users: u64, edges: u64, star: u64, followers: u64) -> Result<u64> {
     use std::io::Write as _;
     let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
     writeln!(out, "follower,followee,timestamp")?;
     let mut rng = StdRng::seed_from_u64(1998);
     let mut line = String::new();
-    for number in 0..edges.max(followers) {
+    let (each, mut written) = (edges.div_ceil(users), 0);
+    for follower in 1..=users.max(followers) {
         line.clear();
-        let at = 1_600_000_000 + number;
-        if number < followers {
-            writeln!(line, "{},{star},{at}", number + 1)?;
+        let at = 1_600_000_000 + follower;
+        if follower <= followers {
+            writeln!(line, "{follower},{star},{at}")?;
+            written += 1;
         }
-        if number < edges {
-            let followee = power_law(rng.random_range(0.0..1.0), users);
-            // Nobody follows himself.
-            let follower = 1 + (followee + rng.random_range(0..users - 1)) % users;
-            writeln!(line, "{follower},{followee},{at}")?;
+        let mut others: Vec<u64> =
+            (0..each).map(|_| power_law(rng.random_range(0.0..1.0), users)).filter(|other| *other != follower).collect();
+        others.sort_unstable();
+        others.dedup();
+        for other in others {
+            writeln!(line, "{follower},{other},{at}")?;
+            written += 1;
         }
         out.write_all(line.as_bytes())?;
     }
     out.flush()?;
-    Ok(edges + followers)
+    Ok(written)
 }
 
 /// 1 to `users`, the low ones far more often: the cube of an even draw.

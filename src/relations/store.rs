@@ -73,10 +73,9 @@ static COUNTS: Statement = Statement::new(
     &[("user_id", Type::Int)],
 );
 
+/// Mutual is a count, which is 0 or 1: an `exists` Postgres may choose to answer by making a hash of all follows there are, for a page of twenty.
 static PAGE_OF_FOLLOWING: Statement = Statement::one(
-    "select f.followee_id, f.since, cast(case when exists (
-            select 1 from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id
-        ) then 1 else 0 end as bigint)
+    "select f.followee_id, f.since, (select count(*) from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id)
     from following f
     where f.follower_id = $1 and (f.since, f.followee_id) < ($2, $3)
     order by f.since desc, f.followee_id desc
@@ -85,9 +84,7 @@ static PAGE_OF_FOLLOWING: Statement = Statement::one(
 );
 
 static PAGE_OF_FOLLOWERS: Statement = Statement::one(
-    "select f.follower_id, f.since, cast(case when exists (
-            select 1 from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id
-        ) then 1 else 0 end as bigint)
+    "select f.follower_id, f.since, (select count(*) from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id)
     from followers f
     where f.followee_id = $1 and (f.since, f.follower_id) < ($2, $3)
     order by f.since desc, f.follower_id desc
