@@ -188,6 +188,17 @@ impl Conn {
         on!(self, Self, conn => conn.execute("rollback").await.map(|_| ()))
     }
 
+    /// Forgets how statements are executed, so that each is planned anew for what the tables hold now. SQLite plans by its schema alone.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn forget_plans(&mut self) -> DbResult<()> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(conn) => conn.execute("discard plans").await.map(|_| ()),
+        }
+    }
+
     /// Reads rows.
     ///
     /// # Errors

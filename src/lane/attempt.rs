@@ -17,6 +17,9 @@ use crate::idempotency::Keys;
 /// How old a touch may be at the commit: well below the lease, so that a commit never outlives it.
 const MAX_TOUCH_AGE: Duration = Duration::from_millis(2500);
 
+/// How long a lane's plans are kept: one that was made while a table was empty goes through all of a table that an import has filled since.
+const MAX_PLAN_AGE: Duration = Duration::from_secs(5);
+
 /// How long everything before the commit may take; then the connection is dropped, which undoes it.
 const MAX_WORK: Duration = Duration::from_secs(4);
 
@@ -114,6 +117,8 @@ pub(super) struct Lane {
     slot: i64,
     batch: i64,
     conn: Option<Conn>,
+    /// When its statements were planned.
+    planned: Instant,
 }
 
 /// A batch that is applied and saved, but not committed.
@@ -124,7 +129,7 @@ struct Prepared {
 
 impl Lane {
     pub(super) fn new(engines: Engines, slot: i64) -> Self {
-        Self { engines, id: rand::rng().random_range(1..i64::MAX), slot, batch: 0, conn: None }
+        Self { engines, id: rand::rng().random_range(1..i64::MAX), slot, batch: 0, conn: None, planned: Instant::now() }
     }
 
     pub(super) fn engines(&self) -> &Engines {
@@ -216,8 +221,15 @@ impl Lane {
         let number = self.number(batch);
         let users = needs.users();
         let touch = async { if untouched { Ok(()) } else { engines.cache.touch(&users, writer).await } };
+        let outdated = self.planned.elapsed() >= MAX_PLAN_AGE;
+        if outdated {
+            self.planned = Instant::now();
+        }
         let conn = self.connected().await.map_err(Failure::Store)?;
         let work = async {
+            if outdated {
+                conn.forget_plans().await.map_err(Failure::Store)?;
+            }
             let (touched, loaded) = tokio::join!(touch, load(conn, jobs, needs, now));
             touched.map_err(Failure::CacheAway)?;
             let (mut rows, mut keys) = loaded.map_err(Failure::Store)?;
