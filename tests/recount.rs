@@ -97,6 +97,9 @@ both_tiers! {
 async fn a_recount_beside_follows_repairs_what_is_wrong_and_nothing_else() {
     let world = World::new(Tier::Server).await;
     let nodes = world.nodes().await;
+    // Those who are to be damaged must be there, however late the crowd begins.
+    nodes[0].client.follow(1, 8).await;
+    nodes[0].client.follow(8, 1).await;
     let done = CancellationToken::new();
     let follows = (0..4_i64).map(|task| {
         let (client, done) = (nodes[usize::try_from(task).unwrap() % 2].client.clone(), done.clone());
