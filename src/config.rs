@@ -146,7 +146,7 @@ impl Config {
         self.stores = self.stores.without_empty();
         self.cache = self.cache.without_empty();
         self.auth = self.auth.without_empty();
-        self.traces.otlp_endpoint = self.traces.otlp_endpoint.take().filter(|text| !text.trim().is_empty());
+        unless_blank(&mut self.traces.otlp_endpoint);
         self
     }
 
@@ -177,6 +177,11 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// Takes an empty text for one that is not there.
+fn unless_blank(text: &mut Option<String>) {
+    *text = text.take().filter(|text| !text.trim().is_empty());
 }
 
 /// Takes an empty secret for one that is not there.
@@ -252,9 +257,7 @@ impl AuthArgs {
     pub fn without_empty(mut self) -> Self {
         [&mut self.jwt_secret, &mut self.jwt_public_key].into_iter().for_each(unless_empty);
         self.service_keys.retain(|key| !key.expose_secret().trim().is_empty());
-        for value in [&mut self.jwt_audience, &mut self.jwt_issuer] {
-            *value = value.take().filter(|text| !text.trim().is_empty());
-        }
+        [&mut self.jwt_audience, &mut self.jwt_issuer].into_iter().for_each(unless_blank);
         self.jwks = self.jwks.take().filter(|path| !path.as_os_str().is_empty());
         self
     }

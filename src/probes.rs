@@ -17,6 +17,9 @@ use crate::state::AppState;
 /// How long a store may take to answer before it counts as away.
 const MAX_ANSWER: Duration = Duration::from_secs(1);
 
+/// Their paths. They are answered and left alone where other requests are refused or traced: machines ask them all the time, and act on the answer.
+pub(crate) const PATHS: [&str; 4] = ["/livez", "/healthz", "/readyz", "/metrics"];
+
 /// The routes of the server itself. None needs credentials, none tells more than states and counts.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(get_livez)).routes(routes!(get_healthz)).routes(routes!(get_readyz)).routes(routes!(get_metrics))

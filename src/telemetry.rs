@@ -6,6 +6,8 @@
 
 use std::fmt;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use serde_json::{Map, Value};
@@ -62,6 +64,29 @@ fn install() -> PrometheusHandle {
     metrics::describe_counter!(crate::traces::SPANS, "Spans handed to the collector of traces (sent) and those it did not take (failed).");
     metrics::describe_gauge!(crate::serve::CONNECTIONS, "Connections that are open.");
     handle
+}
+
+/// For a line that must not become a flood: says whether it may be written again.
+#[derive(Debug)]
+pub(crate) struct Seldom {
+    every: Duration,
+    started: Instant,
+    /// When it was last written, in milliseconds since the start; 0: never.
+    last_ms: AtomicU64,
+}
+
+impl Seldom {
+    pub(crate) fn new(every: Duration) -> Self {
+        Self { every, started: Instant::now(), last_ms: AtomicU64::new(0) }
+    }
+
+    /// Whether this time is due; then the next is not until later. Of several that ask at once, one is told yes.
+    pub(crate) fn may(&self) -> bool {
+        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let (now_ms, last_ms) = (millis(self.started.elapsed()).max(1), self.last_ms.load(Ordering::Relaxed));
+        let due = last_ms == 0 || now_ms.saturating_sub(last_ms) >= millis(self.every);
+        due && self.last_ms.compare_exchange(last_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
 }
 
 /// A log line: the event's own fields, then those of the request being served.
@@ -160,6 +185,14 @@ mod tests {
     use super::*;
     use crate::auth::{Auth, AuthConfig, Caller};
     use crate::http::edge::{EdgeConfig, EdgeLayer};
+
+    #[test]
+    fn a_line_that_is_seldom_is_written_once_in_its_time() {
+        let mut lines = Seldom::new(Duration::from_secs(60));
+        assert_eq!([lines.may(), lines.may(), lines.may()], [true, false, false]);
+        lines.started = lines.started.checked_sub(Duration::from_secs(61)).unwrap();
+        assert_eq!([lines.may(), lines.may()], [true, false]);
+    }
 
     #[derive(Clone, Default)]
     struct Captured(Arc<Mutex<Vec<u8>>>);

@@ -5,8 +5,7 @@
 //! has ended, so that a collector that is slow or away costs spans and nothing else.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, Version};
@@ -21,6 +20,9 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{
     BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracer, SdkTracerProvider, Span, SpanData, SpanExporter,
 };
+
+use crate::probes;
+use crate::telemetry::Seldom;
 
 /// Spans handed to the collector, and those that it did not take.
 pub(crate) const SPANS: &str = "headmark_trace_spans_total";
@@ -37,8 +39,6 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(3);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often it is logged that the collector takes nothing.
 const WARN_EVERY: Duration = Duration::from_secs(60);
-/// Asked all the time by machines; their spans would bury the others.
-const NOT_TRACED: [&str; 4] = ["/livez", "/healthz", "/readyz", "/metrics"];
 
 /// Where traces are sent, and how many.
 #[derive(Debug, Clone, Args)]
@@ -84,7 +84,7 @@ impl Traces {
         let queue = usize::try_from(args.otlp_queue).unwrap_or(usize::MAX);
         let batches =
             BatchConfigBuilder::default().with_max_queue_size(queue).with_max_export_batch_size(BATCH).with_scheduled_delay(SEND_EVERY);
-        let exporter = Exporter { otlp, started: Instant::now(), warned_ms: AtomicU64::new(0) };
+        let exporter = Exporter { otlp, warnings: Seldom::new(WARN_EVERY) };
         let provider = SdkTracerProvider::builder()
             .with_span_processor(BatchSpanProcessor::builder(exporter).with_batch_config(batches.build()).build())
             .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(args.otlp_sample))))
@@ -132,21 +132,8 @@ fn endpoint_of_traces(endpoint: &str) -> Result<String, String> {
 #[derive(Debug)]
 struct Exporter {
     otlp: opentelemetry_otlp::SpanExporter,
-    started: Instant,
-    /// When a failure was last logged, in milliseconds since the start: an absent collector must not become a flood of lines.
-    warned_ms: AtomicU64,
-}
-
-impl Exporter {
-    fn may_warn(&self) -> bool {
-        let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
-        let last_ms = self.warned_ms.load(Ordering::Relaxed);
-        let due = last_ms == 0 || now_ms.saturating_sub(last_ms) >= u64::try_from(WARN_EVERY.as_millis()).unwrap_or(u64::MAX);
-        if due {
-            self.warned_ms.store(now_ms, Ordering::Relaxed);
-        }
-        due
-    }
+    /// Of failures, as an absent collector must not become a flood of lines.
+    warnings: Seldom,
 }
 
 impl SpanExporter for Exporter {
@@ -155,7 +142,7 @@ impl SpanExporter for Exporter {
         let sent = self.otlp.export(batch).await;
         metrics::counter!(SPANS, "result" => if sent.is_ok() { "sent" } else { "failed" }).increment(spans);
         if let Err(error) = &sent
-            && self.may_warn()
+            && self.warnings.may()
         {
             tracing::warn!(%error, spans, "the collector of traces does not take spans; they are dropped. At most one such line a minute");
         }
@@ -185,7 +172,7 @@ impl Tracer {
     /// Begins the span of a request, as a child of the one that `traceparent` and `tracestate` name.
     pub(crate) fn begin(&self, request: &Request) -> Option<RequestSpan> {
         let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-        if route.is_some_and(|route| NOT_TRACED.contains(&route)) {
+        if route.is_some_and(|route| probes::PATHS.contains(&route)) {
             return None;
         }
         // From an empty context, not the current one: a thread may be in the middle of another request.
@@ -287,15 +274,6 @@ mod tests {
             let why = endpoint_of_traces(bad).unwrap_err();
             assert!(why.contains(says), "{bad}: {why}");
         }
-    }
-
-    #[test]
-    fn an_absent_collector_is_told_once_a_minute() {
-        let otlp = opentelemetry_otlp::SpanExporter::builder().with_http().build().unwrap();
-        let mut exporter = Exporter { otlp, started: Instant::now(), warned_ms: AtomicU64::new(0) };
-        assert_eq!([exporter.may_warn(), exporter.may_warn(), exporter.may_warn()], [true, false, false]);
-        exporter.started = exporter.started.checked_sub(WARN_EVERY + Duration::from_secs(1)).unwrap();
-        assert_eq!([exporter.may_warn(), exporter.may_warn()], [true, false]);
     }
 
     #[test]

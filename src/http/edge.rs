@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,8 @@ use crate::http::cors::Origins;
 use crate::http::limit::{Limiter, Peer};
 use crate::http::meter::Meter;
 use crate::http::origin;
+use crate::probes;
+use crate::telemetry::Seldom;
 use crate::traces::Tracer;
 
 /// Panics that were caught and answered with 500.
@@ -39,8 +41,8 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 /// A request that takes longer is logged, unless it was asked to wait.
 const SLOW: Duration = Duration::from_secs(1);
-/// Answered also when too many requests are in flight, or the supervisor would restart a server that is merely busy.
-const ALWAYS_SERVED: [&str; 4] = ["/livez", "/healthz", "/readyz", "/metrics"];
+/// How often a 503 is logged as a warning.
+const WARN_EVERY: Duration = Duration::from_secs(1);
 /// What is logged for a caller who hung up; nobody receives it.
 const CLOSED_BY_CALLER: u16 = 499;
 
@@ -86,17 +88,16 @@ struct Shared {
     config: EdgeConfig,
     in_flight: AtomicUsize,
     meter: Meter,
-    started: Instant,
-    /// When a 503 was last logged as a warning, in milliseconds since the start: overload must not become a flood of lines.
-    unavailable_logged_ms: AtomicU64,
+    /// Of 503, as overload must not become a flood of lines.
+    warnings: Seldom,
 }
 
 impl EdgeLayer {
     /// Sets up the edge, and the metrics' recorder if it does not stand yet.
     #[must_use]
     pub fn new(config: EdgeConfig) -> Self {
-        let (in_flight, unavailable_logged_ms) = (AtomicUsize::new(0), AtomicU64::new(0));
-        Self(Arc::new(Shared { config, in_flight, meter: Meter::new(), started: Instant::now(), unavailable_logged_ms }))
+        let (in_flight, warnings) = (AtomicUsize::new(0), Seldom::new(WARN_EVERY));
+        Self(Arc::new(Shared { config, in_flight, meter: Meter::new(), warnings }))
     }
 }
 
@@ -217,19 +218,12 @@ impl Shared {
         let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
         let permit = Permit(Arc::clone(self));
         // A refused preflight would hide from the page why; its answer, and a 405, take no work.
-        let always = context.method == Method::OPTIONS || ALWAYS_SERVED.contains(&context.route());
+        let always = context.method == Method::OPTIONS || probes::PATHS.contains(&context.route());
         if before < self.config.max_in_flight || always {
             return Ok(permit);
         }
         metrics::counter!(REFUSED).increment(1);
         Err(Problem::new(Code::Overloaded, "Too many requests are in flight. Try again shortly."))
-    }
-
-    fn may_warn_of_unavailable(&self) -> bool {
-        let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
-        let last_ms = self.unavailable_logged_ms.load(Ordering::Relaxed);
-        let due = last_ms == 0 || now_ms.saturating_sub(last_ms) >= 1000;
-        due && self.unavailable_logged_ms.compare_exchange(last_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     fn finish(&self, status: StatusCode, elapsed: Duration, asked_to_wait: bool) {
@@ -242,7 +236,7 @@ impl Shared {
         let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let status = status.as_u16();
         match status {
-            503 if self.may_warn_of_unavailable() => tracing::warn!(status, duration_ms, "request refused; at most one such line a second"),
+            503 if self.warnings.may() => tracing::warn!(status, duration_ms, "request refused; at most one such line a second"),
             503 => tracing::debug!(status, duration_ms, "request refused"),
             500.. => tracing::error!(status, duration_ms, "request failed"),
             _ if elapsed > SLOW && !asked_to_wait => tracing::warn!(status, duration_ms, "slow request"),

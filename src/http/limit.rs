@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::Caller;
 use crate::error::{Code, Problem};
+use crate::telemetry::Seldom;
 
 /// Requests refused because their caller made too many.
 pub(crate) const LIMITED: &str = "headmark_http_rate_limited_total";
@@ -131,14 +132,13 @@ impl Limiter {
     pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut tick = tokio::time::interval(FORGET_EVERY);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut warned: Option<tokio::time::Instant> = None;
+        let warnings = Seldom::new(WARN_EVERY);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = tick.tick() => self.rate.retain_recent(),
             }
-            if self.was_full.swap(false, Ordering::Relaxed) && warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
-                warned = Some(tokio::time::Instant::now());
+            if self.was_full.swap(false, Ordering::Relaxed) && warnings.may() {
                 tracing::warn!("more callers at once than HEADMARK_RATE_CALLERS; those beyond it are not limited");
             }
         }
