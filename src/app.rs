@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::http::edge::EdgeConfig;
 use crate::http::limit::Limiter;
 use crate::lane::Lanes;
+use crate::presence::Presence;
 use crate::sheet::Sheets;
 use crate::state::{AppState, Engines};
 use crate::stores::Stores;
@@ -57,9 +58,17 @@ impl App {
         let auth = Arc::new(Auth::new(&config.auth.auth(), clock.clone())?);
         let metrics = telemetry::metrics();
         let traces = Traces::start(&config.traces)?;
-        let Stores { db, cache, guard, data_lock } = Stores::open(&config.stores, &config.cache).await?;
-        let lanes = Lanes::start(&config.lanes, db.clone(), Arc::clone(&cache), Arc::clone(&guard), clock.clone());
-        let sheets = Sheets::new(&config.polls, db.clone(), Arc::clone(&cache), Arc::clone(&guard));
+        let Stores { db, cache, guard, heads, data_lock } = Stores::open(&config.stores, &config.cache, clock.clone()).await?;
+        let engines = lane::Engines {
+            db: db.clone(),
+            cache: Arc::clone(&cache),
+            guard: Arc::clone(&guard),
+            heads: Arc::clone(&heads),
+            clock: clock.clone(),
+        };
+        let lanes = Lanes::start(&config.lanes, engines);
+        let presence = Arc::new(Presence::new(lanes.clone(), Arc::clone(&guard), clock.clone()));
+        let sheets = Sheets::new(&config.polls, db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads));
         let waiting_room = usize::try_from(config.polls.waiting_polls).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
         let state = AppState::new(Engines {
             auth,
@@ -68,6 +77,8 @@ impl App {
             db,
             cache,
             guard,
+            heads,
+            presence,
             clock,
             relations: config.relations.clone(),
             poll_interval: config.polls.poll_interval,
@@ -123,6 +134,7 @@ impl App {
 
     fn spawn_tasks(&self, limiter: Option<Arc<Limiter>>) {
         self.tasks.spawn(Arc::clone(&self.state.guard).run(self.stop.clone()));
+        self.tasks.spawn(Arc::clone(&self.state.heads).run(self.stop.clone()));
         self.tasks.spawn(sweep(self.state.clone(), self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.auth).follow_keys(self.stop.clone()));
         self.tasks.spawn(fold_metrics(self.state.metrics.clone(), self.stop.clone()));

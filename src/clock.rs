@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 /// A point in time, in milliseconds since 1970-01-01 UTC: as the databases hold it. In JSON: RFC 3339 with milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, ToSchema)]
 #[schema(value_type = String, format = DateTime, example = "2026-01-31T09:30:00.123Z")]
 pub struct UnixMs(pub i64);
 
@@ -19,11 +19,22 @@ impl fmt::Display for UnixMs {
     }
 }
 
+impl UnixMs {
+    /// The day that it falls on, counted from 1970-01-01 UTC.
+    #[must_use]
+    pub fn day(self) -> i64 {
+        self.0.div_euclid(DAY_MS)
+    }
+}
+
 impl Serialize for UnixMs {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
+
+/// Milliseconds of a day.
+pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Where the time comes from.
 #[derive(Debug, Clone, Default)]

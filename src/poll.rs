@@ -9,10 +9,12 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rand::RngExt as _;
 use serde::Serialize;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::cache::Revision;
 use crate::error::{Error, Fault};
+use crate::heads::Changes;
 use crate::http::params::IfNoneMatch;
 use crate::ids::UserId;
 use crate::state::AppState;
@@ -25,6 +27,9 @@ const RECHECK: Duration = Duration::from_secs(5);
 
 /// How much later than asked a recheck may look, so that many waiters do not come at once.
 const JITTER_MS: u64 = 250;
+
+/// The same after a post: those are many, and a reminder in the feed is in less of a hurry.
+const FEED_JITTER_MS: u64 = 1000;
 
 /// Room for the headers of an answer, with those that the edge and the router add: a map that grows is made anew.
 const HEADERS: usize = 9;
@@ -40,18 +45,48 @@ pub struct Reading<T> {
     /// What the client is shown.
     pub value: T,
     /// The version that its tag is made from; None for a degraded answer, which has no tag.
-    pub version: Option<Revision>,
+    pub version: Option<Version>,
+}
+
+/// What an answer was made from. Revision and shared versions never go down, so they tell whether a node is behind what the client saw elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Version {
+    /// The revision of the user's own rows.
+    pub revision: Revision,
+    /// The versions of all shared heads that it was counted from, added up.
+    pub shared: i64,
+    /// A print of what was counted from them; 0 where nothing was.
+    pub print: u64,
+}
+
+impl From<Revision> for Version {
+    /// Of what depends on the user's own rows alone.
+    fn from(revision: Revision) -> Self {
+        Self { revision, shared: 0, print: 0 }
+    }
+}
+
+impl Version {
+    /// The version in an entity tag, if it is one of ours.
+    fn parse(tag: &str) -> Option<Self> {
+        let mut parts = tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"').split('.');
+        let revision = parts.next()?.parse().ok()?;
+        let shared = parts.next().map_or(Some(0), |part| part.parse().ok())?;
+        let print = parts.next().map_or(Some(0), |part| u64::from_str_radix(part, 16).ok())?;
+        Some(Self { revision, shared, print })
+    }
 }
 
 /// The entity tag of a version: the same on every node and for every token; weak, as bodies may be compressed on the way.
 #[must_use]
-pub fn etag(version: Revision) -> String {
-    format!("W/\"{version}\"")
+pub fn etag(version: Version) -> String {
+    let Version { revision, shared, print } = version;
+    if shared == 0 && print == 0 { format!("W/\"{revision}\"") } else { format!("W/\"{revision}.{shared}.{print:x}\"") }
 }
 
 /// The highest version that the client says it has: a node that is behind it reads the truth before it answers.
-fn seen(tags: &IfNoneMatch) -> Revision {
-    tags.tags().filter_map(|tag| tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"').parse().ok()).max().unwrap_or(0)
+fn seen(tags: &IfNoneMatch) -> Version {
+    tags.tags().filter_map(Version::parse).max().unwrap_or_default()
 }
 
 /// A polled resource of one user: how it is read, given the lowest version that will do, and how it is written.
@@ -75,7 +110,7 @@ pub async fn poll<T, R, F, W>(
     resource: Resource<R, W>,
 ) -> Result<Response, Error>
 where
-    R: Fn(Revision) -> F,
+    R: Fn(Version) -> F,
     F: Future<Output = Result<Reading<T>, Error>>,
     W: Fn(&T) -> Result<Vec<u8>, Error>,
 {
@@ -100,7 +135,7 @@ async fn wait_for_change<T, R, F, W>(
     resource: &Resource<R, W>,
 ) -> Result<Response, Error>
 where
-    R: Fn(Revision) -> F,
+    R: Fn(Version) -> F,
     F: Future<Output = Result<Reading<T>, Error>>,
     W: Fn(&T) -> Result<Vec<u8>, Error>,
 {
@@ -108,6 +143,7 @@ where
     // Listens before it reads: a change in between would be missed the other way round.
     let mut listener = state.cache.listen(user);
     listener.ready().await;
+    let mut shared = state.heads.listen();
     loop {
         let reading = (resource.read)(seen(tags)).await?;
         let same = reading.version.is_some_and(|version| tags.matches(&etag(version)));
@@ -118,10 +154,24 @@ where
         let recheck = RECHECK + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
         tokio::select! {
             () = listener.woken() => {}
+            () = shared_changed(&mut shared) => {}
             () = tokio::time::sleep(left.min(recheck)) => {}
             () = state.draining.cancelled() => {}
         }
     }
+}
+
+/// Resolves some time after something changed that users share. Whoever waits for anything is told, so those that were told at once look at different times; a
+/// stream of posts makes each look at most a few times a second.
+async fn shared_changed(changes: &mut watch::Receiver<Changes>) {
+    let before = *changes.borrow();
+    if changes.changed().await.is_err() {
+        return std::future::pending().await;
+    }
+    let after = *changes.borrow_and_update();
+    let most = if before.board == after.board { FEED_JITTER_MS } else { JITTER_MS };
+    let pause = Duration::from_millis(rand::rng().random_range(0..most));
+    tokio::time::sleep(pause).await;
 }
 
 /// 304 where the client has this version already, else the body; a degraded answer has no tag.

@@ -12,7 +12,9 @@ use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::db::Db;
 use crate::guard::Guard;
+use crate::heads::Heads;
 use crate::lane::Lanes;
+use crate::presence::{Presence, Witness};
 use crate::relations::RelationConfig;
 use crate::sheet::Sheets;
 
@@ -51,6 +53,10 @@ pub struct Engines {
     pub cache: Arc<Cache>,
     /// What all nodes agree on.
     pub guard: Arc<Guard>,
+    /// The heads of the streams that users share.
+    pub heads: Arc<Heads>,
+    /// Who was seen.
+    pub presence: Arc<Presence>,
     /// The time.
     pub clock: Clock,
     /// How follows are bounded, and what they raise.
@@ -65,6 +71,12 @@ pub struct Engines {
     pub draining: CancellationToken,
     /// Where metrics are read.
     pub metrics: metrics_exporter_prometheus::PrometheusHandle,
+}
+
+impl FromRef<AppState> for Witness {
+    fn from_ref(state: &AppState) -> Self {
+        Self(Some(Arc::clone(&state.presence)))
+    }
 }
 
 impl FromRef<AppState> for Arc<Auth> {

@@ -11,7 +11,8 @@ use crate::clock::Clock;
 use crate::config::CacheArgs;
 use crate::db::{Db, StoreConfig};
 use crate::guard::Guard;
-use crate::lane::{LaneConfig, Lanes};
+use crate::heads::Heads;
+use crate::lane::{Engines, LaneConfig, Lanes};
 
 /// The truth, the cache, and what all nodes agree on.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub struct Stores {
     pub cache: Arc<Cache>,
     /// What all nodes agree on; its [`Guard::run`] is yet to be started.
     pub guard: Arc<Guard>,
+    /// The heads of the streams that users share; its [`Heads::run`] is yet to be started.
+    pub heads: Arc<Heads>,
     /// The lock of the data folder, to be held for as long as the stores are used.
     pub data_lock: Option<File>,
 }
@@ -31,7 +34,7 @@ impl Stores {
     ///
     /// # Errors
     /// A sentence for the operator.
-    pub async fn open(stores: &StoreConfig, cache: &CacheArgs) -> Result<Self, String> {
+    pub async fn open(stores: &StoreConfig, cache: &CacheArgs, clock: Clock) -> Result<Self, String> {
         cache.check(stores)?;
         let (db, data_lock) = Db::open(stores).await?;
         db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
@@ -41,7 +44,8 @@ impl Stores {
         };
         let cache = Arc::new(cache);
         let guard = Guard::start(db.clone(), Arc::clone(&cache)).await?;
-        Ok(Self { db, cache, guard, data_lock })
+        let heads = Heads::start(db.clone(), clock).await.map_err(|error| format!("cannot read the heads of shared streams: {error}"))?;
+        Ok(Self { db, cache, guard, heads, data_lock })
     }
 }
 
@@ -62,8 +66,9 @@ impl Writing {
     /// # Errors
     /// A sentence for the operator.
     pub async fn start(stores: &StoreConfig, cache: &CacheArgs, lanes: &LaneConfig, clock: Clock) -> Result<Self, String> {
-        let Stores { db, cache, guard, data_lock } = Stores::open(stores, cache).await?;
-        let lanes = Lanes::start(lanes, db.clone(), cache, Arc::clone(&guard), clock);
+        let Stores { db, cache, guard, heads, data_lock } = Stores::open(stores, cache, clock.clone()).await?;
+        let engines = Engines { db: db.clone(), cache, guard: Arc::clone(&guard), heads, clock };
+        let lanes = Lanes::start(lanes, engines);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         tasks.spawn(Arc::clone(&guard).run(stop.clone()));
         tasks.close();

@@ -201,3 +201,9 @@ async fn a_user_may_name_itself_only_and_a_service_anyone_by_id() {
         assert_eq!(*shown, what, "{path}: {body}");
     }
 }
+
+impl axum::extract::FromRef<Arc<Auth>> for crate::presence::Witness {
+    fn from_ref(_: &Arc<Auth>) -> Self {
+        Self(None)
+    }
+}

@@ -20,12 +20,15 @@ use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::ids::{Name, UserId};
 use crate::lane::{Answer, Job};
 use crate::marks::MAX_HEAD;
-use crate::poll::{self, MAX_WAIT_S, Reading, Resource};
-use crate::sheet::{SheetOut, State as SheetState, Wanted};
+use crate::poll::{self, MAX_WAIT_S, Reading, Resource, Version};
+use crate::sheet::{Sheet, SheetOut, Wanted};
 use crate::state::AppState;
 
 /// The most items of a batch.
 pub const MAX_ITEMS: usize = 1000;
+
+/// What a query includes where it does not say.
+const WITHOUT_FEED: &str = "counters,broadcasts,dots,messages";
 
 /// The most users of a query.
 pub const MAX_QUERY_USERS: usize = 500;
@@ -47,8 +50,12 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct SheetParams {
-    /// Which kinds, comma-separated: `counters`. Without it, all.
-    #[param(nullable = false, example = "counters", pattern = "^counters(,counters)*$")]
+    /// Which kinds, comma-separated: `counters`, `broadcasts`, `dots`, `feed`, `messages`. Without it, all.
+    #[param(
+        nullable = false,
+        example = "counters,dots",
+        pattern = "^(counters|broadcasts|dots|feed|messages)(,(counters|broadcasts|dots|feed|messages))*$"
+    )]
     include: Option<String>,
     /// No count and no total shows more than this; each then says with `capped` whether there is more.
     #[param(nullable = false, minimum = 1, maximum = 1_000_000_000)]
@@ -133,7 +140,7 @@ pub struct IncrementBadgesItemIn {
 
 /// The name of a kind that a sheet may show.
 #[derive(Debug, ToSchema)]
-#[schema(value_type = String, pattern = "^counters$", example = "counters")]
+#[schema(value_type = String, pattern = "^(counters|broadcasts|dots|feed|messages)$", example = "counters")]
 pub struct KindName(pub String);
 
 /// Whose sheets.
@@ -200,18 +207,15 @@ async fn get_sheet(
         return Err(Problem::new(Code::InvalidQuery, "See errors.").at("wait", format!("{wait} is not from 0 to {MAX_WAIT_S}")).into());
     }
     let user = path.user;
-    let read = |at_least| {
+    let read = |seen| {
         let state = state.clone();
         async move {
-            let value = state.sheets.read(user, at_least).await;
-            let version = match &value {
-                SheetState::Current(entry) => Some(entry.revision),
-                SheetState::LastKnown(_) | SheetState::Unknown => None,
-            };
+            let value = state.sheets.sheet(user, wanted, seen).await;
+            let version = value.version();
             Ok(Reading { value, version })
         }
     };
-    let write = |value: &SheetState| poll::json(&SheetOut::new(user, value, wanted));
+    let write = |value: &Sheet| poll::json(&SheetOut::new(user, value, wanted));
     poll::poll(&state, user, wait, &tags, Resource { read, write }).await
 }
 
@@ -303,7 +307,7 @@ async fn reset_badges(State(state): State<AppState>, path: UserPath, body: Body<
     let user = path.user;
     let answer = state.lanes.submit(Job { command: Arc::new(Command::ResetMany { user, up_to: body.value.up_to }), key: None }).await?;
     let written: super::ResetOut = serde_json::from_str(&answer.body).unwrap_or_default();
-    let sheet = state.sheets.read(user, written.revision).await;
+    let sheet = state.sheets.sheet(user, Wanted::default(), Version::from(written.revision)).await;
     Ok(Json(SheetOut::new(user, &sheet, Wanted::default())).into_response())
 }
 
@@ -356,11 +360,11 @@ async fn query_badges(State(state): State<AppState>, _service: Service, body: Bo
             if kind.contains(',') { Err("one kind each".to_owned()) } else { Wanted::parse(Some(kind), None).map_err(|(_, why)| why) };
         known.map_err(|why| Problem::invalid(format!("/include/{at}"), why))?;
     }
-    let include = body.value.include.map(|kinds| kinds.join(","));
-    let wanted =
-        Wanted::parse(include.as_deref(), body.value.cap).map_err(|(name, detail)| Problem::invalid(format!("/{name}"), detail))?;
-    let states: Vec<_> = state.sheets.read_many(&users).await?.into_iter().map(SheetState::Current).collect();
-    let items = users.iter().zip(&states).map(|(user, state)| SheetOut::new(*user, state, wanted)).collect();
+    // The feed costs more than the rest together, and no icon shows it.
+    let include = body.value.include.map_or_else(|| WITHOUT_FEED.to_owned(), |kinds| kinds.join(","));
+    let wanted = Wanted::parse(Some(&include), body.value.cap).map_err(|(name, detail)| Problem::invalid(format!("/{name}"), detail))?;
+    let sheets = state.sheets.sheets(&users, wanted).await?;
+    let items = users.iter().zip(&sheets).map(|(user, sheet)| SheetOut::new(*user, sheet, wanted)).collect();
     Ok(Json(QueryBadgesOut { items }).into_response())
 }
 

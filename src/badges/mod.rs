@@ -13,7 +13,7 @@ use crate::clock::UnixMs;
 use crate::error::{Code, Problem};
 use crate::ids::{Name, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
-use crate::marks::{Kind, MAX_RETRACTED_RUNS, Mark, Refused};
+use crate::marks::{Kind, MAX_RETRACTED_RUNS, Mark, MarkKey, Refused};
 
 /// How many counters a user may have.
 pub const MAX_BADGES: i64 = 100;
@@ -158,7 +158,7 @@ impl lane::Command for Command {
             Self::ResetMany { user, up_to } => {
                 match up_to {
                     Some(up_to) => up_to.iter().for_each(|(badge, up_to)| reset(rows, *user, badge, Some(*up_to))),
-                    None => rows.marks_of(*user, Kind::Counter).iter().for_each(|(badge, _)| reset(rows, *user, badge, None)),
+                    None => rows.marks_of(*user, Kind::Counter).into_iter().for_each(|(key, mark)| reset_all(rows, &key, mark)),
                 }
                 Answer::ok(&ResetOut { revision: rows.revision(*user) })
             }
@@ -215,6 +215,11 @@ fn reset(rows: &mut Rows, user: UserId, badge: &Name, up_to: Option<i64>) {
     let mut mark = rows.mark(user, Kind::Counter, badge);
     mark.read(up_to);
     rows.set_mark(user, Kind::Counter, badge, mark);
+}
+
+fn reset_all(rows: &mut Rows, key: &MarkKey, mut mark: Mark) {
+    mark.read(None);
+    rows.set_mark_at(key, mark);
 }
 
 fn refusal(refused: Refused, value: i64) -> Problem {

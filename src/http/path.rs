@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use crate::auth::{Auth, Caller};
 use crate::error::{Code, Problem};
 use crate::ids::{Invalid, Name, UserId};
+use crate::presence::Witness;
 
 /// The user in the path of a user's own routes: an id, or `me` for the user of the token. For the document; [`UserPath`] reads it.
 #[derive(Debug, ToSchema)]
@@ -59,7 +60,8 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParams {
     }
 }
 
-/// The user of `/v1/users/{user}/…`, for routes marked `U`: the one in the token (by id or as `me`), or, for a service, anyone by id.
+/// The user of `/v1/users/{user}/…`, for routes marked `U`: the one in the token (by id or as `me`), or, for a service, anyone by id. Asking for it notes that
+/// the user was seen.
 #[derive(Debug)]
 pub struct UserPath {
     /// Whose row it is about.
@@ -117,12 +119,16 @@ impl<S> FromRequestParts<S> for UserPath
 where
     S: Send + Sync,
     Arc<Auth>: FromRef<S>,
+    Witness: FromRef<S>,
 {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let (caller, params, user) = caller_and_user(parts, state).await?;
         caller.may_act_for(user)?;
+        if let Witness(Some(presence)) = Witness::from_ref(state) {
+            presence.saw(user).await;
+        }
         Ok(Self { user, caller, params })
     }
 }

@@ -6,13 +6,14 @@ use std::time::Duration;
 use rand::RngExt as _;
 use tokio::time::Instant;
 
-use super::{Answer, Engines, Job, MAX_CONNECT, Needs, Rows, Verdict, unknown_outcome};
+use super::{Answer, Batch, Engines, Job, MAX_CONNECT, Needs, Rows, Verdict, unknown_outcome};
 use crate::cache::{CacheError, Writer};
 use crate::clock::UnixMs;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 use crate::error::{Code, Error, Fault, Problem};
 use crate::failpoint;
 use crate::idempotency::Keys;
+use crate::marks::{Stream, StreamKey};
 
 /// How old a touch may be at the commit: well below the lease, so that a commit never outlives it.
 const MAX_TOUCH_AGE: Duration = Duration::from_millis(2500);
@@ -44,15 +45,13 @@ static RAISE: Statement = Statement::new(
     &[("lane_id", Type::Int), ("batch", Type::Int), ("committed_at", Type::Int)],
 );
 
-static RETIRE: Statement = Statement::new("delete from lanes where lane_id in (select lane_id from {rows} r)", &[("lane_id", Type::Int)]);
-
 static SWEEP: Statement =
     Statement::new("delete from lanes where committed_at < (select min(committed_at) from {rows} r)", &[("committed_at", Type::Int)]);
 
-/// How long the row of a lane that died is kept. A living lane that was idle for longer registers again.
-const ABANDONED_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// How long the row of a lane that ended is kept: other nodes read in it what the lane did last. A living lane that was idle for longer registers again.
+const ABANDONED_MS: i64 = crate::clock::DAY_MS;
 
-/// Removes the rows of lanes that died long ago; a graceful stop removes them at once.
+/// Removes the rows of lanes that ended long ago.
 ///
 /// # Errors
 /// The driver's own.
@@ -62,8 +61,8 @@ pub(crate) async fn sweep(db: &Db, now: UnixMs) -> DbResult<u64> {
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 4] {
-    [&REGISTER, &RAISE, &RETIRE, &SWEEP]
+pub(super) fn statements() -> [&'static Statement; 3] {
+    [&REGISTER, &RAISE, &SWEEP]
 }
 
 /// Why a batch was not committed.
@@ -125,6 +124,8 @@ pub(super) struct Lane {
 struct Prepared {
     outcomes: Vec<Outcome>,
     changes: Vec<crate::cache::Change>,
+    /// Heads of shared streams that it changes.
+    heads: Vec<(StreamKey, Stream)>,
 }
 
 impl Lane {
@@ -149,17 +150,6 @@ impl Lane {
     pub(super) async fn warm_up(&mut self) {
         if let Err(error) = self.connected().await {
             tracing::warn!(%error, "a lane cannot open its connection yet");
-        }
-    }
-
-    /// Forgets the lane's number; only a courtesy to whoever looks at the table.
-    pub(super) async fn retire(&mut self) {
-        let id = self.id;
-        let retired = async { self.connected().await?.run(&RETIRE, &[Column::Int(vec![id])]).await };
-        match tokio::time::timeout(MAX_CONNECT, retired).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "a lane's row stays behind; it is swept later"),
-            Err(_) => tracing::debug!("a lane's row stays behind; it is swept later"),
         }
     }
 
@@ -207,6 +197,9 @@ impl Lane {
                 return Err(Failure::Unknown);
             }
         }
+        if !prepared.heads.is_empty() {
+            self.engines.heads.committed(prepared.heads).await;
+        }
         failpoint("lane::after_publish");
         metrics::histogram!("headmark_lane_batch_seconds").record(started.elapsed().as_secs_f64());
         metrics::counter!("headmark_lane_commands_total").increment(u64::try_from(jobs.len()).unwrap_or_default());
@@ -238,14 +231,15 @@ impl Lane {
             }
             failpoint("lane::after_touch");
             let outcomes = apply(jobs, &mut rows, &mut keys, now);
-            rows.save(conn, slot).await.map_err(Failure::Store)?;
+            rows.save(conn, Batch { lane_id: id, batch, slot }).await.map_err(Failure::Store)?;
             keys.save(conn, now).await.map_err(Failure::Store)?;
             if conn.run(&RAISE, &number).await.map_err(Failure::Store)? != 1 {
                 // Swept while this lane was idle: it must register anew before it may commit.
                 tracing::info!(lane = id, "registering again");
                 return Err(Failure::NotCommitted);
             }
-            Ok(Prepared { outcomes, changes: rows.changes(needs) })
+            let heads = rows.changed_heads().map(|(key, stream)| (key.clone(), stream.clone())).collect();
+            Ok(Prepared { outcomes, changes: rows.changes(needs), heads })
         };
         match tokio::time::timeout(MAX_WORK, work).await {
             Ok(prepared) => prepared,

@@ -14,9 +14,11 @@
 //! to matters for speed alone. To add a command: implement [`Command`] in the feature.
 
 mod attempt;
+mod needs;
 mod queue;
 mod resolve;
 mod rows;
+mod table;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -33,10 +35,13 @@ use crate::clock::{Clock, UnixMs};
 use crate::db::{Db, Statement};
 use crate::error::{Code, Error, Fault, Problem};
 use crate::guard::Guard;
+use crate::heads::Heads;
 
 pub(crate) use attempt::sweep;
+pub use needs::Needs;
 pub use queue::Lanes;
-pub use rows::{Needs, Rows, Table};
+pub use rows::{Batch, Rows};
+pub use table::Table;
 
 /// How writes are batched and bounded.
 #[derive(Debug, Clone, Args)]
@@ -61,11 +66,17 @@ pub struct LaneConfig {
 
 /// What the lanes work with.
 #[derive(Debug, Clone)]
-struct Engines {
-    db: Db,
-    cache: Arc<Cache>,
-    guard: Arc<Guard>,
-    clock: Clock,
+pub struct Engines {
+    /// The truth.
+    pub db: Db,
+    /// What polls read.
+    pub cache: Arc<Cache>,
+    /// What all nodes agree on.
+    pub guard: Arc<Guard>,
+    /// The heads of shared streams, as this node holds them.
+    pub heads: Arc<Heads>,
+    /// The time.
+    pub clock: Clock,
 }
 
 /// How long opening a connection may take.

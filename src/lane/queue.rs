@@ -14,11 +14,8 @@ use tokio_util::task::TaskTracker;
 
 use super::attempt::{Failure, Lane, Outcome};
 use super::{Answer, Engines, Job, LaneConfig, Verdict, unknown_outcome};
-use crate::cache::Cache;
-use crate::clock::Clock;
-use crate::db::{Db, is_transient};
+use crate::db::is_transient;
 use crate::error::{Code, Error, Fault, Problem};
-use crate::guard::Guard;
 use crate::idempotency::MAX_KEYS_PER_BATCH;
 
 /// How long a command waits for an idempotency key that a transaction elsewhere holds.
@@ -60,8 +57,7 @@ impl std::fmt::Debug for Ticket {
 impl Lanes {
     /// Starts the lanes.
     #[must_use]
-    pub fn start(config: &LaneConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>, clock: Clock) -> Self {
-        let engines = Engines { db, cache, guard, clock };
+    pub fn start(config: &LaneConfig, engines: Engines) -> Self {
         let count = if engines.db.is_shared() { config.lanes } else { 1 };
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         let first_slot = i64::from(rand::rng().random::<u32>());
@@ -145,7 +141,6 @@ async fn work(mut lane: Lane, mut queue: mpsc::Receiver<Ticket>, max_weight: u32
             resting.until = Instant::now() + KEY_PAUSE;
         }
     }
-    lane.retire().await;
 }
 
 /// Jobs whose idempotency key was taken elsewhere: they rest while the others go on.

@@ -4,99 +4,28 @@
 //! loaded and written in the order in which they stand here, rows in the order of their keys: the one lock order of the program.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use super::needs::Needs;
+use super::table::Table;
 use crate::cache::{Change, Parts, Revision};
 use crate::db::{Conn, DbResult};
+use crate::heads;
 use crate::ids::{Name, UserId};
-use crate::marks::store::{self, User};
-use crate::marks::{Kind, Mark, MarkKey};
+use crate::marks::store::{self, NOT_ENROLLED, User};
+use crate::marks::{Kind, Mark, MarkKey, Stream, StreamKey};
 use crate::relations::{self, Fans, Follow, Pair};
+use crate::sheet;
 
-/// Which rows the commands of a batch need.
-#[derive(Debug, Default)]
-pub struct Needs {
-    users: BTreeSet<UserId>,
-    marks: BTreeSet<MarkKey>,
-    all_marks: BTreeSet<(UserId, Kind)>,
-    /// Both directions of each pair.
-    follows: BTreeSet<Pair>,
-    stripes: BTreeSet<i64>,
-}
-
-impl Needs {
-    /// One mark, and with it the user's own row.
-    pub fn mark(&mut self, user: UserId, kind: Kind, name: &Name) {
-        self.users.insert(user);
-        self.marks.insert(MarkKey { user, kind, name: name.clone() });
-    }
-
-    /// All marks of one kind of a user.
-    pub fn all_marks(&mut self, user: UserId, kind: Kind) {
-        self.users.insert(user);
-        self.all_marks.insert((user, kind));
-    }
-
-    /// Whether one follows another, and the other way round; with it the follower's own row, and the lock of the pair.
-    pub fn follow(&mut self, pair: Pair) {
-        self.users.insert(pair.follower);
-        self.follows.extend([pair, pair.reversed()]);
-        self.stripes.insert(pair.stripe());
-    }
-
-    /// The users whose own rows may change: those whose cache entries must be touched.
-    #[must_use]
-    pub fn users(&self) -> Vec<UserId> {
-        self.users.iter().copied().collect()
-    }
-}
-
-/// Rows of one table: as loaded, and as they are now. A row that is not there counts as its default.
-#[derive(Debug)]
-pub struct Table<K, V> {
-    rows: BTreeMap<K, (V, V)>,
-    undo: Vec<(K, V)>,
-}
-
-impl<K, V> Default for Table<K, V> {
-    fn default() -> Self {
-        Self { rows: BTreeMap::new(), undo: Vec::new() }
-    }
-}
-
-impl<K: Ord + Clone, V: Clone + Default + PartialEq> Table<K, V> {
-    fn insert_loaded(&mut self, rows: impl IntoIterator<Item = (K, V)>) {
-        self.rows.extend(rows.into_iter().map(|(key, row)| (key, (row.clone(), row))));
-    }
-
-    /// The row as it is now.
-    #[must_use]
-    pub fn get(&self, key: &K) -> V {
-        self.rows.get(key).map(|(_, now)| now.clone()).unwrap_or_default()
-    }
-
-    /// Sets the row, so that [`Rows::undo`] can take it back.
-    pub fn set(&mut self, key: &K, row: V) {
-        let entry = self.rows.entry(key.clone()).or_default();
-        self.undo.push((key.clone(), std::mem::replace(&mut entry.1, row)));
-    }
-
-    /// The rows that differ from what was loaded.
-    pub fn changed(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.rows.iter().filter(|(_, (loaded, now))| loaded != now).map(|(key, (_, now))| (key, now))
-    }
-
-    /// The keys from this one on with their rows, as they are now.
-    fn from(&self, first: &K) -> impl Iterator<Item = (&K, &V)> {
-        self.rows.range(first..).map(|(key, (_, now))| (key, now))
-    }
-
-    fn undo(&mut self) {
-        for (key, before) in self.undo.drain(..).rev() {
-            if let Some(row) = self.rows.get_mut(&key) {
-                row.1 = before;
-            }
-        }
-    }
+/// Who writes a batch, as its rows tell.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch {
+    /// The lane.
+    pub lane_id: i64,
+    /// The lane's number for it.
+    pub batch: i64,
+    /// To which slot of counts that are spread out the lane adds.
+    pub slot: i64,
 }
 
 /// All rows of a batch.
@@ -104,6 +33,9 @@ impl<K: Ord + Clone, V: Clone + Default + PartialEq> Table<K, V> {
 pub struct Rows {
     users: Table<UserId, User>,
     marks: Table<MarkKey, Mark>,
+    heads: Table<StreamKey, Stream>,
+    /// Users of whom all marks of a kind are to go.
+    forgotten: Table<UserId, bool>,
     follows: Table<Pair, Option<Follow>>,
     /// What is to be added to the counts of those who are followed: these rows are never loaded.
     fans: Table<UserId, Fans>,
@@ -121,16 +53,19 @@ impl Rows {
         relations::store::lock_stripes(conn, &stripes).await
     }
 
-    /// Locks the users and loads what is needed.
+    /// Locks the users and the heads that may change, and loads what is needed.
     ///
     /// # Errors
     /// The driver's own.
     pub async fn load(conn: &mut Conn, needs: &Needs) -> DbResult<Self> {
         let mut rows = Self::default();
-        if needs.users.is_empty() {
-            return Ok(rows);
+        if !needs.users.is_empty() {
+            rows.users.insert_loaded(store::lock_users(conn, &needs.users()).await?);
         }
-        rows.users.insert_loaded(store::lock_users(conn, &needs.users()).await?);
+        if !needs.heads.is_empty() {
+            let keys: Vec<_> = needs.heads.iter().cloned().collect();
+            rows.heads.insert_loaded(heads::store::lock(conn, &keys).await?);
+        }
         if !needs.all_marks.is_empty() {
             let users: Vec<_> = needs.all_marks.iter().copied().collect();
             rows.marks.insert_loaded(store::load_marks_of_users(conn, &users).await?);
@@ -143,23 +78,46 @@ impl Rows {
             let pairs: Vec<_> = needs.follows.iter().copied().collect();
             rows.follows.insert_loaded(relations::store::load(conn, &pairs).await?);
         }
+        rows.load_seen_heads(conn, needs).await?;
         Ok(rows)
     }
 
-    /// Writes what changed. `slot`: to which slot of counts that are spread out this lane adds.
+    /// Those that are asked for, and those of whom a user begins to follow, as what was posted before that is not to be counted. Of a user who was not seen
+    /// yet no count begins before the enrolment, so there they can be left out; an import is mostly of such.
+    async fn load_seen_heads(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
+        let mut keys = needs.seen_heads.clone();
+        let begins =
+            |pair: &&Pair| needs.users.contains(&pair.follower) && self.user(pair.follower).is_enrolled() && self.follow(**pair).is_none();
+        keys.extend(needs.follows.iter().filter(begins).map(|pair| StreamKey::posts(pair.followee)));
+        let keys: Vec<_> = keys.into_iter().filter(|key| !needs.heads.contains(key)).collect();
+        if !keys.is_empty() {
+            self.heads.insert_loaded(heads::store::load(conn, &keys).await?);
+        }
+        Ok(())
+    }
+
+    /// Writes what changed.
     ///
     /// # Errors
     /// The driver's own.
-    pub async fn save(&self, conn: &mut Conn, slot: i64) -> DbResult<()> {
+    pub async fn save(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {
         let users: Vec<_> = self.users.changed().map(|(user, row)| (*user, *row)).collect();
         if !users.is_empty() {
             store::save_users(conn, &users).await?;
         }
-        let marks: Vec<_> = self.marks.changed().collect();
+        let heads: Vec<_> = self.heads.changed().collect();
+        if !heads.is_empty() {
+            heads::store::save(conn, &heads, batch).await?;
+        }
+        let forgotten: Vec<_> = self.forgotten.changed().flat_map(|(user, _)| sheet::FORGOTTEN.map(|kind| (*user, kind))).collect();
+        if !forgotten.is_empty() {
+            store::delete_marks_of_users(conn, &forgotten).await?;
+        }
+        let marks: Vec<_> = self.marks.changed().filter(|(_, mark)| **mark != Mark::default()).collect();
         if !marks.is_empty() {
             store::save_marks(conn, &marks).await?;
         }
-        self.save_follows(conn, slot).await
+        self.save_follows(conn, batch.slot).await
     }
 
     /// A follow that changed is one removed and one made.
@@ -185,27 +143,78 @@ impl Rows {
     /// One mark as it is now.
     #[must_use]
     pub fn mark(&self, user: UserId, kind: Kind, name: &Name) -> Mark {
-        self.marks.get(&MarkKey { user, kind, name: name.clone() })
+        self.mark_at(&MarkKey::new(user, kind, name))
+    }
+
+    /// One mark by its key, as it is now.
+    #[must_use]
+    pub fn mark_at(&self, key: &MarkKey) -> Mark {
+        self.marks.get(key)
     }
 
     /// All loaded marks of one kind of a user.
     #[must_use]
-    pub fn marks_of(&self, user: UserId, kind: Kind) -> Vec<(Name, Mark)> {
-        let first = MarkKey { user, kind, name: Name::lowest() };
+    pub fn marks_of(&self, user: UserId, kind: Kind) -> Vec<(MarkKey, Mark)> {
+        let first = MarkKey { user, kind, name: Arc::from("") };
         let mine = self.marks.from(&first).take_while(|(key, _)| key.user == user && key.kind == kind);
-        mine.map(|(key, mark)| (key.name.clone(), mark.clone())).collect()
+        mine.map(|(key, mark)| (key.clone(), mark.clone())).collect()
     }
 
     /// Sets a mark and raises the user's revision, once for each command. A mark that is the same changes nothing.
     pub fn set_mark(&mut self, user: UserId, kind: Kind, name: &Name, mark: Mark) {
-        let key = MarkKey { user, kind, name: name.clone() };
-        let before = self.marks.get(&key);
+        self.set_mark_at(&MarkKey::new(user, kind, name), mark);
+    }
+
+    /// The same by the mark's key.
+    pub fn set_mark_at(&mut self, key: &MarkKey, mark: Mark) {
+        let before = self.marks.get(key);
         if before == mark {
             return;
         }
-        let new = kind == Kind::Counter && before == Mark::default();
-        self.revise(user, |row| row.counters += i64::from(new));
-        self.marks.set(&key, mark);
+        let new = key.kind == Kind::Counter && before == Mark::default();
+        self.revise(key.user, |row| row.counters += i64::from(new));
+        self.marks.set(key, mark);
+    }
+
+    /// The head of a shared stream as it is now.
+    #[must_use]
+    pub fn head(&self, key: &StreamKey) -> Stream {
+        self.heads.get(key)
+    }
+
+    /// Sets the head of a shared stream. No user's revision changes.
+    pub fn set_head(&mut self, key: &StreamKey, stream: Stream) {
+        self.heads.set(key, stream);
+    }
+
+    /// The shared streams that the batch changed.
+    pub fn changed_heads(&self) -> impl Iterator<Item = (&StreamKey, &Stream)> {
+        self.heads.changed()
+    }
+
+    /// The user was seen on this day. Whoever was not seen before is enrolled: what happens to channels and dots from here on counts. No revision is raised, as
+    /// no number changes.
+    pub fn see_user(&mut self, user: UserId, day: i64) {
+        let mut row = self.users.get(&user);
+        row.seen_day = row.seen_day.max(day);
+        if !row.is_enrolled() {
+            row.enrolled = self.head(&StreamKey::board()).head;
+        }
+        self.users.set(&user, row);
+    }
+
+    /// The user was not seen for long: the marks of what everybody shares are forgotten.
+    pub fn forget_user(&mut self, user: UserId) {
+        self.revise(user, |row| {
+            row.enrolled = NOT_ENROLLED;
+            row.feed = 0;
+        });
+        self.forgotten.set(&user, true);
+    }
+
+    /// Changes the user's own row in a way that the user is shown, and raises its revision, once for each command.
+    pub fn revise_user(&mut self, user: UserId, change: impl FnOnce(&mut User)) {
+        self.revise(user, change);
     }
 
     /// One follow as it is now.
@@ -223,9 +232,18 @@ impl Rows {
         let step = i64::from(follow.is_some()) - i64::from(before.is_some());
         let mutual = if self.follow(pair.reversed()).is_some() { step } else { 0 };
         self.revise(pair.follower, |row| row.following += step);
+        self.feed_changed(pair.follower);
         self.add_fans(pair.followee, Fans { followers: step, mutuals: mutual });
         self.add_fans(pair.follower, Fans { followers: 0, mutuals: mutual });
         self.follows.set(&pair, follow);
+    }
+
+    /// The list behind the user's feed is another from this revision on.
+    pub fn feed_changed(&mut self, user: UserId) {
+        self.revise(user, |_| {});
+        let mut row = self.users.get(&user);
+        row.feed = row.revision;
+        self.users.set(&user, row);
     }
 
     /// What this batch adds to the counts of a user whom others follow.
@@ -263,17 +281,21 @@ impl Rows {
 
     /// The command took effect: what it did stays.
     pub fn settle(&mut self) {
-        self.users.undo.clear();
-        self.marks.undo.clear();
-        self.follows.undo.clear();
-        self.fans.undo.clear();
+        self.users.settle();
+        self.heads.settle();
+        self.marks.settle();
+        self.forgotten.settle();
+        self.follows.settle();
+        self.fans.settle();
         self.revised.clear();
     }
 
     /// The command was refused: everything is as before it.
     pub fn undo(&mut self) {
         self.users.undo();
+        self.heads.undo();
         self.marks.undo();
+        self.forgotten.undo();
         self.follows.undo();
         self.fans.undo();
         self.revised.clear();
@@ -284,8 +306,13 @@ impl Rows {
     pub fn changes(&self, needs: &Needs) -> Vec<Change> {
         let mut parts: BTreeMap<UserId, Parts> = BTreeMap::new();
         for (key, mark) in self.marks.changed() {
-            let (field, value) = crate::sheet::part(key, mark);
-            parts.entry(key.user).or_default().insert(field, value);
+            if let Some((field, value)) = sheet::part(key, mark) {
+                parts.entry(key.user).or_default().insert(field, value);
+            }
+        }
+        for (user, (loaded, now)) in self.users.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
+            let more = sheet::user_parts(now).into_iter().zip(sheet::user_parts(loaded)).filter(|(now, loaded)| now != loaded);
+            parts.entry(*user).or_default().extend(more.map(|(part, _)| part));
         }
         let change = |user: &UserId| {
             let (before, after) = self.users.rows.get(user).map_or((0, 0), |(loaded, now)| (loaded.revision, now.revision));
@@ -315,14 +342,14 @@ mod tests {
         let mut rows = Rows::default();
         rows.set_mark(user, Kind::Counter, &like, advanced(&Mark::default(), 3));
         rows.settle();
-        assert_eq!(rows.user(user), User { revision: 1, counters: 1, following: 0 });
+        assert_eq!(rows.user(user), User { revision: 1, counters: 1, ..User::default() });
 
         let more = advanced(&rows.mark(user, Kind::Counter, &like), 2);
         rows.set_mark(user, Kind::Counter, &like, more);
         rows.set_mark(user, Kind::Counter, &follow, advanced(&Mark::default(), 1));
-        assert_eq!(rows.user(user), User { revision: 2, counters: 2, following: 0 }, "one revision for the whole command");
+        assert_eq!(rows.user(user), User { revision: 2, counters: 2, ..User::default() }, "one revision for the whole command");
         rows.undo();
-        assert_eq!(rows.user(user), User { revision: 1, counters: 1, following: 0 });
+        assert_eq!(rows.user(user), User { revision: 1, counters: 1, ..User::default() });
         assert_eq!(rows.mark(user, Kind::Counter, &like).head(), 3);
         assert_eq!(rows.mark(user, Kind::Counter, &follow).head(), 0);
 

@@ -73,6 +73,27 @@ impl Intervals {
         at - left + 1
     }
 
+    /// How many positions of the set are above `above` and not above `up_to`.
+    #[must_use]
+    pub fn count_within(&self, above: i64, up_to: i64) -> i64 {
+        let first = self.0.partition_point(|(_, to)| *to <= above);
+        let within = self.0.iter().skip(first).take_while(|(from, _)| *from <= up_to);
+        within.map(|(from, to)| (*to).min(up_to) - (*from).max(above + 1) + 1).sum()
+    }
+
+    /// What is in either set.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let mut all = self.clone();
+        other.0.iter().for_each(|(from, to)| all.insert(*from, *to));
+        all
+    }
+
+    /// Removes the lowest run and returns where it ended.
+    pub fn drop_first(&mut self) -> Option<i64> {
+        if self.0.is_empty() { None } else { Some(self.0.remove(0).1) }
+    }
+
     /// Removes all positions up to and including `mark`.
     pub fn drop_up_to(&mut self, mark: i64) {
         self.0.retain(|(_, to)| *to > mark);

@@ -4,22 +4,38 @@
 //! far a user has read it. What was taken back above the mark is kept as positions, not as a count: with head 115, four taken back
 //! and five more to come, reading up to 115 must leave five, and only positions tell that.
 //!
-//! A counter badge is a stream of the user's own, so its head lies in the same row. This file is pure; `store.rs` holds the rows.
+//! A counter badge is a stream of the user's own, so its head lies in the same row ([`Mark`]). Of a stream that users share the head lies in a row of its own
+//! ([`Stream`]), and only the mark with the user. Both are pure; `store.rs` holds the users' rows, `crate::heads` those of the streams.
 //!
-//! To add a kind of stream: a [`Kind`], and the feature's own rules on top of [`Mark`].
+//! To add a kind of stream: a [`Kind`], and the feature's own rules on top of [`Mark`] or [`Stream`].
 
 mod intervals;
 pub mod store;
+mod stream;
 
 pub use intervals::Intervals;
+pub use stream::{MAX_SHARED_RUNS, Stream, StreamKey, unread};
 
+use std::sync::Arc;
+
+use crate::clock::UnixMs;
 use crate::ids::{Name, UserId};
 
-/// What sort of stream a row of `marks` is about; the number is how the databases hold it.
+/// What sort of stream a row of `marks` or `heads` is about; the number is how the databases hold it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A counter badge: head and mark are the user's own.
     Counter,
+    /// A channel of broadcasts: one head for all, a mark for each user who has read in it.
+    Broadcast,
+    /// A dot: one head for all, a mark for each user who has cleared it.
+    Dot,
+    /// A view: one head for all, a mark for each user who has visited it.
+    View,
+    /// The posts of a creator. The marks of those who follow are in their snapshots of the feed.
+    Post,
+    /// All that ever happened to channels and dots, of which each user has one mark: the enrolment.
+    Board,
 }
 
 impl Kind {
@@ -28,6 +44,12 @@ impl Kind {
     pub fn code(self) -> i64 {
         match self {
             Self::Counter => 1,
+            Self::Broadcast => 2,
+            Self::Dot => 3,
+            Self::View => 4,
+            Self::Post => 5,
+            // 6 is for groups.
+            Self::Board => 7,
         }
     }
 
@@ -36,6 +58,11 @@ impl Kind {
     pub fn from_code(code: i64) -> Option<Self> {
         match code {
             1 => Some(Self::Counter),
+            2 => Some(Self::Broadcast),
+            3 => Some(Self::Dot),
+            4 => Some(Self::View),
+            5 => Some(Self::Post),
+            7 => Some(Self::Board),
             _ => None,
         }
     }
@@ -49,7 +76,15 @@ pub struct MarkKey {
     /// In what sort of stream.
     pub kind: Kind,
     /// In which one of them.
-    pub name: Name,
+    pub name: Arc<str>,
+}
+
+impl MarkKey {
+    /// A mark in a stream with a name.
+    #[must_use]
+    pub fn new(user: UserId, kind: Kind, name: &Name) -> Self {
+        Self { user, kind, name: name.shared() }
+    }
 }
 
 /// The highest head: the largest integer that every JSON reader holds exactly.
@@ -64,6 +99,8 @@ pub struct Mark {
     head: i64,
     mark: i64,
     retracted: Intervals,
+    /// When the user was there last, where that is asked for (views).
+    pub at: UnixMs,
 }
 
 /// Why a stream does not take a change.
@@ -80,9 +117,9 @@ pub enum Refused {
 impl Mark {
     /// A mark as a row holds it, brought into order should the row not be.
     #[must_use]
-    pub fn from_row(head: i64, mark: i64, retracted: &str) -> Self {
+    pub fn from_row(head: i64, mark: i64, retracted: &str, at: UnixMs) -> Self {
         let head = head.clamp(0, MAX_HEAD);
-        let mut this = Self { head, mark: mark.clamp(0, head), retracted: Intervals::parse(retracted) };
+        let mut this = Self { head, mark: mark.clamp(0, head), retracted: Intervals::parse(retracted), at };
         this.settle();
         this
     }
@@ -136,6 +173,21 @@ impl Mark {
         true
     }
 
+    /// Of a shared stream, whose head is not in this row: the user has read up to this position. Marks never move backwards. Returns whether anything changed.
+    pub fn read_shared(&mut self, up_to: i64) -> bool {
+        self.head = self.head.max(up_to);
+        self.read(Some(up_to))
+    }
+
+    /// Of a shared stream: the thing at this position does not count for this user, such as what it made itself.
+    ///
+    /// # Errors
+    /// [`Refused::TooManyRuns`].
+    pub fn pass_over(&mut self, at: i64) -> Result<bool, Refused> {
+        self.head = self.head.max(at);
+        self.retract_at(at)
+    }
+
     /// The thing at this position is gone: one less if it was unread, no change if it was read or taken back before. Returns whether
     /// anything changed.
     ///
@@ -169,7 +221,7 @@ impl Mark {
     fn take_back(&mut self, from: i64, to: i64) -> Result<(), Refused> {
         let mut retracted = self.retracted.clone();
         retracted.insert(from, to);
-        let mut after = Self { head: self.head, mark: self.mark, retracted };
+        let mut after = Self { head: self.head, mark: self.mark, retracted, at: self.at };
         after.settle();
         if after.retracted.runs() > MAX_RETRACTED_RUNS {
             return Err(Refused::TooManyRuns);

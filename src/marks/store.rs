@@ -1,12 +1,13 @@
-//! The rows of `users` and `marks`.
+//! The rows of `users` and `marks`, and all of a user's own rows that a cache entry shows.
 
+use crate::clock::UnixMs;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 use crate::ids::UserId;
 
 use super::{Kind, Mark, MarkKey};
 
 /// A user's own row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct User {
     /// Counts the changes of the user's own rows.
     pub revision: i64,
@@ -14,6 +15,31 @@ pub struct User {
     pub counters: i64,
     /// How many others the user follows.
     pub following: i64,
+    /// The head of the board when the user was first seen; [`NOT_ENROLLED`] before that.
+    pub enrolled: i64,
+    /// The day on which the user was seen last.
+    pub seen_day: i64,
+    /// The revision at which the list behind the feed changed last.
+    pub feed: i64,
+    /// The seq of the last message that is read by hand.
+    pub message_seq: i64,
+}
+
+/// In place of a head of the board: the user was not seen yet, or is forgotten.
+pub const NOT_ENROLLED: i64 = -1;
+
+impl Default for User {
+    fn default() -> Self {
+        Self { revision: 0, counters: 0, following: 0, enrolled: NOT_ENROLLED, seen_day: 0, feed: 0, message_seq: 0 }
+    }
+}
+
+impl User {
+    /// Whether the user was seen, and not forgotten since.
+    #[must_use]
+    pub fn is_enrolled(&self) -> bool {
+        self.enrolled > NOT_ENROLLED
+    }
 }
 
 /// Makes the rows that are missing and locks all, in one pass in the order of the key, so that no two transactions can wait for each other:
@@ -30,48 +56,62 @@ static LOCK_USERS: Statement = Statement::new(
 );
 
 static LOAD_USERS: Statement = Statement::new(
-    "select u.user_id, u.revision, u.counters, u.following
+    "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.message_seq
     from {rows} r
     join users u on u.user_id = r.user_id",
     &[("user_id", Type::Int)],
 );
 
 static SAVE_USERS: Statement = Statement::new(
-    "insert into users (user_id, revision, counters, following)
-    select user_id, revision, counters, following
+    "insert into users (user_id, revision, counters, following, enrolled, seen_day, feed, message_seq)
+    select user_id, revision, counters, following, enrolled, seen_day, feed, message_seq
     from {rows} r
     where true
     order by user_id
     on conflict (user_id) do update set
         revision = excluded.revision,
         counters = excluded.counters,
-        following = excluded.following",
-    &[("user_id", Type::Int), ("revision", Type::Int), ("counters", Type::Int), ("following", Type::Int)],
+        following = excluded.following,
+        enrolled = excluded.enrolled,
+        seen_day = excluded.seen_day,
+        feed = excluded.feed,
+        message_seq = excluded.message_seq",
+    &[
+        ("user_id", Type::Int),
+        ("revision", Type::Int),
+        ("counters", Type::Int),
+        ("following", Type::Int),
+        ("enrolled", Type::Int),
+        ("seen_day", Type::Int),
+        ("feed", Type::Int),
+        ("message_seq", Type::Int),
+    ],
 );
 
 static LOAD_MARKS: Statement = Statement::new(
-    "select m.user_id, m.kind, m.name, m.head, m.mark, m.retracted
+    "select m.user_id, m.kind, m.name, m.head, m.mark, m.retracted, m.at
     from {rows} r
     join marks m on m.user_id = r.user_id and m.kind = r.kind and m.name = r.name",
     &[("user_id", Type::Int), ("kind", Type::Int), ("name", Type::Text)],
 );
 
 static LOAD_MARKS_OF_USERS: Statement = Statement::new(
-    "select m.user_id, m.kind, m.name, m.head, m.mark, m.retracted
+    "select m.user_id, m.kind, m.name, m.head, m.mark, m.retracted, m.at
     from {rows} r
     join marks m on m.user_id = r.user_id and m.kind = r.kind",
     &[("user_id", Type::Int), ("kind", Type::Int)],
 );
 
 static SAVE_MARKS: Statement = Statement::new(
-    "insert into marks (user_id, kind, name, head, mark, retracted)
-    select user_id, kind, name, head, mark, retracted
+    "insert into marks (user_id, kind, name, head, mark, retracted, at)
+    select user_id, kind, name, head, mark, retracted, at
     from {rows} r
     where true
     on conflict (user_id, kind, name) do update set
         head = excluded.head,
         mark = excluded.mark,
-        retracted = excluded.retracted",
+        retracted = excluded.retracted,
+        at = excluded.at",
     &[
         ("user_id", Type::Int),
         ("kind", Type::Int),
@@ -79,43 +119,75 @@ static SAVE_MARKS: Statement = Statement::new(
         ("head", Type::Int),
         ("mark", Type::Int),
         ("retracted", Type::Text),
+        ("at", Type::Int),
     ],
 );
 
-/// Revision and marks of whole users in one statement, so that they belong together. A user without marks has one row of nulls.
+static DELETE_MARKS_OF_USERS: Statement = Statement::new(
+    "delete from marks
+    where (user_id, kind) in (select user_id, kind from {rows} r)",
+    &[("user_id", Type::Int), ("kind", Type::Int)],
+);
+
+/// All that a cache entry shows of whole users, in one statement, so that it belongs together: first the user's own row (as kind 0), then the marks (views
+/// aside, which are many and read one by one), then the types of messages (as kind 8).
 static READ_USERS: Statement = Statement::new(
-    "select u.user_id, u.revision, m.kind, m.name, m.head, m.mark, m.retracted
+    "select u.user_id, 0 as kind, '' as name, u.revision as a, u.enrolled as b, u.seen_day as c, u.feed as d, '' as retracted
     from {rows} r
     join users u on u.user_id = r.user_id
-    left join marks m on m.user_id = u.user_id
-    order by u.user_id, m.kind, m.name",
+    union all
+    select m.user_id, m.kind, m.name, m.head, m.mark, m.at, 0, m.retracted
+    from {rows} r
+    join marks m on m.user_id = r.user_id and m.kind <> 4
+    union all
+    select t.user_id, 8, t.type, t.unread, 0, 0, 0, ''
+    from {rows} r
+    join message_types t on t.user_id = r.user_id
+    order by 1, 2, 3",
     &[("user_id", Type::Int)],
 );
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 7] {
-    [&LOCK_USERS, &LOAD_USERS, &SAVE_USERS, &LOAD_MARKS, &LOAD_MARKS_OF_USERS, &SAVE_MARKS, &READ_USERS]
+pub fn statements() -> [&'static Statement; 8] {
+    [&LOCK_USERS, &LOAD_USERS, &SAVE_USERS, &LOAD_MARKS, &LOAD_MARKS_OF_USERS, &SAVE_MARKS, &DELETE_MARKS_OF_USERS, &READ_USERS]
 }
 
 /// A row of `marks` as the statements return it.
-type MarkRow = (i64, i64, String, i64, i64, String);
+type MarkRow = (i64, i64, String, i64, i64, String, i64);
+
+/// A row of `users` as the statements return it.
+type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64);
 
 /// A row of [`READ_USERS`].
-type ReadRow = (i64, i64, Option<i64>, Option<String>, Option<i64>, Option<i64>, Option<String>);
+type ReadRow = (i64, i64, String, i64, i64, i64, i64, String);
+
+/// The kinds of [`READ_USERS`] that are no marks.
+const USER_ROW: i64 = 0;
+const MESSAGE_TYPE_ROW: i64 = 8;
 
 /// One user's own rows as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// The user.
     pub user: UserId,
-    /// The revision that the marks belong to.
-    pub revision: i64,
-    /// All marks, in the order of kind and name.
+    /// The user's own row, as far as the cache shows it.
+    pub row: User,
+    /// The marks that the cache shows, in the order of kind and name.
     pub marks: Vec<(MarkKey, Mark)>,
+    /// How many messages that are read by hand are unread, by type.
+    pub messages: Vec<(String, i64)>,
     /// Whether that is all there is. Not so where a newer version, side by side with this one during an upgrade, wrote rows of a kind that
     /// this one does not know: then the cache that both share must not be filled from here.
     pub complete: bool,
+}
+
+impl Snapshot {
+    /// Of a user without any row.
+    #[must_use]
+    pub fn none(user: UserId) -> Self {
+        Self { user, row: User::default(), marks: Vec::new(), messages: Vec::new(), complete: true }
+    }
 }
 
 fn ids(users: &[UserId]) -> Column {
@@ -131,8 +203,10 @@ pub async fn lock_users(conn: &mut Conn, users: &[UserId]) -> DbResult<Vec<(User
     if conn.locks_rows() {
         conn.run(&LOCK_USERS, &columns).await?;
     }
-    let rows: Vec<(i64, i64, i64, i64)> = conn.fetch(&LOAD_USERS, &columns).await?;
-    let user = |(user, revision, counters, following)| Some((UserId::try_from(user).ok()?, User { revision, counters, following }));
+    let rows: Vec<UserRow> = conn.fetch(&LOAD_USERS, &columns).await?;
+    let user = |(user, revision, counters, following, enrolled, seen_day, feed, message_seq): UserRow| {
+        Some((UserId::try_from(user).ok()?, User { revision, counters, following, enrolled, seen_day, feed, message_seq }))
+    };
     Ok(rows.into_iter().filter_map(user).collect())
 }
 
@@ -141,13 +215,26 @@ pub async fn lock_users(conn: &mut Conn, users: &[UserId]) -> DbResult<Vec<(User
 /// # Errors
 /// The driver's own.
 pub async fn save_users(conn: &mut Conn, users: &[(UserId, User)]) -> DbResult<()> {
+    let column = |value: fn(&User) -> i64| Column::Int(users.iter().map(|(_, row)| value(row)).collect());
     let columns = [
         Column::Int(users.iter().map(|(user, _)| user.get()).collect()),
-        Column::Int(users.iter().map(|(_, row)| row.revision).collect()),
-        Column::Int(users.iter().map(|(_, row)| row.counters).collect()),
-        Column::Int(users.iter().map(|(_, row)| row.following).collect()),
+        column(|row| row.revision),
+        column(|row| row.counters),
+        column(|row| row.following),
+        column(|row| row.enrolled),
+        column(|row| row.seen_day),
+        column(|row| row.feed),
+        column(|row| row.message_seq),
     ];
     conn.run(&SAVE_USERS, &columns).await.map(|_| ())
+}
+
+fn mark_key_columns(keys: &[MarkKey]) -> [Column; 3] {
+    [
+        Column::Int(keys.iter().map(|key| key.user.get()).collect()),
+        Column::Int(keys.iter().map(|key| key.kind.code()).collect()),
+        Column::Text(keys.iter().map(|key| (*key.name).to_owned()).collect()),
+    ]
 }
 
 /// Loads these marks; the missing ones are left out.
@@ -155,12 +242,7 @@ pub async fn save_users(conn: &mut Conn, users: &[(UserId, User)]) -> DbResult<(
 /// # Errors
 /// The driver's own.
 pub async fn load_marks(conn: &mut Conn, keys: &[MarkKey]) -> DbResult<Vec<(MarkKey, Mark)>> {
-    let columns = [
-        Column::Int(keys.iter().map(|key| key.user.get()).collect()),
-        Column::Int(keys.iter().map(|key| key.kind.code()).collect()),
-        Column::Text(keys.iter().map(|key| key.name.as_str().to_owned()).collect()),
-    ];
-    Ok(conn.fetch(&LOAD_MARKS, &columns).await?.into_iter().filter_map(mark_of_row).collect())
+    Ok(conn.fetch(&LOAD_MARKS, &mark_key_columns(keys)).await?.into_iter().filter_map(mark_of_row).collect())
 }
 
 /// Loads all marks of one kind of these users.
@@ -181,37 +263,57 @@ pub async fn save_marks(conn: &mut Conn, marks: &[(&MarkKey, &Mark)]) -> DbResul
     let columns = [
         Column::Int(marks.iter().map(|(key, _)| key.user.get()).collect()),
         Column::Int(marks.iter().map(|(key, _)| key.kind.code()).collect()),
-        Column::Text(marks.iter().map(|(key, _)| key.name.as_str().to_owned()).collect()),
+        Column::Text(marks.iter().map(|(key, _)| (*key.name).to_owned()).collect()),
         Column::Int(marks.iter().map(|(_, mark)| mark.head()).collect()),
         Column::Int(marks.iter().map(|(_, mark)| mark.mark()).collect()),
         Column::Text(marks.iter().map(|(_, mark)| mark.retracted().to_string()).collect()),
+        Column::Int(marks.iter().map(|(_, mark)| mark.at.0).collect()),
     ];
     conn.run(&SAVE_MARKS, &columns).await.map(|_| ())
 }
 
-/// Reads whole users, in the order asked (without repeats); one without any row is at revision 0 with no marks.
+/// Removes all marks of these kinds.
+///
+/// # Errors
+/// The driver's own.
+pub async fn delete_marks_of_users(conn: &mut Conn, users: &[(UserId, Kind)]) -> DbResult<()> {
+    let columns =
+        [Column::Int(users.iter().map(|(user, _)| user.get()).collect()), Column::Int(users.iter().map(|(_, kind)| kind.code()).collect())];
+    conn.run(&DELETE_MARKS_OF_USERS, &columns).await.map(|_| ())
+}
+
+/// Reads these marks as of one moment; the missing ones are left out.
+///
+/// # Errors
+/// The driver's own.
+pub async fn read_marks(db: &Db, keys: &[MarkKey]) -> DbResult<Vec<(MarkKey, Mark)>> {
+    Ok(db.fetch(&LOAD_MARKS, &mark_key_columns(keys)).await?.into_iter().filter_map(mark_of_row).collect())
+}
+
+/// Reads whole users, in the order asked (without repeats); one without any row is at revision 0 with nothing.
 ///
 /// # Errors
 /// The driver's own.
 pub async fn read_users(db: &Db, users: &[UserId]) -> DbResult<Vec<Snapshot>> {
     let rows: Vec<ReadRow> = db.fetch(&READ_USERS, &[ids(users)]).await?;
     let mut found: std::collections::HashMap<i64, Snapshot> = std::collections::HashMap::with_capacity(users.len());
-    for (id, revision, kind, name, head, mark, retracted) in rows {
+    for (id, kind, name, a, b, c, d, retracted) in rows {
         let Ok(user) = UserId::try_from(id) else { continue };
-        let snapshot = found.entry(id).or_insert_with(|| Snapshot { user, revision, marks: Vec::new(), complete: true });
-        if let (Some(kind), Some(name), Some(head), Some(mark), Some(retracted)) = (kind, name, head, mark, retracted) {
-            match mark_of_row((id, kind, name, head, mark, retracted)) {
+        let snapshot = found.entry(id).or_insert_with(|| Snapshot::none(user));
+        match kind {
+            USER_ROW => snapshot.row = User { revision: a, enrolled: b, seen_day: c, feed: d, ..User::default() },
+            MESSAGE_TYPE_ROW => snapshot.messages.push((name, a)),
+            _ => match mark_of_row((id, kind, name, a, b, retracted, c)) {
                 Some(mark) => snapshot.marks.push(mark),
                 None => snapshot.complete = false,
-            }
+            },
         }
     }
-    let none = |user: &UserId| Snapshot { user: *user, revision: 0, marks: Vec::new(), complete: true };
-    Ok(users.iter().map(|user| found.remove(&user.get()).unwrap_or_else(|| none(user))).collect())
+    Ok(users.iter().map(|user| found.remove(&user.get()).unwrap_or_else(|| Snapshot::none(*user))).collect())
 }
 
 /// A row of a kind that this version does not know (written by a newer one) is passed over.
-fn mark_of_row((user, kind, name, head, mark, retracted): MarkRow) -> Option<(MarkKey, Mark)> {
-    let key = MarkKey { user: UserId::try_from(user).ok()?, kind: Kind::from_code(kind)?, name: name.parse().ok()? };
-    Some((key, Mark::from_row(head, mark, &retracted)))
+fn mark_of_row((user, kind, name, head, mark, retracted, at): MarkRow) -> Option<(MarkKey, Mark)> {
+    let key = MarkKey { user: UserId::try_from(user).ok()?, kind: Kind::from_code(kind)?, name: name.into() };
+    Some((key, Mark::from_row(head, mark, &retracted, UnixMs(at))))
 }

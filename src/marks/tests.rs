@@ -84,7 +84,7 @@ proptest! {
                     let gone = mark.retract_newest(n).unwrap();
                     prop_assert_eq!(gone, unread_before - mark.unread());
                 }
-                Step::Store => mark = Mark::from_row(mark.head(), mark.mark(), &mark.retracted().to_string()),
+                Step::Store => mark = Mark::from_row(mark.head(), mark.mark(), &mark.retracted().to_string(), mark.at),
             }
             naive.apply(step);
             prop_assert_eq!(mark.unread(), naive.unread(), "after {:?} of {:?}", step, steps);
@@ -126,7 +126,7 @@ fn runs_are_bounded_and_a_refusal_changes_nothing() {
 
 #[test]
 fn heads_are_bounded() {
-    let mut mark = Mark::from_row(MAX_HEAD - 1, 0, "");
+    let mut mark = Mark::from_row(MAX_HEAD - 1, 0, "", UnixMs(0));
     assert_eq!(mark.advance(2), Err(Refused::HeadFull));
     assert_eq!(mark.advance(1), Ok(()));
     assert_eq!(mark.unread(), MAX_HEAD);
@@ -134,8 +134,8 @@ fn heads_are_bounded() {
 
 #[test]
 fn a_row_that_is_out_of_order_still_counts_right() {
-    let mark = Mark::from_row(10, 12, "x 20 5-3 4");
+    let mark = Mark::from_row(10, 12, "x 20 5-3 4", UnixMs(0));
     assert_eq!((mark.head(), mark.mark(), mark.unread()), (10, 10, 0));
-    let mark = Mark::from_row(10, 2, "3-4 8 9 40");
+    let mark = Mark::from_row(10, 2, "3-4 8 9 40", UnixMs(0));
     assert_eq!((mark.mark(), mark.unread(), mark.retracted().to_string()), (4, 4, "8-9".to_owned()));
 }

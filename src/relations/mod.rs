@@ -19,7 +19,7 @@ use crate::clock::UnixMs;
 use crate::error::{Code, Problem};
 use crate::ids::{Invalid, Name, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
-use crate::marks::Kind;
+use crate::marks::{Kind, StreamKey};
 
 /// How follows are bounded.
 #[derive(Debug, Clone, Args)]
@@ -93,6 +93,8 @@ impl Pair {
 pub struct Follow {
     /// Since when.
     pub since: UnixMs,
+    /// How much the followee had posted by then: the feed counts what came after it.
+    pub mark: i64,
 }
 
 /// What is added to the counts of a user whom others follow.
@@ -266,7 +268,8 @@ fn follow(rows: &mut Rows, pair: Pair, since: UnixMs, limit: Option<i64>) -> Res
         let detail = format!("User {} follows {limit} users already, which is the most.", pair.follower);
         return Err(Problem::new(Code::FollowingLimit, detail));
     }
-    rows.set_follow(pair, Some(Follow { since }));
+    let mark = rows.head(&StreamKey::posts(pair.followee)).head;
+    rows.set_follow(pair, Some(Follow { since, mark }));
     Ok(())
 }
 

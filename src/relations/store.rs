@@ -30,13 +30,14 @@ static LOCK_STRIPES: Statement = Statement::each(
 );
 
 static LOAD: Statement = Statement::new(
-    "select f.follower_id, f.followee_id, f.since
+    "select f.follower_id, f.followee_id, f.since, f.mark
     from {rows} r
     join following f on f.follower_id = r.follower_id and f.followee_id = r.followee_id",
     PAIR,
 );
 
-static INSERT_FOLLOWING: Statement = Statement::insert("following", FOLLOW);
+static INSERT_FOLLOWING: Statement =
+    Statement::insert("following", &[("follower_id", Type::Int), ("followee_id", Type::Int), ("since", Type::Int), ("mark", Type::Int)]);
 
 static INSERT_FOLLOWERS: Statement = Statement::insert("followers", FOLLOW);
 
@@ -134,9 +135,9 @@ fn pair_columns<'a>(pairs: impl Iterator<Item = &'a Pair> + Clone) -> [Column; 2
     [Column::Int(pairs.clone().map(|pair| pair.follower.get()).collect()), Column::Int(pairs.map(|pair| pair.followee.get()).collect())]
 }
 
-fn follow_of_row((follower, followee, since): (i64, i64, i64)) -> Option<(Pair, Option<Follow>)> {
+fn follow_of_row((follower, followee, since, mark): (i64, i64, i64, i64)) -> Option<(Pair, Option<Follow>)> {
     let pair = Pair { follower: UserId::try_from(follower).ok()?, followee: UserId::try_from(followee).ok()? };
-    Some((pair, Some(Follow { since: UnixMs(since) })))
+    Some((pair, Some(Follow { since: UnixMs(since), mark })))
 }
 
 /// Loads these follows inside a transaction; the missing ones are left out.
@@ -168,7 +169,9 @@ fn follow_columns(follows: &[(Pair, Follow)]) -> [Column; 3] {
 /// The driver's own.
 pub async fn insert(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()> {
     let columns = follow_columns(follows);
-    conn.insert(&INSERT_FOLLOWING, &columns).await?;
+    let [followers, followees, since] = columns.clone();
+    let marks = Column::Int(follows.iter().map(|(_, follow)| follow.mark).collect());
+    conn.insert(&INSERT_FOLLOWING, &[followers, followees, since, marks]).await?;
     conn.insert(&INSERT_FOLLOWERS, &columns).await.map(|_| ())
 }
 

@@ -154,6 +154,6 @@ fn an_import_says_what_it_did() {
     ];
     let done = import(&mut rows, &steps, Some(2));
     assert_eq!(done, Imported { followed: 3, unfollowed: 1, known: 2, over_limit: 1 });
-    assert_eq!(rows.follow(pair(1, 3)), Some(Follow { since: UnixMs(7) }), "the first time stays");
-    assert_eq!(rows.follow(pair(1, 4)), Some(Follow { since: UnixMs(9) }));
+    assert_eq!(rows.follow(pair(1, 3)), Some(Follow { since: UnixMs(7), mark: 0 }), "the first time stays");
+    assert_eq!(rows.follow(pair(1, 4)), Some(Follow { since: UnixMs(9), mark: 0 }));
 }

@@ -1,6 +1,11 @@
-//! The one way to read: a user's sheet, from the cache where it is sure to be as new as the last acknowledged write, else from SQL.
+//! The one way to read: a user's sheet, from the cache where it is sure to be as new as the last acknowledged write, else from SQL; together with what users
+//! share, which each node holds in memory (`crate::heads`).
+//!
+//! `parts.rs` is how an entry holds each kind, `whole.rs` puts a sheet together, `out.rs` shows it.
 
 mod out;
+mod parts;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +19,13 @@ use crate::cache::{Cache, Entry, FillToken, Lookup, Parts, Revision};
 use crate::db::Db;
 use crate::error::{Code, Error, Problem};
 use crate::guard::{Guard, Trust};
+use crate::heads::Heads;
 use crate::ids::UserId;
 use crate::marks::store::{Snapshot, read_users};
 
-pub use self::out::{Counter, CounterOut, Counters, MAX_CAP, SheetOut, Wanted, counters, part};
+pub use self::out::{CounterOut, DotOut, MAX_CAP, SheetOut, UnreadOut, Wanted};
+pub use self::parts::{FORGOTTEN, entry_of, message_part, part, user_parts};
+pub use self::whole::{FeedCount, Sheet};
 
 /// How polls are served and bounded.
 #[derive(Debug, Clone, Args)]
@@ -75,9 +83,9 @@ pub enum State {
     Unknown,
 }
 
-/// What the cache may be filled with.
-fn entry_of(snapshot: &Snapshot) -> Entry {
-    Entry { revision: snapshot.revision, parts: snapshot.marks.iter().map(|(key, mark)| part(key, mark)).collect() }
+/// What a query answers where it cannot be sure.
+fn store_away() -> Error {
+    Problem::new(Code::StoreUnavailable, "A store did not answer. Try again shortly.").into()
 }
 
 /// The front of the read path.
@@ -86,6 +94,7 @@ pub struct Sheets {
     db: Db,
     cache: Arc<Cache>,
     guard: Arc<Guard>,
+    heads: Arc<Heads>,
     /// One load for all readers that hold the same fill token: it stays the same until the next touch, so no writer came between them.
     loads: moka::future::Cache<(UserId, FillToken), Arc<Entry>>,
     /// Revisions that clients claim to have seen and that SQL has not reached, with what SQL said.
@@ -101,11 +110,12 @@ pub struct Sheets {
 impl Sheets {
     /// Over these stores.
     #[must_use]
-    pub fn new(config: &PollConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>) -> Self {
+    pub fn new(config: &PollConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>, heads: Arc<Heads>) -> Self {
         Self {
             db,
             cache,
             guard,
+            heads,
             loads: moka::future::Cache::builder().max_capacity(MAX_LOADS).time_to_live(LOAD_TTL).build(),
             made_up: moka::sync::Cache::builder().max_capacity(MAX_MADE_UP).time_to_live(MADE_UP_TTL).build(),
             last_known: moka::sync::Cache::builder().max_capacity(MAX_LAST_KNOWN).time_to_live(LAST_KNOWN_TTL).build(),

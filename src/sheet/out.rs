@@ -1,50 +1,30 @@
-//! What a sheet shows: the kinds, how the cache holds each ([`part`]), and how a poll returns it ([`SheetOut`]). A new kind has all its places here.
+//! What a poll returns: the kinds that are wanted ([`Wanted`]), and the sheet as JSON ([`SheetOut`]). A new kind has its places here and in `parts.rs`.
 
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use super::State;
-use crate::cache::{Entry, Parts};
+use super::Sheet;
 use crate::ids::UserId;
-use crate::marks::{Kind, Mark, MarkKey};
-
-/// One counter of a sheet, as the cache holds it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counter {
-    /// What the user has not read.
-    pub unread: i64,
-    /// How many there ever were.
-    pub head: i64,
-}
-
-/// A mark as a part of a cache entry: its field and its value.
-#[must_use]
-pub fn part(key: &MarkKey, mark: &Mark) -> (Box<str>, Box<str>) {
-    match key.kind {
-        Kind::Counter => (format!("c:{}", key.name).into(), format!("{} {}", mark.unread(), mark.head()).into()),
-    }
-}
-
-/// The counters among the parts, in the order of their names.
-pub fn counters(parts: &Parts) -> impl Iterator<Item = (&str, Counter)> {
-    parts.iter().filter_map(|(field, value)| {
-        let name = field.strip_prefix("c:")?;
-        let (unread, head) = value.split_once(' ')?;
-        Some((name, Counter { unread: unread.parse().ok()?, head: head.parse().ok()? }))
-    })
-}
 
 /// What of a sheet is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     /// Counters are part of it.
     pub counters: bool,
+    /// Broadcasts are part of it.
+    pub broadcasts: bool,
+    /// Dots are part of it.
+    pub dots: bool,
+    /// The feed is part of it.
+    pub feed: bool,
+    /// Messages that are read by hand are part of it.
+    pub messages: bool,
     /// No count shows more than this.
     pub cap: Option<i64>,
 }
 
 /// The kinds that `include` may name.
-const KINDS: &str = "counters";
+const KINDS: &str = "counters, broadcasts, dots, feed, messages";
 
 /// The highest `cap`.
 pub const MAX_CAP: i64 = 1_000_000_000;
@@ -59,24 +39,45 @@ impl Wanted {
             return Err(("cap", format!("{cap} is not from 1 to {MAX_CAP}")));
         }
         let Some(include) = include else { return Ok(Self { cap, ..Self::default() }) };
-        let mut wanted = Self { counters: false, cap };
+        let mut wanted = Self { counters: false, broadcasts: false, dots: false, feed: false, messages: false, cap };
         for kind in include.split(',') {
             match kind {
                 "counters" => wanted.counters = true,
+                "broadcasts" => wanted.broadcasts = true,
+                "dots" => wanted.dots = true,
+                "feed" => wanted.feed = true,
+                "messages" => wanted.messages = true,
                 other => return Err(("include", format!("'{}' is not one of: {KINDS}", other.chars().take(64).collect::<String>()))),
             }
         }
         Ok(wanted)
     }
+
+    /// Whether all kinds are wanted that the total adds up.
+    fn has_total(self) -> bool {
+        self.counters && self.broadcasts && self.messages
+    }
+
+    /// The names of those kinds that are wanted and that `these` picks.
+    fn names(self, these: fn(&'static str) -> bool) -> Vec<&'static str> {
+        let kinds = [
+            ("counters", self.counters),
+            ("broadcasts", self.broadcasts),
+            ("dots", self.dots),
+            ("feed", self.feed),
+            ("messages", self.messages),
+        ];
+        kinds.into_iter().filter(|(kind, wanted)| *wanted && these(kind)).map(|(kind, _)| kind).collect()
+    }
 }
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { counters: true, cap: None }
+        Self { counters: true, broadcasts: true, dots: true, feed: true, messages: true, cap: None }
     }
 }
 
-/// One counter in a sheet.
+/// A number of unread things, with the head that it was counted at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CounterOut {
     /// How many the user has not read.
@@ -91,13 +92,35 @@ pub struct CounterOut {
     pub capped: Option<bool>,
 }
 
-/// The counters of a sheet in the order of their names; in JSON an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counters<'a>(Vec<(&'a str, CounterOut)>);
+/// A red dot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct DotOut {
+    /// Whether it is lit for the user.
+    pub lit: bool,
+    /// How often it was lit for everybody; sent back as `up_to`, it clears exactly what was shown.
+    #[schema(minimum = 0, example = 4)]
+    pub head: i64,
+}
 
-impl Serialize for Counters<'_> {
+/// A number of unread things.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct UnreadOut {
+    /// How many the user has not read.
+    #[schema(minimum = 0, example = 7)]
+    pub unread: i64,
+    /// With `cap`: whether there are more than shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub capped: Option<bool>,
+}
+
+/// Values by name, in the order of the names; in JSON an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ByName<'a, T>(pub Vec<(&'a str, T)>);
+
+impl<T: Serialize> Serialize for ByName<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, counter)| (name, counter)))
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
@@ -110,7 +133,7 @@ pub struct SheetOut<'a> {
     /// Counts the changes of the user's own rows and never goes down: an answer with a lower one is older.
     #[schema(minimum = 0, example = 918)]
     pub revision: i64,
-    /// What an app icon shows; left out when one of its kinds was not asked for or is missing.
+    /// What an app icon shows: counters, broadcasts and messages. Left out when one of them was not asked for or is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 0, example = 3)]
     pub total: Option<i64>,
@@ -129,47 +152,75 @@ pub struct SheetOut<'a> {
     /// The counter badges by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<std::collections::BTreeMap<String, CounterOut>>)]
-    pub counters: Option<Counters<'a>>,
+    pub counters: Option<ByName<'a, CounterOut>>,
+    /// The channels of broadcasts by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<std::collections::BTreeMap<String, CounterOut>>)]
+    pub broadcasts: Option<ByName<'a, CounterOut>>,
+    /// The dots by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<std::collections::BTreeMap<String, DotOut>>)]
+    pub dots: Option<ByName<'a, DotOut>>,
+    /// What those whom the user follows posted since the user last looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub feed: Option<UnreadOut>,
+    /// Messages that are read by hand, by type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<std::collections::BTreeMap<String, UnreadOut>>)]
+    pub messages: Option<ByName<'a, UnreadOut>>,
+}
+
+/// Whether a kind depends on what users share, besides the user's own rows.
+pub(super) fn is_shared(kind: &'static str) -> bool {
+    matches!(kind, "broadcasts" | "dots" | "feed")
 }
 
 impl<'a> SheetOut<'a> {
-    /// The sheet of this state.
+    /// The sheet as JSON shows it.
     #[must_use]
-    pub fn new(user: UserId, state: &'a State, wanted: Wanted) -> Self {
-        let (entry, stale) = match state {
-            State::Current(entry) => (Some(entry), false),
-            State::LastKnown(entry) => (Some(entry), true),
-            State::Unknown => (None, false),
+    pub fn new(user: UserId, sheet: &'a Sheet, wanted: Wanted) -> Self {
+        let most = wanted.cap.unwrap_or(i64::MAX);
+        let count = |(name, unread, head): (&'a str, i64, i64)| {
+            (name, CounterOut { unread: unread.min(most), head, capped: wanted.cap.map(|cap| unread > cap) })
         };
-        let names = || if wanted.counters { vec!["counters"] } else { Vec::new() };
-        let mut sheet = Self {
+        let plain = |unread: i64| UnreadOut { unread: unread.min(most), capped: wanted.cap.map(|cap| unread > cap) };
+        let known = sheet.entry.is_some();
+        let total = sheet.total().filter(|_| known && wanted.has_total());
+        Self {
             user_id: user,
-            revision: entry.map_or(0, |entry| entry.revision),
-            total: None,
-            capped: None,
-            degraded: stale || entry.is_none(),
-            stale: if stale { names() } else { Vec::new() },
-            missing: if entry.is_none() { names() } else { Vec::new() },
-            counters: None,
-        };
-        if let Some(entry) = entry.filter(|_| wanted.counters) {
-            sheet.add_counters(entry, wanted.cap);
+            revision: sheet.revision(),
+            total: total.map(|total| total.min(most)),
+            capped: total.and_then(|total| wanted.cap.map(|cap| total > cap)),
+            degraded: sheet.is_degraded(),
+            stale: sheet.stale(wanted),
+            missing: sheet.missing(wanted),
+            counters: (known && wanted.counters).then(|| ByName(sheet.counters().map(count).collect())),
+            broadcasts: (known && wanted.broadcasts).then(|| ByName(sheet.broadcasts().map(count).collect())),
+            dots: (known && wanted.dots).then(|| ByName(sheet.dots().map(|(name, lit, head)| (name, DotOut { lit, head })).collect())),
+            feed: sheet.feed.filter(|_| wanted.feed).map(|feed| plain(feed.unread)),
+            messages: (known && wanted.messages).then(|| ByName(sheet.messages().map(|(name, unread)| (name, plain(unread))).collect())),
         }
-        sheet
+    }
+}
+
+impl Sheet {
+    /// When degraded, the kinds that are as last known.
+    fn stale(&self, wanted: Wanted) -> Vec<&'static str> {
+        let without = |names: Vec<&'static str>| names.into_iter().filter(|kind| *kind != "feed" || self.feed.is_some()).collect();
+        match (&self.entry, self.own_is_stale, self.shared_is_stale) {
+            (None, ..) | (Some(_), false, false) => Vec::new(),
+            (Some(_), true, _) => without(wanted.names(|_| true)),
+            (Some(_), false, true) => without(wanted.names(is_shared)),
+        }
     }
 
-    fn add_counters(&mut self, entry: &'a Entry, cap: Option<i64>) {
-        let most = cap.unwrap_or(i64::MAX);
-        let mut total = 0_i64;
-        let mut out = Vec::with_capacity(entry.parts.len());
-        for (name, counter) in counters(&entry.parts) {
-            // Each term is clamped on its own, so that none can eat another.
-            total = total.saturating_add(counter.unread.max(0));
-            let unread = counter.unread.clamp(0, most);
-            out.push((name, CounterOut { unread, head: counter.head, capped: cap.map(|cap| counter.unread > cap) }));
+    /// When degraded, the kinds that are not known.
+    fn missing(&self, wanted: Wanted) -> Vec<&'static str> {
+        match &self.entry {
+            None => wanted.names(|_| true),
+            Some(_) if wanted.feed && self.feed.is_none() => vec!["feed"],
+            Some(_) => Vec::new(),
         }
-        self.total = Some(total.min(most));
-        self.capped = cap.map(|cap| total > cap);
-        self.counters = Some(Counters(out));
     }
 }

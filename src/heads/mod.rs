@@ -1,0 +1,297 @@
+//! The heads of the streams that users share, as this node holds them: the board (all channels and dots) and a *cell* for each other stream that somebody here
+//! looked at, such as a creator's posts.
+//!
+//! ```text
+//!   a lane here commits ──▶ apply (at once)
+//!                                  ╲
+//!   lanes elsewhere ─▶ SQL ─ follow ▶ cells, board ──▶ feeds, sheets, views
+//!                         (twice a second)
+//! ```
+//!
+//! Each row of `heads` names the lane and the batch that changed it last, and a lane's batches commit one after the other. So a node that remembers how far each
+//! lane was asks for exactly what others changed since; nothing can be missed, as a number drawn before its commit could be. A head only ever goes
+//! from a lower version to a higher one, whichever way it comes.
+//!
+//! A cell stays the same object for as long as anybody holds it: a decoded feed holds those of its creators, and counting is reading them.
+//! To add a sort of stream: a [`crate::marks::Kind`], a constructor of [`StreamKey`], and reading its cells with [`Heads::cells`].
+
+mod board;
+mod cell;
+pub mod store;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use self::board::{Board, Channel, Dot};
+pub use self::cell::Cell;
+use crate::clock::Clock;
+use crate::db::{Db, DbResult};
+use crate::marks::{Kind, Stream, StreamKey};
+
+/// How often a node asks what others changed. Together with the time that asking takes it stays well below the 2 s that a change may take to show.
+const FOLLOW_EVERY: Duration = Duration::from_millis(500);
+
+/// For how long what was last heard counts as new.
+const FRESH: Duration = Duration::from_millis(1800);
+
+/// How long one look at the database may take.
+const MAX_LOOK: Duration = Duration::from_secs(1);
+
+/// Two looks that were asked for are at least so far apart, however many ask.
+const LOOKS_APART: Duration = Duration::from_millis(20);
+
+/// Independent parts of the table of cells, each with its own lock.
+const SHARDS: usize = 64;
+
+/// Heads that one statement reads.
+const HEADS_AT_ONCE: usize = 5000;
+
+/// How many cells a node keeps. Those that somebody holds stay in any case.
+pub const MAX_CELLS: usize = 2_000_000;
+
+/// What was heard of the lanes so far.
+#[derive(Debug, Default)]
+struct Followed {
+    /// How far each lane was.
+    lanes: HashMap<i64, i64>,
+    /// Whether there was a first look.
+    begun: bool,
+    /// When the last look began.
+    last: Option<Instant>,
+}
+
+/// The heads as this node holds them.
+#[derive(Debug)]
+pub struct Heads {
+    db: Db,
+    clock: Clock,
+    board: ArcSwap<Board>,
+    shards: Vec<Mutex<HashMap<StreamKey, Arc<Cell>>>>,
+    hasher: RandomState,
+    followed: tokio::sync::Mutex<Followed>,
+    /// Until when what is here counts as new.
+    fresh_until: ArcSwap<Option<Instant>>,
+    /// Counts the changes of the board, and those of cells: for polls that wait.
+    changes: watch::Sender<Changes>,
+}
+
+/// How often something changed on this node; only for being woken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The board.
+    pub board: u64,
+    /// Any cell.
+    pub cells: u64,
+}
+
+impl Heads {
+    /// Over this database, with the board as it is now.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn start(db: Db, clock: Clock) -> DbResult<Arc<Self>> {
+        let this = Self {
+            db,
+            clock,
+            board: ArcSwap::default(),
+            shards: std::iter::repeat_with(Mutex::default).take(SHARDS).collect(),
+            hasher: RandomState::new(),
+            followed: tokio::sync::Mutex::default(),
+            fresh_until: ArcSwap::default(),
+            changes: watch::Sender::default(),
+        };
+        this.look(Instant::now()).await?;
+        Ok(Arc::new(this))
+    }
+
+    /// Asks what others changed, again and again, until told to stop.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let mut tick = tokio::time::interval(FOLLOW_EVERY);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = tick.tick() => {}
+            }
+            if let Err(error) = self.look(Instant::now()).await {
+                // Nothing is lost: the next look asks for all since the last one that came through. Until then polls say that they are degraded.
+                tracing::debug!(%error, "cannot ask what others changed");
+            }
+        }
+    }
+
+    /// The board without what has expired by now.
+    #[must_use]
+    pub fn board(&self) -> Arc<Board> {
+        let now = self.clock.now();
+        let board = self.board.load_full();
+        if !board.is_outdated(now) {
+            return board;
+        }
+        self.board.rcu(|board| Board::clone(board).expired(now));
+        self.changes.send_modify(|changes| changes.board = changes.board.wrapping_add(1));
+        self.board.load_full()
+    }
+
+    /// Whether what is here is as new as it is promised to be.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        self.fresh_until.load().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// To be told of changes.
+    #[must_use]
+    pub fn listen(&self) -> watch::Receiver<Changes> {
+        self.changes.subscribe()
+    }
+
+    /// Asks now what others changed, so that all that was committed before this call is here. Many who ask at once share a look.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn catch_up(&self) -> DbResult<()> {
+        self.look(Instant::now()).await
+    }
+
+    /// What a lane of this node has committed: it shows here at once.
+    pub async fn committed(&self, heads: Vec<(StreamKey, Stream)>) {
+        let board = heads.iter().any(|(key, _)| key.kind == Kind::Board);
+        self.take(&heads);
+        if !board {
+            return;
+        }
+        if let Err(error) = self.look(Instant::now()).await {
+            // The write is durable all the same; the next look of the follower brings it.
+            tracing::debug!(%error, "cannot read what this node has written to the board");
+        }
+    }
+
+    /// One look that begins at or after `asked`.
+    async fn look(&self, asked: Instant) -> DbResult<()> {
+        let mut followed = self.followed.lock().await;
+        if followed.last.is_some_and(|last| last >= asked) {
+            return Ok(());
+        }
+        if let Some(last) = followed.last {
+            tokio::time::sleep_until(last + LOOKS_APART).await;
+        }
+        let begun = Instant::now();
+        let looked = tokio::time::timeout(MAX_LOOK, self.look_at(&mut followed)).await;
+        looked.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
+        followed.last = Some(begun);
+        self.fresh_until.store(Arc::new(Some(begun + FRESH)));
+        Ok(())
+    }
+
+    async fn look_at(&self, followed: &mut Followed) -> DbResult<()> {
+        let lanes = store::lanes(&self.db).await?;
+        let known = |lane: &i64| followed.lanes.get(lane).copied().unwrap_or(0);
+        let moved = lanes.iter().filter(|(lane, batch)| known(lane) < *batch).map(|(lane, _)| lane);
+        let after: Vec<_> = moved.map(|lane| (*lane, known(lane))).collect();
+        if !followed.begun {
+            // Nothing is here yet that could be old.
+            self.read_board().await?;
+            followed.begun = true;
+        } else if !after.is_empty() {
+            let heads = store::changed(&self.db, &after).await?;
+            if heads.len() > store::MAX_CHANGES {
+                self.forget_all();
+                self.read_board().await?;
+            } else {
+                if heads.iter().any(|(key, _)| key.kind == Kind::Board) {
+                    self.read_board().await?;
+                }
+                self.take(&heads);
+            }
+        }
+        // The row of a lane that ended stays for a day, so nothing of it is missed.
+        followed.lanes = lanes.into_iter().collect();
+        Ok(())
+    }
+
+    /// Reads what changed on the board. The heads come first: what changed by then is among the notices that are read after it.
+    async fn read_board(&self) -> DbResult<()> {
+        let before = self.board.load_full();
+        let heads = store::shared(&self.db).await?;
+        let notices = store::notices(&self.db, before.head).await?;
+        let board = Arc::new(before.with(heads, notices, self.clock.now()));
+        if *before != *board {
+            self.board.store(board);
+            self.changes.send_modify(|changes| changes.board = changes.board.wrapping_add(1));
+        }
+        Ok(())
+    }
+
+    fn shard(&self, key: &StreamKey) -> Option<MutexGuard<'_, HashMap<StreamKey, Arc<Cell>>>> {
+        let hash = usize::try_from(self.hasher.hash_one(key) >> 32).unwrap_or(0);
+        let shard = self.shards.get(hash % SHARDS)?;
+        // Every change below is made in one step, so a poisoned lock guards whole data.
+        Some(shard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes in heads; those that nobody looked at here are passed over.
+    fn take(&self, heads: &[(StreamKey, Stream)]) {
+        let mut changed = false;
+        for (key, stream) in heads {
+            let cell = self.shard(key).and_then(|shard| shard.get(key).map(Arc::clone));
+            changed |= cell.is_some_and(|cell| cell.set(stream));
+        }
+        if changed {
+            self.changes.send_modify(|changes| changes.cells = changes.cells.wrapping_add(1));
+        }
+    }
+
+    /// After too much was missed: every cell is to be read anew.
+    fn forget_all(&self) {
+        for shard in &self.shards {
+            shard.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|cell| cell.forget());
+        }
+    }
+
+    /// The cells of these streams, in their order, all with a head. They stand in the table before SQL is asked, so that no change can fall in between.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn cells(&self, keys: &[StreamKey]) -> DbResult<Vec<Arc<Cell>>> {
+        let cells: Vec<_> = keys.iter().map(|key| self.cell(key)).collect();
+        self.load(keys, &cells).await?;
+        Ok(cells)
+    }
+
+    /// Reads those of these cells from SQL that have no head. `keys` and `cells` belong together.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn load(&self, keys: &[StreamKey], cells: &[Arc<Cell>]) -> DbResult<()> {
+        let missing: Vec<_> = keys.iter().zip(cells).filter(|(_, cell)| !cell.is_loaded()).collect();
+        for chunk in missing.chunks(HEADS_AT_ONCE) {
+            let wanted: Vec<_> = chunk.iter().map(|(key, _)| (*key).clone()).collect();
+            let mut found: HashMap<_, _> = store::read(&self.db, &wanted).await?.into_iter().collect();
+            for (key, cell) in chunk {
+                cell.set(&found.remove(*key).unwrap_or_default());
+            }
+        }
+        Ok(())
+    }
+
+    fn cell(&self, key: &StreamKey) -> Arc<Cell> {
+        let Some(mut shard) = self.shard(key) else { return Arc::default() };
+        if let Some(cell) = shard.get(key) {
+            return Arc::clone(cell);
+        }
+        if shard.len() >= MAX_CELLS / SHARDS {
+            // One that nobody holds can go: whoever wants it next reads it anew.
+            shard.retain(|_, cell| Arc::strong_count(cell) > 1);
+        }
+        let cell = Arc::new(Cell::default());
+        shard.insert(key.clone(), Arc::clone(&cell));
+        cell
+    }
+}

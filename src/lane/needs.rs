@@ -1,0 +1,69 @@
+//! Which rows the commands of a batch need: said before any is looked at, so that they can be locked in one order and loaded together.
+
+use std::collections::BTreeSet;
+
+use crate::ids::{Name, UserId};
+use crate::marks::{Kind, MarkKey, StreamKey};
+use crate::relations::Pair;
+
+/// Which rows the commands of a batch need.
+#[derive(Debug, Default)]
+pub struct Needs {
+    pub(super) users: BTreeSet<UserId>,
+    pub(super) marks: BTreeSet<MarkKey>,
+    pub(super) all_marks: BTreeSet<(UserId, Kind)>,
+    /// Both directions of each pair.
+    pub(super) follows: BTreeSet<Pair>,
+    pub(super) stripes: BTreeSet<i64>,
+    /// Heads that may be changed.
+    pub(super) heads: BTreeSet<StreamKey>,
+    /// Heads that are only looked at.
+    pub(super) seen_heads: BTreeSet<StreamKey>,
+}
+
+impl Needs {
+    /// A user's own row.
+    pub fn user(&mut self, user: UserId) {
+        self.users.insert(user);
+    }
+
+    /// One mark, and with it the user's own row.
+    pub fn mark(&mut self, user: UserId, kind: Kind, name: &Name) {
+        self.mark_at(MarkKey::new(user, kind, name));
+    }
+
+    /// One mark by its key, and with it the user's own row.
+    pub fn mark_at(&mut self, key: MarkKey) {
+        self.users.insert(key.user);
+        self.marks.insert(key);
+    }
+
+    /// All marks of one kind of a user.
+    pub fn all_marks(&mut self, user: UserId, kind: Kind) {
+        self.users.insert(user);
+        self.all_marks.insert((user, kind));
+    }
+
+    /// Whether one follows another, and the other way round; with it the follower's own row, and the lock of the pair.
+    pub fn follow(&mut self, pair: Pair) {
+        self.users.insert(pair.follower);
+        self.follows.extend([pair, pair.reversed()]);
+        self.stripes.insert(pair.stripe());
+    }
+
+    /// The head of a shared stream, to change it: locked until the commit, so that its numbers are in the order of commits.
+    pub fn head(&mut self, key: StreamKey) {
+        self.heads.insert(key);
+    }
+
+    /// The head of a shared stream, only to look at it.
+    pub fn seen_head(&mut self, key: StreamKey) {
+        self.seen_heads.insert(key);
+    }
+
+    /// The users whose own rows may change: those whose cache entries must be touched.
+    #[must_use]
+    pub fn users(&self) -> Vec<UserId> {
+        self.users.iter().copied().collect()
+    }
+}

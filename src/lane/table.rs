@@ -1,0 +1,58 @@
+//! Rows of one table inside a batch: as loaded and as they are now, with what the present command changed.
+
+use std::collections::BTreeMap;
+
+/// Rows of one table: as loaded, and as they are now. A row that is not there counts as its default.
+#[derive(Debug)]
+pub struct Table<K, V> {
+    pub(super) rows: BTreeMap<K, (V, V)>,
+    undo: Vec<(K, V)>,
+}
+
+impl<K, V> Default for Table<K, V> {
+    fn default() -> Self {
+        Self { rows: BTreeMap::new(), undo: Vec::new() }
+    }
+}
+
+impl<K: Ord + Clone, V: Clone + Default + PartialEq> Table<K, V> {
+    pub(super) fn insert_loaded(&mut self, rows: impl IntoIterator<Item = (K, V)>) {
+        self.rows.extend(rows.into_iter().map(|(key, row)| (key, (row.clone(), row))));
+    }
+
+    /// The row as it is now.
+    #[must_use]
+    pub fn get(&self, key: &K) -> V {
+        self.rows.get(key).map(|(_, now)| now.clone()).unwrap_or_default()
+    }
+
+    /// Sets the row, so that [`Rows::undo`] can take it back.
+    pub fn set(&mut self, key: &K, row: V) {
+        let entry = self.rows.entry(key.clone()).or_default();
+        self.undo.push((key.clone(), std::mem::replace(&mut entry.1, row)));
+    }
+
+    /// The rows that differ from what was loaded.
+    pub fn changed(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.rows.iter().filter(|(_, (loaded, now))| loaded != now).map(|(key, (_, now))| (key, now))
+    }
+
+    /// The keys from this one on with their rows, as they are now.
+    pub(super) fn from(&self, first: &K) -> impl Iterator<Item = (&K, &V)> {
+        self.rows.range(first..).map(|(key, (_, now))| (key, now))
+    }
+
+    /// What the present command set stays.
+    pub(super) fn settle(&mut self) {
+        self.undo.clear();
+    }
+
+    /// Takes back what the present command set.
+    pub(super) fn undo(&mut self) {
+        for (key, before) in self.undo.drain(..).rev() {
+            if let Some(row) = self.rows.get_mut(&key) {
+                row.1 = before;
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Who was seen: the first request on a user's own routes enrols the user, and the day of the last one is kept, so that those who stay away can be forgotten.
+//!
+//! Enrolment is one number: the head of the board at that moment. What was on the board before it does not count for this user, in any channel and for any dot,
+//! also in those that are made later. To everything else a user needs no creation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::{Clock, UnixMs};
+use crate::error::Problem;
+use crate::guard::{Guard, Trust};
+use crate::ids::UserId;
+use crate::lane::{self, Answer, Job, Lanes, Needs, Rows};
+use crate::marks::StreamKey;
+
+/// How many users a node remembers to have seen today; one that is not among them costs a look into the database.
+const MAX_SEEN: u64 = 1_000_000;
+
+/// How long a request waits for the enrolment: should the database be away, the request goes on without.
+const MAX_WAIT: Duration = Duration::from_secs(2);
+
+/// Notes who was seen.
+#[derive(Debug)]
+pub struct Presence {
+    lanes: Lanes,
+    guard: Arc<Guard>,
+    clock: Clock,
+    seen: moka::sync::Cache<UserId, i64>,
+}
+
+impl Presence {
+    /// Through these lanes.
+    #[must_use]
+    pub fn new(lanes: Lanes, guard: Arc<Guard>, clock: Clock) -> Self {
+        let seen = moka::sync::Cache::builder().max_capacity(MAX_SEEN).time_to_live(Duration::from_secs(24 * 60 * 60)).build();
+        Self { lanes, guard, clock, seen }
+    }
+
+    /// A request on the user's own routes is being answered: enrols the user if that was not done yet. Once a day for each user and node it is a write, or a
+    /// look whether one is needed.
+    pub async fn saw(&self, user: UserId) {
+        let today = self.clock.now().day();
+        if self.seen.get(&user) != Some(today) {
+            Box::pin(self.note(user, today)).await;
+        }
+    }
+
+    async fn note(&self, user: UserId, today: i64) {
+        // It would only wait.
+        if self.guard.trust() == Trust::Unsure {
+            return;
+        }
+        let job = Job { command: Arc::new(Command::See { user, day: today }), key: None };
+        match tokio::time::timeout(MAX_WAIT, self.lanes.submit(job)).await {
+            Ok(Ok(_)) => self.seen.insert(user, today),
+            // Until it comes off, by a later request, the user counts as new.
+            Ok(Err(error)) => tracing::debug!(?error, "could not note that a user was seen"),
+            Err(_) => tracing::debug!("noting that a user was seen takes too long"),
+        }
+    }
+}
+
+/// Whom the extractor of a user's own routes tells; nobody where routes are tried without engines.
+#[derive(Debug, Clone)]
+pub struct Witness(pub Option<Arc<Presence>>);
+
+/// What presence writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// The user was seen.
+    See {
+        /// Who.
+        user: UserId,
+        /// On which day.
+        day: i64,
+    },
+    /// The user was not seen since before this day: the marks of what everybody shares are forgotten.
+    Forget {
+        /// Who.
+        user: UserId,
+        /// The first day of those that count as recent.
+        before: i64,
+    },
+}
+
+impl lane::Command for Command {
+    fn needs(&self, needs: &mut Needs) {
+        match self {
+            Self::See { user, .. } => {
+                needs.user(*user);
+                needs.seen_head(StreamKey::board());
+            }
+            Self::Forget { user, .. } => needs.user(*user),
+        }
+    }
+
+    fn lane_key(&self) -> i64 {
+        match self {
+            Self::See { user, .. } | Self::Forget { user, .. } => user.get(),
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows, _now: UnixMs) -> Result<Answer, Problem> {
+        match self {
+            Self::See { user, day } => rows.see_user(*user, *day),
+            Self::Forget { user, before } => {
+                let row = rows.user(*user);
+                // Looked at again under the lock: the user may have come back meanwhile.
+                if row.is_enrolled() && row.seen_day < *before {
+                    rows.forget_user(*user);
+                }
+            }
+        }
+        Ok(Answer::no_content())
+    }
+}

@@ -1,0 +1,88 @@
+//! How a cache entry holds a user's own state: a short field and a text for each number. What users share is not in it; a sheet is both together.
+//!
+//! | field | text | what |
+//! | --- | --- | --- |
+//! | `c:mention` | `3 120` | a counter: unread, head |
+//! | `b:system` | `57` | a channel of broadcasts: the mark |
+//! | `d:mall` | `4` | a dot: the mark |
+//! | `m:notice` | `1` | messages of a type: unread |
+//! | `e` | `812 20774` | the enrolment: the head of the board then, and the day on which the user was seen last |
+//! | `f` | `918` | the revision at which the list behind the feed changed last |
+
+use crate::cache::{Entry, Parts};
+use crate::marks::store::{NOT_ENROLLED, Snapshot, User};
+use crate::marks::{Kind, Mark, MarkKey};
+
+/// A field and its text.
+pub(crate) type Part = (Box<str>, Box<str>);
+
+/// The kinds of marks that are forgotten with a user who was not seen for long.
+pub const FORGOTTEN: [Kind; 2] = [Kind::Broadcast, Kind::Dot];
+
+/// A mark as a part; None for those that no entry holds.
+#[must_use]
+pub fn part(key: &MarkKey, mark: &Mark) -> Option<Part> {
+    let name = &key.name;
+    match key.kind {
+        Kind::Counter => Some((format!("c:{name}").into(), format!("{} {}", mark.unread(), mark.head()).into())),
+        Kind::Broadcast => Some((format!("b:{name}").into(), mark.mark().to_string().into())),
+        Kind::Dot => Some((format!("d:{name}").into(), mark.mark().to_string().into())),
+        Kind::View | Kind::Post | Kind::Board => None,
+    }
+}
+
+/// How many messages of a type are unread, as a part.
+#[must_use]
+pub fn message_part(kind: &str, unread: i64) -> Part {
+    (format!("m:{kind}").into(), unread.to_string().into())
+}
+
+/// What the user's own row gives.
+#[must_use]
+pub fn user_parts(row: &User) -> [Part; 2] {
+    [("e".into(), format!("{} {}", row.enrolled, row.seen_day).into()), ("f".into(), row.feed.to_string().into())]
+}
+
+/// What the cache may be filled with.
+#[must_use]
+pub fn entry_of(snapshot: &Snapshot) -> Entry {
+    let mut parts: Parts = snapshot.marks.iter().filter_map(|(key, mark)| part(key, mark)).collect();
+    parts.extend(snapshot.messages.iter().map(|(kind, unread)| message_part(kind, *unread)));
+    // Left out where they say nothing, to save room.
+    let says = |(field, _): &Part| if **field == *"e" { snapshot.row.is_enrolled() } else { snapshot.row.feed > 0 };
+    parts.extend(user_parts(&snapshot.row).into_iter().filter(says));
+    Entry { revision: snapshot.row.revision, parts }
+}
+
+/// The number in a part, from the first place on; `default` where there is none.
+fn number(text: Option<&str>, default: i64) -> i64 {
+    text.and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// The fields of an entry that hold one number each, with this prefix, in the order of their names.
+pub(super) fn numbers<'a>(parts: &'a Parts, prefix: &'a str) -> impl Iterator<Item = (&'a str, i64)> {
+    parts.iter().filter_map(move |(field, text)| Some((field.strip_prefix(prefix)?, text.parse().ok()?)))
+}
+
+/// The counters of an entry in the order of their names: name, unread, head.
+pub(super) fn counters(parts: &Parts) -> impl Iterator<Item = (&str, i64, i64)> {
+    parts.iter().filter_map(|(field, text)| {
+        let (unread, head) = text.split_once(' ')?;
+        Some((field.strip_prefix("c:")?, unread.parse::<i64>().ok()?.max(0), head.parse().ok()?))
+    })
+}
+
+/// The head of the board at which the user was enrolled.
+pub(super) fn enrolled(parts: &Parts) -> i64 {
+    number(parts.get("e").and_then(|text| text.split(' ').next()), NOT_ENROLLED)
+}
+
+/// The revision at which the list behind the feed changed last; 0 where there is no list.
+pub(super) fn feed(parts: &Parts) -> i64 {
+    number(parts.get("f").map(|text| &**text), 0)
+}
+
+/// The mark of a channel or a dot.
+pub(super) fn mark(parts: &Parts, prefix: &str, name: &str) -> i64 {
+    number(parts.get(format!("{prefix}{name}").as_str()).map(|text| &**text), 0)
+}

@@ -1,0 +1,238 @@
+//! A sheet put together: the user's own state and what users share, with the version that its entity tag is made from.
+
+use std::hash::Hasher as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::parts::{self, counters, enrolled, numbers};
+use super::{Sheets, State, Wanted};
+use crate::cache::{Entry, Revision};
+use crate::error::Error;
+use crate::guard::Trust;
+use crate::heads::Board;
+use crate::ids::UserId;
+use crate::poll::Version;
+
+/// How long a poll waits for what users share, where that was not heard of for too long.
+const MAX_CATCH_UP: Duration = Duration::from_millis(300);
+
+/// How many unread posts the feed has, and what they were counted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeedCount {
+    /// Posts that came since the user last looked.
+    pub unread: i64,
+    /// How many the user follows.
+    pub creators: i64,
+    /// The sum of the versions of their heads.
+    pub version: i64,
+}
+
+/// A user's sheet as read.
+#[derive(Debug, Clone)]
+pub struct Sheet {
+    /// The user's own state; None where it is not known.
+    pub entry: Option<Arc<Entry>>,
+    /// Whether that is only what was last known.
+    pub own_is_stale: bool,
+    /// What everybody shares.
+    pub board: Arc<Board>,
+    /// Whether that is only what was last known.
+    pub shared_is_stale: bool,
+    /// The feed, where it was wanted; None where it is not known.
+    pub feed: Option<FeedCount>,
+    wanted: Wanted,
+}
+
+impl Sheet {
+    /// The user's revision.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.entry.as_ref().map_or(0, |entry| entry.revision)
+    }
+
+    /// Whether any part of it is not as new as it is promised to be.
+    #[must_use]
+    pub fn is_degraded(&self) -> bool {
+        let shares = self.wanted.broadcasts || self.wanted.dots || self.wanted.feed;
+        self.entry.is_none() || self.own_is_stale || (shares && self.shared_is_stale) || (self.wanted.feed && self.feed.is_none())
+    }
+
+    /// The counters: name, unread, head.
+    pub(super) fn counters(&self) -> impl Iterator<Item = (&str, i64, i64)> {
+        self.entry.iter().flat_map(|entry| counters(&entry.parts))
+    }
+
+    /// The channels: name, unread, head.
+    pub(super) fn broadcasts(&self) -> impl Iterator<Item = (&str, i64, i64)> {
+        let since = self.enrolled();
+        self.entry.iter().flat_map(move |entry| {
+            self.board.channels.iter().map(move |(name, channel)| {
+                let mark = parts::mark(&entry.parts, "b:", name);
+                (name.as_str(), channel.unread(since, mark), channel.head)
+            })
+        })
+    }
+
+    /// The dots: name, whether it is lit, head.
+    pub(super) fn dots(&self) -> impl Iterator<Item = (&str, bool, i64)> {
+        let since = self.enrolled();
+        self.entry.iter().flat_map(move |entry| {
+            self.board.dots.iter().map(move |(name, dot)| {
+                let mark = parts::mark(&entry.parts, "d:", name);
+                (name.as_str(), dot.is_lit(since, mark), dot.head)
+            })
+        })
+    }
+
+    /// The types of messages: name, unread.
+    pub(super) fn messages(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.entry.iter().flat_map(|entry| numbers(&entry.parts, "m:")).map(|(name, unread)| (name, unread.max(0)))
+    }
+
+    fn enrolled(&self) -> i64 {
+        self.entry.as_ref().map_or(crate::marks::store::NOT_ENROLLED, |entry| enrolled(&entry.parts))
+    }
+
+    /// What an app icon shows. Each term is at least 0 by itself, so that none can eat another.
+    #[must_use]
+    pub(super) fn total(&self) -> Option<i64> {
+        self.entry.as_ref()?;
+        let own = self.counters().map(|(_, unread, _)| unread).chain(self.messages().map(|(_, unread)| unread));
+        Some(own.chain(self.broadcasts().map(|(_, unread, _)| unread)).fold(0, i64::saturating_add))
+    }
+
+    /// The version that the tag is made from; None for a degraded answer, which has no tag.
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        if self.is_degraded() {
+            return None;
+        }
+        let wanted = self.wanted;
+        let board = if wanted.broadcasts || wanted.dots { self.board.head } else { 0 };
+        let feed = self.feed.filter(|_| wanted.feed).map_or(0, |feed| feed.version);
+        Some(Version { revision: self.revision(), shared: board.saturating_add(feed), print: self.print() })
+    }
+
+    /// A print of the shared numbers that are shown: two nodes that heard of different changes, or of as many, may show different numbers at one sum of versions,
+    /// and what expires changes numbers without a version. 0 where nothing is shared.
+    fn print(&self) -> u64 {
+        let unread = self.feed.filter(|_| self.wanted.feed).map_or(0, |feed| feed.unread);
+        if self.board.head == 0 && unread == 0 {
+            return 0;
+        }
+        let mut print = Fnv::default();
+        print.write_i64(unread);
+        if self.wanted.broadcasts {
+            self.broadcasts().for_each(|(_, unread, head)| [unread, head].into_iter().for_each(|number| print.write_i64(number)));
+        }
+        if self.wanted.dots {
+            self.dots().for_each(|(_, lit, head)| [i64::from(lit), head].into_iter().for_each(|number| print.write_i64(number)));
+        }
+        print.finish()
+    }
+}
+
+/// The hash of Fowler, Noll and Vo (FNV-1a, 64 bits): the same on every node and in every version, which the library's own does not promise.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl std::hash::Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn write_i64(&mut self, number: i64) {
+        self.write(&number.to_le_bytes());
+    }
+}
+
+impl Sheets {
+    /// A user's sheet, as far as it is wanted, and not older than what the client has seen.
+    pub async fn sheet(&self, user: UserId, wanted: Wanted, seen: Version) -> Sheet {
+        let state = self.read(user, seen.revision).await;
+        let sheet = self.whole(state, wanted).await;
+        match sheet.version() {
+            // As new as what the client saw in its own rows, and behind in what users share, or at least not the same.
+            Some(version) if version.revision == seen.revision && version != seen && version.shared <= seen.shared => {
+                Box::pin(self.caught_up(sheet)).await
+            }
+            _ => sheet,
+        }
+    }
+
+    /// Many users' sheets, all current, in the order asked (without repeats).
+    ///
+    /// # Errors
+    /// 503 where not all can be had.
+    pub async fn sheets(&self, users: &[UserId], wanted: Wanted) -> Result<Vec<Sheet>, Error> {
+        let mut sheets = Vec::with_capacity(users.len());
+        for entry in self.read_many(users).await? {
+            let sheet = self.whole(State::Current(entry), wanted).await;
+            if sheet.is_degraded() {
+                return Err(super::store_away());
+            }
+            sheets.push(sheet);
+        }
+        Ok(sheets)
+    }
+
+    async fn whole(&self, state: State, wanted: Wanted) -> Sheet {
+        let (entry, own_is_stale) = match state {
+            State::Current(entry) => (Some(entry), false),
+            State::LastKnown(entry) => (Some(entry), true),
+            State::Unknown => (None, false),
+        };
+        let shared_is_stale = !self.heads.is_fresh() && !Box::pin(self.catch_up()).await;
+        let mut sheet = Sheet { entry, own_is_stale, board: self.heads.board(), shared_is_stale, feed: None, wanted };
+        if wanted.feed {
+            sheet.feed = self.count_feed(&sheet);
+        }
+        sheet
+    }
+
+    fn count_feed(&self, sheet: &Sheet) -> Option<FeedCount> {
+        let entry = sheet.entry.as_ref()?;
+        match parts::feed(&entry.parts) {
+            0 => Some(FeedCount { unread: 0, creators: 0, version: 0 }),
+            _ => Some(FeedCount { unread: 0, creators: 0, version: 0 }),
+        }
+    }
+
+    /// The same sheet with what users share as it is in SQL now.
+    async fn caught_up(&self, sheet: Sheet) -> Sheet {
+        if !self.catch_up().await {
+            return sheet;
+        }
+        let mut sheet = Sheet { board: self.heads.board(), ..sheet };
+        if sheet.wanted.feed {
+            sheet.feed = self.count_feed(&sheet);
+        }
+        sheet
+    }
+
+    /// Whether what users share is as new as SQL has it. Not tried where the database did not answer of late.
+    async fn catch_up(&self) -> bool {
+        if self.guard.trust() == Trust::Unsure {
+            return false;
+        }
+        match tokio::time::timeout(MAX_CATCH_UP, self.heads.catch_up()).await {
+            Ok(Ok(())) => true,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "cannot ask what others changed");
+                false
+            }
+            Err(_) => false,
+        }
+    }
+}
