@@ -21,7 +21,7 @@ use crate::sheet::Sheets;
 use crate::state::{AppState, Engines};
 use crate::stores::Stores;
 use crate::traces::Traces;
-use crate::{idempotency, lane, router, telemetry};
+use crate::{idempotency, lane, presence, router, telemetry};
 
 /// How often what is no longer kept is swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -82,6 +82,7 @@ impl App {
             clock,
             relations: config.relations.clone(),
             poll_interval: config.polls.poll_interval,
+            forget_after_days: config.presence.forget_after_days,
             waiting: Semaphore::new(waiting_room),
             waiting_room,
             draining: CancellationToken::new(),
@@ -171,6 +172,11 @@ async fn sweep(state: AppState, stop: CancellationToken) {
         }
         if let Err(error) = lane::sweep(&state.db, state.clock.now()).await {
             tracing::warn!(%error, "cannot sweep the rows of lanes that died");
+        }
+        match presence::forget_the_absent(&state).await {
+            Ok(0) => {}
+            Ok(forgotten) => tracing::debug!(forgotten, "forgot users who stayed away"),
+            Err(error) => tracing::warn!(?error, "cannot forget users who stayed away; the next sweep tries again"),
         }
         for _ in 0..SWEEP_ROUNDS {
             if stop.is_cancelled() {

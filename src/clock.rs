@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use serde::de::{self, Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
@@ -30,6 +31,15 @@ impl UnixMs {
 impl Serialize for UnixMs {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for UnixMs {
+    /// RFC 3339, with any offset; what is finer than a millisecond is cut off.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        let at: jiff::Timestamp = text.parse().map_err(|_| de::Error::custom("not a time as in RFC 3339, such as 2026-01-31T09:30:00Z"))?;
+        Ok(Self(at.as_millisecond()))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::cache::{CacheConfig, RedisConfig};
 use crate::db::StoreConfig;
 use crate::http::cors::Origins;
 use crate::lane::LaneConfig;
+use crate::presence::PresenceConfig;
 use crate::relations::RelationConfig;
 use crate::serve::HttpConfig;
 use crate::sheet::PollConfig;
@@ -37,6 +38,10 @@ pub struct Config {
     /// How polls go.
     #[command(flatten)]
     pub polls: PollConfig,
+
+    /// When those who stay away are forgotten.
+    #[command(flatten)]
+    pub presence: PresenceConfig,
     /// How follows are bounded, and what they raise.
     #[command(flatten)]
     pub relations: RelationConfig,

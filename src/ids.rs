@@ -98,6 +98,30 @@ impl<'de> Deserialize<'de> for UserId {
     }
 }
 
+const SEQ_RULE: Invalid = Invalid("a seq is a whole number from 1 to 9007199254740991, without leading zeros");
+
+/// The position of a thing in its stream, 1 to 2^53-1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
+#[schema(value_type = i64, minimum = 1, maximum = 9_007_199_254_740_991_i64, example = 57)]
+pub struct Seq(i64);
+
+impl Seq {
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl FromStr for Seq {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let id: UserId = text.parse().map_err(|_| SEQ_RULE)?;
+        if id.get() <= crate::marks::MAX_HEAD { Ok(Self(id.get())) } else { Err(SEQ_RULE) }
+    }
+}
+
 /// The name of a badge, channel, dot, view or message type: `[a-z0-9][a-z0-9_.-]{0,63}`.
 // Cheap to clone: every row of a batch carries one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]

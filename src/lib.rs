@@ -3,11 +3,13 @@
 pub mod app;
 pub mod auth;
 pub mod badges;
+pub mod broadcasts;
 pub mod cache;
 pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod db;
+pub mod dots;
 pub mod error;
 pub mod guard;
 pub mod heads;

@@ -6,18 +6,76 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Args;
+use futures_util::future::join_all;
+
 use crate::clock::{Clock, UnixMs};
-use crate::error::Problem;
+use crate::db::{Column, Statement, Type};
+use crate::error::{Problem, Result};
 use crate::guard::{Guard, Trust};
 use crate::ids::UserId;
 use crate::lane::{self, Answer, Job, Lanes, Needs, Rows};
 use crate::marks::StreamKey;
+use crate::state::AppState;
 
 /// How many users a node remembers to have seen today; one that is not among them costs a look into the database.
 const MAX_SEEN: u64 = 1_000_000;
 
 /// How long a request waits for the enrolment: should the database be away, the request goes on without.
 const MAX_WAIT: Duration = Duration::from_secs(2);
+
+/// Users that are forgotten by one statement's finding.
+const FORGET_AT_ONCE: i64 = 500;
+
+/// How many are forgotten in one sweep; the rest waits for the next.
+const FORGET_MOST: u32 = 20_000;
+
+/// When those who stay away are forgotten.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Polls")]
+pub struct PresenceConfig {
+    /// After so many days without a request of its own, a user's marks of broadcasts, dots and feed are forgotten, and the user counts as new for those.
+    #[arg(long, env = "HEADMARK_FORGET_AFTER_DAYS", default_value_t = 30, value_parser = clap::value_parser!(i64).range(1..=36_500))]
+    pub forget_after_days: i64,
+}
+
+/// Those who were enrolled and not seen since before this day, and stand after this user, in the order of the index.
+static ABSENT: Statement = Statement::one(
+    "select user_id
+    from users
+    where enrolled >= 0 and seen_day < $1
+    order by seen_day, user_id
+    limit $2",
+    &[("before", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 1] {
+    [&ABSENT]
+}
+
+/// Forgets those who stayed away for too long, in bounded rounds. Returns how many it was.
+///
+/// # Errors
+/// The driver's own, or what the lanes answer.
+pub async fn forget_the_absent(state: &AppState) -> Result<u32> {
+    let before = state.clock.now().day() - state.forget_after_days;
+    let mut forgotten = 0_u32;
+    while forgotten < FORGET_MOST && !state.draining.is_cancelled() {
+        let users: Vec<(i64,)> = state.db.fetch(&ABSENT, &[Column::Int(vec![before]), Column::Int(vec![FORGET_AT_ONCE])]).await?;
+        let commands = users.iter().filter_map(|(user,)| Some(Command::Forget { user: UserId::try_from(*user).ok()?, before }));
+        let jobs: Vec<_> = commands.map(|command| state.lanes.submit(Job { command: Arc::new(command), key: None })).collect();
+        if jobs.is_empty() {
+            break;
+        }
+        for outcome in join_all(jobs).await {
+            outcome?;
+            forgotten += 1;
+        }
+    }
+    Ok(forgotten)
+}
 
 /// Notes who was seen.
 #[derive(Debug)]

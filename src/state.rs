@@ -63,6 +63,8 @@ pub struct Engines {
     pub relations: RelationConfig,
     /// The pace asked of polling clients, in seconds.
     pub poll_interval: u32,
+    /// After how many days a user who stays away is forgotten.
+    pub forget_after_days: i64,
     /// Room left for waiting polls.
     pub waiting: Semaphore,
     /// Room for waiting polls in all.

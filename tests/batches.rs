@@ -111,9 +111,9 @@ both_tiers! {
         node.client.post(BATCH, &json!({ "items": items })).await.ok();
         let reply = node.client.post(QUERY, &json!({"user_ids": [3, "2", 1]})).await;
         insta::assert_snapshot!(reply.text.replace("},{", "},\n{"), @r#"
-        {"items":[{"user_id":"3","revision":1,"total":3,"degraded":false,"counters":{"like":{"unread":3,"head":3}}},
-        {"user_id":"2","revision":0,"total":0,"degraded":false,"counters":{}},
-        {"user_id":"1","revision":1,"total":1,"degraded":false,"counters":{"mention":{"unread":1,"head":1}}}]}
+        {"items":[{"user_id":"3","revision":1,"total":3,"degraded":false,"counters":{"like":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"messages":{}},
+        {"user_id":"2","revision":0,"total":0,"degraded":false,"counters":{},"broadcasts":{},"dots":{},"messages":{}},
+        {"user_id":"1","revision":1,"total":1,"degraded":false,"counters":{"mention":{"unread":1,"head":1}},"broadcasts":{},"dots":{},"messages":{}}]}
         "#);
         let again = node.client.post(QUERY, &json!({"user_ids": [3, "2", 1]})).await;
         assert_eq!(again.text, reply.text, "from the cache it is the same");

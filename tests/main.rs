@@ -15,6 +15,7 @@
 mod access;
 mod badges;
 mod batches;
+mod broadcasts;
 mod contract;
 mod edge;
 mod export;

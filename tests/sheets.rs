@@ -24,7 +24,7 @@ both_tiers! {
         let reply = node.client.get(SHEET).await;
         insta::assert_snapshot!(
             reply.text,
-            @r#"{"user_id":"42","revision":3,"total":3,"degraded":false,"counters":{"comment":{"unread":0,"head":8},"mention":{"unread":3,"head":3}}}"#
+            @r#"{"user_id":"42","revision":3,"total":3,"degraded":false,"counters":{"comment":{"unread":0,"head":8},"mention":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"feed":{"unread":0},"messages":{}}"#
         );
         assert_eq!(reply.header("content-type"), "application/json");
         assert_eq!(sheet(&node.client, "?include=counters").await["counters"], reply.ok()["counters"]);
@@ -40,7 +40,11 @@ both_tiers! {
         insta::assert_snapshot!(reply.text.replace("},\"", "},\n\""), @r#"
         {"user_id":"42","revision":3,"total":99,"capped":true,"degraded":false,"counters":{"few":{"unread":98,"head":98,"capped":false},
         "full":{"unread":99,"head":99,"capped":false},
-        "more":{"unread":99,"head":100,"capped":true}}}
+        "more":{"unread":99,"head":100,"capped":true}},
+"broadcasts":{},
+"dots":{},
+"feed":{"unread":0,"capped":false},
+"messages":{}}
         "#);
         let wide = sheet(&node.client, "?cap=297").await;
         assert_eq!((&wide["total"], &wide["capped"]), (&json!(297), &json!(false)), "exactly the cap is not more");

@@ -174,7 +174,8 @@ fn one() -> i64 {
     1
 }
 
-fn in_range(value: i64, lowest: i64, highest: i64, pointer: impl FnOnce() -> String) -> Result<i64, Problem> {
+/// Bounds a number of a body.
+pub(crate) fn in_range(value: i64, lowest: i64, highest: i64, pointer: impl FnOnce() -> String) -> Result<i64, Problem> {
     if (lowest..=highest).contains(&value) {
         return Ok(value);
     }

@@ -38,6 +38,11 @@ pub struct Body<T> {
     pub digest: [u8; 32],
 }
 
+/// The body of a request that has nothing to say: none, or `{}`.
+#[derive(Debug, Clone, Copy, serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoFields {}
+
 /// Why a body was refused. Where the rest of it was not read, an HTTP/1 connection is closed with the answer.
 #[derive(Debug)]
 pub struct Refusal {

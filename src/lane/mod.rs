@@ -128,6 +128,14 @@ impl Answer {
         }
     }
 
+    /// 201 with this body.
+    ///
+    /// # Errors
+    /// When the body cannot be written as JSON, which is a bug.
+    pub fn created<T: Serialize>(body: &T) -> Result<Self, Problem> {
+        Ok(Self { status: StatusCode::CREATED, ..Self::ok(body)? })
+    }
+
     /// 204.
     #[must_use]
     pub fn no_content() -> Self {

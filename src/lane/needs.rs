@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::broadcasts::NoticeKey;
 use crate::ids::{Name, UserId};
 use crate::marks::{Kind, MarkKey, StreamKey};
 use crate::relations::Pair;
@@ -17,6 +18,7 @@ pub struct Needs {
     pub(super) stripes: BTreeSet<i64>,
     /// Heads that may be changed.
     pub(super) heads: BTreeSet<StreamKey>,
+    pub(super) notices: BTreeSet<NoticeKey>,
     /// Heads that are only looked at.
     pub(super) seen_heads: BTreeSet<StreamKey>,
 }
@@ -59,6 +61,11 @@ impl Needs {
     /// The head of a shared stream, only to look at it.
     pub fn seen_head(&mut self, key: StreamKey) {
         self.seen_heads.insert(key);
+    }
+
+    /// A notice, to change it.
+    pub fn notice(&mut self, key: NoticeKey) {
+        self.notices.insert(key);
     }
 
     /// The users whose own rows may change: those whose cache entries must be touched.

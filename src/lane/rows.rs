@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::needs::Needs;
 use super::table::Table;
+use crate::broadcasts::{self, Notice, NoticeKey};
 use crate::cache::{Change, Parts, Revision};
 use crate::db::{Conn, DbResult};
 use crate::heads;
@@ -34,6 +35,7 @@ pub struct Rows {
     users: Table<UserId, User>,
     marks: Table<MarkKey, Mark>,
     heads: Table<StreamKey, Stream>,
+    notices: Table<NoticeKey, Option<Notice>>,
     /// Users of whom all marks of a kind are to go.
     forgotten: Table<UserId, bool>,
     follows: Table<Pair, Option<Follow>>,
@@ -65,6 +67,10 @@ impl Rows {
         if !needs.heads.is_empty() {
             let keys: Vec<_> = needs.heads.iter().cloned().collect();
             rows.heads.insert_loaded(heads::store::lock(conn, &keys).await?);
+        }
+        if !needs.notices.is_empty() {
+            let keys: Vec<_> = needs.notices.iter().cloned().collect();
+            rows.notices.insert_loaded(broadcasts::store::load(conn, &keys).await?);
         }
         if !needs.all_marks.is_empty() {
             let users: Vec<_> = needs.all_marks.iter().copied().collect();
@@ -108,6 +114,10 @@ impl Rows {
         let heads: Vec<_> = self.heads.changed().collect();
         if !heads.is_empty() {
             heads::store::save(conn, &heads, batch).await?;
+        }
+        let notices: Vec<_> = self.notices.changed().filter_map(|(key, notice)| Some((key, notice.as_ref()?))).collect();
+        if !notices.is_empty() {
+            broadcasts::store::save(conn, &notices).await?;
         }
         let forgotten: Vec<_> = self.forgotten.changed().flat_map(|(user, _)| sheet::FORGOTTEN.map(|kind| (*user, kind))).collect();
         if !forgotten.is_empty() {
@@ -185,6 +195,17 @@ impl Rows {
     /// Sets the head of a shared stream. No user's revision changes.
     pub fn set_head(&mut self, key: &StreamKey, stream: Stream) {
         self.heads.set(key, stream);
+    }
+
+    /// A notice as it is now.
+    #[must_use]
+    pub fn notice(&self, key: &NoticeKey) -> Option<Notice> {
+        self.notices.get(key)
+    }
+
+    /// Writes a notice.
+    pub fn set_notice(&mut self, key: &NoticeKey, notice: Notice) {
+        self.notices.set(key, Some(notice));
     }
 
     /// The shared streams that the batch changed.
@@ -283,6 +304,7 @@ impl Rows {
     pub fn settle(&mut self) {
         self.users.settle();
         self.heads.settle();
+        self.notices.settle();
         self.marks.settle();
         self.forgotten.settle();
         self.follows.settle();
@@ -294,6 +316,7 @@ impl Rows {
     pub fn undo(&mut self) {
         self.users.undo();
         self.heads.undo();
+        self.notices.undo();
         self.marks.undo();
         self.forgotten.undo();
         self.follows.undo();

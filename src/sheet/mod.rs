@@ -25,7 +25,7 @@ use crate::marks::store::{Snapshot, read_users};
 
 pub use self::out::{CounterOut, DotOut, MAX_CAP, SheetOut, UnreadOut, Wanted};
 pub use self::parts::{FORGOTTEN, entry_of, message_part, part, user_parts};
-pub use self::whole::{FeedCount, Sheet};
+pub use self::whole::{FeedCount, ReadUpTo, Sheet};
 
 /// How polls are served and bounded.
 #[derive(Debug, Clone, Args)]

@@ -10,7 +10,8 @@ use crate::cache::{Entry, Revision};
 use crate::error::Error;
 use crate::guard::Trust;
 use crate::heads::Board;
-use crate::ids::UserId;
+use crate::ids::{Name, UserId};
+use crate::marks::store::NOT_ENROLLED;
 use crate::poll::Version;
 
 /// How long a poll waits for what users share, where that was not heard of for too long.
@@ -25,6 +26,15 @@ pub struct FeedCount {
     pub creators: i64,
     /// The sum of the versions of their heads.
     pub version: i64,
+}
+
+/// How far a user has read a channel: a notice is read by either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadUpTo {
+    /// Notices up to this seq are read.
+    pub mark: i64,
+    /// Notices up to this head of the board came before the user.
+    pub enrolled: i64,
 }
 
 /// A user's sheet as read.
@@ -73,6 +83,12 @@ impl Sheet {
         })
     }
 
+    /// One channel: unread, head; None where there is no such channel, or nothing is known of the user.
+    #[must_use]
+    pub fn channel(&self, name: &str) -> Option<(i64, i64)> {
+        self.broadcasts().find(|(channel, ..)| *channel == name).map(|(_, unread, head)| (unread, head))
+    }
+
     /// The dots: name, whether it is lit, head.
     pub(super) fn dots(&self) -> impl Iterator<Item = (&str, bool, i64)> {
         let since = self.enrolled();
@@ -90,7 +106,7 @@ impl Sheet {
     }
 
     fn enrolled(&self) -> i64 {
-        self.entry.as_ref().map_or(crate::marks::store::NOT_ENROLLED, |entry| enrolled(&entry.parts))
+        self.entry.as_ref().map_or(NOT_ENROLLED, |entry| enrolled(&entry.parts))
     }
 
     /// What an app icon shows. Each term is at least 0 by itself, so that none can eat another.
@@ -185,6 +201,19 @@ impl Sheets {
             sheets.push(sheet);
         }
         Ok(sheets)
+    }
+
+    /// How far a user has read a channel.
+    ///
+    /// # Errors
+    /// 503 where that cannot be had.
+    pub async fn read_up_to(&self, user: UserId, channel: &Name) -> Result<ReadUpTo, Error> {
+        let entries = self.read_many(&[user]).await?;
+        let entry = entries.first().ok_or_else(super::store_away)?;
+        let mark = parts::mark(&entry.parts, "b:", channel.as_str());
+        // Everything that is there is old to somebody who was not seen yet.
+        let enrolled = Some(enrolled(&entry.parts)).filter(|at| *at > NOT_ENROLLED).unwrap_or(i64::MAX);
+        Ok(ReadUpTo { mark, enrolled })
     }
 
     async fn whole(&self, state: State, wanted: Wanted) -> Sheet {

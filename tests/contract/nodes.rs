@@ -277,6 +277,9 @@ both_tiers! {
         let node = world.node().await;
         let mut statements: Vec<&'static Statement> = headmark::lane::statements();
         statements.extend(headmark::marks::store::statements());
+        statements.extend(headmark::heads::store::statements());
+        statements.extend(headmark::presence::statements());
+        statements.extend(headmark::broadcasts::store::statements());
         statements.extend(headmark::idempotency::statements());
         statements.extend(headmark::guard::statements());
         statements.extend(headmark::relations::store::statements());

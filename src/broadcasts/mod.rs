@@ -1,0 +1,227 @@
+//! Broadcasts: notices to everybody, in channels. One row a notice, and nothing for a user but the mark of those who read.
+//!
+//! A notice raises two heads: that of its channel (its `seq`) and that of the board (its position, from which the enrolment of each user tells whether it came
+//! before or after the user was first seen). Every node holds the board in memory (`crate::heads`), so a poll asks nobody. `http.rs` has the routes.
+
+pub mod http;
+pub mod store;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::clock::UnixMs;
+use crate::error::{Code, Problem};
+use crate::ids::{Name, UserId};
+use crate::lane::{self, Answer, Needs, Rows};
+use crate::marks::{Kind, Refused, Stream, StreamKey};
+
+/// How many channels there may be: each is shown in every sheet.
+pub const MAX_CHANNELS: usize = 200;
+
+/// How many notices a channel may ever have: every node remembers 8 bytes of each.
+pub const MAX_NOTICES: i64 = 1_000_000;
+
+/// Which notice.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NoticeKey {
+    /// In which channel.
+    pub channel: Arc<str>,
+    /// Its position in the channel.
+    pub seq: i64,
+}
+
+/// A notice, as its row has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The head of the board when it was sent.
+    pub position: i64,
+    /// Title, body and data, as one JSON object.
+    pub content: Arc<str>,
+    /// When it was sent.
+    pub created_at: UnixMs,
+    /// From when on it is gone by itself; 0: never.
+    pub expires_at: UnixMs,
+    /// Whether it was taken back.
+    pub withdrawn: bool,
+    /// The head of the board at its last change.
+    pub changed: i64,
+}
+
+/// A notice as JSON shows it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct NoticeOut {
+    /// The channel.
+    pub channel: Name,
+    /// The position in the channel: 1 for the first notice.
+    #[schema(minimum = 1, example = 57)]
+    pub seq: i64,
+    /// Title, body and data.
+    #[serde(flatten)]
+    #[schema(inline)]
+    pub content: ContentOut,
+    /// When it was sent.
+    pub created_at: UnixMs,
+    /// From when on it is gone for everybody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub expires_at: Option<UnixMs>,
+    /// In a user's own list: whether the user has read it, or it came before the user did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub read: Option<bool>,
+}
+
+/// What a notice says.
+#[derive(Debug, Clone, Default, Serialize, serde::Deserialize, ToSchema)]
+pub struct ContentOut {
+    /// Its title.
+    #[schema(example = "Maintenance tonight")]
+    pub title: String,
+    /// Its text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub body: Option<String>,
+    /// Whatever else the clients are to know: a JSON object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
+    pub data: Option<Box<RawValue>>,
+}
+
+impl NoticeOut {
+    pub(crate) fn new(channel: &Name, seq: i64, notice: &Notice, read: Option<bool>) -> Self {
+        let content = serde_json::from_str(&notice.content).unwrap_or_else(|error| {
+            tracing::error!(%error, %channel, seq, "a notice's row holds no JSON");
+            ContentOut::default()
+        });
+        let expires_at = Some(notice.expires_at).filter(|at| at.0 > 0);
+        Self { channel: channel.clone(), seq, content, created_at: notice.created_at, expires_at, read }
+    }
+}
+
+/// A write to broadcasts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A notice to everybody.
+    Send {
+        /// In which channel.
+        channel: Name,
+        /// Title, body and data, as one JSON object.
+        content: Arc<str>,
+        /// From when on it is gone by itself; 0: never.
+        expires_at: UnixMs,
+    },
+    /// It is taken back.
+    Withdraw {
+        /// In which channel.
+        channel: Name,
+        /// Which one.
+        seq: i64,
+    },
+    /// A user has read a channel, up to a notice or up to its head.
+    Read {
+        /// Who.
+        user: UserId,
+        /// Which channel.
+        channel: Name,
+        /// How far; None: all that is there now.
+        up_to: Option<i64>,
+    },
+}
+
+/// What reading a channel answers inside; the route adds what is unread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, serde::Deserialize)]
+struct ReadOut {
+    head: i64,
+    revision: i64,
+}
+
+impl lane::Command for Command {
+    fn needs(&self, needs: &mut Needs) {
+        match self {
+            Self::Send { channel, .. } => {
+                needs.head(StreamKey::channel(channel));
+                needs.head(StreamKey::board());
+            }
+            Self::Withdraw { channel, seq } => {
+                needs.head(StreamKey::board());
+                needs.notice(NoticeKey { channel: channel.shared(), seq: *seq });
+            }
+            Self::Read { user, channel, .. } => {
+                needs.mark(*user, Kind::Broadcast, channel);
+                needs.seen_head(StreamKey::channel(channel));
+            }
+        }
+    }
+
+    // All that changes the board goes through one lane, as it is one row.
+    fn lane_key(&self) -> i64 {
+        match self {
+            Self::Send { .. } | Self::Withdraw { .. } => 0,
+            Self::Read { user, .. } => user.get(),
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
+        match self {
+            Self::Send { channel, content, expires_at } => send(rows, channel, content, *expires_at, now),
+            Self::Withdraw { channel, seq } => withdraw(rows, channel, *seq, now),
+            Self::Read { user, channel, up_to } => {
+                let head = rows.head(&StreamKey::channel(channel)).head;
+                let mut mark = rows.mark(*user, Kind::Broadcast, channel);
+                mark.read_shared(up_to.unwrap_or(head).min(head));
+                rows.set_mark(*user, Kind::Broadcast, channel, mark);
+                Answer::ok(&ReadOut { head, revision: rows.revision(*user) })
+            }
+        }
+    }
+}
+
+/// Raises the head of the board and returns it.
+///
+/// # Errors
+/// 409 when it has reached the highest head there is.
+pub fn raise_board(rows: &mut Rows, now: UnixMs) -> Result<i64, Problem> {
+    let mut board = rows.head(&StreamKey::board());
+    let position = board.advance(now).map_err(|_| full())?;
+    rows.set_head(&StreamKey::board(), board);
+    Ok(position)
+}
+
+fn full() -> Problem {
+    Problem::new(Code::TooMany, "The highest head there is, 2^53-1, is reached.")
+}
+
+fn send(rows: &mut Rows, channel: &Name, content: &Arc<str>, expires_at: UnixMs, now: UnixMs) -> Result<Answer, Problem> {
+    let key = StreamKey::channel(channel);
+    let mut stream: Stream = rows.head(&key);
+    if stream.head >= MAX_NOTICES {
+        return Err(Problem::new(Code::TooMany, format!("The channel has had {MAX_NOTICES} notices, which is the most.")));
+    }
+    let seq = stream.advance(now).map_err(|refused| match refused {
+        Refused::HeadFull | Refused::UnknownPosition | Refused::TooManyRuns => full(),
+    })?;
+    let position = raise_board(rows, now)?;
+    stream.position = position;
+    rows.set_head(&key, stream);
+    let notice = Notice { position, content: Arc::clone(content), created_at: now, expires_at, withdrawn: false, changed: position };
+    let answer = Answer::created(&NoticeOut::new(channel, seq, &notice, None));
+    rows.set_notice(&NoticeKey { channel: channel.shared(), seq }, notice);
+    answer
+}
+
+/// Once is enough: a second time changes nothing. One that has expired may be taken back too.
+fn withdraw(rows: &mut Rows, channel: &Name, seq: i64, now: UnixMs) -> Result<Answer, Problem> {
+    let key = NoticeKey { channel: channel.shared(), seq };
+    let Some(mut notice) = rows.notice(&key) else {
+        return Err(Problem::new(Code::NotFound, format!("The channel {channel} never had a notice {seq}.")));
+    };
+    if !notice.withdrawn {
+        notice.withdrawn = true;
+        notice.changed = raise_board(rows, now)?;
+        rows.set_notice(&key, notice);
+    }
+    Ok(Answer::no_content())
+}

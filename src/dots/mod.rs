@@ -1,0 +1,115 @@
+//! Dots: lit for everybody by one write, cleared by each user alone. A head and a mark like everything else; only whether there is anything is shown.
+//!
+//! Like a notice, a light raises the head of the board, so that it is dark for whoever is seen for the first time later. `http.rs` has the routes.
+
+pub mod http;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::broadcasts::raise_board;
+use crate::clock::UnixMs;
+use crate::error::{Code, Problem};
+use crate::heads;
+use crate::ids::{Name, UserId};
+use crate::lane::{self, Answer, Needs, Rows};
+use crate::marks::{Kind, StreamKey};
+
+/// How many dots there may be: each is shown in every sheet.
+pub const MAX_DOTS: usize = 200;
+
+/// A dot that was lit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct LitDotOut {
+    /// The dot.
+    pub dot: Name,
+    /// How often it was lit.
+    #[schema(minimum = 1, example = 4)]
+    pub head: i64,
+    /// When.
+    pub lit_at: UnixMs,
+}
+
+/// A dot as a user sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct UserDotOut {
+    /// The dot.
+    pub dot: Name,
+    /// Whether it is lit for the user.
+    pub lit: bool,
+    /// How often it was lit.
+    #[schema(minimum = 0, example = 4)]
+    pub head: i64,
+    /// The user's revision after it.
+    #[schema(minimum = 0, example = 920)]
+    pub revision: i64,
+}
+
+/// A write to dots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Lit for everybody.
+    Light(Name),
+    /// Cleared by a user, up to what was shown or up to the head.
+    Clear {
+        /// Who.
+        user: UserId,
+        /// Which one.
+        dot: Name,
+        /// How far; None: whatever lit it until now.
+        up_to: Option<i64>,
+    },
+}
+
+impl lane::Command for Command {
+    fn needs(&self, needs: &mut Needs) {
+        match self {
+            Self::Light(dot) => {
+                needs.head(StreamKey::dot(dot));
+                needs.head(StreamKey::board());
+            }
+            Self::Clear { user, dot, .. } => {
+                needs.mark(*user, Kind::Dot, dot);
+                needs.seen_head(StreamKey::dot(dot));
+            }
+        }
+    }
+
+    // All that changes the board goes through one lane, as it is one row.
+    fn lane_key(&self) -> i64 {
+        match self {
+            Self::Light(_) => 0,
+            Self::Clear { user, .. } => user.get(),
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
+        match self {
+            Self::Light(dot) => light(rows, dot, now),
+            Self::Clear { user, dot, up_to } => clear(rows, *user, dot, *up_to),
+        }
+    }
+}
+
+fn light(rows: &mut Rows, dot: &Name, now: UnixMs) -> Result<Answer, Problem> {
+    let key = StreamKey::dot(dot);
+    let mut stream = rows.head(&key);
+    let head = stream.advance(now).map_err(|_| Problem::new(Code::TooMany, "The highest head there is, 2^53-1, is reached."))?;
+    stream.position = raise_board(rows, now)?;
+    rows.set_head(&key, stream);
+    Answer::ok(&LitDotOut { dot: dot.clone(), head, lit_at: now })
+}
+
+fn clear(rows: &mut Rows, user: UserId, name: &Name, up_to: Option<i64>) -> Result<Answer, Problem> {
+    let stream = rows.head(&StreamKey::dot(name));
+    let dot = heads::Dot { head: stream.head, position: stream.position, lit_at: stream.at };
+    let enrolled = rows.user(user).enrolled;
+    let mut mark = rows.mark(user, Kind::Dot, name);
+    // One that is dark for the user needs no mark.
+    if dot.is_lit(enrolled, mark.mark()) {
+        mark.read_shared(up_to.unwrap_or(dot.head).min(dot.head));
+        rows.set_mark(user, Kind::Dot, name, mark.clone());
+    }
+    let lit = dot.is_lit(enrolled, mark.mark());
+    Answer::ok(&UserDotOut { dot: name.clone(), lit, head: dot.head, revision: rows.revision(user) })
+}

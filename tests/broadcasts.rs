@@ -1,0 +1,391 @@
+//! Broadcasts and dots over HTTP, as the contract has them: one write for everybody, a mark for each user who looked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use headmark::clock::{Clock, DAY_MS};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::both_tiers;
+use crate::support::{Client, Node, World, eventually};
+
+const NOW: i64 = 1_790_000_000_000;
+
+async fn send(client: &Client, channel: &str, title: &str) -> i64 {
+    let reply = client.post(&format!("/v1/broadcasts/{channel}"), &json!({ "title": title })).await;
+    assert_eq!(reply.status, 201, "{}", reply.text);
+    reply.ok()["seq"].as_i64().unwrap()
+}
+
+async fn unread(client: &Client, user: i64, channel: &str) -> i64 {
+    let sheet = client.sheet(user).await;
+    assert_eq!(sheet["degraded"], false, "{sheet}");
+    sheet["broadcasts"][channel]["unread"].as_i64().unwrap_or(0)
+}
+
+async fn lit(client: &Client, user: i64, dot: &str) -> bool {
+    client.sheet(user).await["dots"][dot]["lit"].as_bool().unwrap_or(false)
+}
+
+/// A node whose clock is set by hand.
+async fn timed_node(world: &World, at: &Arc<AtomicI64>) -> Node {
+    world.try_node(&[], Clock::Manual(Arc::clone(at))).await.unwrap()
+}
+
+both_tiers! {
+    async fn a_notice_reaches_everybody_who_was_there_before_it(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        send(client, "system", "before anybody").await;
+        assert_eq!(unread(client, 1, "system").await, 0, "what came before the user does not count");
+        let reply = client.post("/v1/broadcasts/system", &json!({"title": "Hello", "body": "all", "data": {"n": [1, null]}})).await;
+        assert_eq!(reply.status, 201);
+        let sent = reply.ok();
+        assert_eq!((&sent["channel"], &sent["seq"], &sent["title"], &sent["body"], &sent["data"]),
+            (&json!("system"), &json!(2), &json!("Hello"), &json!("all"), &json!({"n": [1, null]})));
+        let sheet = client.sheet(1).await;
+        assert_eq!((&sheet["broadcasts"], &sheet["total"]), (&json!({"system": {"unread": 1, "head": 2}}), &json!(1)));
+        assert_eq!(unread(client, 2, "system").await, 0, "another is seen for the first time");
+        send(client, "later", "a channel made after both were seen").await;
+        assert_eq!((unread(client, 1, "later").await, unread(client, 2, "later").await), (1, 1));
+        let query = client.post("/v1/badges/query", &json!({"user_ids": ["1", "2", "3"]})).await.ok();
+        let totals: Vec<_> = query["items"].as_array().unwrap().iter().map(|sheet| sheet["total"].as_i64().unwrap()).collect();
+        assert_eq!(totals, [2, 1, 0]);
+        send(client, "later", "again").await;
+        assert_eq!(unread(client, 3, "later").await, 0, "a query enrols nobody");
+        node.stop().await;
+    }
+
+    async fn reading_clears_what_was_shown(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        client.sheet(1).await;
+        for n in 1..=5 { send(client, "system", &format!("n{n}")).await; }
+        let read = |up_to: Value| client.post("/v1/users/1/broadcasts/system/read", &up_to).await_ok();
+        let first = read(json!({"up_to": 3})).await;
+        assert_eq!((&first["channel"], &first["unread"], &first["head"]), (&json!("system"), &json!(2), &json!(5)));
+        let again = read(json!({"up_to": 3})).await;
+        assert_eq!(first, again, "a repeat changes nothing");
+        assert_eq!(read(json!({"up_to": 1})).await["unread"], 2, "marks do not go back");
+        assert_eq!(read(json!({"up_to": 99})).await["unread"], 0, "clamped to the head");
+        send(client, "system", "after").await;
+        assert_eq!(unread(client, 1, "system").await, 1, "not beyond it");
+        assert_eq!(read(json!({})).await["unread"], 0);
+        let none = client.post("/v1/users/1/broadcasts/unknown/read", &json!({})).await.ok();
+        assert_eq!((&none["unread"], &none["head"]), (&json!(0), &json!(0)));
+        node.stop().await;
+    }
+
+    async fn a_withdrawn_notice_is_one_less_for_those_who_had_not_read_it(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        for user in [1, 2] { client.sheet(user).await; }
+        for n in 1..=3 { send(client, "system", &format!("n{n}")).await; }
+        client.post("/v1/users/2/broadcasts/system/read", &json!({"up_to": 2})).await.ok();
+        for _ in 0..2 {
+            assert_eq!(client.delete("/v1/broadcasts/system/2").await.status, 204);
+            assert_eq!((unread(client, 1, "system").await, unread(client, 2, "system").await), (2, 1));
+        }
+        client.delete("/v1/broadcasts/system/4").await.problem(404, "not_found");
+        client.delete("/v1/broadcasts/none/1").await.problem(404, "not_found");
+        let titles: Vec<_> = client.walk("/v1/broadcasts/system", 1).await.iter().map(|n| n["title"].clone()).collect();
+        assert_eq!(titles, ["n3", "n1"]);
+        let read: Vec<_> = client.walk("/v1/users/2/broadcasts/system", 1).await.iter().map(|n| (n["seq"].clone(), n["read"].clone())).collect();
+        assert_eq!(read, [(json!(3), json!(false)), (json!(1), json!(true))]);
+        node.stop().await;
+    }
+
+    async fn an_expired_notice_is_gone_without_a_write(world: World) {
+        let at = Arc::new(AtomicI64::new(NOW));
+        let node = timed_node(&world, &at).await;
+        let client = &node.client;
+        client.sheet(1).await;
+        send(client, "system", "stays").await;
+        let past = client.post("/v1/broadcasts/system", &json!({"title": "x", "expires_at": "2020-01-01T00:00:00Z"})).await;
+        assert_eq!(past.pointers(422, "invalid_body"), ["/expires_at"]);
+        let expires = headmark::clock::UnixMs(NOW + 60_000).to_string();
+        let sent = client.post("/v1/broadcasts/system", &json!({"title": "goes", "expires_at": expires})).await.ok();
+        assert_eq!(sent["expires_at"], expires);
+        let before = client.get("/v1/users/1/badges").await;
+        assert_eq!(before.body["broadcasts"]["system"], json!({"unread": 2, "head": 2}));
+        assert_eq!(client.get_if_changed("/v1/users/1/badges", before.header("etag")).await.status, 304);
+        at.store(NOW + 60_000, Ordering::Relaxed);
+        let after = client.get_if_changed("/v1/users/1/badges", before.header("etag")).await;
+        assert_eq!((after.status.as_u16(), &after.body["broadcasts"]["system"]), (200, &json!({"unread": 1, "head": 2})));
+        assert_eq!(client.walk("/v1/broadcasts/system", 10).await.len(), 1);
+        node.stop().await;
+    }
+
+    async fn a_poll_that_waits_is_woken_by_a_notice_on_any_node(world: World) {
+        let nodes = world.nodes().await;
+        let (first, last) = (&nodes[0].client, &nodes[nodes.len() - 1].client);
+        let tag = first.get("/v1/users/1/badges").await.header("etag").to_owned();
+        let waiting = tokio::spawn({
+            let (first, tag) = (first.clone(), tag.clone());
+            async move { first.get_if_changed("/v1/users/1/badges?wait=20", &tag).await }
+        });
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let begun = tokio::time::Instant::now();
+        send(last, "system", "wake up").await;
+        let woken = waiting.await.unwrap();
+        assert_eq!((woken.status.as_u16(), woken.body["broadcasts"]["system"]["unread"].as_i64()), (200, Some(1)));
+        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+        Node::stop_all(nodes).await;
+    }
+
+    async fn a_node_that_is_behind_reads_the_truth(world: World) {
+        let nodes = world.nodes().await;
+        let (first, last) = (&nodes[0].client, &nodes[nodes.len() - 1].client);
+        first.sheet(1).await;
+        for n in 1..=20 {
+            send(first, "system", "news").await;
+            let seen = first.get("/v1/users/1/badges").await;
+            assert_eq!(seen.body["broadcasts"]["system"]["unread"], n, "at once on the node that took it");
+            let other = last.get_if_changed("/v1/users/1/badges", seen.header("etag")).await;
+            assert_eq!(other.status, 304, "never older, and the same tag: {} {}", other.text, seen.header("etag"));
+        }
+        send(first, "system", "last").await;
+        eventually("it shows everywhere", async || unread(last, 1, "system").await == 21).await;
+        Node::stop_all(nodes).await;
+    }
+
+    async fn a_dot_is_lit_for_everybody_and_cleared_by_each(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        for user in [1, 2] { client.sheet(user).await; }
+        let light = client.post("/v1/dots/mall/light", &json!({})).await.ok();
+        assert_eq!((&light["dot"], &light["head"]), (&json!("mall"), &json!(1)));
+        assert!(light["lit_at"].as_str().unwrap().ends_with('Z'));
+        assert!(lit(client, 1, "mall").await && lit(client, 2, "mall").await);
+        assert!(!lit(client, 3, "mall").await, "dark for whoever comes later");
+        client.post("/v1/dots/mall/light", &json!({})).await.ok();
+        let clear = |user: i64, body: Value| client.post(&format!("/v1/users/{user}/dots/mall/clear"), &body).await_ok();
+        assert_eq!(clear(1, json!({"up_to": 1})).await["lit"], true, "lit again since it was shown");
+        let cleared = clear(1, json!({"up_to": 2})).await;
+        assert_eq!((&cleared["lit"], &cleared["head"]), (&json!(false), &json!(2)));
+        assert_eq!(clear(1, json!({"up_to": 2})).await, cleared, "a repeat changes nothing");
+        assert!(!lit(client, 1, "mall").await && lit(client, 2, "mall").await && lit(client, 3, "mall").await);
+        let sheet = client.sheet(2).await;
+        assert_eq!((&sheet["dots"], &sheet["total"]), (&json!({"mall": {"lit": true, "head": 2}}), &json!(0)), "no part of the total");
+        assert_eq!(clear(2, json!({})).await["lit"], false);
+        let none = client.post("/v1/users/2/dots/unknown/clear", &json!({})).await.ok();
+        assert_eq!((&none["lit"], &none["head"]), (&json!(false), &json!(0)));
+        node.stop().await;
+    }
+
+    async fn enrolment_raises_no_revision_and_survives_everything(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        assert_eq!(client.sheet(1).await["revision"], 0);
+        let raised = client.post("/v1/users/1/badges/like/increment", &json!({})).await.ok();
+        assert_eq!((&raised["revision"], &client.sheet(1).await["revision"]), (&json!(1), &json!(1)));
+        send(client, "system", "one").await;
+        node.stop().await;
+        let node = world.node().await;
+        assert_eq!(unread(&node.client, 1, "system").await, 1);
+        node.stop().await;
+    }
+
+    async fn bad_input_is_refused(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        let long = "x".repeat(201);
+        for (body, pointer) in [
+            (json!({}), "/title"),
+            (json!({"title": ""}), "/title"),
+            (json!({"title": long}), "/title"),
+            (json!({"title": 5}), "/title"),
+            (json!({"title": "t", "body": "x".repeat(10_001)}), "/body"),
+            (json!({"title": "t", "data": []}), "/data"),
+            (json!({"title": "t", "data": {"x": "y".repeat(17_000)}}), "/data"),
+            (json!({"title": "t", "expires_at": "tomorrow"}), "/expires_at"),
+            (json!({"title": "t", "expires_at": 5}), "/expires_at"),
+            (json!({"title": "t", "more": 1}), "/more"),
+        ] {
+            assert_eq!(client.post("/v1/broadcasts/system", &body).await.pointers(422, "invalid_body"), [pointer], "{body}");
+        }
+        assert_eq!(client.post("/v1/broadcasts/System", &json!({"title": "t"})).await.pointers(400, "invalid_path"), ["channel"]);
+        assert_eq!(client.delete("/v1/broadcasts/system/0").await.pointers(400, "invalid_path"), ["seq"]);
+        assert_eq!(client.post("/v1/users/1/broadcasts/system/read", &json!({"up_to": -1})).await.pointers(422, "invalid_body"), ["/up_to"]);
+        assert_eq!(client.post("/v1/dots/mall/light", &json!({"by": 1})).await.pointers(422, "invalid_body"), ["/by"]);
+        let sheet = client.sheet(1).await;
+        assert_eq!((&sheet["broadcasts"], &sheet["dots"]), (&json!({}), &json!({})), "nothing was changed");
+        let once = |key: &'static str| client.post_once("/v1/broadcasts/system", key, &json!({"title": "once"})).await_ok();
+        assert_eq!(once("k").await, once("k").await);
+        assert_eq!(client.sheet(1).await["broadcasts"]["system"]["head"], 1);
+        node.stop().await;
+    }
+
+    async fn who_stays_away_is_forgotten_and_counts_as_new(world: World) {
+        let at = Arc::new(AtomicI64::new(NOW));
+        let node = world.try_node(&["--forget-after-days", "30"], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let client = &node.client;
+        for user in [1, 2] {
+            client.sheet(user).await;
+            client.post(&format!("/v1/users/{user}/badges/like/increment"), &json!({})).await.ok();
+        }
+        send(client, "system", "one").await;
+        client.post("/v1/users/1/broadcasts/system/read", &json!({})).await.ok();
+        send(client, "system", "two").await;
+        let before = client.sheet(1).await["revision"].as_i64().unwrap();
+        at.store(NOW + 20 * DAY_MS, Ordering::Relaxed);
+        assert_eq!(unread(client, 2, "system").await, 2, "the other was there in between");
+        at.store(NOW + 31 * DAY_MS, Ordering::Relaxed);
+        headmark::presence::forget_the_absent(node.app.state()).await.unwrap();
+        let query = client.post("/v1/badges/query", &json!({"user_ids": ["1", "2"]})).await.ok();
+        let unread_of = |at: usize| query["items"][at]["broadcasts"]["system"]["unread"].clone();
+        assert_eq!((unread_of(0), unread_of(1)), (json!(0), json!(2)));
+        send(client, "system", "three").await;
+        let sheet = client.sheet(1).await;
+        assert_eq!(sheet["broadcasts"]["system"], json!({"unread": 0, "head": 3}), "new again");
+        assert_eq!(sheet["counters"]["like"]["unread"], 1, "counters stay");
+        assert!(sheet["revision"].as_i64().unwrap() > before, "the revision never goes back");
+        send(client, "system", "four").await;
+        assert_eq!((unread(client, 1, "system").await, unread(client, 2, "system").await), (1, 4));
+        node.stop().await;
+    }
+}
+
+/// `post(…).await_ok()`: the body of an answer that must be a success.
+trait AwaitOk {
+    async fn await_ok(self) -> Value;
+}
+
+impl<F: Future<Output = crate::support::Reply>> AwaitOk for F {
+    async fn await_ok(self) -> Value {
+        self.await.ok()
+    }
+}
+
+/// What may happen to two channels, a dot and three users.
+#[derive(Debug, Clone)]
+enum Step {
+    Send(usize),
+    Withdraw(usize, i64),
+    Light,
+    See(usize),
+    Read(usize, usize, Option<i64>),
+    Clear(usize, Option<i64>),
+}
+
+const CHANNELS: [&str; 2] = ["news", "system"];
+
+/// The naive model: for each user the notices that it may still read, and for the dot the lights it has not seen.
+#[derive(Debug, Default)]
+struct Model {
+    heads: [i64; 2],
+    lights: i64,
+    users: [Option<User>; 3],
+}
+
+#[derive(Debug, Default)]
+struct User {
+    unread: [std::collections::BTreeSet<i64>; 2],
+    lit: std::collections::BTreeSet<i64>,
+}
+
+impl Model {
+    fn see(&mut self, user: usize) -> &mut User {
+        self.users[user].get_or_insert_default()
+    }
+
+    fn apply(&mut self, step: &Step) {
+        match step {
+            Step::Send(channel) => {
+                self.heads[*channel] += 1;
+                let seq = self.heads[*channel];
+                self.users.iter_mut().flatten().for_each(|user| {
+                    user.unread[*channel].insert(seq);
+                });
+            }
+            Step::Withdraw(channel, seq) => self.users.iter_mut().flatten().for_each(|user| {
+                user.unread[*channel].remove(seq);
+            }),
+            Step::Light => {
+                self.lights += 1;
+                let light = self.lights;
+                self.users.iter_mut().flatten().for_each(|user| {
+                    user.lit.insert(light);
+                });
+            }
+            Step::See(user) => {
+                self.see(*user);
+            }
+            Step::Read(user, channel, up_to) => self.see(*user).unread[*channel].retain(|seq| up_to.is_some_and(|up_to| *seq > up_to)),
+            Step::Clear(user, up_to) => self.see(*user).lit.retain(|light| up_to.is_some_and(|up_to| *light > up_to)),
+        }
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0..2_usize).prop_map(Step::Send),
+        1 => (0..2_usize, 1..12_i64).prop_map(|(channel, seq)| Step::Withdraw(channel, seq)),
+        2 => Just(Step::Light),
+        2 => (0..3_usize).prop_map(Step::See),
+        3 => (0..3_usize, 0..2_usize, prop::option::of(0..14_i64)).prop_map(|(user, channel, up_to)| Step::Read(user, channel, up_to)),
+        2 => (0..3_usize, prop::option::of(0..8_i64)).prop_map(|(user, up_to)| Step::Clear(user, up_to)),
+    ];
+    prop::collection::vec(step, 20..60)
+}
+
+async fn run(client: &Client, user_base: i64, step: &Step) {
+    let body = |up_to: &Option<i64>| up_to.map_or(json!({}), |up_to| json!({ "up_to": up_to }));
+    let id = |user: &usize| user_base + i64::try_from(*user).unwrap();
+    match step {
+        Step::Send(channel) => {
+            send(client, CHANNELS[*channel], "t").await;
+        }
+        Step::Withdraw(channel, seq) => {
+            let status = client.delete(&format!("/v1/broadcasts/{}/{seq}", CHANNELS[*channel])).await.status;
+            assert!(status == 204 || status == 404);
+        }
+        Step::Light => {
+            client.post("/v1/dots/mall/light", &json!({})).await.ok();
+        }
+        Step::See(user) => {
+            client.sheet(id(user)).await;
+        }
+        Step::Read(user, channel, up_to) => {
+            client.post(&format!("/v1/users/{}/broadcasts/{}/read", id(user), CHANNELS[*channel]), &body(up_to)).await.ok();
+        }
+        Step::Clear(user, up_to) => {
+            client.post(&format!("/v1/users/{}/dots/mall/clear", id(user)), &body(up_to)).await.ok();
+        }
+    }
+}
+
+both_tiers! {
+    async fn random_steps_equal_a_naive_model(world: World) {
+        let mut nodes = world.nodes().await;
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        let mut model = Model::default();
+        let sequence = steps().new_tree(&mut runner).unwrap().current();
+        for (at, step) in sequence.iter().enumerate() {
+            let node = &nodes[at % nodes.len()];
+            // Each write is known to the node that is to judge an `up_to` by it: so it catches up first.
+            node.app.state().heads.catch_up().await.unwrap();
+            run(&node.client, 1, step).await;
+            model.apply(step);
+            if at % 17 == 16 {
+                Node::stop_all(nodes).await;
+                nodes = world.nodes().await;
+            }
+            for node in &nodes {
+                node.app.state().heads.catch_up().await.unwrap();
+                node.app.state().cache.clear();
+                for (user, expected) in model.users.iter().enumerate().filter_map(|(at, user)| Some((at, user.as_ref()?))) {
+                    let sheet = node.client.sheet(1 + i64::try_from(user).unwrap()).await;
+                    for (channel, name) in CHANNELS.iter().enumerate() {
+                        let shown = sheet["broadcasts"][name]["unread"].as_u64().unwrap_or(0);
+                        assert_eq!(shown, u64::try_from(expected.unread[channel].len()).unwrap(), "step {at} {step:?}: {sheet} {model:?}");
+                    }
+                    assert_eq!(sheet["dots"]["mall"]["lit"].as_bool().unwrap_or(false), !expected.lit.is_empty(), "step {at} {step:?}: {sheet}");
+                }
+            }
+        }
+        Node::stop_all(nodes).await;
+    }
+}
