@@ -140,6 +140,9 @@ both_tiers! {
         node.client.post(BATCH, &json!({ "items": items })).await.ok();
         let capped = node.client.post(QUERY, &json!({"user_ids": [1], "include": ["counters"], "cap": 99})).await.ok();
         assert_eq!(capped["items"][0], node.client.get("/v1/users/1/badges?include=counters&cap=99").await.ok());
+        assert_eq!((&capped["items"][0]["total"], &capped["items"][0]["capped"]), (&Value::Null, &Value::Null), "a total of counters alone would mislead");
+        let kinds = ["counters", "broadcasts", "messages"];
+        let capped = node.client.post(QUERY, &json!({"user_ids": [1], "include": kinds, "cap": 99})).await.ok();
         assert_eq!((&capped["items"][0]["total"], &capped["items"][0]["capped"]), (&json!(99), &json!(true)));
         for (body, pointer) in [
             (json!({"user_ids": [1], "include": ["counters", "nonsense"]}), "/include/1"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use headmark::clock::{Clock, DAY_MS};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
@@ -63,7 +64,7 @@ both_tiers! {
         let client = &node.client;
         client.sheet(1).await;
         for n in 1..=5 { send(client, "system", &format!("n{n}")).await; }
-        let read = |up_to: Value| client.post("/v1/users/1/broadcasts/system/read", &up_to).await_ok();
+        let read = async |up_to: Value| client.post("/v1/users/1/broadcasts/system/read", &up_to).await.ok();
         let first = read(json!({"up_to": 3})).await;
         assert_eq!((&first["channel"], &first["unread"], &first["head"]), (&json!("system"), &json!(2), &json!(5)));
         let again = read(json!({"up_to": 3})).await;
@@ -161,7 +162,7 @@ both_tiers! {
         assert!(lit(client, 1, "mall").await && lit(client, 2, "mall").await);
         assert!(!lit(client, 3, "mall").await, "dark for whoever comes later");
         client.post("/v1/dots/mall/light", &json!({})).await.ok();
-        let clear = |user: i64, body: Value| client.post(&format!("/v1/users/{user}/dots/mall/clear"), &body).await_ok();
+        let clear = async |user: i64, body: Value| client.post(&format!("/v1/users/{user}/dots/mall/clear"), &body).await.ok();
         assert_eq!(clear(1, json!({"up_to": 1})).await["lit"], true, "lit again since it was shown");
         let cleared = clear(1, json!({"up_to": 2})).await;
         assert_eq!((&cleared["lit"], &cleared["head"]), (&json!(false), &json!(2)));
@@ -212,7 +213,7 @@ both_tiers! {
         assert_eq!(client.post("/v1/dots/mall/light", &json!({"by": 1})).await.pointers(422, "invalid_body"), ["/by"]);
         let sheet = client.sheet(1).await;
         assert_eq!((&sheet["broadcasts"], &sheet["dots"]), (&json!({}), &json!({})), "nothing was changed");
-        let once = |key: &'static str| client.post_once("/v1/broadcasts/system", key, &json!({"title": "once"})).await_ok();
+        let once = async |key: &str| client.post_once("/v1/broadcasts/system", key, &json!({"title": "once"})).await.ok();
         assert_eq!(once("k").await, once("k").await);
         assert_eq!(client.sheet(1).await["broadcasts"]["system"]["head"], 1);
         node.stop().await;
@@ -245,17 +246,6 @@ both_tiers! {
         send(client, "system", "four").await;
         assert_eq!((unread(client, 1, "system").await, unread(client, 2, "system").await), (1, 4));
         node.stop().await;
-    }
-}
-
-/// `post(…).await_ok()`: the body of an answer that must be a success.
-trait AwaitOk {
-    async fn await_ok(self) -> Value;
-}
-
-impl<F: Future<Output = crate::support::Reply>> AwaitOk for F {
-    async fn await_ok(self) -> Value {
-        self.await.ok()
     }
 }
 

@@ -41,10 +41,10 @@ both_tiers! {
         {"user_id":"42","revision":3,"total":99,"capped":true,"degraded":false,"counters":{"few":{"unread":98,"head":98,"capped":false},
         "full":{"unread":99,"head":99,"capped":false},
         "more":{"unread":99,"head":100,"capped":true}},
-"broadcasts":{},
-"dots":{},
-"feed":{"unread":0,"capped":false},
-"messages":{}}
+        "broadcasts":{},
+        "dots":{},
+        "feed":{"unread":0,"capped":false},
+        "messages":{}}
         "#);
         let wide = sheet(&node.client, "?cap=297").await;
         assert_eq!((&wide["total"], &wide["capped"]), (&json!(297), &json!(false)), "exactly the cap is not more");

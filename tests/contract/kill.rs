@@ -53,10 +53,10 @@ async fn increment(client: &Client, n: usize) -> bool {
     sent.is_ok_and(|reply| reply.status == 200)
 }
 
-/// The node dies at this step of its third write.
+/// The node dies at this step of its third increment: the first poll in between is a write too, the enrolment.
 async fn dies_at(world: World, step: &str) {
     let survivor = if world.tier == Tier::Server { Some(world.node().await) } else { None };
-    let mut doomed = world.process(&[], &[("FAILPOINTS", &format!("{step}=2*off->return"))]).await;
+    let mut doomed = world.process(&[], &[("FAILPOINTS", &format!("{step}=3*off->return"))]).await;
     let acknowledged = write_until_death(&mut doomed).await;
     let survivor = match survivor {
         Some(survivor) => survivor,
