@@ -193,7 +193,7 @@ impl Keys {
             column(|(_, kept)| &kept.body),
             Column::Int(vec![now.0; self.new.len()]),
         ];
-        conn.run(&SAVE, &columns).await.map(|_| ())
+        conn.later(&SAVE, &columns).await
     }
 }
 

@@ -86,7 +86,7 @@ pub async fn save(conn: &mut Conn, notices: &[(&NoticeKey, &Notice)]) -> DbResul
         column(|notice| i64::from(notice.withdrawn)),
         column(|notice| notice.changed),
     ];
-    conn.run(&SAVE, &columns).await.map(|_| ())
+    conn.later(&SAVE, &columns).await
 }
 
 /// Up to `limit` notices of a channel that are there now and stand below this seq, newest first.

@@ -40,6 +40,12 @@ impl EntryState {
         self.writers.iter().any(|&(_, expiry_ms)| expiry_ms > now_ms)
     }
 
+    /// Whether it shows anything, be it outdated.
+    #[cfg(test)]
+    pub(super) fn shows(&self) -> bool {
+        self.shown.is_some()
+    }
+
     /// The content, if it is as new as the last acknowledged write.
     pub(super) fn clean(&self, epoch: i64) -> Option<&Arc<Entry>> {
         self.shown.as_ref().filter(|_| !self.dirty && self.epoch == epoch)

@@ -269,6 +269,12 @@ impl Memory {
         evictable
     }
 
+    /// Whether the user has an entry that shows anything, be it outdated.
+    #[cfg(test)]
+    pub(super) fn shows(&self, user: UserId) -> bool {
+        self.shard(user).unwrap().entries.get(&user).is_some_and(|slot| slot.state.shows())
+    }
+
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().unwrap().entries.len()).sum()

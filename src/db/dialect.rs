@@ -283,9 +283,87 @@ where
     Ok(sqlx::query_as_with(statement.postgres(), postgres_arguments(statement, columns).map_err(sqlx::Error::Encode)?))
 }
 
+/// The types of a statement's parameters, as `prepare` takes them.
+pub(super) fn postgres_types(statement: &'static Statement) -> String {
+    let name = |kind: &Type| match (kind, statement.scalar) {
+        (Type::Int, false) => "bigint[]",
+        (Type::Text, false) => "text[]",
+        (Type::Int, true) => "bigint",
+        (Type::Text, true) => "text",
+    };
+    let names: Vec<_> = statement.columns.iter().map(|(_, kind)| name(kind)).collect();
+    if names.is_empty() { String::new() } else { format!("({})", names.join(", ")) }
+}
+
+/// The parameters as literals, as `execute` takes them. They are read with `standard_conforming_strings`, which every connection sets.
+pub(super) fn write_literals(statement: &'static Statement, columns: &[Column], text: &mut String) {
+    for (at, column) in columns.iter().enumerate() {
+        text.push_str(if at == 0 { "('" } else { ",'" });
+        match column {
+            // Writing to a String cannot fail.
+            Column::Int(values) if statement.scalar => {
+                let _ = write!(text, "{}", values.first().copied().unwrap_or_default());
+            }
+            Column::Text(values) if statement.scalar => push_quoted(values.first().map_or("", String::as_str), false, text),
+            Column::Int(values) => {
+                for (row, value) in values.iter().enumerate() {
+                    let _ = write!(text, "{}{value}", if row == 0 { '{' } else { ',' });
+                }
+                text.push_str(if values.is_empty() { "{}" } else { "}" });
+            }
+            Column::Text(values) => {
+                for (row, value) in values.iter().enumerate() {
+                    text.push_str(if row == 0 { "{\"" } else { ",\"" });
+                    push_quoted(value, true, text);
+                    text.push('"');
+                }
+                text.push_str(if values.is_empty() { "{}" } else { "}" });
+            }
+        }
+        text.push('\'');
+    }
+    if !columns.is_empty() {
+        text.push(')');
+    }
+}
+
+/// The inside of a literal, and of an element of an array in one.
+fn push_quoted(value: &str, in_array: bool, text: &mut String) {
+    for char in value.chars() {
+        match char {
+            '\'' => text.push('\''),
+            '"' | '\\' if in_array => text.push('\\'),
+            _ => {}
+        }
+        text.push(char);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn literals_are_quoted() {
+        static BULK: Statement = Statement::new("select 1 from {rows} r", &[("id", Type::Int), ("name", Type::Text)]);
+        static ONE: Statement = Statement::one("select $1, $2", &[("id", Type::Int), ("name", Type::Text)]);
+        static NONE: Statement = Statement::new("select 1", &[]);
+        let literals = |statement, columns: &[Column]| {
+            let mut text = String::new();
+            write_literals(statement, columns, &mut text);
+            text
+        };
+        let names = Column::Text(vec!["it's".to_owned(), "\"\\".to_owned(), String::new()]);
+        let columns = [Column::Int(vec![1, -2]), names.clone()];
+        assert_eq!(literals(&BULK, &columns), "('{1,-2}','{\"it''s\",\"\\\"\\\\\",\"\"}')");
+        assert_eq!(literals(&BULK, &[Column::Int(vec![]), Column::Text(vec![])]), "('{}','{}')");
+        assert_eq!(literals(&ONE, &[Column::Int(vec![-7]), names]), "('-7','it''s')");
+        assert_eq!(literals(&NONE, &[]), "");
+        assert_eq!(
+            (postgres_types(&BULK), postgres_types(&ONE), postgres_types(&NONE)),
+            ("(bigint[], text[])".into(), "(bigint, text)".into(), String::new())
+        );
+    }
 
     #[test]
     fn rows_are_copied_as_the_format_has_them() {

@@ -1,20 +1,24 @@
 //! The truth: SQLite or Postgres behind one enum, [`Db`].
 //!
 //! A statement is a [`Statement`] beside its feature, written once: its parameters are the columns of a small table called `{rows}`, so
-//! that every read and write is a bulk read or write. What must differ between the dialects lives in `dialect.rs`.
+//! that every read and write is a bulk read or write. What must differ between the dialects lives in `dialect.rs`; how several statements
+//! share a round trip to Postgres, in `postgres.rs`.
 //!
 //! To add a store: constants of [`Statement`] in the feature's `store.rs`, run with [`Db::fetch`] or inside a transaction of a [`Conn`].
 
 mod dialect;
 mod open;
+mod postgres;
 
-use sqlx::postgres::PgRow;
+use sqlx::postgres::{PgDatabaseError, PgRow, PgSeverity};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Connection, Executor, FromRow, PgConnection, PgPool, SqliteConnection, SqlitePool};
 
 pub use dialect::{Column, Statement, StatementText, Type};
 pub use open::StoreConfig;
 pub(crate) use open::{MAX_FIRST_CONNECT, secret};
+pub use postgres::PgConn;
+use postgres::{Done, Wanted};
 
 /// What a store function returns: the plain error of the driver, from which [`is_outage`] and [`is_transient`] tell what to do.
 pub type DbResult<T> = Result<T, sqlx::Error>;
@@ -47,17 +51,7 @@ pub enum Conn {
     /// To the SQLite file.
     Sqlite(Box<SqliteConnection>),
     /// To Postgres.
-    Postgres(Box<PgConnection>),
-}
-
-/// Runs `$body` with `$c` bound to the engine's own connection or pool.
-macro_rules! on {
-    ($target:expr, $ty:ident, $c:ident => $body:expr) => {
-        match $target {
-            $ty::Sqlite($c) => $body,
-            $ty::Postgres($c) => $body,
-        }
-    };
+    Postgres(Box<PgConn>),
 }
 
 impl Db {
@@ -91,7 +85,7 @@ impl Db {
     pub async fn connect(&self) -> DbResult<Conn> {
         match self {
             Self::Sqlite { options, .. } => Ok(Conn::Sqlite(Box::new(SqliteConnection::connect_with(options).await?))),
-            Self::Postgres { options, .. } => Ok(Conn::Postgres(Box::new(PgConnection::connect_with(options).await?))),
+            Self::Postgres { options, .. } => Ok(Conn::Postgres(Box::new(PgConn::new(PgConnection::connect_with(options).await?)))),
         }
     }
 
@@ -104,7 +98,7 @@ impl Db {
             Self::Sqlite { .. } => self.connect().await,
             Self::Postgres { options, .. } => {
                 let options = options.clone().options([("statement_timeout", "0")]);
-                Ok(Conn::Postgres(Box::new(PgConnection::connect_with(&options).await?)))
+                Ok(Conn::Postgres(Box::new(PgConn::new(PgConnection::connect_with(&options).await?))))
             }
         }
     }
@@ -161,23 +155,30 @@ impl Db {
 }
 
 impl Conn {
-    /// Begins a transaction. On SQLite it takes the write lock at once.
+    /// Begins a transaction. On SQLite it takes the write lock at once; on Postgres it goes with the first statement.
     ///
     /// # Errors
     /// The driver's own.
     pub async fn begin(&mut self) -> DbResult<()> {
         match self {
             Self::Sqlite(conn) => conn.execute("begin immediate").await.map(|_| ()),
-            Self::Postgres(conn) => conn.execute("begin").await.map(|_| ()),
+            Self::Postgres(conn) => {
+                conn.begin();
+                Ok(())
+            }
         }
     }
 
-    /// Commits. An error leaves the outcome unknown unless the database itself said no.
+    /// Commits, after whatever [`Conn::later`] has put off. An error leaves the outcome unknown unless the database itself said no
+    /// ([`is_refused`]).
     ///
     /// # Errors
     /// The driver's own.
     pub async fn commit(&mut self) -> DbResult<()> {
-        on!(self, Self, conn => conn.execute("commit").await.map(|_| ()))
+        match self {
+            Self::Sqlite(conn) => conn.execute("commit").await.map(|_| ()),
+            Self::Postgres(conn) => conn.commit().await,
+        }
     }
 
     /// Undoes the open transaction.
@@ -185,7 +186,10 @@ impl Conn {
     /// # Errors
     /// The driver's own; then the connection should be dropped, which undoes it too.
     pub async fn rollback(&mut self) -> DbResult<()> {
-        on!(self, Self, conn => conn.execute("rollback").await.map(|_| ()))
+        match self {
+            Self::Sqlite(conn) => conn.execute("rollback").await.map(|_| ()),
+            Self::Postgres(conn) => conn.rollback().await,
+        }
     }
 
     /// Forgets how statements are executed, so that each is planned anew for what the tables hold now. SQLite plans by its schema alone.
@@ -195,49 +199,119 @@ impl Conn {
     pub async fn forget_plans(&mut self) -> DbResult<()> {
         match self {
             Self::Sqlite(_) => Ok(()),
-            Self::Postgres(conn) => conn.execute("discard plans").await.map(|_| ()),
+            Self::Postgres(conn) => conn.sent().await?.execute("discard plans").await.map(|_| ()),
         }
     }
 
     /// Reads rows.
     ///
     /// # Errors
-    /// The driver's own.
+    /// The driver's own, for this or for a statement that was put off until now.
     pub async fn fetch<T>(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<Vec<T>>
     where
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
         match self {
             Self::Sqlite(conn) => dialect::sqlite_query_as(statement, columns)?.fetch_all(conn.as_mut()).await,
-            Self::Postgres(conn) => dialect::postgres_query_as(statement, columns)?.fetch_all(conn.as_mut()).await,
+            Self::Postgres(conn) => {
+                if let Some(conn) = conn.at_once() {
+                    return dialect::postgres_query_as(statement, columns)?.fetch_all(conn).await;
+                }
+                conn.add(statement, columns, Wanted::Rows);
+                from_rows(conn.send().await?.pop())
+            }
+        }
+    }
+
+    /// Reads rows with two statements, one after the other, on Postgres in one round trip.
+    ///
+    /// # Errors
+    /// The driver's own, for these or for a statement that was put off until now.
+    pub async fn fetch_both<A, B>(
+        &mut self,
+        first: (&'static Statement, &[Column]),
+        second: (&'static Statement, &[Column]),
+    ) -> DbResult<(Vec<A>, Vec<B>)>
+    where
+        A: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
+        B: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
+    {
+        match self {
+            Self::Sqlite(_) => Ok((self.fetch(first.0, first.1).await?, self.fetch(second.0, second.1).await?)),
+            Self::Postgres(conn) => {
+                conn.add(first.0, first.1, Wanted::Rows);
+                conn.add(second.0, second.1, Wanted::Rows);
+                let mut done = conn.send().await?;
+                let second = from_rows(done.pop())?;
+                Ok((from_rows(done.pop())?, second))
+            }
         }
     }
 
     /// Writes rows; returns how many were affected.
     ///
     /// # Errors
-    /// The driver's own.
+    /// The driver's own, for this or for a statement that was put off until now.
     pub async fn run(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<u64> {
         match self {
             Self::Sqlite(conn) => Ok(dialect::sqlite_query(statement, columns)?.execute(conn.as_mut()).await?.rows_affected()),
-            Self::Postgres(conn) => Ok(dialect::postgres_query(statement, columns)?.execute(conn.as_mut()).await?.rows_affected()),
+            Self::Postgres(conn) => {
+                if let Some(conn) = conn.at_once() {
+                    return Ok(dialect::postgres_query(statement, columns)?.execute(conn).await?.rows_affected());
+                }
+                conn.add(statement, columns, Wanted::Rows);
+                Ok(conn.send().await?.pop().unwrap_or_default().affected)
+            }
         }
     }
 
-    /// Writes new rows, of which none may be there yet; many at once by `copy` on Postgres.
+    /// Writes rows in a transaction, or takes locks, where nothing needs to be known of it at once: on Postgres it goes together with the next statement that
+    /// is waited for, which may be the commit, in one round trip. An error shows there.
     ///
     /// # Errors
     /// The driver's own.
-    pub async fn insert(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<u64> {
+    pub async fn later(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<()> {
+        match self {
+            Self::Sqlite(_) => self.run(statement, columns).await.map(|_| ()),
+            Self::Postgres(conn) => {
+                conn.add(statement, columns, Wanted::Nothing);
+                Ok(())
+            }
+        }
+    }
+
+    /// The same for a statement that must affect one row: if it does not, whatever is waited for next fails with [`sqlx::Error::RowNotFound`], and
+    /// nothing is committed.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn later_one(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<()> {
+        match self {
+            Self::Sqlite(_) => match self.run(statement, columns).await? {
+                1 => Ok(()),
+                _ => Err(sqlx::Error::RowNotFound),
+            },
+            Self::Postgres(conn) => {
+                conn.add(statement, columns, Wanted::One);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes new rows in a transaction, of which none may be there yet: as [`Conn::later`] does, or where they are many by `copy` on Postgres.
+    ///
+    /// # Errors
+    /// The driver's own, for this or for a statement that was put off until now.
+    pub async fn insert(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<()> {
         let rows = columns.first().map_or(0, Column::len);
         match (self, statement.copy()) {
             (Self::Postgres(conn), Some(copy)) if rows >= MIN_COPY_ROWS => {
                 let bytes = dialect::copy_rows(columns).map_err(sqlx::Error::Encode)?;
-                let mut stream = conn.copy_in_raw(copy).await?;
+                let mut stream = conn.sent().await?.copy_in_raw(copy).await?;
                 stream.send(bytes).await?;
-                stream.finish().await
+                stream.finish().await.map(|_| ())
             }
-            (this, _) => this.run(statement, columns).await,
+            (this, _) => this.later(statement, columns).await,
         }
     }
 
@@ -252,8 +326,15 @@ impl Conn {
     /// # Errors
     /// The driver's own, when it does not.
     pub async fn ping(&mut self) -> DbResult<()> {
-        on!(self, Self, conn => conn.ping().await)
+        match self {
+            Self::Sqlite(conn) => conn.ping().await,
+            Self::Postgres(conn) => conn.sent().await?.ping().await,
+        }
     }
+}
+
+fn from_rows<T: for<'r> FromRow<'r, PgRow>>(done: Option<Done>) -> DbResult<Vec<T>> {
+    done.unwrap_or_default().rows.iter().map(T::from_row).collect()
 }
 
 /// Whether the connection had ended, at the other end or on the way, when a statement was sent over it.
@@ -264,6 +345,14 @@ fn is_dead_connection(error: &sqlx::Error) -> bool {
         sqlx::Error::Database(database) => database.code().is_some_and(|code| code == "57P01"),
         _ => false,
     }
+}
+
+/// Whether Postgres refused a statement and goes on serving the connection: then the transaction in which it stood is undone, also where the
+/// commit was sent along. (What ends the connection may have come after a commit.)
+#[must_use]
+pub fn is_refused(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(database) = error else { return false };
+    database.try_downcast_ref::<PgDatabaseError>().is_some_and(|error| error.severity() == PgSeverity::Error)
 }
 
 /// Postgres codes that say that the database, not the statement, is the trouble, beside the classes 08 (connection) and 53 (resources): shutting

@@ -116,6 +116,8 @@ async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, S
             // Every statement here is short. Compiling one costs many times what it takes, and a list of a million entries, of which a page
             // shows twenty, looks to the planner as if it were worth it.
             ("jit", "off".to_owned()),
+            // How the literals of `postgres.rs` are to be read.
+            ("standard_conforming_strings", "on".to_owned()),
         ])
         .options(BY_INDEX)
         .disable_statement_logging();

@@ -156,7 +156,7 @@ pub async fn save(conn: &mut Conn, heads: &[(&StreamKey, &Stream)], batch: Batch
         Column::Int(vec![batch.lane_id; heads.len()]),
         Column::Int(vec![batch.batch; heads.len()]),
     ];
-    conn.run(&SAVE, &columns).await.map(|_| ())
+    conn.later(&SAVE, &columns).await
 }
 
 /// How far each lane is.

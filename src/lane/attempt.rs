@@ -223,9 +223,16 @@ impl Lane {
             if outdated {
                 conn.forget_plans().await.map_err(Failure::Store)?;
             }
-            let (touched, loaded) = tokio::join!(touch, load(conn, jobs, needs, now));
+            let (touched, loaded) = tokio::join!(touch, load(conn, jobs, needs, &number, now));
             touched.map_err(Failure::CacheAway)?;
-            let (mut rows, mut keys) = loaded.map_err(Failure::Store)?;
+            let (mut rows, mut keys) = match loaded {
+                Err(sqlx::Error::RowNotFound) => {
+                    // Swept while this lane was idle: it must register anew before it may commit.
+                    tracing::info!(lane = id, "registering again");
+                    return Err(Failure::NotCommitted);
+                }
+                loaded => loaded.map_err(Failure::Store)?,
+            };
             if !engines.guard.fence(conn).await.map_err(Failure::Store)? {
                 return Err(Failure::NotHolder);
             }
@@ -233,11 +240,6 @@ impl Lane {
             let outcomes = apply(jobs, &mut rows, &mut keys, now);
             rows.save(conn, Batch { lane_id: id, batch, slot }).await.map_err(Failure::Store)?;
             keys.save(conn, now).await.map_err(Failure::Store)?;
-            if conn.run(&RAISE, &number).await.map_err(Failure::Store)? != 1 {
-                // Swept while this lane was idle: it must register anew before it may commit.
-                tracing::info!(lane = id, "registering again");
-                return Err(Failure::NotCommitted);
-            }
             let heads = rows.changed_heads().map(|(key, stream)| (key.clone(), stream.clone())).collect();
             Ok(Prepared { outcomes, changes: rows.changes(needs), heads })
         };
@@ -255,6 +257,10 @@ impl Lane {
         self.batch += 1;
         let error = match committed {
             Ok(Ok(())) => return Ok(true),
+            // A save that went along with the commit was refused.
+            Ok(Err(error)) if crate::db::is_refused(&error) => {
+                return self.abandon(users, writer, Failure::Store(error)).await.map(|_| true);
+            }
             Ok(Err(error)) => error.to_string(),
             Err(_) => String::from("no answer in time"),
         };
@@ -291,9 +297,11 @@ impl Lane {
     }
 }
 
-async fn load(conn: &mut Conn, jobs: &[Job], needs: &Needs, now: UnixMs) -> Result<(Rows, Keys), sqlx::Error> {
+/// Raises the lane's number before it waits for any row, so that whoever asks for the outcome of the commit waits until the transaction has ended.
+async fn load(conn: &mut Conn, jobs: &[Job], needs: &Needs, number: &[Column; 3], now: UnixMs) -> Result<(Rows, Keys), sqlx::Error> {
     conn.begin().await?;
     Rows::lock(conn, needs).await?;
+    conn.later_one(&RAISE, number).await?;
     let keys: Vec<_> = jobs.iter().filter_map(|job| job.key.as_ref()).collect();
     let keys = Keys::load(conn, &keys, now).await?;
     let rows = Rows::load(conn, needs).await?;

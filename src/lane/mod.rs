@@ -48,7 +48,7 @@ pub use table::Table;
 #[command(next_help_heading = "Writes")]
 pub struct LaneConfig {
     /// How many lanes commit side by side on Postgres. SQLite has one writer, so one lane.
-    #[arg(long, env = "HEADMARK_LANES", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, env = "HEADMARK_LANES", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub lanes: u32,
 
     /// How many changes may wait in each lane; beyond that writes get 503 at once.

@@ -61,7 +61,12 @@ impl Rows {
     /// The driver's own.
     pub async fn load(conn: &mut Conn, needs: &Needs) -> DbResult<Self> {
         let mut rows = Self::default();
-        if !needs.users.is_empty() {
+        if !needs.marks.is_empty() {
+            let keys: Vec<_> = needs.marks.iter().cloned().collect();
+            let (users, marks) = store::lock_users_and_load_marks(conn, &needs.users(), &keys).await?;
+            rows.users.insert_loaded(users);
+            rows.marks.insert_loaded(marks);
+        } else if !needs.users.is_empty() {
             rows.users.insert_loaded(store::lock_users(conn, &needs.users()).await?);
         }
         if !needs.heads.is_empty() {
@@ -75,10 +80,6 @@ impl Rows {
         if !needs.all_marks.is_empty() {
             let users: Vec<_> = needs.all_marks.iter().copied().collect();
             rows.marks.insert_loaded(store::load_marks_of_users(conn, &users).await?);
-        }
-        if !needs.marks.is_empty() {
-            let keys: Vec<_> = needs.marks.iter().cloned().collect();
-            rows.marks.insert_loaded(store::load_marks(conn, &keys).await?);
         }
         if !needs.follows.is_empty() {
             let pairs: Vec<_> = needs.follows.iter().copied().collect();

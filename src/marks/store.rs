@@ -42,23 +42,29 @@ impl User {
     }
 }
 
-/// Makes the rows that are missing and locks all, in one pass in the order of the key, so that no two transactions can wait for each other:
-/// Postgres locks a conflicting row even where the condition keeps it from being changed.
-static LOCK_USERS: Statement = Statement::new(
+/// Makes the rows that are missing, in the order of the key. Only rows that nobody else can see yet are waited for here, and [`LOCK_USERS`] waits only
+/// for rows that everybody sees: so those who make wait for makers of later rows or for lockers, lockers for lockers of later rows, and no
+/// two for each other.
+static MAKE_USERS: Statement = Statement::new(
     "insert into users (user_id, revision, counters)
     select user_id, 0, 0
     from {rows} r
-    where true
+    where not exists (select 1 from users u where u.user_id = r.user_id)
     order by user_id
-    on conflict (user_id) do update set revision = users.revision
-    where false",
+    on conflict (user_id) do nothing",
     &[("user_id", Type::Int)],
 );
 
-static LOAD_USERS: Statement = Statement::new(
+/// Locks the rows in the order of the key, and returns what they hold once they are locked.
+static LOCK_USERS: Statement = Statement::each(
     "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.message_seq
     from {rows} r
     join users u on u.user_id = r.user_id",
+    "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.message_seq
+    from {rows} r
+    join users u on u.user_id = r.user_id
+    order by u.user_id
+    for update of u",
     &[("user_id", Type::Int)],
 );
 
@@ -150,7 +156,7 @@ static READ_USERS: Statement = Statement::new(
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
 pub fn statements() -> [&'static Statement; 8] {
-    [&LOCK_USERS, &LOAD_USERS, &SAVE_USERS, &LOAD_MARKS, &LOAD_MARKS_OF_USERS, &SAVE_MARKS, &DELETE_MARKS_OF_USERS, &READ_USERS]
+    [&MAKE_USERS, &LOCK_USERS, &SAVE_USERS, &LOAD_MARKS, &LOAD_MARKS_OF_USERS, &SAVE_MARKS, &DELETE_MARKS_OF_USERS, &READ_USERS]
 }
 
 /// A row of `marks` as the statements return it.
@@ -201,13 +207,30 @@ fn ids(users: &[UserId]) -> Column {
 pub async fn lock_users(conn: &mut Conn, users: &[UserId]) -> DbResult<Vec<(UserId, User)>> {
     let columns = [ids(users)];
     if conn.locks_rows() {
-        conn.run(&LOCK_USERS, &columns).await?;
+        conn.later(&MAKE_USERS, &columns).await?;
     }
-    let rows: Vec<UserRow> = conn.fetch(&LOAD_USERS, &columns).await?;
-    let user = |(user, revision, counters, following, enrolled, seen_day, feed, message_seq): UserRow| {
-        Some((UserId::try_from(user).ok()?, User { revision, counters, following, enrolled, seen_day, feed, message_seq }))
-    };
-    Ok(rows.into_iter().filter_map(user).collect())
+    let rows: Vec<UserRow> = conn.fetch(&LOCK_USERS, &columns).await?;
+    Ok(rows.into_iter().filter_map(user_of_row).collect())
+}
+
+/// What a batch finds of its users: their own rows, and the marks that it needs.
+pub type Found = (Vec<(UserId, User)>, Vec<(MarkKey, Mark)>);
+
+/// The same, and then loads these marks, whose rows the locks protect; the missing ones are left out.
+///
+/// # Errors
+/// The driver's own.
+pub async fn lock_users_and_load_marks(conn: &mut Conn, users: &[UserId], keys: &[MarkKey]) -> DbResult<Found> {
+    let columns = [ids(users)];
+    if conn.locks_rows() {
+        conn.later(&MAKE_USERS, &columns).await?;
+    }
+    let (users, marks) = conn.fetch_both((&LOCK_USERS, &columns), (&LOAD_MARKS, &mark_key_columns(keys))).await?;
+    Ok((users.into_iter().filter_map(user_of_row).collect(), marks.into_iter().filter_map(mark_of_row).collect()))
+}
+
+fn user_of_row((user, revision, counters, following, enrolled, seen_day, feed, message_seq): UserRow) -> Option<(UserId, User)> {
+    Some((UserId::try_from(user).ok()?, User { revision, counters, following, enrolled, seen_day, feed, message_seq }))
 }
 
 /// Writes these users' rows.
@@ -226,7 +249,7 @@ pub async fn save_users(conn: &mut Conn, users: &[(UserId, User)]) -> DbResult<(
         column(|row| row.feed),
         column(|row| row.message_seq),
     ];
-    conn.run(&SAVE_USERS, &columns).await.map(|_| ())
+    conn.later(&SAVE_USERS, &columns).await
 }
 
 fn mark_key_columns(keys: &[MarkKey]) -> [Column; 3] {
@@ -235,14 +258,6 @@ fn mark_key_columns(keys: &[MarkKey]) -> [Column; 3] {
         Column::Int(keys.iter().map(|key| key.kind.code()).collect()),
         Column::Text(keys.iter().map(|key| (*key.name).to_owned()).collect()),
     ]
-}
-
-/// Loads these marks; the missing ones are left out.
-///
-/// # Errors
-/// The driver's own.
-pub async fn load_marks(conn: &mut Conn, keys: &[MarkKey]) -> DbResult<Vec<(MarkKey, Mark)>> {
-    Ok(conn.fetch(&LOAD_MARKS, &mark_key_columns(keys)).await?.into_iter().filter_map(mark_of_row).collect())
 }
 
 /// Loads all marks of one kind of these users.
@@ -269,7 +284,7 @@ pub async fn save_marks(conn: &mut Conn, marks: &[(&MarkKey, &Mark)]) -> DbResul
         Column::Text(marks.iter().map(|(_, mark)| mark.retracted().to_string()).collect()),
         Column::Int(marks.iter().map(|(_, mark)| mark.at.0).collect()),
     ];
-    conn.run(&SAVE_MARKS, &columns).await.map(|_| ())
+    conn.later(&SAVE_MARKS, &columns).await
 }
 
 /// Removes all marks of these kinds.
@@ -279,7 +294,7 @@ pub async fn save_marks(conn: &mut Conn, marks: &[(&MarkKey, &Mark)]) -> DbResul
 pub async fn delete_marks_of_users(conn: &mut Conn, users: &[(UserId, Kind)]) -> DbResult<()> {
     let columns =
         [Column::Int(users.iter().map(|(user, _)| user.get()).collect()), Column::Int(users.iter().map(|(_, kind)| kind.code()).collect())];
-    conn.run(&DELETE_MARKS_OF_USERS, &columns).await.map(|_| ())
+    conn.later(&DELETE_MARKS_OF_USERS, &columns).await
 }
 
 /// Reads these marks as of one moment; the missing ones are left out.

@@ -126,7 +126,7 @@ pub enum List {
 /// The driver's own.
 pub async fn lock_stripes(conn: &mut Conn, stripes: &[i64]) -> DbResult<()> {
     if conn.locks_rows() && !stripes.is_empty() {
-        conn.run(&LOCK_STRIPES, &[Column::Int(vec![PAIR_LOCKS; stripes.len()]), Column::Int(stripes.to_vec())]).await?;
+        conn.later(&LOCK_STRIPES, &[Column::Int(vec![PAIR_LOCKS; stripes.len()]), Column::Int(stripes.to_vec())]).await?;
     }
     Ok(())
 }
@@ -172,7 +172,7 @@ pub async fn insert(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()>
     let [followers, followees, since] = columns.clone();
     let marks = Column::Int(follows.iter().map(|(_, follow)| follow.mark).collect());
     conn.insert(&INSERT_FOLLOWING, &[followers, followees, since, marks]).await?;
-    conn.insert(&INSERT_FOLLOWERS, &columns).await.map(|_| ())
+    conn.insert(&INSERT_FOLLOWERS, &columns).await
 }
 
 /// Removes these follows, which are there.
@@ -181,8 +181,8 @@ pub async fn insert(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()>
 /// The driver's own.
 pub async fn delete(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()> {
     let columns = follow_columns(follows);
-    conn.run(&DELETE_FOLLOWING, &columns).await?;
-    conn.run(&DELETE_FOLLOWERS, &columns).await.map(|_| ())
+    conn.later(&DELETE_FOLLOWING, &columns).await?;
+    conn.later(&DELETE_FOLLOWERS, &columns).await
 }
 
 /// Adds to the counts of these users, in one slot.
@@ -196,7 +196,7 @@ pub async fn add_counts(conn: &mut Conn, slot: i64, changes: &[(UserId, Fans)]) 
         Column::Int(changes.iter().map(|(_, fans)| fans.followers).collect()),
         Column::Int(changes.iter().map(|(_, fans)| fans.mutuals).collect()),
     ];
-    conn.run(&ADD_COUNTS, &columns).await.map(|_| ())
+    conn.later(&ADD_COUNTS, &columns).await
 }
 
 /// The counts of one user; zeros for one without rows.

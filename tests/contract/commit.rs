@@ -103,8 +103,8 @@ async fn an_answer_that_is_too_slow_is_found_out() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cut_between_the_statements_is_tried_again() {
-    // Idempotency (two), users (two), marks, and what is saved (four).
-    for statements in 1..=9 {
+    // The begin with idempotency (two), users with marks; the rest goes with the commit.
+    for statements in 1..=3 {
         survives(Trap::AfterStatements(statements)).await;
     }
 }

@@ -56,7 +56,9 @@ async fn a_commit_that_outlives_its_lease_shows_when_it_is_acknowledged() {
         deadpool_redis::redis::from_redis_value::<bool>(ask(&mut redis, &["HEXISTS", &key, field]).await.unwrap()).unwrap()
     };
     let mut hand = world.postgres().await;
-    let committing = "select count(*) from pg_stat_activity where datname = current_database() and state = 'active' and query = 'commit'";
+    // In one message with what it writes.
+    let committing = "select count(*) from pg_stat_activity
+        where datname = current_database() and state = 'active' and query like '%;commit' and wait_event = 'PgSleep'";
     eventually("the commit is under way", async || {
         let (count,): (i64,) = sqlx::query_as(committing).fetch_one(&mut hand).await.unwrap();
         count == 1

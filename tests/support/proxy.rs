@@ -14,13 +14,13 @@ use tokio_util::task::AbortOnDropHandle;
 /// What happens, once, to the next connection that gets so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trap {
-    /// Cut off when the commit arrives; Postgres never sees it.
+    /// Cut off when the commit arrives; Postgres never sees it, nor what goes with it.
     BeforeCommit,
     /// The commit is forwarded and carried out; the connection is cut instead of its answer.
     AfterCommit,
     /// The commit's answer comes so much later.
     SlowAnswer(Duration),
-    /// Cut off after the transaction's begin and so many statements (each ends in a Sync).
+    /// Cut off after so many messages of the transaction, which are texts or end in a Sync; the first has its begin.
     AfterStatements(usize),
 }
 
@@ -210,28 +210,27 @@ async fn requests(
         from.read_exact(&mut body).await?;
         let query =
             if kind == b'Q' { std::str::from_utf8(&body).unwrap_or_default().trim_end_matches('\0').to_lowercase() } else { String::new() };
-        match query.as_str() {
-            "begin" => statements = Some(0),
-            "commit" => {
-                statements = None;
-                match shared.spring(|trap| !matches!(trap, Trap::AfterStatements(_))) {
-                    Some(Trap::AfterCommit) => answers.swallow.store(true, Ordering::SeqCst),
-                    Some(Trap::SlowAnswer(delay)) => {
-                        answers.delay_ms.store(usize::try_from(delay.as_millis()).unwrap(), Ordering::SeqCst);
-                    }
-                    Some(_) => {
-                        shared.cut(cut);
-                        std::future::pending::<()>().await;
-                    }
-                    None => {}
+        if query == "begin" || query.starts_with("begin;") {
+            statements = Some(0);
+        }
+        if query == "commit" || query.ends_with(";commit") {
+            statements = None;
+            match shared.spring(|trap| !matches!(trap, Trap::AfterStatements(_))) {
+                Some(Trap::AfterCommit) => answers.swallow.store(true, Ordering::SeqCst),
+                Some(Trap::SlowAnswer(delay)) => {
+                    answers.delay_ms.store(usize::try_from(delay.as_millis()).unwrap(), Ordering::SeqCst);
                 }
+                Some(_) => {
+                    shared.cut(cut);
+                    std::future::pending::<()>().await;
+                }
+                None => {}
             }
-            _ => {}
         }
         to.write_all(&[kind]).await?;
         to.write_all(&length.to_be_bytes()).await?;
         to.write_all(&body).await?;
-        if let (b'S', Some(done)) = (kind, statements.as_mut()) {
+        if let (b'S' | b'Q', Some(done)) = (kind, statements.as_mut()) {
             *done += 1;
             if shared.spring(|trap| trap == Trap::AfterStatements(*done)).is_some() {
                 shared.cut(cut);

@@ -20,7 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::breaker::Breaker;
 use self::reads::ReadQueue;
-use self::scripts::{Form, Scripts, is_yes, read_hash, read_lookup};
+use self::scripts::{Form, Scripts, is_yes, read_answers, read_hash, read_lookup};
 use self::wire::{Links, Wire};
 use super::hub::{Hub, Listener};
 use super::meters::Meters;
@@ -31,8 +31,12 @@ use crate::ids::UserId;
 /// How long the key lives with which a node tries whether Redis takes writes.
 const PROBE_TTL_MS: u64 = 10_000;
 
-/// Commands in one pipeline: bounds what one reply holds in memory, and how long Redis keeps others waiting.
+/// Commands in one pipeline, or keys in its calls: bounds what one reply holds in memory, and how long Redis keeps others waiting.
 const COMMANDS_PER_PIPELINE: usize = 256;
+
+/// Keys in one call of a writer's script. A call costs Redis as much as what the script does to two or three keys. On a cluster keys live apart, and each
+/// has a call of its own.
+const KEYS_PER_CALL: usize = 64;
 
 /// The cache in Redis.
 pub struct Redis {
@@ -63,6 +67,15 @@ impl Shared {
 
     fn key(&self, user: UserId) -> String {
         format!("{}{{u:{user}}}", self.config.prefix)
+    }
+
+    fn keys(&self, users: impl IntoIterator<Item = UserId>) -> Vec<String> {
+        users.into_iter().map(|user| self.key(user)).collect()
+    }
+
+    /// How many keys go into one call of a script that takes many.
+    fn keys_per_call(&self) -> usize {
+        if self.redis.cluster { 1 } else { KEYS_PER_CALL }
     }
 
     fn wake_channel(&self, user: UserId) -> String {
@@ -105,9 +118,26 @@ impl Shared {
     /// Runs one script call for each item, in pipelines. Every call is sent, whatever became of the others of its pipeline; the first error
     /// is returned.
     async fn run<T>(&self, items: &[T], deadline: Instant, call: impl Fn(&T, Form) -> Cmd) -> Result<Vec<Value>, CacheError> {
+        self.run_by(COMMANDS_PER_PIPELINE, items, deadline, call).await
+    }
+
+    /// The same with a call for each chunk of items, as many as go into one call.
+    async fn run_chunks<T>(&self, items: &[T], call: impl Fn(&[T], Form) -> Cmd) -> Result<Vec<Value>, CacheError> {
+        let keys = self.keys_per_call();
+        let chunks: Vec<&[T]> = items.chunks(keys).collect();
+        self.run_by(COMMANDS_PER_PIPELINE / keys, &chunks, self.deadline(), |chunk, form| call(chunk, form)).await
+    }
+
+    async fn run_by<T>(
+        &self,
+        at_once: usize,
+        items: &[T],
+        deadline: Instant,
+        call: impl Fn(&T, Form) -> Cmd,
+    ) -> Result<Vec<Value>, CacheError> {
         let mut values = Vec::with_capacity(items.len());
         let mut failure = None;
-        for chunk in items.chunks(COMMANDS_PER_PIPELINE) {
+        for chunk in items.chunks(at_once) {
             let commands = chunk.iter().map(|item| call(item, Form::Hash)).collect();
             let mut results = self.send(self.scripts_wire(), commands, deadline).await?;
             self.repeat_unknown(chunk, &mut results, deadline, &call).await?;
@@ -204,8 +234,8 @@ impl Redis {
 
     pub(super) async fn touch(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
         let shared = &self.shared;
-        shared.run(users, shared.deadline(), |&user, form| shared.scripts.touch(form, &shared.key(user), writer)).await?;
-        Ok(())
+        let call = |users: &[UserId], form| shared.scripts.touch(form, &shared.keys(users.iter().copied()), writer);
+        shared.run_chunks(users, call).await.map(|_| ())
     }
 
     pub(super) async fn get(&self, user: UserId) -> Result<Lookup, CacheError> {
@@ -273,21 +303,25 @@ impl Redis {
     pub(super) async fn publish(&self, writer: Writer, changes: &[Change]) -> Result<(), CacheError> {
         let shared = &self.shared;
         let epoch = self.epoch.load(Ordering::Acquire);
-        let call = |change: &Change, form| {
-            let (key, channel) = (shared.key(change.user), shared.wake_channel(change.user));
-            shared.scripts.publish(form, &key, writer, epoch, change, &channel)
+        let call = |changes: &[Change], form| {
+            let keys = shared.keys(changes.iter().map(|change| change.user));
+            shared.scripts.publish(form, &keys, &shared.config.prefix, writer, epoch, changes)
         };
-        let outcome = shared.run(changes, shared.deadline(), call).await;
+        let outcome = shared.run_chunks(changes, call).await;
         // Directly, and even if Redis did not take it: the commit has been made.
         self.hub.wake(changes.iter().filter(|change| change.before != change.after).map(|change| change.user));
-        outcome?.iter().for_each(|value| shared.meters.publish(is_yes(value)));
+        let calls = changes.chunks(shared.keys_per_call());
+        for (reply, changes) in outcome?.iter().zip(calls) {
+            let applied = read_answers(reply, changes.len()).ok_or_else(unexpected_reply)?;
+            (0..changes.len()).for_each(|at| shared.meters.publish(at < applied));
+        }
         Ok(())
     }
 
     pub(super) async fn leave(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
         let shared = &self.shared;
-        shared.run(users, shared.deadline(), |&user, form| shared.scripts.leave(form, &shared.key(user), writer)).await?;
-        Ok(())
+        let call = |users: &[UserId], form| shared.scripts.leave(form, &shared.keys(users.iter().copied()), writer);
+        shared.run_chunks(users, call).await.map(|_| ())
     }
 
     pub(super) async fn run_id(&self) -> Result<String, CacheError> {

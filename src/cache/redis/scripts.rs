@@ -48,6 +48,13 @@ pub(super) enum Form {
 impl Source {
     /// A call on this key, to which the arguments are still to be added.
     fn call(&self, form: Form, key: &str) -> Cmd {
+        let mut call = self.call_on(form, 1);
+        call.arg(key);
+        call
+    }
+
+    /// A call on so many keys, which are still to be added, and then the arguments.
+    fn call_on(&self, form: Form, keys: usize) -> Cmd {
         let mut call = match form {
             Form::Hash => cmd("EVALSHA"),
             Form::Text => cmd("EVAL"),
@@ -56,7 +63,7 @@ impl Source {
             Form::Hash => call.arg(self.script.get_hash()),
             Form::Text => call.arg(self.text),
         };
-        call.arg(1).arg(key);
+        call.arg(keys);
         call
     }
 }
@@ -95,9 +102,9 @@ impl Scripts {
         [&self.touch, &self.get, &self.fill, &self.publish, &self.leave].into_iter().map(|source| &source.script)
     }
 
-    pub(super) fn touch(&self, form: Form, key: &str, writer: Writer) -> Cmd {
-        let mut call = self.touch.call(form, key);
-        call.arg(hex(writer.0)).arg(self.lease_ms).arg(self.ttl_ms);
+    pub(super) fn touch(&self, form: Form, keys: &[String], writer: Writer) -> Cmd {
+        let mut call = self.touch.call_on(form, keys.len());
+        call.arg(keys).arg(hex(writer.0)).arg(self.lease_ms).arg(self.ttl_ms);
         call
     }
 
@@ -116,19 +123,28 @@ impl Scripts {
         call
     }
 
-    /// Its reply is for [`is_yes`].
-    pub(super) fn publish(&self, form: Form, key: &str, writer: Writer, epoch: i64, change: &Change, wake_channel: &str) -> Cmd {
-        let mut call = self.publish.call(form, key);
-        call.arg(hex(writer.0)).arg(epoch).arg(self.ttl_ms).arg(change.before).arg(change.after).arg(wake_channel);
-        add_parts(&mut call, &change.parts);
+    /// A change for each key; `prefix` is what all keys begin with. Its reply is for [`read_answers`].
+    pub(super) fn publish(&self, form: Form, keys: &[String], prefix: &str, writer: Writer, epoch: i64, changes: &[Change]) -> Cmd {
+        let mut call = self.publish.call_on(form, keys.len());
+        call.arg(keys).arg(hex(writer.0)).arg(epoch).arg(self.ttl_ms).arg(prefix);
+        for change in changes {
+            call.arg(change.before).arg(change.after).arg(2 * change.parts.len());
+            add_parts(&mut call, &change.parts);
+        }
         call
     }
 
-    pub(super) fn leave(&self, form: Form, key: &str, writer: Writer) -> Cmd {
-        let mut call = self.leave.call(form, key);
-        call.arg(hex(writer.0));
+    pub(super) fn leave(&self, form: Form, keys: &[String], writer: Writer) -> Cmd {
+        let mut call = self.leave.call_on(form, keys.len());
+        call.arg(keys).arg(hex(writer.0));
         call
     }
+}
+
+/// How many keys a script says yes to, of so many. None if the reply has another form.
+pub(super) fn read_answers(reply: &Value, keys: usize) -> Option<usize> {
+    let Value::Array(answers) = reply else { return None };
+    (answers.len() == keys).then(|| answers.iter().filter(|answer| is_yes(answer)).count())
 }
 
 /// Whether a script that may refuse did what it was asked.

@@ -1,14 +1,13 @@
--- A writer goes without having published: its transaction was aborted, or the outcome is not known. The entry stays dirty.
+-- A writer goes without having published: its transaction was aborted, or the outcome is not known. The entries stay dirty.
 --
--- KEYS  1 the user's hash
+-- KEYS  the users' hashes (on a cluster only one)
 -- ARGV  1 writer
--- Returns 1 if there is an entry, else 0.
--- Example: EVALSHA <sha> 1 hm:{u:42} 9f2c  ->  1
+-- Returns the number of keys.
+-- Example: EVALSHA <sha> 2 hm:{u:42} hm:{u:43} 9f2c  ->  2
 
-local key = KEYS[1]
-if redis.call('EXISTS', key) == 0 then
-  return 0
-end
-local found = redis.call('HMGET', key, '!w', '!d')
-leave(key, (others(found[1], ARGV[1], now_ms())), found[2])
-return 1
+local now = now_ms()
+each_key(function(key)
+  local found = redis.call('HMGET', key, '!w', '!d', '!r')
+  leave(key, (others(found[1], ARGV[1], now)), found[2], found[3])
+end)
+return #KEYS

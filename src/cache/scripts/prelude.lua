@@ -36,8 +36,13 @@ local function others(writers, own, now)
   return table.concat(kept, ';'), present, died
 end
 
--- Takes a writer out of an existing entry, which stays dirty; whoever holds a fill token may have read too early.
-local function leave(key, kept, dirt)
+-- Takes a writer out of an entry, which stays dirty; whoever holds a fill token may have read too early. An entry that shows nothing and has nobody inside is
+-- as good as none.
+local function leave(key, kept, dirt, shown)
+  if kept == '' and not shown then
+    redis.call('DEL', key)
+    return
+  end
   if not dirt then
     redis.call('HSET', key, '!d', '1')
   end
@@ -49,9 +54,24 @@ local function leave(key, kept, dirt)
   end
 end
 
--- Sets list[first], list[first + 1] and so on, as field and value; in portions, for Lua's stack is bounded.
-local function set_fields(key, list, first)
-  for from = first, #list, FIELDS_AT_ONCE do
-    redis.call('HSET', key, unpack(list, from, math.min(from + FIELDS_AT_ONCE - 1, #list)))
+-- Sets list[first], list[first + 1] and so on to list[last] (or the end), as field and value; in portions, for Lua's stack is bounded.
+local function set_fields(key, list, first, last)
+  last = last or #list
+  for from = first, last, FIELDS_AT_ONCE do
+    redis.call('HSET', key, unpack(list, from, math.min(from + FIELDS_AT_ONCE - 1, last)))
+  end
+end
+
+-- Does something to each key. One with which it cannot be done (it is no hash) keeps no other from it, and is told in the end.
+local function each_key(what)
+  local failure
+  for at = 1, #KEYS do
+    local done, problem = pcall(what, KEYS[at], at)
+    if not done then
+      failure = failure or problem
+    end
+  end
+  if failure then
+    error(failure)
   end
 end

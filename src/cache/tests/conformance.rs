@@ -118,10 +118,12 @@ impl Pair {
             }
             Op::Evict { user: id } => {
                 let Cache::Memory(memory) = &self.memory else { unreachable!() };
+                let shows = memory.shows(user(id));
                 if memory.evict(user(id)) {
                     let key = self.key(id);
                     let deleted: i64 = self.raw.ask(&["DEL", &key]).await;
-                    assert_eq!(deleted, 1, "one engine held an entry, the other did not");
+                    // The scripts remove an entry that shows nothing when the last writer leaves it.
+                    assert!(deleted == 1 || !shows, "one engine held an entry, the other did not");
                 }
             }
             Op::Epoch(epoch) => {

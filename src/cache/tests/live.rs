@@ -60,8 +60,8 @@ async fn every_key_carries_its_tag_and_expires() {
     cache.publish(Writer(1), &[change(8, 1, 2)]).await.unwrap();
     let mut keys: Vec<String> = raw.ask(&["KEYS", &format!("{}*", config.prefix)]).await;
     keys.sort_unstable();
-    let expected: Vec<_> = (1..=8).map(|id| format!("{}{{u:{id}}}", config.prefix)).collect();
-    assert_eq!(keys, expected, "and none for users that only left");
+    let expected: Vec<_> = (3..=8).map(|id| format!("{}{{u:{id}}}", config.prefix)).collect();
+    assert_eq!(keys, expected, "and none for users that only left, or whom nobody reads");
     for key in keys {
         let ttl_ms: i64 = raw.ask(&["PTTL", &key]).await;
         assert!((1..=60_000).contains(&ttl_ms), "{key}: {ttl_ms}");
@@ -84,6 +84,16 @@ async fn big_batches_and_big_entries_go_through() {
     let lookups = cache.get_many(&users).await.unwrap();
     assert!(users.iter().zip(&lookups).all(|(user, lookup)| hit_of(lookup) == Some(&entry(user.get()))), "in the order asked for");
 
+    cache.touch(&users, Writer(3)).await.unwrap();
+    let changes: Vec<_> = (1..=1000).map(|id| if id % 3 == 0 { change(id, 0, 1) } else { change(id, id, id + 1) }).collect();
+    cache.publish(Writer(3), &changes).await.unwrap();
+    for (lookup, change) in cache.get_many(&users).await.unwrap().iter().zip(&changes) {
+        let shown = hit_of(lookup).map(|entry| (entry.revision, entry.parts.clone()));
+        let mut parts = entry(change.before).parts;
+        parts.extend(change.parts.clone());
+        assert_eq!(shown, (change.before != 0).then_some((change.after, parts)), "user {}", change.user);
+    }
+
     let parts: Parts = (0..5000).map(|at| (format!("c:{at}").into(), format!("{at} {at}").into())).collect();
     let big = Entry { revision: 1, parts: parts.clone() };
     fill(&cache, 5000, &big).await;
@@ -101,6 +111,15 @@ async fn one_bad_key_is_told_and_spoils_no_other() {
     assert!(cache.touch(&[user(1), user(2), user(3)], Writer(1)).await.is_err());
     for id in [1, 3] {
         assert_eq!(cache.get(user(id)).await.unwrap(), Lookup::Miss { fill: None, last_known: None }, "user {id}");
+    }
+    assert!(cache.leave(&[user(1), user(2), user(3)], Writer(1)).await.is_err());
+    for id in [1, 3] {
+        fill(&cache, id, &entry(1)).await;
+    }
+    assert!(cache.touch(&[user(1), user(2), user(3)], Writer(2)).await.is_err());
+    assert!(cache.publish(Writer(2), &[1, 2, 3].map(|id| change(id, 1, 2))).await.is_err());
+    for id in [1, 3] {
+        assert_eq!(hit_of(&cache.get(user(id)).await.unwrap()).map(|entry| entry.revision), Some(2), "user {id}");
     }
     for _ in 0..5 {
         assert!(cache.get(user(2)).await.is_err());

@@ -1,0 +1,154 @@
+//! A connection to Postgres that keeps what can wait and sends it together with what cannot, as one text: many statements, one round trip.
+//!
+//! Each statement is prepared once for the connection, and executed by its name with its parameters as literals. Within such a text every
+//! statement has a snapshot of its own, just as if it had been sent alone, and the first error ends the text.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use futures_util::TryStreamExt as _;
+use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, Either, Executor as _, PgConnection};
+
+use super::dialect::{Column, Statement};
+use super::{DbResult, dialect};
+
+/// A connection with what waits to be sent over it.
+#[derive(Debug)]
+pub struct PgConn {
+    conn: PgConnection,
+    waiting: Waiting,
+    /// The names of the statements that are prepared, by their addresses.
+    prepared: HashMap<usize, u64>,
+    /// Never given out twice, so that it does not matter what an error has left unprepared.
+    next_name: u64,
+}
+
+/// Statements that were not sent yet.
+#[derive(Debug, Default)]
+struct Waiting {
+    text: String,
+    /// What is wanted of each statement of the text.
+    wanted: Vec<Wanted>,
+    /// Which statements the text prepares, and their names.
+    prepares: Vec<(usize, u64)>,
+    begins: bool,
+}
+
+/// What is wanted of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// That it is done.
+    Nothing,
+    /// That it affects one row, on which the rest depends.
+    One,
+    /// Its rows, and how many it affected.
+    Rows,
+}
+
+impl Waiting {
+    fn add(&mut self, wanted: Wanted) -> &mut String {
+        if !self.text.is_empty() {
+            self.text.push(';');
+        }
+        self.wanted.push(wanted);
+        &mut self.text
+    }
+}
+
+/// What one of the statements did whose rows were wanted.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub(super) rows: Vec<PgRow>,
+    pub(super) affected: u64,
+}
+
+impl PgConn {
+    pub(super) fn new(conn: PgConnection) -> Self {
+        Self { conn, waiting: Waiting::default(), prepared: HashMap::new(), next_name: 0 }
+    }
+
+    /// The connection itself, if nothing waits.
+    pub(super) fn at_once(&mut self) -> Option<&mut PgConnection> {
+        if self.waiting.text.is_empty() { Some(&mut self.conn) } else { None }
+    }
+
+    /// The connection itself, once everything is sent that waited.
+    pub(super) async fn sent(&mut self) -> DbResult<&mut PgConnection> {
+        if !self.waiting.text.is_empty() {
+            self.send().await?;
+        }
+        Ok(&mut self.conn)
+    }
+
+    pub(super) fn begin(&mut self) {
+        self.waiting = Waiting { begins: true, ..Waiting::default() };
+        self.waiting.add(Wanted::Nothing).push_str("begin");
+    }
+
+    /// Adds a statement to what waits.
+    pub(super) fn add(&mut self, statement: &'static Statement, columns: &[Column], wanted: Wanted) {
+        let address = std::ptr::from_ref(statement).addr();
+        let preparing = || self.waiting.prepares.iter().find(|(other, _)| *other == address).map(|(_, name)| *name);
+        let name = self.prepared.get(&address).copied().or_else(preparing).unwrap_or_else(|| {
+            let name = self.next_name;
+            self.next_name += 1;
+            self.waiting.prepares.push((address, name));
+            // Writing to a String cannot fail.
+            let _ = write!(
+                self.waiting.add(Wanted::Nothing),
+                "prepare hm{name}{} as {}",
+                dialect::postgres_types(statement),
+                statement.postgres()
+            );
+            name
+        });
+        let text = self.waiting.add(wanted);
+        let _ = write!(text, "execute hm{name}");
+        dialect::write_literals(statement, columns, text);
+    }
+
+    /// Sends all that waits, and returns what the statements did whose rows are wanted. An error is that of the first statement that failed; none after it
+    /// was executed.
+    pub(super) async fn send(&mut self) -> DbResult<Vec<Done>> {
+        let Waiting { text, wanted, prepares, .. } = std::mem::take(&mut self.waiting);
+        let mut wanted = wanted.into_iter();
+        let (mut all, mut rows, mut missed) = (Vec::new(), Vec::new(), false);
+        {
+            let mut answers = self.conn.fetch_many(sqlx::raw_sql(AssertSqlSafe(text)));
+            while let Some(answer) = answers.try_next().await? {
+                match answer {
+                    Either::Right(row) => rows.push(row),
+                    // The end of a statement.
+                    Either::Left(result) => {
+                        let (rows, affected) = (std::mem::take(&mut rows), result.rows_affected());
+                        match wanted.next() {
+                            Some(Wanted::Rows) => all.push(Done { rows, affected }),
+                            Some(Wanted::One) => missed |= affected != 1,
+                            Some(Wanted::Nothing) | None => {}
+                        }
+                    }
+                }
+            }
+        }
+        self.prepared.extend(prepares);
+        if missed { Err(sqlx::Error::RowNotFound) } else { Ok(all) }
+    }
+
+    /// Sends what waits, and with it the commit; first without it, where something that waits has a condition.
+    pub(super) async fn commit(&mut self) -> DbResult<()> {
+        if self.waiting.wanted.contains(&Wanted::One) {
+            self.send().await?;
+        }
+        self.waiting.add(Wanted::Nothing).push_str("commit");
+        self.send().await.map(|_| ())
+    }
+
+    /// Forgets what waits. A transaction that never began needs no more.
+    pub(super) async fn rollback(&mut self) -> DbResult<()> {
+        if std::mem::take(&mut self.waiting).begins {
+            return Ok(());
+        }
+        self.conn.execute("rollback").await.map(|_| ())
+    }
+}
