@@ -7,14 +7,19 @@
 
 mod dialect;
 mod open;
+mod pool;
+
+use std::sync::Arc;
 
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Connection, Executor, FromRow, PgConnection, PgPool, SqliteConnection, SqlitePool};
+use sqlx::{Connection, Executor, FromRow, PgConnection, SqliteConnection};
 
 pub use dialect::{Column, Statement, StatementText, Type};
 pub use open::StoreConfig;
 pub(crate) use open::{MAX_FIRST_CONNECT, secret};
+use pool::Opener;
+pub use pool::Pool;
 
 /// What a store function returns: the plain error of the driver, from which [`is_outage`] and [`is_transient`] tell what to do.
 pub type DbResult<T> = Result<T, sqlx::Error>;
@@ -28,14 +33,14 @@ pub enum Db {
     /// One file in the data folder, held by this process alone.
     Sqlite {
         /// For reads: several connections (WAL lets them read beside the writer).
-        reads: SqlitePool,
+        reads: Arc<Pool>,
         /// How to open the one connection that writes.
         options: sqlx::sqlite::SqliteConnectOptions,
     },
     /// Postgres 15 or later.
     Postgres {
         /// For reads and for rare writes; lanes hold connections of their own.
-        reads: PgPool,
+        reads: Arc<Pool>,
         /// How to open a connection of one's own.
         options: sqlx::postgres::PgConnectOptions,
     },
@@ -90,8 +95,8 @@ impl Db {
     /// When the database is out of reach.
     pub async fn connect(&self) -> DbResult<Conn> {
         match self {
-            Self::Sqlite { options, .. } => Ok(Conn::Sqlite(Box::new(SqliteConnection::connect_with(options).await?))),
-            Self::Postgres { options, .. } => Ok(Conn::Postgres(Box::new(PgConnection::connect_with(options).await?))),
+            Self::Sqlite { options, .. } => Opener::Sqlite(options.clone()).open().await,
+            Self::Postgres { options, .. } => Opener::Postgres(options.clone()).open().await,
         }
     }
 
@@ -128,10 +133,16 @@ impl Db {
     where
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
-        match self {
-            Self::Sqlite { reads, .. } => dialect::sqlite_query_as(statement, columns)?.fetch_all(reads).await,
-            Self::Postgres { reads, .. } => dialect::postgres_query_as(statement, columns)?.fetch_all(reads).await,
+        let mut lent = self.reads().acquire().await?;
+        let outcome = lent.conn.fetch(statement, columns).await;
+        // A statement that was refused leaves its connection as it was; after any other error nobody knows what is still to come over it.
+        if match &outcome {
+            Ok(_) => true,
+            Err(error) => matches!(error, sqlx::Error::Database(_)) && !is_dead_connection(error),
+        } {
+            lent.give_back();
         }
+        outcome
     }
 
     /// Whether the database answers.
@@ -139,9 +150,17 @@ impl Db {
     /// # Errors
     /// The driver's own, when it does not.
     pub async fn ping(&self) -> DbResult<()> {
+        let mut lent = self.reads().acquire().await?;
+        let outcome = on!(&mut lent.conn, Conn, conn => conn.execute("select 1").await.map(|_| ()));
+        if outcome.is_ok() {
+            lent.give_back();
+        }
+        outcome
+    }
+
+    fn reads(&self) -> &Pool {
         match self {
-            Self::Sqlite { reads, .. } => reads.execute("select 1").await.map(|_| ()),
-            Self::Postgres { reads, .. } => reads.execute("select 1").await.map(|_| ()),
+            Self::Sqlite { reads, .. } | Self::Postgres { reads, .. } => reads,
         }
     }
 
@@ -153,10 +172,7 @@ impl Db {
 
     /// Closes the pool and waits for its connections.
     pub async fn close(&self) {
-        match self {
-            Self::Sqlite { reads, .. } => reads.close().await,
-            Self::Postgres { reads, .. } => reads.close().await,
-        }
+        self.reads().close().await;
     }
 }
 
@@ -253,6 +269,11 @@ impl Conn {
     /// The driver's own, when it does not.
     pub async fn ping(&mut self) -> DbResult<()> {
         on!(self, Self, conn => conn.ping().await)
+    }
+
+    /// Tells the other end that this is over. What fails of it would have been closed anyway.
+    pub(crate) async fn close(self) {
+        let _closed = on!(self, Self, conn => conn.close().await);
     }
 }
 
