@@ -96,7 +96,7 @@ impl EntryState {
         if change.before != change.after || !change.parts.is_empty() {
             let entry = Arc::make_mut(shown);
             entry.revision = change.after;
-            entry.parts.extend(change.parts.iter().map(|(field, value)| (field.clone(), value.clone())));
+            change.parts.iter().for_each(|(field, value)| entry.parts.insert(field, value));
         }
         self.dirty = false;
         self.fill = None;

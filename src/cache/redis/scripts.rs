@@ -67,8 +67,8 @@ fn hex(token: u64) -> String {
 }
 
 fn add_parts(call: &mut Cmd, parts: &Parts) {
-    for (field, value) in parts {
-        call.arg(&**field).arg(&**value);
+    for (field, value) in parts.iter() {
+        call.arg(field).arg(value);
     }
 }
 
@@ -170,8 +170,7 @@ impl Found {
                 _ => {}
             }
         } else {
-            // Both keep their allocations.
-            self.parts.insert(String::from_utf8(field).ok()?.into(), String::from_utf8(value).ok()?.into());
+            self.parts.insert(std::str::from_utf8(&field).ok()?, std::str::from_utf8(&value).ok()?);
         }
         Some(())
     }
