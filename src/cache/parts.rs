@@ -29,6 +29,12 @@ impl Parts {
         Self::default()
     }
 
+    /// None, with room for so many of usual length.
+    pub(super) fn with_room(parts: usize) -> Self {
+        const USUAL_BYTES: usize = 24;
+        Self { text: String::with_capacity(parts * USUAL_BYTES), places: Vec::with_capacity(parts), dead_bytes: 0 }
+    }
+
     /// How many.
     #[must_use]
     pub fn len(&self) -> usize {
