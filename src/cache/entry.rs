@@ -96,13 +96,17 @@ impl EntryState {
         let alone = inside && self.writers.is_empty() && !died && !self.spoiled;
         let found = alone && self.epoch == epoch;
         let Some(shown) = self.shown.as_mut().filter(|shown| found && shown.revision == change.before) else {
+            // What raised no revision cannot be told from what was there before it: a later writer must not take the one for the other.
+            if change.before == change.after && !change.parts.is_empty() {
+                self.shown = None;
+            }
             self.spoil();
             return false;
         };
         if change.before != change.after || !change.parts.is_empty() {
             let entry = Arc::make_mut(shown);
             entry.revision = change.after;
-            entry.parts.extend(change.parts.iter().map(|(field, value)| (field.clone(), value.clone())));
+            change.parts.iter().for_each(|(field, value)| entry.parts.insert(field, value));
         }
         self.dirty = false;
         self.fill = None;

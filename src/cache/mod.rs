@@ -8,11 +8,11 @@ mod hub;
 mod memory;
 mod meters;
 mod nonce;
+mod parts;
 mod redis;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,6 +22,7 @@ use secrecy::SecretString;
 
 pub use self::hub::Listener;
 pub use self::memory::Memory;
+pub use self::parts::Parts;
 pub use self::redis::Redis;
 
 #[cfg(test)]
@@ -30,10 +31,6 @@ use crate::ids::UserId;
 
 /// A user's version number: counts the changes of the user's own rows, never goes back.
 pub type Revision = i64;
-
-/// The parts of a sheet as the cache holds them: a short field (`c:mention`) and its encoded value (`3 120`). The cache does not look
-/// into either, so that a new kind of badge changes nothing here. A field never begins with `!`, which is the protocol's own.
-pub type Parts = BTreeMap<Box<str>, Box<str>>;
 
 /// One user's state as of one revision.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,15 +8,20 @@
 
 mod dialect;
 mod open;
+mod pool;
 mod postgres;
+
+use std::sync::Arc;
 
 use sqlx::postgres::{PgDatabaseError, PgRow, PgSeverity};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Connection, Executor, FromRow, PgConnection, PgPool, SqliteConnection, SqlitePool};
+use sqlx::{Connection, Executor, FromRow, PgConnection, SqliteConnection};
 
 pub use dialect::{Column, Statement, StatementText, Type};
 pub use open::StoreConfig;
 pub(crate) use open::{MAX_FIRST_CONNECT, secret};
+use pool::Opener;
+pub use pool::Pool;
 pub use postgres::PgConn;
 use postgres::{Done, Wanted};
 
@@ -32,14 +37,14 @@ pub enum Db {
     /// One file in the data folder, held by this process alone.
     Sqlite {
         /// For reads: several connections (WAL lets them read beside the writer).
-        reads: SqlitePool,
+        reads: Arc<Pool>,
         /// How to open the one connection that writes.
         options: sqlx::sqlite::SqliteConnectOptions,
     },
     /// Postgres 15 or later.
     Postgres {
         /// For reads and for rare writes; lanes hold connections of their own.
-        reads: PgPool,
+        reads: Arc<Pool>,
         /// How to open a connection of one's own.
         options: sqlx::postgres::PgConnectOptions,
     },
@@ -84,8 +89,8 @@ impl Db {
     /// When the database is out of reach.
     pub async fn connect(&self) -> DbResult<Conn> {
         match self {
-            Self::Sqlite { options, .. } => Ok(Conn::Sqlite(Box::new(SqliteConnection::connect_with(options).await?))),
-            Self::Postgres { options, .. } => Ok(Conn::Postgres(Box::new(PgConn::new(PgConnection::connect_with(options).await?)))),
+            Self::Sqlite { options, .. } => Opener::Sqlite(options.clone()).open().await,
+            Self::Postgres { options, .. } => Opener::Postgres(options.clone()).open().await,
         }
     }
 
@@ -122,10 +127,16 @@ impl Db {
     where
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
-        match self {
-            Self::Sqlite { reads, .. } => dialect::sqlite_query_as(statement, columns)?.fetch_all(reads).await,
-            Self::Postgres { reads, .. } => dialect::postgres_query_as(statement, columns)?.fetch_all(reads).await,
+        let mut lent = self.reads().acquire().await?;
+        let outcome = lent.conn.fetch(statement, columns).await;
+        // A statement that was refused leaves its connection as it was; after any other error nobody knows what is still to come over it.
+        if match &outcome {
+            Ok(_) => true,
+            Err(error) => matches!(error, sqlx::Error::Database(_)) && !is_dead_connection(error),
+        } {
+            lent.give_back();
         }
+        outcome
     }
 
     /// Whether the database answers.
@@ -133,9 +144,17 @@ impl Db {
     /// # Errors
     /// The driver's own, when it does not.
     pub async fn ping(&self) -> DbResult<()> {
+        let mut lent = self.reads().acquire().await?;
+        let outcome = on!(&mut lent.conn, Conn, conn => conn.execute("select 1").await.map(|_| ()));
+        if outcome.is_ok() {
+            lent.give_back();
+        }
+        outcome
+    }
+
+    fn reads(&self) -> &Pool {
         match self {
-            Self::Sqlite { reads, .. } => reads.execute("select 1").await.map(|_| ()),
-            Self::Postgres { reads, .. } => reads.execute("select 1").await.map(|_| ()),
+            Self::Sqlite { reads, .. } | Self::Postgres { reads, .. } => reads,
         }
     }
 
@@ -147,10 +166,7 @@ impl Db {
 
     /// Closes the pool and waits for its connections.
     pub async fn close(&self) {
-        match self {
-            Self::Sqlite { reads, .. } => reads.close().await,
-            Self::Postgres { reads, .. } => reads.close().await,
-        }
+        self.reads().close().await;
     }
 }
 
@@ -330,6 +346,11 @@ impl Conn {
             Self::Sqlite(conn) => conn.ping().await,
             Self::Postgres(conn) => conn.sent().await?.ping().await,
         }
+    }
+
+    /// Tells the other end that this is over. What fails of it would have been closed anyway.
+    pub(crate) async fn close(self) {
+        let _closed = on!(self, Self, conn => conn.close().await);
     }
 }
 

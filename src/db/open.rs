@@ -3,15 +3,17 @@
 use std::fs::{self, File, TryLockError};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, Executor, PgConnection};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection, PgConnection};
 
 use super::Db;
+use super::pool::{Opener, Pool};
 
 /// Which stores, and how hard they may be used.
 #[derive(Debug, Clone, Args)]
@@ -47,9 +49,6 @@ pub(crate) fn secret(text: &str) -> Result<SecretString, String> {
     Ok(SecretString::from(text.to_owned()))
 }
 
-/// How long a pooled connection may have idled before it is tested on the next use.
-const TRUSTED_IDLE: Duration = Duration::from_secs(1);
-
 /// How long Postgres may take to accept each connection that a node needs to start. A busy one is slow, which is no reason not to start.
 pub(crate) const MAX_FIRST_CONNECT: Duration = Duration::from_secs(20);
 
@@ -83,7 +82,7 @@ impl Db {
             .read_only(true)
             .busy_timeout(Duration::from_millis(config.db_acquire_timeout_ms))
             .disable_statement_logging();
-        let reads = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(options.clone());
+        let reads = pool(config, Opener::Sqlite(options.clone()), 1);
         Ok(Self::Sqlite { reads, options })
     }
 }
@@ -121,19 +120,7 @@ async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, S
         ])
         .options(BY_INDEX)
         .disable_statement_logging();
-    let reads = PgPoolOptions::new()
-        .max_connections(config.db_connections)
-        .acquire_timeout(Duration::from_millis(config.db_acquire_timeout_ms))
-        .test_before_acquire(false)
-        .before_acquire(|conn, meta| {
-            Box::pin(async move {
-                if meta.idle_for > TRUSTED_IDLE {
-                    conn.execute("").await?;
-                }
-                Ok(true)
-            })
-        })
-        .connect_lazy_with(options.clone());
+    let reads = pool(config, Opener::Postgres(options.clone()), config.db_connections);
     match tokio::time::timeout(MAX_FIRST_CONNECT, PgConnection::connect_with(&options)).await {
         Ok(Ok(_)) => Ok(Db::Postgres { reads, options }),
         Ok(Err(error)) => Err(format!("cannot connect to Postgres: {error}")),
@@ -165,12 +152,13 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
         .busy_timeout(Duration::from_millis(config.db_acquire_timeout_ms))
         .foreign_keys(false)
         .disable_statement_logging();
-    let reads = SqlitePoolOptions::new()
-        .max_connections(config.db_connections.min(8))
-        .acquire_timeout(Duration::from_millis(config.db_acquire_timeout_ms))
-        .test_before_acquire(false)
-        .connect_with(options.clone())
-        .await
-        .map_err(|error| format!("cannot open the SQLite file in {}: {error}", dir.display()))?;
+    let opener = Opener::Sqlite(options.clone());
+    let first = opener.open().await.map_err(|error| format!("cannot open the SQLite file in {}: {error}", dir.display()))?;
+    first.close().await;
+    let reads = pool(config, opener, config.db_connections.min(8));
     Ok((Db::Sqlite { reads, options }, lock))
+}
+
+fn pool(config: &StoreConfig, opener: Opener, connections: u32) -> Arc<Pool> {
+    Arc::new(Pool::new(opener, connections, Duration::from_millis(config.db_acquire_timeout_ms)))
 }

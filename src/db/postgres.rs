@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use futures_util::TryStreamExt as _;
 use sqlx::postgres::PgRow;
-use sqlx::{AssertSqlSafe, Either, Executor as _, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _, Either, Executor as _, PgConnection};
 
 use super::dialect::{Column, Statement};
 use super::{DbResult, dialect};
@@ -142,6 +142,11 @@ impl PgConn {
         }
         self.waiting.add(Wanted::Nothing).push_str("commit");
         self.send().await.map(|_| ())
+    }
+
+    /// Tells the other end that this is over.
+    pub(super) async fn close(self) -> DbResult<()> {
+        self.conn.close().await
     }
 
     /// Forgets what waits. A transaction that never began needs no more.

@@ -157,14 +157,17 @@ where
         };
         let accepted = if shared.config.compression { compress::accepted(request.headers()) } else { None };
         let asked_to_wait = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("wait=")));
-        let admitted = shared.admit(&context, request.headers(), request.uri());
-        let admitted = admitted.map(|permit| (permit, self.inner.call(request)));
+        // Counted also where it is refused, which is over at once.
+        let before = shared.in_flight.fetch_add(1, Ordering::Relaxed);
+        let in_flight = InFlight(shared);
+        let admitted = in_flight.0.admit(before, &context, request.headers(), request.uri()).map(|()| self.inner.call(request));
         // Below debug level the span is off and costs a comparison; log lines carry the request's fields without it.
         let span = tracing::debug_span!("request", request_id = ?context.request_id, method = %context.method, route = context.route());
         let served = context::scope(context, async move {
-            let unfinished = Unfinished { shared: &shared, started };
+            let shared = &*in_flight.0;
+            let unfinished = Unfinished { shared, started };
             let mut response = match admitted {
-                Ok((_permit, future)) => match AssertUnwindSafe(future).catch_unwind().await {
+                Ok(future) => match AssertUnwindSafe(future).catch_unwind().await {
                     Ok(Ok(response)) => response,
                     Ok(Err(never)) => match never {},
                     Err(payload) => panicked(&*payload),
@@ -189,9 +192,9 @@ where
 }
 
 /// A place among the requests in flight, given back when dropped.
-struct Permit(Arc<Shared>);
+struct InFlight(Arc<Shared>);
 
-impl Drop for Permit {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
@@ -211,16 +214,14 @@ impl Drop for Unfinished<'_> {
 }
 
 impl Shared {
-    fn admit(self: &Arc<Self>, context: &Context, headers: &HeaderMap, uri: &Uri) -> Result<Permit, Problem> {
+    fn admit(&self, before: usize, context: &Context, headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
         if self.config.open {
             origin::check(headers, uri, &self.config.origins)?;
         }
-        let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
-        let permit = Permit(Arc::clone(self));
         // A refused preflight would hide from the page why; its answer, and a 405, take no work.
         let always = context.method == Method::OPTIONS || probes::PATHS.contains(&context.route());
         if before < self.config.max_in_flight || always {
-            return Ok(permit);
+            return Ok(());
         }
         metrics::counter!(REFUSED).increment(1);
         Err(Problem::new(Code::Overloaded, "Too many requests are in flight. Try again shortly."))

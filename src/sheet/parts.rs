@@ -79,10 +79,10 @@ pub(super) fn enrolled(parts: &Parts) -> i64 {
 
 /// The revision at which the list behind the feed changed last; 0 where there is no list.
 pub(super) fn feed(parts: &Parts) -> i64 {
-    number(parts.get("f").map(|text| &**text), 0)
+    number(parts.get("f"), 0)
 }
 
 /// The mark of a channel or a dot.
 pub(super) fn mark(parts: &Parts, prefix: &str, name: &str) -> i64 {
-    number(parts.get(format!("{prefix}{name}").as_str()).map(|text| &**text), 0)
+    number(parts.get(&format!("{prefix}{name}")), 0)
 }

@@ -1,11 +1,13 @@
 //! The cache that all nodes share: one hash for each user in Redis or Redis Cluster.
 //!
-//! `wire.rs` connects and sends, `breaker.rs` fails fast while that does not work, `reads.rs` makes one pipeline of many reads,
-//! `scripts.rs` builds the calls and reads the replies, `wakes.rs` holds the subscription. To add an operation: a `.lua` in `scripts/`, a
+//! `wire.rs` connects and sends, `breaker.rs` fails fast while that does not work, `reads.rs` makes one pipeline of many reads, `pipe.rs` is the
+//! connection for them, `resp.rs` what is said over it, `scripts.rs` builds the calls and reads the replies, `wakes.rs` holds the subscription. To add an operation: a `.lua` in `scripts/`, a
 //! field in `Scripts`, a method here, the same in `entry.rs`, and a step in the test that compares the two.
 
 mod breaker;
+mod pipe;
 mod reads;
+mod resp;
 mod scripts;
 mod wakes;
 mod wire;
@@ -248,8 +250,7 @@ impl Redis {
         self.shared.breaker.check()?;
         let deadline = self.shared.deadline();
         let epoch = self.epoch.load(Ordering::Acquire);
-        let value = self.reads.read(user, deadline).await?;
-        if let Some(entry) = read_hash(value).and_then(|found| found.clean(epoch)) {
+        if let Some(entry) = self.reads.read(user, deadline).await?.and_then(|found| found.clean(epoch)) {
             return Ok(Lookup::Hit(Arc::new(entry)));
         }
         self.look_again(&[user], epoch, deadline).await?.pop().ok_or_else(unexpected_reply)
@@ -281,7 +282,7 @@ impl Redis {
             let commands = chunk.iter().map(|&user| hgetall(&shared.key(user))).collect();
             for result in shared.send(shared.scripts_wire(), commands, deadline).await? {
                 let value = result.map_err(|error| away(&error))?;
-                let entry = read_hash(value).and_then(|found| found.clean(epoch));
+                let entry = read_hash(&value).and_then(|found| found.clean(epoch));
                 lookups.push(entry.map(|entry| Lookup::Hit(Arc::new(entry))));
             }
         }

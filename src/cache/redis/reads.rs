@@ -1,13 +1,13 @@
-//! One pipeline of many reads: polls that arrive together cost one round trip, not one each.
+//! One pipeline of many reads: polls that arrive together cost one round trip, not one each. Over a connection of its own (`pipe.rs`), or, with TLS and
+//! in a cluster, over one of the redis crate's.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use deadpool_redis::redis::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::{Shared, away, hgetall, unexpected_reply};
+use super::scripts::{Found, read_hash};
+use super::{Shared, away, hgetall, pipe, unexpected_reply, wire};
 use crate::cache::CacheError;
 use crate::ids::UserId;
 
@@ -17,44 +17,64 @@ const READS_WAITING: usize = 8192;
 /// Reads in one pipeline.
 const READS_PER_PIPELINE: usize = 128;
 
-/// Pipelines under way at once on one connection: while these are out, the next one gathers.
+/// Pipelines under way at once on one connection of the crate's: while these are out, the next one gathers.
 const PIPELINES_IN_FLIGHT: usize = 4;
 
-struct Read {
-    user: UserId,
-    deadline: Instant,
-    reply: oneshot::Sender<Result<Value, CacheError>>,
+/// Reads that wait for a connection before the next one is used too: the more go together, the less each costs.
+const READS_TOGETHER: usize = 128;
+
+/// A user's hash as it was found; None if it cannot be one of ours.
+type Answer = Result<Option<Found>, CacheError>;
+
+/// What a reader is asked.
+pub(super) struct Read {
+    pub(super) user: UserId,
+    pub(super) deadline: Instant,
+    reply: oneshot::Sender<Answer>,
+}
+
+impl Read {
+    pub(super) fn answer(self, answer: Answer) {
+        // A caller that has gone in the meantime makes this fail, which is right to ignore.
+        let _gone = self.reply.send(answer);
+    }
+
+    /// Whether nobody waits for the answer any more.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
 }
 
 /// The way to the readers, one for each read connection.
 pub(super) struct ReadQueue {
     queues: Vec<mpsc::Sender<Read>>,
-    next: AtomicUsize,
 }
 
 impl ReadQueue {
     /// Starts the readers, which end when the queue is dropped.
     pub(super) fn start(shared: &Arc<Shared>) -> Self {
+        let node = wire::pipe_node(&shared.redis);
         let start_one = |connection: usize| {
             let (sender, receiver) = mpsc::channel(READS_WAITING);
-            tokio::spawn(gather(Arc::clone(shared), connection, receiver));
+            match &node {
+                Some(node) => tokio::spawn(pipe::run(Arc::clone(shared), node.clone(), receiver)),
+                None => tokio::spawn(gather(Arc::clone(shared), connection, receiver)),
+            };
             sender
         };
-        let connections = shared.links.load().reads.len();
-        Self { queues: (0..connections).map(start_one).collect(), next: AtomicUsize::new(0) }
+        Self { queues: (0..shared.redis.connections.max(1)).map(start_one).collect() }
     }
 
-    /// The user's whole hash, as Redis sent it.
-    pub(super) async fn read(&self, user: UserId, deadline: Instant) -> Result<Value, CacheError> {
-        let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        let queue = turn.checked_rem(self.queues.len()).and_then(|at| self.queues.get(at));
+    /// The user's whole hash.
+    pub(super) async fn read(&self, user: UserId, deadline: Instant) -> Answer {
+        let waiting = |queue: &&mpsc::Sender<Read>| queue.max_capacity() - queue.capacity();
+        let queue = self.queues.iter().find(|queue| waiting(queue) < READS_TOGETHER).or_else(|| self.queues.iter().min_by_key(waiting));
         let (reply, answer) = oneshot::channel();
         let queued = queue.map(|queue| queue.try_send(Read { user, deadline, reply }));
         if !matches!(queued, Some(Ok(()))) {
             return Err(CacheError::Away("read queue full".to_owned()));
         }
-        // No timeout here: each pipeline ends by the deadline of its oldest read, so that the ones behind it have their turn before their own. A timer for each
-        // poll costs more than its share of a pipeline.
+        // No timeout here: the reader answers by the deadline, and a timer for each poll costs more than its share of a pipeline.
         answer.await.unwrap_or_else(|_| Err(CacheError::Away("the reader has ended".to_owned())))
     }
 }
@@ -79,9 +99,9 @@ async fn gather(shared: Arc<Shared>, connection: usize, mut queue: mpsc::Receive
 async fn answer(shared: &Shared, connection: usize, reads: Vec<Read>) {
     // Whoever stopped waiting needs no answer: after a stall, the queue is not worked off in vain.
     let now = Instant::now();
-    let (reads, late): (Vec<_>, Vec<_>) = reads.into_iter().filter(|read| !read.reply.is_closed()).partition(|read| read.deadline > now);
+    let (reads, late): (Vec<_>, Vec<_>) = reads.into_iter().filter(|read| !read.is_abandoned()).partition(|read| read.deadline > now);
     for read in late {
-        let _gone = read.reply.send(Err(CacheError::Away("no turn in time".to_owned())));
+        read.answer(Err(CacheError::Away("no turn in time".to_owned())));
     }
     if reads.is_empty() {
         return;
@@ -93,17 +113,12 @@ async fn answer(shared: &Shared, connection: usize, reads: Vec<Read>) {
         Some(wire) => shared.send(wire, commands, deadline).await,
         None => Err(unexpected_reply()),
     };
-    // A caller that has gone in the meantime makes its send fail, which is right to ignore.
     match outcome {
         Ok(results) => {
             for (read, result) in reads.into_iter().zip(results) {
-                let _gone = read.reply.send(result.map_err(|error| away(&error)));
+                read.answer(result.map(|value| read_hash(&value)).map_err(|error| away(&error)));
             }
         }
-        Err(error) => {
-            for read in reads {
-                let _gone = read.reply.send(Err(error.clone()));
-            }
-        }
+        Err(error) => reads.into_iter().for_each(|read| read.answer(Err(error.clone()))),
     }
 }

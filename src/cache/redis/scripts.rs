@@ -74,8 +74,8 @@ fn hex(token: u64) -> String {
 }
 
 fn add_parts(call: &mut Cmd, parts: &Parts) {
-    for (field, value) in parts {
-        call.arg(&**field).arg(&**value);
+    for (field, value) in parts.iter() {
+        call.arg(field).arg(value);
     }
 }
 
@@ -152,6 +152,9 @@ pub(super) fn is_yes(reply: &Value) -> bool {
     reply == &Value::Int(1)
 }
 
+/// Fields for which room is made ahead; those of a larger hash make their own.
+const MOST_ROOM: usize = 128;
+
 /// An entry's hash as it was found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
@@ -162,6 +165,11 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// With room for a hash of so many fields.
+    pub(super) fn with_room(fields: usize) -> Self {
+        Self { parts: Parts::with_room(fields.min(MOST_ROOM)), ..Self::default() }
+    }
+
     /// The content, if it is as new as the last acknowledged write.
     pub(super) fn clean(self, epoch: i64) -> Option<Entry> {
         if self.dirty || self.epoch != Some(epoch) {
@@ -176,20 +184,23 @@ impl Found {
     }
 
     /// One field of the hash. None if this cannot be one of ours.
-    fn take(&mut self, field: Value, value: Value) -> Option<()> {
-        let (Value::BulkString(field), Value::BulkString(value)) = (field, value) else { return None };
+    pub(super) fn take(&mut self, field: &[u8], value: &[u8]) -> Option<()> {
         if field.first() == Some(&b'!') {
-            match field.as_slice() {
-                b"!r" => self.revision = Some(number(&value)?),
-                b"!e" => self.epoch = Some(number(&value)?),
+            match field {
+                b"!r" => self.revision = Some(number(value)?),
+                b"!e" => self.epoch = Some(number(value)?),
                 b"!d" => self.dirty = true,
                 _ => {}
             }
         } else {
-            // Both keep their allocations.
-            self.parts.insert(String::from_utf8(field).ok()?.into(), String::from_utf8(value).ok()?.into());
+            self.parts.insert(std::str::from_utf8(field).ok()?, std::str::from_utf8(value).ok()?);
         }
         Some(())
+    }
+
+    fn take_values(&mut self, field: &Value, value: &Value) -> Option<()> {
+        let (Value::BulkString(field), Value::BulkString(value)) = (field, value) else { return None };
+        self.take(field, value)
     }
 }
 
@@ -198,18 +209,18 @@ fn number(bytes: &[u8]) -> Option<i64> {
 }
 
 /// The reply to HGETALL, of either protocol version; empty where there is no key. None if it has another form.
-pub(super) fn read_hash(reply: Value) -> Option<Found> {
+pub(super) fn read_hash(reply: &Value) -> Option<Found> {
     let mut found = Found::default();
     match reply {
         Value::Array(items) => {
-            let mut items = items.into_iter();
+            let mut items = items.iter();
             while let Some(field) = items.next() {
-                found.take(field, items.next()?)?;
+                found.take_values(field, items.next()?)?;
             }
         }
         Value::Map(pairs) => {
             for (field, value) in pairs {
-                found.take(field, value)?;
+                found.take_values(field, value)?;
             }
         }
         _ => return None,
@@ -221,7 +232,7 @@ pub(super) fn read_hash(reply: Value) -> Option<Found> {
 pub(super) fn read_lookup(reply: Value) -> Option<Lookup> {
     let Value::Array(items) = reply else { return None };
     let [Value::Int(clean), Value::BulkString(token), fields] = <[Value; 3]>::try_from(items).ok()? else { return None };
-    let shown = read_hash(fields)?.shown().map(Arc::new);
+    let shown = read_hash(&fields)?.shown().map(Arc::new);
     if clean == 1 {
         return shown.map(Lookup::Hit);
     }
@@ -247,8 +258,8 @@ mod tests {
         let map = Value::Map(pairs.iter().map(|(field, value)| (bulk(field), bulk(value))).collect());
         let parts: Parts = [("c:mention".into(), "3 120".into())].into();
         for reply in [flat, map] {
-            assert_eq!(read_hash(reply.clone()).and_then(|found| found.clean(-3)), Some(Entry { revision: 8, parts: parts.clone() }));
-            assert_eq!(read_hash(reply).and_then(|found| found.clean(0)), None);
+            assert_eq!(read_hash(&reply).and_then(|found| found.clean(-3)), Some(Entry { revision: 8, parts: parts.clone() }));
+            assert_eq!(read_hash(&reply).and_then(|found| found.clean(0)), None);
         }
     }
 
@@ -258,9 +269,9 @@ mod tests {
         let not_a_number = Value::Array(vec![bulk("!r"), bulk("x")]);
         let not_text = Value::Array(vec![bulk("part"), Value::BulkString(vec![0xff])]);
         for reply in [odd, not_a_number, not_text, Value::Nil, Value::Int(1), Value::Okay] {
-            assert!(read_hash(reply.clone()).is_none(), "{reply:?}");
+            assert!(read_hash(&reply).is_none(), "{reply:?}");
             assert!(read_lookup(reply.clone()).is_none(), "{reply:?}");
         }
-        assert!(read_hash(Value::Array(Vec::new())).is_some_and(|found| found.clean(0).is_none()));
+        assert!(read_hash(&Value::Array(Vec::new())).is_some_and(|found| found.clean(0).is_none()));
     }
 }

@@ -46,6 +46,7 @@ pub(super) enum Wire {
 
 /// The connections of a node. Scripts have their own, so that a big batch of writes does not stand in front of the polls.
 pub(super) struct Links {
+    /// None where reads have pipes.
     pub(super) reads: Vec<Wire>,
     pub(super) scripts: Wire,
 }
@@ -147,6 +148,12 @@ fn nodes(redis: &RedisConfig) -> Result<Vec<ConnectionInfo>, RedisError> {
     redis.url.expose_secret().split(',').map(|url| url.trim().into_connection_info().map(without_delay)).collect()
 }
 
+/// Where pipes for reads can be laid to: one node, without TLS.
+pub(super) fn pipe_node(redis: &RedisConfig) -> Option<ConnectionInfo> {
+    let [node] = <[ConnectionInfo; 1]>::try_from(nodes(redis).ok()?).ok()?;
+    (!redis.cluster && super::pipe::suits(&node)).then_some(node)
+}
+
 /// Makes all connections of a node anew, and loads the scripts.
 pub(super) async fn connect(redis: &RedisConfig, scripts: &Scripts) -> Result<Links, RedisError> {
     let limit = redis.timeout.saturating_mul(CONNECT_TIMEOUTS);
@@ -165,7 +172,8 @@ async fn connect_all(redis: &RedisConfig, scripts: &Scripts) -> Result<Links, Re
     let mut scripts_wire = connect_one(redis).await?;
     scripts_wire.load(scripts).await?;
     let mut reads = Vec::new();
-    for _ in 0..redis.connections.max(1) {
+    let wires = if pipe_node(redis).is_some() { 0 } else { redis.connections.max(1) };
+    for _ in 0..wires {
         reads.push(connect_one(redis).await?);
     }
     Ok(Links { reads, scripts: scripts_wire })

@@ -29,7 +29,13 @@ local function publish(key, before, after, first, last)
   local kept, present, died = others(found[1], ARGV[1], now)
   local alone = present and kept == '' and not died and not found[5]
   if not alone or found[2] ~= before or found[3] ~= ARGV[2] then
-    leave(key, kept, found[4], found[2])
+    local shown = found[2]
+    if before == after and last >= first then
+      -- What raised no revision cannot be told from what was there before it: a later writer must not take the one for the other.
+      redis.call('HDEL', key, '!r')
+      shown = false
+    end
+    leave(key, kept, found[4], shown)
     return 0
   end
   if found[4] == '2' then

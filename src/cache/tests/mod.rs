@@ -4,6 +4,7 @@ mod conformance;
 mod live;
 mod memory;
 mod outage;
+mod pipe;
 mod safety;
 mod servers;
 
