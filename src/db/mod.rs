@@ -145,7 +145,10 @@ impl Db {
     /// The driver's own, when it does not.
     pub async fn ping(&self) -> DbResult<()> {
         let mut lent = self.reads().acquire().await?;
-        let outcome = on!(&mut lent.conn, Conn, conn => conn.execute("select 1").await.map(|_| ()));
+        let outcome = match &mut lent.conn {
+            Conn::Sqlite(conn) => conn.execute("select 1").await.map(|_| ()),
+            Conn::Postgres(conn) => conn.sent().await?.execute("select 1").await.map(|_| ()),
+        };
         if outcome.is_ok() {
             lent.give_back();
         }
@@ -350,7 +353,10 @@ impl Conn {
 
     /// Tells the other end that this is over. What fails of it would have been closed anyway.
     pub(crate) async fn close(self) {
-        let _closed = on!(self, Self, conn => conn.close().await);
+        let _closed = match self {
+            Self::Sqlite(conn) => conn.close().await,
+            Self::Postgres(conn) => conn.close().await,
+        };
     }
 }
 

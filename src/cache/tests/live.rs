@@ -90,7 +90,7 @@ async fn big_batches_and_big_entries_go_through() {
     for (lookup, change) in cache.get_many(&users).await.unwrap().iter().zip(&changes) {
         let shown = hit_of(lookup).map(|entry| (entry.revision, entry.parts.clone()));
         let mut parts = entry(change.before).parts;
-        parts.extend(change.parts.clone());
+        change.parts.iter().for_each(|(field, value)| parts.insert(field, value));
         assert_eq!(shown, (change.before != 0).then_some((change.after, parts)), "user {}", change.user);
     }
 
