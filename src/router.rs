@@ -15,6 +15,7 @@ use utoipa_swagger_ui::SwaggerUi;
 use crate::http::body::IdempotencyKey;
 use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route};
 use crate::http::path::UserOrMe;
+use crate::ids::Seq;
 use crate::state::AppState;
 use crate::{badges, broadcasts, dots, probes, relations};
 
@@ -30,7 +31,7 @@ use crate::{badges, broadcasts, dots, probes, relations};
         (name = "server", description = "The server itself.")),
     security(("bearer" = [])),
     // Those of bodies are found; these stand in paths and headers alone.
-    components(schemas(UserOrMe, IdempotencyKey)),
+    components(schemas(UserOrMe, IdempotencyKey, Seq)),
     modifiers(&Bearer)
 )]
 struct Document;
