@@ -14,6 +14,7 @@ pub mod heads;
 pub mod http;
 pub mod idempotency;
 pub mod ids;
+pub mod import;
 pub mod lane;
 pub mod marks;
 pub mod page;

@@ -14,8 +14,9 @@ use super::{CommandLogs, Done, block_on, complain_of_line, say};
 use crate::clock::Clock;
 use crate::config::CacheArgs;
 use crate::db::StoreConfig;
+use crate::import::{OnBad, Progress, lane_config};
 use crate::relations::FollowLimit;
-use crate::relations::import::{self, Import, OnBad, Progress, Report};
+use crate::relations::import::{Import, Report};
 use crate::stores::Writing;
 
 /// How many bad lines are told one by one; the others are counted.
@@ -84,7 +85,7 @@ pub(super) fn run(args: ImportFollowsArgs) -> Result<Done, String> {
             max_events: usize::try_from(args.max_events).unwrap_or(usize::MAX),
             now: Clock::System.now(),
         };
-        let writing = Writing::start(&stores, &cache, &import::lane_config(), Clock::System).await?;
+        let writing = Writing::start(&stores, &cache, &lane_config(), Clock::System).await?;
         let began = Instant::now();
         let progress = Arc::new(Progress::default());
         let (stop, bar) = (CancellationToken::new(), bar());
