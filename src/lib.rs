@@ -9,6 +9,7 @@ pub mod clock;
 pub mod config;
 pub mod db;
 pub mod error;
+pub mod feed;
 pub mod guard;
 pub mod heads;
 pub mod http;

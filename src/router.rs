@@ -16,7 +16,7 @@ use crate::http::body::IdempotencyKey;
 use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route};
 use crate::http::path::UserOrMe;
 use crate::state::AppState;
-use crate::{badges, probes, relations};
+use crate::{badges, feed, probes, relations};
 
 /// What the document says beyond the routes.
 #[derive(OpenApi)]
@@ -24,6 +24,7 @@ use crate::{badges, probes, relations};
     info(title = "Headmark", description = "Everything that a social or chat product polls for, in one HTTP service.", license(name = "MIT OR Apache-2.0")),
     tags(
         (name = "badges", description = "Counters, and the sheet that one poll returns."),
+        (name = "feed", description = "What those whom a user follows have posted."),
         (name = "relations", description = "Who follows whom."),
         (name = "server", description = "The server itself.")),
     security(("bearer" = [])),
@@ -50,6 +51,7 @@ impl Modify for Bearer {
 fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
     let routes = OpenApiRouter::with_openapi(Document::openapi())
         .merge(badges::http::routes())
+        .merge(feed::http::routes())
         .merge(relations::http::routes())
         .merge(probes::routes());
     let (router, mut document) = routes.split_for_parts();
@@ -58,7 +60,7 @@ fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
 }
 
 /// Operations whose body may be left out: all its fields may be.
-const NO_BODY: [&str; 5] = ["increment_badge", "retract_badge", "reset_badge", "reset_badges", "follow_user"];
+const NO_BODY: [&str; 7] = ["increment_badge", "retract_badge", "reset_badge", "reset_badges", "follow_user", "put_post", "reset_feed"];
 
 /// Headers and some bodies may be left out. The attribute of an operation cannot say so without also allowing `null`.
 fn loosen(document: &mut utoipa::openapi::OpenApi) {

@@ -18,6 +18,7 @@ mod batches;
 mod contract;
 mod edge;
 mod export;
+mod feed;
 mod fuzz;
 mod idempotency;
 mod import;

@@ -85,7 +85,7 @@ both_tiers! {
         let operations = operations(&document);
         assert!(operations.len() >= 11, "{}", operations.len());
         for (method, path, operation) in operations {
-            let called = path.replace("{user}", "42").replace("{badge}", "mention").replace("{target}", "7");
+            let called = path.replace("{user}", "42").replace("{badge}", "mention").replace("{target}", "7").replace("{post_id}", "p1");
             assert!(!called.contains('{'), "give {path} its values here");
             let bodies = if method == Method::POST { vec![Some("{}"), Some("no json")] } else { vec![None] };
             for body in bodies {

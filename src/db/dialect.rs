@@ -17,6 +17,8 @@ pub enum Type {
     Int,
     /// Text, without NUL.
     Text,
+    /// Any bytes.
+    Bytes,
 }
 
 /// One parameter column: a value for each row.
@@ -26,12 +28,14 @@ pub enum Column {
     Int(Vec<i64>),
     /// Texts.
     Text(Vec<String>),
+    /// Strings of bytes.
+    Bytes(Vec<Vec<u8>>),
 }
 
 /// A statement over a table of parameters, named `{rows}` in its text, whose columns are `columns` (or over a single row, see [`Statement::one`]).
 ///
 /// `{rows}` becomes `unnest($1::bigint[], …)` on Postgres and a select over `json_each($1)` on SQLite, where the whole table travels as
-/// one JSON text. `{for update}` becomes a row lock on Postgres, and nothing on SQLite, whose one writer needs none.
+/// one JSON text, with bytes in hexadecimal. `{for update}` becomes a row lock on Postgres, and nothing on SQLite, whose one writer needs none.
 #[derive(Debug)]
 pub struct Statement {
     text: StatementText,
@@ -135,10 +139,13 @@ impl Statement {
 
     fn sqlite_rows(&self) -> String {
         let mut columns = String::new();
-        for (at, (name, _)) in self.columns.iter().enumerate() {
+        for (at, (name, kind)) in self.columns.iter().enumerate() {
             let comma = if at == 0 { "" } else { ", " };
             // Writing to a String cannot fail.
-            let _ = write!(columns, "{comma}value ->> {at} as {name}");
+            let _ = match kind {
+                Type::Int | Type::Text => write!(columns, "{comma}value ->> {at} as {name}"),
+                Type::Bytes => write!(columns, "{comma}unhex(value ->> {at}) as {name}"),
+            };
         }
         format!("(select {columns} from json_each($1))")
     }
@@ -150,6 +157,7 @@ impl Statement {
             let array = match kind {
                 Type::Int => "bigint[]",
                 Type::Text => "text[]",
+                Type::Bytes => "bytea[]",
             };
             let _ = write!(arrays, "{comma}${}::{array}", at + 1);
             let _ = write!(names, "{comma}{name}");
@@ -182,6 +190,7 @@ impl Column {
         match self {
             Self::Int(values) => values.len(),
             Self::Text(values) => values.len(),
+            Self::Bytes(values) => values.len(),
         }
     }
 
@@ -194,8 +203,17 @@ impl Column {
                 let text = values.get(row).map_or("", String::as_str);
                 json.push_str(&serde_json::Value::from(text).to_string());
             }
+            Self::Bytes(values) => {
+                json.push('"');
+                json.extend(values.get(row).into_iter().flatten().flat_map(|byte| [byte >> 4, byte & 15]).map(hex_digit));
+                json.push('"');
+            }
         }
     }
+}
+
+fn hex_digit(nibble: u8) -> char {
+    char::from_digit(u32::from(nibble), 16).unwrap_or('0')
 }
 
 /// How a stream of rows begins in the binary format of `copy`: the signature, no flags, no extension.
@@ -208,7 +226,7 @@ const COPY_TRAILER: [u8; 2] = (-1_i16).to_be_bytes();
 pub(super) fn copy_rows(columns: &[Column]) -> Result<Vec<u8>, BoxDynError> {
     let integers = |column: &Column| match column {
         Column::Int(values) => Ok(values.clone().into_iter()),
-        Column::Text(_) => Err("only integers are copied"),
+        Column::Text(_) | Column::Bytes(_) => Err("only integers are copied"),
     };
     let mut columns = columns.iter().map(integers).collect::<Result<Vec<_>, _>>()?;
     let fields = i16::try_from(columns.len())?.to_be_bytes();
@@ -237,6 +255,7 @@ fn sqlite_arguments(statement: &'static Statement, columns: &[Column]) -> Result
         match column {
             Column::Int(values) => arguments.add(values.first().copied())?,
             Column::Text(values) => arguments.add(values.first().cloned())?,
+            Column::Bytes(values) => arguments.add(values.first().cloned())?,
         }
     }
     Ok(arguments)
@@ -248,8 +267,10 @@ fn postgres_arguments(statement: &'static Statement, columns: &[Column]) -> Resu
         match column {
             Column::Int(values) if statement.scalar => arguments.add(values.first().copied())?,
             Column::Text(values) if statement.scalar => arguments.add(values.first())?,
+            Column::Bytes(values) if statement.scalar => arguments.add(values.first())?,
             Column::Int(values) => arguments.add(values.as_slice())?,
             Column::Text(values) => arguments.add(values.as_slice())?,
+            Column::Bytes(values) => arguments.add(values.as_slice())?,
         }
     }
     Ok(arguments)
@@ -286,6 +307,12 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_travel_as_hexadecimal() {
+        let columns = [Column::Int(vec![1, 2, 3]), Column::Bytes(vec![vec![0, 0x7f, 0xff], vec![], vec![0x0a]])];
+        assert_eq!(json_rows(&columns), r#"[[1,"007fff"],[2,""],[3,"0a"]]"#);
+    }
 
     #[test]
     fn rows_are_copied_as_the_format_has_them() {

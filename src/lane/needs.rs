@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ids::{Name, UserId};
+use crate::ids::{ClientId, Name, UserId};
 use crate::marks::{Kind, MarkKey, StreamKey};
 use crate::relations::Pair;
 
@@ -19,6 +19,11 @@ pub struct Needs {
     pub(super) heads: BTreeSet<StreamKey>,
     /// Heads that are only looked at.
     pub(super) seen_heads: BTreeSet<StreamKey>,
+    /// Users who may be enrolled.
+    pub(super) enrolling: BTreeSet<UserId>,
+    pub(super) posts: BTreeSet<(UserId, ClientId)>,
+    /// Users of whom the snapshot of the feed is needed.
+    pub(super) snapshots: BTreeSet<UserId>,
 }
 
 impl Needs {
@@ -59,6 +64,25 @@ impl Needs {
     /// The head of a shared stream, only to look at it.
     pub fn seen_head(&mut self, key: StreamKey) {
         self.seen_heads.insert(key);
+    }
+
+    /// A user's own row and what an enrolment looks at.
+    pub fn enrolment(&mut self, user: UserId) {
+        self.users.insert(user);
+        self.enrolling.insert(user);
+        self.seen_heads.insert(StreamKey::board());
+    }
+
+    /// A post, and with it the head of its creator's stream, whose lock guards all posts of the creator.
+    pub fn post(&mut self, creator: UserId, post: ClientId) {
+        self.heads.insert(StreamKey::posts(creator));
+        self.posts.insert((creator, post));
+    }
+
+    /// The snapshot of a user's feed, and with it the user's own row, whose lock guards it.
+    pub fn snapshot(&mut self, user: UserId) {
+        self.users.insert(user);
+        self.snapshots.insert(user);
     }
 
     /// The users whose own rows may change: those whose cache entries must be touched.

@@ -65,6 +65,10 @@ impl Shared {
         format!("{}{{u:{user}}}", self.config.prefix)
     }
 
+    fn feed_key(&self, user: UserId) -> String {
+        format!("{}:f", self.key(user))
+    }
+
     fn wake_channel(&self, user: UserId) -> String {
         format!("{}wake:{{u:{user}}}", self.config.prefix)
     }
@@ -287,6 +291,28 @@ impl Redis {
     pub(super) async fn leave(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
         let shared = &self.shared;
         shared.run(users, shared.deadline(), |&user, form| shared.scripts.leave(form, &shared.key(user), writer)).await?;
+        Ok(())
+    }
+
+    pub(super) async fn get_feed(&self, user: UserId) -> Result<Option<(i64, Vec<u8>)>, CacheError> {
+        let shared = &self.shared;
+        let mut get = cmd("GET");
+        get.arg(shared.feed_key(user));
+        let value = shared.send(shared.scripts_wire(), vec![get], shared.deadline()).await?.pop().ok_or_else(unexpected_reply)?;
+        match value.map_err(|error| away(&error))? {
+            Value::BulkString(bytes) => Ok(bytes.split_first_chunk().map(|(version, list)| (i64::from_be_bytes(*version), list.to_vec()))),
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) async fn set_feed(&self, user: UserId, version: i64, list: &[u8]) -> Result<(), CacheError> {
+        let shared = &self.shared;
+        let mut set = cmd("SET");
+        let value = [version.to_be_bytes().as_slice(), list].concat();
+        set.arg(shared.feed_key(user)).arg(value).arg("PX").arg(u64::try_from(shared.config.ttl.as_millis()).unwrap_or(u64::MAX));
+        for result in shared.send(shared.scripts_wire(), vec![set], shared.deadline()).await? {
+            result.map_err(|error| away(&error))?;
+        }
         Ok(())
     }
 
