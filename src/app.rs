@@ -13,15 +13,17 @@ use tokio_util::task::TaskTracker;
 use crate::auth::Auth;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::db::DbResult;
+use crate::feed::Feeds;
 use crate::http::edge::EdgeConfig;
 use crate::http::limit::Limiter;
 use crate::lane::Lanes;
 use crate::presence::Presence;
-use crate::sheet::Sheets;
+use crate::sheet::{Sheets, Turns};
 use crate::state::{AppState, Engines};
 use crate::stores::Stores;
 use crate::traces::Traces;
-use crate::{idempotency, lane, presence, router, telemetry};
+use crate::{feed, idempotency, lane, presence, router, telemetry};
 
 /// How often what is no longer kept is swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -67,8 +69,10 @@ impl App {
             clock: clock.clone(),
         };
         let lanes = Lanes::start(&config.lanes, engines);
-        let presence = Arc::new(Presence::new(lanes.clone(), Arc::clone(&guard), clock.clone()));
-        let sheets = Sheets::new(&config.polls, db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads));
+        let presence = Arc::new(Presence::new(db.clone(), lanes.clone(), Arc::clone(&guard), clock.clone()));
+        let turns = Arc::new(Turns::new(&config.polls));
+        let feeds = Feeds::new(&config.feed, db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns));
+        let sheets = Sheets::new(db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), turns, feeds);
         let waiting_room = usize::try_from(config.polls.waiting_polls).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
         let state = AppState::new(Engines {
             auth,
@@ -81,6 +85,7 @@ impl App {
             presence,
             clock,
             relations: config.relations.clone(),
+            feed: config.feed.clone(),
             poll_interval: config.polls.poll_interval,
             forget_after_days: config.presence.forget_after_days,
             waiting: Semaphore::new(waiting_room),
@@ -178,18 +183,24 @@ async fn sweep(state: AppState, stop: CancellationToken) {
             Ok(forgotten) => tracing::debug!(forgotten, "forgot users who stayed away"),
             Err(error) => tracing::warn!(?error, "cannot forget users who stayed away; the next sweep tries again"),
         }
-        for _ in 0..SWEEP_ROUNDS {
-            if stop.is_cancelled() {
+        sweep_rounds(&stop, "idempotency keys", || idempotency::sweep(&state.db, state.clock.now())).await;
+        sweep_rounds(&stop, "posts", || feed::sweep(&state.db, &state.feed, state.clock.now())).await;
+    }
+}
+
+/// Sweeps round after round while there is something to remove.
+async fn sweep_rounds<F: Future<Output = DbResult<u64>>>(stop: &CancellationToken, what: &str, round: impl Fn() -> F) {
+    for _ in 0..SWEEP_ROUNDS {
+        if stop.is_cancelled() {
+            return;
+        }
+        match round().await {
+            Ok(0) => return,
+            Ok(removed) => tracing::debug!(removed, what, "swept"),
+            Err(error) => {
+                // Nothing is lost: they are swept later.
+                tracing::warn!(%error, what, "cannot sweep");
                 return;
-            }
-            match idempotency::sweep(&state.db, state.clock.now()).await {
-                Ok(0) => break,
-                Ok(removed) => tracing::debug!(removed, "swept idempotency keys"),
-                Err(error) => {
-                    // Nothing is lost: they are ignored by age, and swept later.
-                    tracing::warn!(%error, "cannot sweep idempotency keys");
-                    break;
-                }
             }
         }
     }

@@ -9,6 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::auth::AuthConfig;
 use crate::cache::{CacheConfig, RedisConfig};
 use crate::db::StoreConfig;
+use crate::feed::FeedConfig;
 use crate::http::cors::Origins;
 use crate::lane::LaneConfig;
 use crate::presence::PresenceConfig;
@@ -45,6 +46,9 @@ pub struct Config {
     /// How follows are bounded, and what they raise.
     #[command(flatten)]
     pub relations: RelationConfig,
+    /// How the feed is kept.
+    #[command(flatten)]
+    pub feed: FeedConfig,
     /// What is logged.
     #[command(flatten)]
     pub logs: LogArgs,

@@ -92,6 +92,7 @@ codes! {
     FollowingLimit = CONFLICT, "The user follows as many as one may";
     TooMany = CONFLICT, "A limit on how many there may be is reached";
     IdempotencyInProgress = CONFLICT, "A request with this idempotency key is still running";
+    Gone = GONE, "It is gone and does not come back";
     BodyTooLarge = PAYLOAD_TOO_LARGE, "The body is too large";
     UnsupportedMediaType = UNSUPPORTED_MEDIA_TYPE, "The body must be JSON";
     InvalidBody = UNPROCESSABLE_ENTITY, "The body is well-formed but not valid";

@@ -23,6 +23,7 @@ impl fmt::Display for Invalid {
 impl std::error::Error for Invalid {}
 
 const USER_ID_RULE: Invalid = Invalid("a user id is a whole number from 1 to 9223372036854775807, without leading zeros");
+const CLIENT_ID_RULE: Invalid = Invalid("an id made by a client has 1 to 128 characters of A-Z, a-z, 0-9, '.', '_', ':', '-'");
 const NAME_RULE: Invalid = Invalid("a name has 1 to 64 characters of a-z, 0-9, '_', '.', '-', and begins with a letter or digit");
 
 /// A user, 1 to 2^63-1. In JSON a decimal string (JavaScript cannot hold it as a number); an integer is accepted too.
@@ -194,6 +195,65 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
+/// An id that a client made, of a post or an item: `[A-Za-z0-9._:-]{1,128}`.
+// Cheap to clone: every row of a batch carries one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
+#[schema(value_type = String, pattern = "^[A-Za-z0-9._:-]{1,128}$", example = "p-117")]
+pub struct ClientId(Arc<str>);
+
+impl ClientId {
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ClientId {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let inner = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
+        let bytes = text.as_bytes();
+        if bytes.is_empty() || bytes.len() > 128 || !bytes.iter().all(inner) {
+            return Err(CLIENT_ID_RULE);
+        }
+        Ok(Self(Arc::from(text)))
+    }
+}
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for ClientId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for ClientId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = ClientId;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an id made by a client")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<ClientId, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_str(Text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,6 +274,17 @@ mod tests {
         assert_eq!(serde_json::to_string(&ids).unwrap(), "[\"7\",\"7\",\"9223372036854775807\"]");
         for bad in ["0", "-1", "1.5", "\"x\"", "null", "9223372036854775808", "18446744073709551616", "true"] {
             assert!(serde_json::from_str::<UserId>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ids_of_clients_follow_the_rule() {
+        let longest = "a".repeat(128);
+        for good in ["a", "0", "Post_1.2:3-x", "..", &longest] {
+            assert!(good.parse::<ClientId>().is_ok(), "{good}");
+        }
+        for bad in ["", "a b", "a/b", "é", "a\n", &format!("{longest}a")] {
+            assert!(bad.parse::<ClientId>().is_err(), "{bad}");
         }
     }
 

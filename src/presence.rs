@@ -1,7 +1,8 @@
 //! Who was seen: the first request on a user's own routes enrols the user, and the day of the last one is kept, so that those who stay away can be forgotten.
 //!
 //! Enrolment is one number: the head of the board at that moment. What was on the board before it does not count for this user, in any channel and for any dot,
-//! also in those that are made later. To everything else a user needs no creation.
+//! also in those that are made later. What those posted whom the user followed already (an import, or a user who was forgotten) is likewise seen from then on: the
+//! enrolment carries their heads, read before, and takes effect only if the list is still the one that was read. To everything else a user needs no creation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +11,12 @@ use clap::Args;
 use futures_util::future::join_all;
 
 use crate::clock::{Clock, UnixMs};
-use crate::db::{Column, Statement, Type};
-use crate::error::{Problem, Result};
+use crate::db::{Column, Db, Statement, Type};
+use crate::error::{Error, Problem, Result};
+use crate::feed::{self, Followed};
 use crate::guard::{Guard, Trust};
 use crate::ids::UserId;
 use crate::lane::{self, Answer, Job, Lanes, Needs, Rows};
-use crate::marks::StreamKey;
 use crate::state::AppState;
 
 /// How many users a node remembers to have seen today; one that is not among them costs a look into the database.
@@ -23,6 +24,9 @@ const MAX_SEEN: u64 = 1_000_000;
 
 /// How long a request waits for the enrolment: should the database be away, the request goes on without.
 const MAX_WAIT: Duration = Duration::from_secs(2);
+
+/// How often an enrolment is tried while the list of whom the user follows changes.
+const MAX_TRIES: u32 = 4;
 
 /// Users that are forgotten by one statement's finding.
 const FORGET_AT_ONCE: i64 = 500;
@@ -80,6 +84,7 @@ pub async fn forget_the_absent(state: &AppState) -> Result<u32> {
 /// Notes who was seen.
 #[derive(Debug)]
 pub struct Presence {
+    db: Db,
     lanes: Lanes,
     guard: Arc<Guard>,
     clock: Clock,
@@ -89,9 +94,9 @@ pub struct Presence {
 impl Presence {
     /// Through these lanes.
     #[must_use]
-    pub fn new(lanes: Lanes, guard: Arc<Guard>, clock: Clock) -> Self {
+    pub fn new(db: Db, lanes: Lanes, guard: Arc<Guard>, clock: Clock) -> Self {
         let seen = moka::sync::Cache::builder().max_capacity(MAX_SEEN).time_to_live(Duration::from_secs(24 * 60 * 60)).build();
-        Self { lanes, guard, clock, seen }
+        Self { db, lanes, guard, clock, seen }
     }
 
     /// A request on the user's own routes is being answered: enrols the user if that was not done yet. Once a day for each user and node it is a write, or a
@@ -108,13 +113,26 @@ impl Presence {
         if self.guard.trust() == Trust::Unsure {
             return;
         }
-        let job = Job { command: Arc::new(Command::See { user, day: today }), key: None };
-        match tokio::time::timeout(MAX_WAIT, self.lanes.submit(job)).await {
-            Ok(Ok(_)) => self.seen.insert(user, today),
+        match tokio::time::timeout(MAX_WAIT, self.see(user, today)).await {
+            Ok(Ok(true)) => self.seen.insert(user, today),
+            Ok(Ok(false)) => tracing::debug!("whom a user follows changes too fast for an enrolment"),
             // Until it comes off, by a later request, the user counts as new.
             Ok(Err(error)) => tracing::debug!(?error, "could not note that a user was seen"),
             Err(_) => tracing::debug!("noting that a user was seen takes too long"),
         }
+    }
+
+    /// Whether it is noted.
+    async fn see(&self, user: UserId, day: i64) -> Result<bool, Error> {
+        let mut followed = None;
+        for _ in 0..MAX_TRIES {
+            let job = Job { command: Arc::new(Command::See { user, day, followed }), key: None };
+            if self.lanes.submit(job).await? == Answer::no_content() {
+                return Ok(true);
+            }
+            followed = Some(feed::store::read_followed(&self.db, user).await?);
+        }
+        Ok(false)
     }
 }
 
@@ -123,14 +141,17 @@ impl Presence {
 pub struct Witness(pub Option<Arc<Presence>>);
 
 /// What presence writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// The user was seen.
+    /// The user was seen. One who is to be enrolled and follows somebody needs `followed` for it, as of the present list: without it nothing is changed, and the
+    /// answer is not empty.
     See {
         /// Who.
         user: UserId,
         /// On which day.
         day: i64,
+        /// Whom the user follows and what they had posted.
+        followed: Option<Followed>,
     },
     /// The user was not seen since before this day: the marks of what everybody shares are forgotten.
     Forget {
@@ -144,9 +165,11 @@ pub enum Command {
 impl lane::Command for Command {
     fn needs(&self, needs: &mut Needs) {
         match self {
-            Self::See { user, .. } => {
-                needs.user(*user);
-                needs.seen_head(StreamKey::board());
+            Self::See { user, followed, .. } => {
+                needs.enrolment(*user);
+                if followed.is_some() {
+                    needs.snapshot(*user);
+                }
             }
             Self::Forget { user, .. } => needs.user(*user),
         }
@@ -158,9 +181,27 @@ impl lane::Command for Command {
         }
     }
 
+    fn weight(&self) -> u32 {
+        match self {
+            Self::See { followed: Some(followed), .. } => followed.weight(),
+            Self::See { .. } | Self::Forget { .. } => 1,
+        }
+    }
+
     fn apply(&self, rows: &mut Rows, _now: UnixMs) -> Result<Answer, Problem> {
         match self {
-            Self::See { user, day } => rows.see_user(*user, *day),
+            Self::See { user, day, followed } => {
+                let row = rows.user(*user);
+                if !row.is_enrolled() && row.following > 0 {
+                    let Some(followed) = followed.as_ref().filter(|followed| followed.version == row.feed) else {
+                        return Answer::ok(&"whom the user follows is needed");
+                    };
+                    feed::look(rows, *user, &followed.heads);
+                    // In any case: while the user was not enrolled, the list counted for nothing.
+                    rows.feed_changed(*user);
+                }
+                rows.see_user(*user, *day);
+            }
             Self::Forget { user, before } => {
                 let row = rows.user(*user);
                 // Looked at again under the lock: the user may have come back meanwhile.

@@ -17,7 +17,7 @@ use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route
 use crate::http::path::UserOrMe;
 use crate::ids::Seq;
 use crate::state::AppState;
-use crate::{badges, broadcasts, dots, probes, relations};
+use crate::{badges, broadcasts, dots, feed, probes, relations, sheet};
 
 /// What the document says beyond the routes.
 #[derive(OpenApi)]
@@ -27,6 +27,7 @@ use crate::{badges, broadcasts, dots, probes, relations};
         (name = "badges", description = "Counters, and the sheet that one poll returns."),
         (name = "broadcasts", description = "Notices to everybody, in channels."),
         (name = "dots", description = "Red dots, lit for everybody by one write."),
+        (name = "feed", description = "What those whom a user follows have posted."),
         (name = "relations", description = "Who follows whom."),
         (name = "server", description = "The server itself.")),
     security(("bearer" = [])),
@@ -53,8 +54,10 @@ impl Modify for Bearer {
 fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
     let routes = OpenApiRouter::with_openapi(Document::openapi())
         .merge(badges::http::routes())
+        .merge(sheet::routes())
         .merge(broadcasts::http::routes())
         .merge(dots::http::routes())
+        .merge(feed::http::routes())
         .merge(relations::http::routes())
         .merge(probes::routes());
     let (router, mut document) = routes.split_for_parts();
@@ -63,8 +66,18 @@ fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
 }
 
 /// Operations whose body may be left out: all its fields may be.
-const NO_BODY: [&str; 8] =
-    ["increment_badge", "retract_badge", "reset_badge", "reset_badges", "follow_user", "read_broadcasts", "light_dot", "clear_dot"];
+const NO_BODY: [&str; 10] = [
+    "increment_badge",
+    "retract_badge",
+    "reset_badge",
+    "reset_badges",
+    "follow_user",
+    "read_broadcasts",
+    "light_dot",
+    "clear_dot",
+    "put_post",
+    "reset_feed",
+];
 
 /// Headers and some bodies may be left out. The attribute of an operation cannot say so without also allowing `null`.
 fn loosen(document: &mut utoipa::openapi::OpenApi) {

@@ -11,6 +11,7 @@ use crate::auth::Auth;
 use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::db::Db;
+use crate::feed::FeedConfig;
 use crate::guard::Guard;
 use crate::heads::Heads;
 use crate::lane::Lanes;
@@ -61,6 +62,8 @@ pub struct Engines {
     pub clock: Clock,
     /// How follows are bounded, and what they raise.
     pub relations: RelationConfig,
+    /// How the feed is kept.
+    pub feed: FeedConfig,
     /// The pace asked of polling clients, in seconds.
     pub poll_interval: u32,
     /// After how many days a user who stays away is forgotten.

@@ -35,8 +35,15 @@ fn names(operation: &Value, status: u16) -> bool {
 }
 
 /// A value for each parameter of a path.
-const VALUES: [(&str, &str); 6] =
-    [("{user}", "42"), ("{badge}", "mention"), ("{target}", "7"), ("{channel}", "system"), ("{seq}", "1"), ("{dot}", "mall")];
+const VALUES: [(&str, &str); 7] = [
+    ("{user}", "42"),
+    ("{badge}", "mention"),
+    ("{target}", "7"),
+    ("{channel}", "system"),
+    ("{seq}", "1"),
+    ("{dot}", "mall"),
+    ("{post_id}", "p1"),
+];
 
 both_tiers! {
     async fn probes_say_how_it_is(world: World) {

@@ -15,7 +15,7 @@ create table heads (
     floor bigint not null,
     -- Raised by each change, also by one that leaves the head.
     version bigint not null,
-    -- For channels and dots: the head of the board when this head was raised last.
+    -- For channels and dots: the head of the board when this head was raised last. For posts: how many of them are gone.
     position bigint not null,
     -- When the head was raised last.
     at bigint not null,
@@ -44,17 +44,18 @@ create table notices (
 );
 create index notices_changed on notices (changed);
 
--- One row for each post, so that its id counts once.
+-- One row for each post, so that its id counts once. Those that are gone stay: marks that lie far back are counted from them.
 create table posts (
     user_id bigint not null,
     post_id text not null,
     -- Its position in the creator's stream.
     seq bigint not null,
+    -- When this row was written: from then on its id is kept for as long as is set.
     created_at bigint not null,
     gone bigint not null,
     primary key (user_id, post_id)
 );
-create index posts_created_at on posts (created_at);
+create index posts_created_at on posts (created_at) where gone = 0;
 create index posts_gone on posts (user_id, seq) where gone = 1;
 
 -- The creators that a user followed at the last reset of the feed, with their heads then: sorted, delta-coded.

@@ -260,6 +260,29 @@ impl Cache {
         Ok(())
     }
 
+    /// The list behind a user's feed as a node left it here, with its version. It is right for that version, however old it is. In process there is none: the one
+    /// node that there is keeps it decoded.
+    ///
+    /// # Errors
+    /// If Redis is away.
+    pub async fn get_feed(&self, user: UserId) -> Result<Option<(i64, Vec<u8>)>, CacheError> {
+        match self {
+            Self::Memory(_) => Ok(None),
+            Self::Redis(redis) => redis.get_feed(user).await,
+        }
+    }
+
+    /// Leaves the list behind a user's feed for other nodes.
+    ///
+    /// # Errors
+    /// If Redis is away.
+    pub async fn set_feed(&self, user: UserId, version: i64, list: &[u8]) -> Result<(), CacheError> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Redis(redis) => redis.set_feed(user, version, list).await,
+        }
+    }
+
     /// Subscribes to the changes of a user, on any node.
     #[must_use]
     pub fn listen(&self, user: UserId) -> Listener {

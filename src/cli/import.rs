@@ -14,9 +14,11 @@ use super::{CommandLogs, Done, block_on, complain_of_line, say};
 use crate::clock::Clock;
 use crate::config::CacheArgs;
 use crate::db::StoreConfig;
+use crate::import::{OnBad, Progress, lane_config};
+use crate::lane::Lanes;
 use crate::relations::FollowLimit;
-use crate::relations::import::{self, Import, OnBad, Progress, Report};
 use crate::stores::Writing;
+use crate::{feed, relations};
 
 /// How many bad lines are told one by one; the others are counted.
 const MAX_TOLD: u64 = 20;
@@ -42,6 +44,19 @@ pub(super) enum ImportCommand {
     ///
     /// Exit status: 0 all lines are in; 3 some lines were bad or refused by the limit, the others are in; 1 it could not run, or not to its end; 2 wrong usage.
     Follows(Box<ImportFollowsArgs>),
+    /// Import who posted, from CSV: plain, gzip or zstd, which its first bytes tell.
+    ///
+    /// The first line names the columns, in any order: user,post_id[,timestamp]. A timestamp is in Unix seconds or RFC 3339; it is checked and not kept, as no route
+    /// shows it. For how long an id is known (HEADMARK_POST_TTL_DAYS) counts from the import.
+    ///
+    /// A post that is known counts once, and one that was deleted stays deleted, so an import may be run again, also after it was killed: what is imported stays. Who
+    /// follows a creator and was seen before finds the new posts unread.
+    ///
+    /// It writes as a server does. On Postgres with Redis it works beside running servers; give it their DATABASE_URL, REDIS_URL and HEADMARK_CACHE_PREFIX. On
+    /// SQLite, and on Postgres without Redis, stop the server first.
+    ///
+    /// Exit status: 0 all lines are in; 3 some lines were bad or refused, the others are in; 1 it could not run, or not to its end; 2 wrong usage.
+    Posts(Box<ImportPostsArgs>),
 }
 
 /// Which file, and how.
@@ -72,31 +87,75 @@ pub(super) struct ImportFollowsArgs {
     logs: CommandLogs,
 }
 
-pub(super) fn run(args: ImportFollowsArgs) -> Result<Done, String> {
+/// Which file, and how.
+#[derive(Debug, Args)]
+pub(super) struct ImportPostsArgs {
+    /// The file; `-` is standard input.
+    file: PathBuf,
+
+    /// Added to each user's id, as in `--id-offset 1` where ids begin at 0. May be negative.
+    #[arg(long, env = "HEADMARK_ID_OFFSET", default_value_t = 0, allow_negative_numbers = true)]
+    id_offset: i64,
+
+    #[command(flatten)]
+    stores: StoreConfig,
+    #[command(flatten)]
+    cache: CacheArgs,
+    #[command(flatten)]
+    logs: CommandLogs,
+}
+
+pub(super) fn run(command: ImportCommand) -> Result<Done, String> {
+    match command {
+        ImportCommand::Follows(args) => import_follows(*args),
+        ImportCommand::Posts(args) => import_posts(*args),
+    }
+}
+
+fn import_follows(args: ImportFollowsArgs) -> Result<Done, String> {
     args.logs.init()?;
+    let import = relations::import::Import {
+        file: args.file,
+        id_offset: args.id_offset,
+        limit: args.enforce_limits.then_some(args.limit.max_following),
+        max_events: usize::try_from(args.max_events).unwrap_or(usize::MAX),
+        now: Clock::System.now(),
+    };
+    let (report, took) =
+        through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
+    say(&summary_of_follows(&report, took));
+    Ok(if report.bad + report.done.over_limit == 0 { Done::Well } else { Done::WithFindings })
+}
+
+fn import_posts(args: ImportPostsArgs) -> Result<Done, String> {
+    args.logs.init()?;
+    let import = feed::import::Import { file: args.file, id_offset: args.id_offset };
+    let (report, took) =
+        through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
+    say(&summary_of_posts(&report, took));
+    Ok(if report.bad + report.done.refused == 0 { Done::Well } else { Done::WithFindings })
+}
+
+/// Opens the stores as a node does, runs an import through lanes, and shows how far it is. What became of it, and how long it took.
+fn through_lanes<R>(
+    stores: &StoreConfig,
+    cache: &CacheArgs,
+    import: impl AsyncFnOnce(&Lanes, Arc<Progress>, OnBad) -> Result<R, String>,
+) -> Result<(R, Duration), String> {
     crate::start_failpoints();
     block_on(async {
-        let (stores, cache) = (args.stores.without_empty(), args.cache.without_empty());
-        let import = Import {
-            file: args.file,
-            id_offset: args.id_offset,
-            limit: args.enforce_limits.then_some(args.limit.max_following),
-            max_events: usize::try_from(args.max_events).unwrap_or(usize::MAX),
-            now: Clock::System.now(),
-        };
-        let writing = Writing::start(&stores, &cache, &import::lane_config(), Clock::System).await?;
+        let (stores, cache) = (stores.clone().without_empty(), cache.clone().without_empty());
+        let writing = Writing::start(&stores, &cache, &lane_config(), Clock::System).await?;
         let began = Instant::now();
         let progress = Arc::new(Progress::default());
         let (stop, bar) = (CancellationToken::new(), bar());
         let shown = tokio::spawn(show(Arc::clone(&progress), bar.clone(), stop.clone()));
-        let done = import.run(writing.lanes(), progress, teller(bar)).await;
+        let done = import(writing.lanes(), progress, teller(bar)).await;
         stop.cancel();
         // Nothing but the end of the bar waits for it.
         let _ = shown.await;
         writing.finish().await;
-        let report = done?;
-        say(&summary(&report, began.elapsed()));
-        Ok(if report.bad + report.done.over_limit == 0 { Done::Well } else { Done::WithFindings })
+        done.map(|report| (report, began.elapsed()))
     })
 }
 
@@ -151,8 +210,8 @@ fn per_second(count: u64, took: Duration) -> u64 {
     count.saturating_mul(1000) / millis
 }
 
-fn summary(report: &Report, took: Duration) -> String {
-    let Report { lines, bad, overtaken, done } = report;
+fn summary_of_follows(report: &relations::import::Report, took: Duration) -> String {
+    let relations::import::Report { lines, bad, overtaken, done } = report;
     let edges = done.followed + done.unfollowed + done.known + done.over_limit;
     format!(
         "lines read        {lines}\nfollowed          {}\nunfollowed        {}\nknown already     {}\novertaken         {overtaken}\n\
@@ -163,5 +222,20 @@ fn summary(report: &Report, took: Duration) -> String {
         done.over_limit,
         took.as_secs_f64(),
         per_second(edges, took)
+    )
+}
+
+fn summary_of_posts(report: &feed::import::Report, took: Duration) -> String {
+    let feed::import::Report { lines, bad, done } = report;
+    let posts = done.posted + done.known + done.gone + done.refused;
+    format!(
+        "lines read        {lines}\nposted            {}\nknown already     {}\ndeleted before    {}\nrefused           {}\nbad               {bad}\n\
+         seconds           {:.1}\nposts a second    {}",
+        done.posted,
+        done.known,
+        done.gone,
+        done.refused,
+        took.as_secs_f64(),
+        per_second(posts, took)
     )
 }

@@ -80,7 +80,7 @@ impl Cli {
             Some(Command::Serve(config)) => serve::run(&config.without_empty()).map(|()| Done::Well),
             Some(Command::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
             Some(Command::Token(args)) => token::run(&args).map(|()| Done::Well),
-            Some(Command::Import(import::ImportCommand::Follows(args))) => import::run(*args),
+            Some(Command::Import(command)) => import::run(command),
             Some(Command::Export(export::ExportCommand::Follows(args))) => export::run(args),
             Some(Command::Recount(args)) => recount::run(args),
             Some(Command::Openapi) => openapi::run().map(|()| Done::Well),

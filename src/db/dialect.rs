@@ -17,6 +17,8 @@ pub enum Type {
     Int,
     /// Text, without NUL.
     Text,
+    /// Any bytes.
+    Bytes,
 }
 
 /// One parameter column: a value for each row.
@@ -26,12 +28,14 @@ pub enum Column {
     Int(Vec<i64>),
     /// Texts.
     Text(Vec<String>),
+    /// Strings of bytes.
+    Bytes(Vec<Vec<u8>>),
 }
 
 /// A statement over a table of parameters, named `{rows}` in its text, whose columns are `columns` (or over a single row, see [`Statement::one`]).
 ///
 /// `{rows}` becomes `unnest($1::bigint[], …)` on Postgres and a select over `json_each($1)` on SQLite, where the whole table travels as
-/// one JSON text. `{for update}` becomes a row lock on Postgres, and nothing on SQLite, whose one writer needs none.
+/// one JSON text, with bytes in hexadecimal. `{for update}` becomes a row lock on Postgres, and nothing on SQLite, whose one writer needs none.
 #[derive(Debug)]
 pub struct Statement {
     text: StatementText,
@@ -135,10 +139,13 @@ impl Statement {
 
     fn sqlite_rows(&self) -> String {
         let mut columns = String::new();
-        for (at, (name, _)) in self.columns.iter().enumerate() {
+        for (at, (name, kind)) in self.columns.iter().enumerate() {
             let comma = if at == 0 { "" } else { ", " };
             // Writing to a String cannot fail.
-            let _ = write!(columns, "{comma}value ->> {at} as {name}");
+            let _ = match kind {
+                Type::Int | Type::Text => write!(columns, "{comma}value ->> {at} as {name}"),
+                Type::Bytes => write!(columns, "{comma}unhex(value ->> {at}) as {name}"),
+            };
         }
         format!("(select {columns} from json_each($1))")
     }
@@ -150,6 +157,7 @@ impl Statement {
             let array = match kind {
                 Type::Int => "bigint[]",
                 Type::Text => "text[]",
+                Type::Bytes => "bytea[]",
             };
             let _ = write!(arrays, "{comma}${}::{array}", at + 1);
             let _ = write!(names, "{comma}{name}");
@@ -182,6 +190,7 @@ impl Column {
         match self {
             Self::Int(values) => values.len(),
             Self::Text(values) => values.len(),
+            Self::Bytes(values) => values.len(),
         }
     }
 
@@ -194,8 +203,21 @@ impl Column {
                 let text = values.get(row).map_or("", String::as_str);
                 json.push_str(&serde_json::Value::from(text).to_string());
             }
+            Self::Bytes(values) => {
+                json.push('"');
+                push_hex(values.get(row).map_or(&[], Vec::as_slice), json);
+                json.push('"');
+            }
         }
     }
+}
+
+fn push_hex(bytes: &[u8], text: &mut String) {
+    text.extend(bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(hex_digit));
+}
+
+fn hex_digit(nibble: u8) -> char {
+    char::from_digit(u32::from(nibble), 16).unwrap_or('0')
 }
 
 /// How a stream of rows begins in the binary format of `copy`: the signature, no flags, no extension.
@@ -208,7 +230,7 @@ const COPY_TRAILER: [u8; 2] = (-1_i16).to_be_bytes();
 pub(super) fn copy_rows(columns: &[Column]) -> Result<Vec<u8>, BoxDynError> {
     let integers = |column: &Column| match column {
         Column::Int(values) => Ok(values.clone().into_iter()),
-        Column::Text(_) => Err("only integers are copied"),
+        Column::Text(_) | Column::Bytes(_) => Err("only integers are copied"),
     };
     let mut columns = columns.iter().map(integers).collect::<Result<Vec<_>, _>>()?;
     let fields = i16::try_from(columns.len())?.to_be_bytes();
@@ -237,6 +259,7 @@ fn sqlite_arguments(statement: &'static Statement, columns: &[Column]) -> Result
         match column {
             Column::Int(values) => arguments.add(values.first().copied())?,
             Column::Text(values) => arguments.add(values.first().cloned())?,
+            Column::Bytes(values) => arguments.add(values.first().cloned())?,
         }
     }
     Ok(arguments)
@@ -248,8 +271,10 @@ fn postgres_arguments(statement: &'static Statement, columns: &[Column]) -> Resu
         match column {
             Column::Int(values) if statement.scalar => arguments.add(values.first().copied())?,
             Column::Text(values) if statement.scalar => arguments.add(values.first())?,
+            Column::Bytes(values) if statement.scalar => arguments.add(values.first())?,
             Column::Int(values) => arguments.add(values.as_slice())?,
             Column::Text(values) => arguments.add(values.as_slice())?,
+            Column::Bytes(values) => arguments.add(values.as_slice())?,
         }
     }
     Ok(arguments)
@@ -290,6 +315,8 @@ pub(super) fn postgres_types(statement: &'static Statement) -> String {
         (Type::Text, false) => "text[]",
         (Type::Int, true) => "bigint",
         (Type::Text, true) => "text",
+        (Type::Bytes, false) => "bytea[]",
+        (Type::Bytes, true) => "bytea",
     };
     let names: Vec<_> = statement.columns.iter().map(|(_, kind)| name(kind)).collect();
     if names.is_empty() { String::new() } else { format!("({})", names.join(", ")) }
@@ -308,6 +335,18 @@ pub(super) fn write_literals(statement: &'static Statement, columns: &[Column], 
             Column::Int(values) => {
                 for (row, value) in values.iter().enumerate() {
                     let _ = write!(text, "{}{value}", if row == 0 { '{' } else { ',' });
+                }
+                text.push_str(if values.is_empty() { "{}" } else { "}" });
+            }
+            Column::Bytes(values) if statement.scalar => {
+                text.push_str("\\x");
+                push_hex(values.first().map_or(&[], Vec::as_slice), text);
+            }
+            Column::Bytes(values) => {
+                for (row, value) in values.iter().enumerate() {
+                    text.push_str(if row == 0 { "{\"\\\\x" } else { ",\"\\\\x" });
+                    push_hex(value, text);
+                    text.push('"');
                 }
                 text.push_str(if values.is_empty() { "{}" } else { "}" });
             }
@@ -359,10 +398,20 @@ mod tests {
         assert_eq!(literals(&BULK, &[Column::Int(vec![]), Column::Text(vec![])]), "('{}','{}')");
         assert_eq!(literals(&ONE, &[Column::Int(vec![-7]), names]), "('-7','it''s')");
         assert_eq!(literals(&NONE, &[]), "");
+        static BLOBS: Statement = Statement::new("select 1 from {rows} r", &[("data", Type::Bytes)]);
+        static BLOB: Statement = Statement::one("select $1", &[("data", Type::Bytes)]);
+        let bytes = [Column::Bytes(vec![vec![0, 0xff], vec![]])];
+        assert_eq!((literals(&BLOBS, &bytes), literals(&BLOB, &bytes)), (r#"('{"\\x00ff","\\x"}')"#.to_owned(), r"('\x00ff')".to_owned()));
         assert_eq!(
             (postgres_types(&BULK), postgres_types(&ONE), postgres_types(&NONE)),
             ("(bigint[], text[])".into(), "(bigint, text)".into(), String::new())
         );
+    }
+
+    #[test]
+    fn bytes_travel_as_hexadecimal() {
+        let columns = [Column::Int(vec![1, 2, 3]), Column::Bytes(vec![vec![0, 0x7f, 0xff], vec![], vec![0x0a]])];
+        assert_eq!(json_rows(&columns), r#"[[1,"007fff"],[2,""],[3,"0a"]]"#);
     }
 
     #[test]

@@ -249,7 +249,7 @@ impl Heads {
     }
 
     /// After too much was missed: every cell is to be read anew.
-    fn forget_all(&self) {
+    pub fn forget_all(&self) {
         for shard in &self.shards {
             shard.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|cell| cell.forget());
         }

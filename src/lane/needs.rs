@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::broadcasts::NoticeKey;
-use crate::ids::{Name, UserId};
+use crate::ids::{ClientId, Name, UserId};
 use crate::marks::{Kind, MarkKey, StreamKey};
 use crate::relations::Pair;
 
@@ -21,6 +21,11 @@ pub struct Needs {
     pub(super) notices: BTreeSet<NoticeKey>,
     /// Heads that are only looked at.
     pub(super) seen_heads: BTreeSet<StreamKey>,
+    /// Users who may be enrolled.
+    pub(super) enrolling: BTreeSet<UserId>,
+    pub(super) posts: BTreeSet<(UserId, ClientId)>,
+    /// Users of whom the snapshot of the feed is needed.
+    pub(super) snapshots: BTreeSet<UserId>,
 }
 
 impl Needs {
@@ -66,6 +71,25 @@ impl Needs {
     /// A notice, to change it.
     pub fn notice(&mut self, key: NoticeKey) {
         self.notices.insert(key);
+    }
+
+    /// A user's own row and what an enrolment looks at.
+    pub fn enrolment(&mut self, user: UserId) {
+        self.users.insert(user);
+        self.enrolling.insert(user);
+        self.seen_heads.insert(StreamKey::board());
+    }
+
+    /// A post, and with it the head of its creator's stream, whose lock guards all posts of the creator.
+    pub fn post(&mut self, creator: UserId, post: ClientId) {
+        self.heads.insert(StreamKey::posts(creator));
+        self.posts.insert((creator, post));
+    }
+
+    /// The snapshot of a user's feed, and with it the user's own row, whose lock guards it.
+    pub fn snapshot(&mut self, user: UserId) {
+        self.users.insert(user);
+        self.snapshots.insert(user);
     }
 
     /// The users whose own rows may change: those whose cache entries must be touched.

@@ -11,8 +11,9 @@ use super::table::Table;
 use crate::broadcasts::{self, Notice, NoticeKey};
 use crate::cache::{Change, Parts, Revision};
 use crate::db::{Conn, DbResult};
+use crate::feed::{self, Post};
 use crate::heads;
-use crate::ids::{Name, UserId};
+use crate::ids::{ClientId, Name, UserId};
 use crate::marks::store::{self, NOT_ENROLLED, User};
 use crate::marks::{Kind, Mark, MarkKey, Stream, StreamKey};
 use crate::relations::{self, Fans, Follow, Pair};
@@ -41,6 +42,9 @@ pub struct Rows {
     follows: Table<Pair, Option<Follow>>,
     /// What is to be added to the counts of those who are followed: these rows are never loaded.
     fans: Table<UserId, Fans>,
+    posts: Table<(UserId, ClientId), Option<Post>>,
+    /// As they are stored; empty where there is none.
+    snapshots: Table<UserId, Arc<[u8]>>,
     /// Users whose revision the present command has raised.
     revised: BTreeSet<UserId>,
 }
@@ -85,16 +89,25 @@ impl Rows {
             let pairs: Vec<_> = needs.follows.iter().copied().collect();
             rows.follows.insert_loaded(relations::store::load(conn, &pairs).await?);
         }
+        if !needs.posts.is_empty() {
+            let keys: Vec<_> = needs.posts.iter().cloned().collect();
+            rows.posts.insert_loaded(feed::store::load_posts(conn, &keys).await?);
+        }
+        if !needs.snapshots.is_empty() {
+            let users: Vec<_> = needs.snapshots.iter().copied().collect();
+            rows.snapshots.insert_loaded(feed::store::load_snapshots(conn, &users).await?);
+        }
         rows.load_seen_heads(conn, needs).await?;
         Ok(rows)
     }
 
-    /// Those that are asked for, and those of whom a user begins to follow, as what was posted before that is not to be counted. Of a user who was not seen
-    /// yet no count begins before the enrolment, so there they can be left out; an import is mostly of such.
+    /// Those that are asked for, and those of whom a user may begin to follow, as what was posted before that is not to be counted; also where there is a
+    /// follow, which a command before may take back. Of a user who was not seen yet, and will not be in this batch, no count begins before the enrolment, so
+    /// there they can be left out; an import is mostly of such.
     async fn load_seen_heads(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
         let mut keys = needs.seen_heads.clone();
-        let begins =
-            |pair: &&Pair| needs.users.contains(&pair.follower) && self.user(pair.follower).is_enrolled() && self.follow(**pair).is_none();
+        let counts = |user: &UserId| self.user(*user).is_enrolled() || needs.enrolling.contains(user);
+        let begins = |pair: &&Pair| needs.users.contains(&pair.follower) && counts(&pair.follower);
         keys.extend(needs.follows.iter().filter(begins).map(|pair| StreamKey::posts(pair.followee)));
         let keys: Vec<_> = keys.into_iter().filter(|key| !needs.heads.contains(key)).collect();
         if !keys.is_empty() {
@@ -123,12 +136,27 @@ impl Rows {
         let forgotten: Vec<_> = self.forgotten.changed().flat_map(|(user, _)| sheet::FORGOTTEN.map(|kind| (*user, kind))).collect();
         if !forgotten.is_empty() {
             store::delete_marks_of_users(conn, &forgotten).await?;
+            let users: Vec<_> = self.forgotten.changed().map(|(user, _)| *user).collect();
+            feed::store::delete_snapshots(conn, &users).await?;
         }
         let marks: Vec<_> = self.marks.changed().filter(|(_, mark)| **mark != Mark::default()).collect();
         if !marks.is_empty() {
             store::save_marks(conn, &marks).await?;
         }
-        self.save_follows(conn, batch.slot).await
+        self.save_follows(conn, batch.slot).await?;
+        self.save_feeds(conn).await
+    }
+
+    async fn save_feeds(&self, conn: &mut Conn) -> DbResult<()> {
+        let posts: Vec<_> = self.posts.changed().filter_map(|(key, post)| Some((key, (*post)?))).collect();
+        if !posts.is_empty() {
+            feed::store::save_posts(conn, &posts).await?;
+        }
+        let snapshots: Vec<_> = self.snapshots.changed().map(|(user, data)| (*user, Arc::clone(data))).collect();
+        if !snapshots.is_empty() {
+            feed::store::save_snapshots(conn, &snapshots).await?;
+        }
+        Ok(())
     }
 
     /// A follow that changed is one removed and one made.
@@ -225,7 +253,7 @@ impl Rows {
         self.users.set(&user, row);
     }
 
-    /// The user was not seen for long: the marks of what everybody shares are forgotten.
+    /// The user was not seen for long: the marks of what everybody shares are forgotten, the snapshot of the feed among them.
     pub fn forget_user(&mut self, user: UserId) {
         self.revise(user, |row| {
             row.enrolled = NOT_ENROLLED;
@@ -266,6 +294,28 @@ impl Rows {
         let mut row = self.users.get(&user);
         row.feed = row.revision;
         self.users.set(&user, row);
+    }
+
+    /// One post as it is now.
+    #[must_use]
+    pub fn post(&self, creator: UserId, post: &ClientId) -> Option<Post> {
+        self.posts.get(&(creator, post.clone()))
+    }
+
+    /// Sets a post. The head of its creator's stream is the caller's to change.
+    pub fn set_post(&mut self, creator: UserId, id: &ClientId, post: Post) {
+        self.posts.set(&(creator, id.clone()), Some(post));
+    }
+
+    /// The snapshot of a user's feed as it is stored; empty where there is none.
+    #[must_use]
+    pub fn snapshot(&self, user: UserId) -> Arc<[u8]> {
+        self.snapshots.get(&user)
+    }
+
+    /// Sets the snapshot of a user's feed. That the feed changed is to be said with [`Rows::feed_changed`].
+    pub fn set_snapshot(&mut self, user: UserId, data: Arc<[u8]>) {
+        self.snapshots.set(&user, data);
     }
 
     /// What this batch adds to the counts of a user whom others follow.
@@ -310,6 +360,8 @@ impl Rows {
         self.forgotten.settle();
         self.follows.settle();
         self.fans.settle();
+        self.posts.settle();
+        self.snapshots.settle();
         self.revised.clear();
     }
 
@@ -322,6 +374,8 @@ impl Rows {
         self.forgotten.undo();
         self.follows.undo();
         self.fans.undo();
+        self.posts.undo();
+        self.snapshots.undo();
         self.revised.clear();
     }
 

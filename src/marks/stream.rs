@@ -64,7 +64,7 @@ pub struct Stream {
     pub floor: i64,
     /// Raised by each change.
     pub version: i64,
-    /// For channels and dots: the head of the board when this head was raised last.
+    /// For channels and dots: the head of the board when this head was raised last. For posts: how many of them are gone.
     pub position: i64,
     /// When the head was raised last.
     pub at: UnixMs,

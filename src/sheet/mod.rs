@@ -3,8 +3,10 @@
 //!
 //! `parts.rs` is how an entry holds each kind, `whole.rs` puts a sheet together, `out.rs` shows it.
 
+mod explain;
 mod out;
 mod parts;
+mod turns;
 mod whole;
 
 use std::collections::BTreeMap;
@@ -18,13 +20,18 @@ use tokio::sync::Semaphore;
 use crate::cache::{Cache, Entry, FillToken, Lookup, Parts, Revision};
 use crate::db::Db;
 use crate::error::{Code, Error, Problem};
+use crate::feed::Feeds;
 use crate::guard::{Guard, Trust};
 use crate::heads::Heads;
 use crate::ids::UserId;
 use crate::marks::store::{Snapshot, read_users};
 
+pub use self::explain::{
+    ChannelTermsOut, CounterTermsOut, CreatorTermsOut, DotTermsOut, ExplainOut, FeedTermsOut, MessageTermsOut, routes,
+};
 pub use self::out::{CounterOut, DotOut, MAX_CAP, SheetOut, UnreadOut, Wanted};
 pub use self::parts::{FORGOTTEN, entry_of, message_part, part, user_parts};
+pub use self::turns::Turns;
 pub use self::whole::{FeedCount, ReadUpTo, Sheet};
 
 /// How polls are served and bounded.
@@ -83,8 +90,8 @@ pub enum State {
     Unknown,
 }
 
-/// What a query answers where it cannot be sure.
-fn store_away() -> Error {
+/// What is answered where a store is away and a guess will not do.
+pub(crate) fn store_away() -> Error {
     Problem::new(Code::StoreUnavailable, "A store did not answer. Try again shortly.").into()
 }
 
@@ -95,14 +102,14 @@ pub struct Sheets {
     cache: Arc<Cache>,
     guard: Arc<Guard>,
     heads: Arc<Heads>,
+    feeds: Feeds,
     /// One load for all readers that hold the same fill token: it stays the same until the next touch, so no writer came between them.
     loads: moka::future::Cache<(UserId, FillToken), Arc<Entry>>,
     /// Revisions that clients claim to have seen and that SQL has not reached, with what SQL said.
     made_up: moka::sync::Cache<(UserId, Revision), Arc<Entry>>,
     /// What SQL said while the cache was away.
     last_known: moka::sync::Cache<UserId, Arc<Entry>>,
-    sql_reads: Semaphore,
-    sql_read_wait: Duration,
+    turns: Arc<Turns>,
     /// Polls that may try a database that did not answer of late.
     sql_trials: Semaphore,
 }
@@ -110,19 +117,25 @@ pub struct Sheets {
 impl Sheets {
     /// Over these stores.
     #[must_use]
-    pub fn new(config: &PollConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>, heads: Arc<Heads>) -> Self {
+    pub fn new(db: Db, cache: Arc<Cache>, guard: Arc<Guard>, heads: Arc<Heads>, turns: Arc<Turns>, feeds: Feeds) -> Self {
         Self {
             db,
             cache,
             guard,
             heads,
+            feeds,
             loads: moka::future::Cache::builder().max_capacity(MAX_LOADS).time_to_live(LOAD_TTL).build(),
             made_up: moka::sync::Cache::builder().max_capacity(MAX_MADE_UP).time_to_live(MADE_UP_TTL).build(),
             last_known: moka::sync::Cache::builder().max_capacity(MAX_LAST_KNOWN).time_to_live(LAST_KNOWN_TTL).build(),
-            sql_reads: Semaphore::new(usize::try_from(config.sql_reads).unwrap_or(usize::MAX)),
-            sql_read_wait: Duration::from_millis(config.sql_read_wait_ms),
+            turns,
             sql_trials: Semaphore::new(SQL_TRIALS),
         }
+    }
+
+    /// The lists behind the feeds.
+    #[must_use]
+    pub fn feeds(&self) -> &Feeds {
+        &self.feeds
     }
 
     /// Reads one user's state. `at_least` is the revision that the client has seen: what is older is read anew from SQL.
@@ -163,7 +176,7 @@ impl Sheets {
         let epoch = self.cache.epoch();
         let mut loaded = BTreeMap::new();
         if !missing.is_empty() {
-            let _turn = self.turn().await?;
+            let _turn = self.turns.take().await?;
             metrics::counter!("headmark_sheet_sql_reads_total").increment(u64::try_from(missing.len()).unwrap_or_default());
             for snapshot in self.ask(&missing).await? {
                 loaded.insert(snapshot.user, (snapshot.complete, Arc::new(entry_of(&snapshot))));
@@ -226,7 +239,7 @@ impl Sheets {
 
     /// The truth, and whether it is complete, so that the cache may be filled with it.
     async fn read_sql(&self, user: UserId) -> Result<(bool, Arc<Entry>), Error> {
-        let _turn = self.turn().await?;
+        let _turn = self.turns.take().await?;
         let snapshots = self.ask(&[user]).await?;
         metrics::counter!("headmark_sheet_sql_reads_total").increment(1);
         let complete = snapshots.first().is_none_or(|snapshot| snapshot.complete);
@@ -238,13 +251,6 @@ impl Sheets {
     async fn ask(&self, users: &[UserId]) -> Result<Vec<Snapshot>, Error> {
         let asked = tokio::time::timeout(MAX_SQL_READ, read_users(&self.db, users)).await;
         Ok(asked.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
-    }
-
-    async fn turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Error> {
-        match tokio::time::timeout(self.sql_read_wait, self.sql_reads.acquire()).await {
-            Ok(Ok(permit)) => Ok(permit),
-            _ => Err(Problem::new(Code::Overloaded, "Too many polls are reading the database.").into()),
-        }
     }
 
     /// Reads SQL without filling; where that fails, what was last known.

@@ -53,6 +53,12 @@ impl Wanted {
         Ok(wanted)
     }
 
+    /// The feed alone.
+    #[must_use]
+    pub fn feed() -> Self {
+        Self { counters: false, broadcasts: false, dots: false, feed: true, messages: false, cap: None }
+    }
+
     /// Whether all kinds are wanted that the total adds up.
     fn has_total(self) -> bool {
         self.counters && self.broadcasts && self.messages

@@ -4,6 +4,8 @@ use std::hash::Hasher as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+
 use super::parts::{self, counters, enrolled, numbers};
 use super::{Sheets, State, Wanted};
 use crate::cache::{Entry, Revision};
@@ -17,10 +19,13 @@ use crate::poll::Version;
 /// How long a poll waits for what users share, where that was not heard of for too long.
 const MAX_CATCH_UP: Duration = Duration::from_millis(300);
 
+/// How many sheets of a query are put together at once.
+const SHEETS_AT_ONCE: usize = 16;
+
 /// How many unread posts the feed has, and what they were counted from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FeedCount {
-    /// Posts that came since the user last looked.
+    /// Posts that came since the user last looked; where the sheet is capped, no more than one above the cap.
     pub unread: i64,
     /// How many the user follows.
     pub creators: i64,
@@ -40,6 +45,8 @@ pub struct ReadUpTo {
 /// A user's sheet as read.
 #[derive(Debug, Clone)]
 pub struct Sheet {
+    /// Whose it is.
+    pub user: UserId,
     /// The user's own state; None where it is not known.
     pub entry: Option<Arc<Entry>>,
     /// Whether that is only what was last known.
@@ -177,7 +184,7 @@ impl Sheets {
     /// A user's sheet, as far as it is wanted, and not older than what the client has seen.
     pub async fn sheet(&self, user: UserId, wanted: Wanted, seen: Version) -> Sheet {
         let state = self.read(user, seen.revision).await;
-        let sheet = self.whole(state, wanted).await;
+        let sheet = self.whole(user, state, wanted).await;
         match sheet.version() {
             // As new as what the client saw in its own rows, and behind in what users share, or at least not the same.
             Some(version) if version.revision == seen.revision && version != seen && version.shared <= seen.shared => {
@@ -193,8 +200,10 @@ impl Sheets {
     /// 503 where not all can be had.
     pub async fn sheets(&self, users: &[UserId], wanted: Wanted) -> Result<Vec<Sheet>, Error> {
         let mut sheets = Vec::with_capacity(users.len());
-        for entry in self.read_many(users).await? {
-            let sheet = self.whole(State::Current(entry), wanted).await;
+        let entries = self.read_many(users).await?.into_iter().zip(users.iter().copied());
+        let whole: Vec<_> = entries.map(|(entry, user)| self.whole(user, State::Current(entry), wanted)).collect();
+        let mut whole = futures_util::stream::iter(whole).buffered(SHEETS_AT_ONCE);
+        while let Some(sheet) = whole.next().await {
             if sheet.is_degraded() {
                 return Err(super::store_away());
             }
@@ -216,25 +225,33 @@ impl Sheets {
         Ok(ReadUpTo { mark, enrolled })
     }
 
-    async fn whole(&self, state: State, wanted: Wanted) -> Sheet {
+    async fn whole(&self, user: UserId, state: State, wanted: Wanted) -> Sheet {
         let (entry, own_is_stale) = match state {
             State::Current(entry) => (Some(entry), false),
             State::LastKnown(entry) => (Some(entry), true),
             State::Unknown => (None, false),
         };
         let shared_is_stale = !self.heads.is_fresh() && !Box::pin(self.catch_up()).await;
-        let mut sheet = Sheet { entry, own_is_stale, board: self.heads.board(), shared_is_stale, feed: None, wanted };
+        let mut sheet = Sheet { user, entry, own_is_stale, board: self.heads.board(), shared_is_stale, feed: None, wanted };
         if wanted.feed {
-            sheet.feed = self.count_feed(&sheet);
+            sheet.feed = self.count_feed(&sheet).await;
         }
         sheet
     }
 
-    fn count_feed(&self, sheet: &Sheet) -> Option<FeedCount> {
+    /// What of the feed is unread. None where a store is away; of a user who was not seen yet, nothing counts.
+    async fn count_feed(&self, sheet: &Sheet) -> Option<FeedCount> {
         let entry = sheet.entry.as_ref()?;
-        match parts::feed(&entry.parts) {
-            0 => Some(FeedCount { unread: 0, creators: 0, version: 0 }),
-            _ => Some(FeedCount { unread: 0, creators: 0, version: 0 }),
+        let version = parts::feed(&entry.parts);
+        if version == 0 || enrolled(&entry.parts) <= NOT_ENROLLED {
+            return Some(FeedCount::default());
+        }
+        match self.feeds.count(sheet.user, version, sheet.wanted.cap).await {
+            Ok(count) => Some(count),
+            Err(error) => {
+                tracing::debug!(?error, "cannot count a feed");
+                None
+            }
         }
     }
 
@@ -245,7 +262,7 @@ impl Sheets {
         }
         let mut sheet = Sheet { board: self.heads.board(), ..sheet };
         if sheet.wanted.feed {
-            sheet.feed = self.count_feed(&sheet);
+            sheet.feed = self.count_feed(&sheet).await;
         }
         sheet
     }

@@ -4,7 +4,7 @@
 //! the nodes or their stores. To add a promise: a file named after it, or a case in the one that it belongs to. A case that starts engines of its
 //! own has `engine_` in its name, one that kills processes `kill_`: few of those run at once.
 
-mod block;
+pub mod block;
 mod bounds;
 mod commit;
 mod concurrent;
@@ -15,5 +15,5 @@ mod lapse;
 mod model;
 mod nodes;
 mod stores;
-mod storm;
+pub mod storm;
 mod truth;

@@ -273,6 +273,24 @@ both_tiers! {
         assert_eq!(node.client.post_once(path, path, &body).await.ok()["head"], 1, "a failure is not kept under the key");
     }
 
+    async fn bytes_come_back_as_they_went(world: World) {
+        static MANY: Statement = Statement::new("select n, data from {rows} r order by n", &[("n", Type::Int), ("data", Type::Bytes)]);
+        static ONE: Statement = Statement::one("select s.data from feed_snapshots s where s.data = $1 or s.user_id = $2", &[("data", Type::Bytes), ("n", Type::Int)]);
+        let node = world.node().await;
+        let all: Vec<Vec<u8>> = vec![Vec::new(), (0..=255).collect(), vec![0; 70_000], b"'\"\\x00".to_vec()];
+        let numbers = Column::Int((0..).take(all.len()).collect());
+        let mut conn = node.app.state().db.connect().await.unwrap();
+        conn.begin().await.unwrap();
+        let back: Vec<(i64, Vec<u8>)> = conn.fetch(&MANY, &[numbers, Column::Bytes(all.clone())]).await.unwrap();
+        assert_eq!(back.into_iter().map(|(_, data)| data).collect::<Vec<_>>(), all);
+        let user: headmark::ids::UserId = 7.try_into().unwrap();
+        headmark::feed::store::save_snapshots(&mut conn, &[(user, all[1].clone().into())]).await.unwrap();
+        let one: Vec<(Vec<u8>,)> = conn.fetch(&ONE, &[Column::Bytes(vec![all[1].clone()]), Column::Int(vec![0])]).await.unwrap();
+        assert_eq!(one, [(all[1].clone(),)]);
+        conn.rollback().await.unwrap();
+        node.stop().await;
+    }
+
     async fn every_statement_runs(world: World) {
         let node = world.node().await;
         let mut statements: Vec<&'static Statement> = headmark::lane::statements();
@@ -285,6 +303,7 @@ both_tiers! {
         statements.extend(headmark::relations::store::statements());
         statements.extend(headmark::relations::export::statements());
         statements.extend(headmark::recount::statements());
+        statements.extend(headmark::feed::store::statements());
         for statement in statements {
             let columns: Vec<Column> = statement
                 .columns()
@@ -292,6 +311,7 @@ both_tiers! {
                 .map(|(_, kind)| match kind {
                     Type::Int => Column::Int(vec![7, 8]),
                     Type::Text => Column::Text(vec!["seven".to_owned(), "eight ' \" \\ é".to_owned()]),
+                    Type::Bytes => Column::Bytes(vec![vec![0, 0xff, b'\''], Vec::new()]),
                 })
                 .collect();
             let mut conn = node.app.state().db.connect().await.unwrap();

@@ -1,16 +1,16 @@
 //! How much goes into one transaction: as much as is done within a fraction of a second on this machine.
 //!
-//! Larger batches are cheaper for each edge. But a batch must be over well before the touch of its cache entries is too old, also on a slow disk, and
-//! those who follow through running nodes meanwhile wait for it.
+//! Larger batches are cheaper for each step. But a batch must be over well before the touch of its cache entries is too old, also on a slow disk, and
+//! those who write through running nodes meanwhile wait for it.
 
 use std::time::Duration;
 
-use crate::relations::Step;
+use crate::ids::UserId;
 
 /// The bounds of a batch, in steps.
 const MIN_STEPS: usize = 100;
 const FIRST_STEPS: usize = 2000;
-pub(super) const MAX_STEPS: usize = 10_000;
+pub(crate) const MAX_STEPS: usize = 10_000;
 
 /// How many users' own rows, and cache entries, a batch touches at most.
 const MAX_USERS: usize = 2000;
@@ -30,13 +30,13 @@ impl Pace {
         Self { steps: FIRST_STEPS }
     }
 
-    /// How many of these steps, of which those of a follower stand together, go into the next batch.
-    pub(super) fn cut(&self, steps: &[Step]) -> usize {
+    /// How many of these steps, of which those of a user stand together, go into the next batch.
+    pub(super) fn cut<T>(&self, steps: &[T], owner: impl Fn(&T) -> UserId) -> usize {
         let mut users = 0;
         let mut before = None;
         for (at, step) in steps.iter().enumerate().take(self.steps) {
-            if before != Some(step.pair.follower) {
-                before = Some(step.pair.follower);
+            if before != Some(owner(step)) {
+                before = Some(owner(step));
                 users += 1;
                 if users > MAX_USERS {
                     return at;
@@ -62,21 +62,20 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::relations::Pair;
 
-    fn steps(count: i64, each: i64) -> Vec<Step> {
-        let step = |n: i64| Pair { follower: (1 + n / each).try_into().unwrap(), followee: (1_000_000 + n).try_into().unwrap() };
-        (0..count).map(|n| Step { pair: step(n), follow: None }).collect()
+    fn cut(pace: &Pace, count: i64, each: i64) -> usize {
+        let owners: Vec<UserId> = (0..count).map(|n| (1 + n / each).try_into().unwrap()).collect();
+        pace.cut(&owners, |owner| *owner)
     }
 
     #[test]
     fn a_batch_has_a_bound_on_steps_and_one_on_users() {
         let pace = Pace { steps: MAX_STEPS };
-        assert_eq!(pace.cut(&steps(20_000, 50)), MAX_STEPS);
-        assert_eq!(pace.cut(&steps(20_000, 1)), MAX_USERS);
-        assert_eq!(pace.cut(&steps(20_000, 3)), 3 * MAX_USERS);
-        assert_eq!(pace.cut(&steps(7, 1)), 7);
-        assert_eq!(pace.cut(&[]), 0);
+        assert_eq!(cut(&pace, 20_000, 50), MAX_STEPS);
+        assert_eq!(cut(&pace, 20_000, 1), MAX_USERS);
+        assert_eq!(cut(&pace, 20_000, 3), 3 * MAX_USERS);
+        assert_eq!(cut(&pace, 7, 1), 7);
+        assert_eq!(cut(&pace, 0, 1), 0);
     }
 
     #[test]

@@ -12,13 +12,13 @@ use flate2::bufread::MultiGzDecoder;
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// The longest line that is looked at; far more than any good one has.
-pub(super) const MAX_LINE_BYTES: usize = 4096;
+pub(crate) const MAX_LINE_BYTES: usize = 4096;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The lines of a source, one after the other, in bounded memory.
-pub(super) struct Lines {
+pub(crate) struct Lines {
     reader: Box<dyn BufRead + Send>,
     line: Vec<u8>,
     number: u64,
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Lines {
 
 /// A line as it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found<'a> {
+pub(crate) enum Found<'a> {
     /// Its bytes, without the line break.
     Line(&'a [u8]),
     /// It is longer than [`MAX_LINE_BYTES`].
@@ -57,7 +57,7 @@ impl<R: Read> Read for Counted<R> {
 ///
 /// # Errors
 /// When it cannot be opened or its first bytes cannot be read.
-pub(super) fn open(path: &Path, bytes: Arc<AtomicU64>) -> io::Result<(Lines, Option<u64>)> {
+pub(crate) fn open(path: &Path, bytes: Arc<AtomicU64>) -> io::Result<(Lines, Option<u64>)> {
     if path == Path::new("-") {
         return Ok((Lines::new(Counted { inner: io::stdin(), bytes })?, None));
     }
@@ -76,7 +76,7 @@ impl Lines {
     ///
     /// # Errors
     /// When these cannot be read.
-    pub(super) fn new(mut raw: impl Read + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn new(mut raw: impl Read + Send + 'static) -> io::Result<Self> {
         let mut first = Vec::new();
         // Looped over by `read_to_end`, as a pipe may give its first bytes one by one.
         raw.by_ref().take(4).read_to_end(&mut first)?;
@@ -96,7 +96,7 @@ impl Lines {
     ///
     /// # Errors
     /// When it cannot be read, or was compressed badly.
-    pub(super) fn next(&mut self) -> io::Result<Option<(u64, Found<'_>)>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<(u64, Found<'_>)>> {
         // Room for the line break, and for its carriage return.
         const ROOM: u64 = (MAX_LINE_BYTES + 2) as u64;
         self.line.clear();

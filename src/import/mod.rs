@@ -1,0 +1,258 @@
+//! What imports have in common: a file read line by line, and batches that go through the lanes at the pace of the machine.
+//!
+//! ```text
+//!   file ─ source.rs: decompress, lines ─ field.rs: columns, values ─▶ the feature's own steps ─▶ a queue for each lane ─ pace.rs: batches ─▶ Lanes::submit
+//! ```
+//!
+//! A lane has one batch under way, and a step that finds things as it wants them changes nothing: so a batch whose outcome is unknown is done again, and a whole import
+//! may be run again, also after it was killed. To add an import: a [`Task`] in the feature, and a reader that hands it its steps.
+
+pub(crate) mod field;
+mod pace;
+mod source;
+
+use std::ops::AddAssign;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use self::pace::Pace;
+use self::source::{Found, Lines, MAX_LINE_BYTES};
+use crate::error::Error;
+use crate::ids::UserId;
+use crate::lane::{Command, Job, LaneConfig, Lanes};
+
+/// How many steps are sorted by user at once: a file in no order is then done in batches of few users.
+pub(crate) const WINDOW_STEPS: usize = 200_000;
+
+/// How many steps are handed to a lane at once, and how many such chunks wait for it.
+pub(crate) const CHUNK_STEPS: usize = pace::MAX_STEPS;
+const CHUNKS_AHEAD: usize = 2;
+
+/// How many lanes an import uses where there may be several.
+const IMPORT_LANES: u32 = 2;
+
+/// How long stores may fail to answer before the import ends.
+const MAX_OUTAGE: Duration = Duration::from_secs(60);
+
+/// The pause after a batch that failed.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// How far an import is, for whoever watches it.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Bytes that were read, compressed as they are.
+    pub bytes: Arc<AtomicU64>,
+    /// How many there are; 0 where that is not known.
+    pub total_bytes: AtomicU64,
+    /// Steps that are durable.
+    pub steps: AtomicU64,
+}
+
+/// Who is told of each line that cannot be taken: its number, and why.
+pub type OnBad = Box<dyn FnMut(u64, &str) + Send>;
+
+/// The lanes that an import needs.
+#[must_use]
+pub fn lane_config() -> LaneConfig {
+    let most = u32::try_from(CHUNK_STEPS).unwrap_or(u32::MAX);
+    // Room for a batch whose caller has given up waiting, and for the same batch sent again.
+    LaneConfig { lanes: IMPORT_LANES, lane_queue: 4 * most, lane_batch: most, write_timeout_ms: 30_000 }
+}
+
+/// The good lines of a file, one after the other; the bad ones are told and counted.
+pub(crate) struct Input {
+    name: String,
+    lines: Lines,
+    on_bad: OnBad,
+    /// Lines that were read, but for the header and empty ones.
+    pub(crate) count: u64,
+    /// Those that could not be taken.
+    pub(crate) bad: u64,
+}
+
+impl Input {
+    /// Opens a file, or with `-` standard input.
+    ///
+    /// # Errors
+    /// A sentence: why it cannot be read.
+    pub(crate) fn open(file: &Path, progress: &Progress, on_bad: OnBad) -> Result<Self, String> {
+        let name = match file.to_str() {
+            Some("-") => "standard input".to_owned(),
+            _ => file.display().to_string(),
+        };
+        let opened = source::open(file, Arc::clone(&progress.bytes));
+        let (lines, length) = opened.map_err(|error| format!("cannot read {name}: {error}"))?;
+        progress.total_bytes.store(length.unwrap_or_default(), Ordering::Relaxed);
+        Ok(Self { name, lines, on_bad, count: 0, bad: 0 })
+    }
+
+    /// Reads the first line, which names the columns, as `example` does.
+    ///
+    /// # Errors
+    /// A sentence: why that is no such line.
+    pub(crate) fn header<T>(&mut self, example: &str, parse: impl FnOnce(&[u8]) -> Result<T, String>) -> Result<T, String> {
+        let name = &self.name;
+        match self.lines.next().map_err(|error| format!("cannot read {name}: {error}"))? {
+            None => Err(format!("{name} is empty; its first line must name the columns, as in `{example}`")),
+            Some((_, Found::TooLong)) => Err(format!("{name}: the first line has more than {MAX_LINE_BYTES} bytes; is it CSV?")),
+            Some((_, Found::Line(header))) => parse(header).map_err(|why| format!("{name}: {why}")),
+        }
+    }
+
+    /// The next good line.
+    ///
+    /// # Errors
+    /// A sentence: why the file cannot be read on.
+    pub(crate) fn next<T>(&mut self, parse: impl Fn(&[u8]) -> Result<T, String>) -> Result<Option<T>, String> {
+        loop {
+            let found = self.lines.next().map_err(|error| {
+                format!("{}: cannot be read on after {} lines: {error}; what came before them is imported", self.name, self.count)
+            })?;
+            let Some((number, found)) = found else { return Ok(None) };
+            let parsed = match found {
+                Found::Line(line) if line.trim_ascii().is_empty() => continue,
+                Found::Line(line) => parse(line),
+                Found::TooLong => Err(format!("has more than {MAX_LINE_BYTES} bytes")),
+            };
+            self.count += 1;
+            match parsed {
+                Ok(line) => return Ok(Some(line)),
+                Err(why) => {
+                    self.bad += 1;
+                    (self.on_bad)(number, &why);
+                }
+            }
+        }
+    }
+
+    /// What is wrong with the file, with its name.
+    pub(crate) fn complaint(&self, why: &str) -> String {
+        format!("{}: {why}", self.name)
+    }
+}
+
+/// What an import makes of its steps.
+pub(crate) trait Task: Send + Sync + 'static {
+    /// A step.
+    type Step: Clone + Send + Sync;
+    /// What became of many.
+    type Done: DeserializeOwned + AddAssign + Default + Send;
+
+    /// The user whose row or stream a step locks.
+    fn owner(step: &Self::Step) -> UserId;
+
+    /// Steps as one write, which answers with [`Task::Done`].
+    fn command(&self, steps: Vec<Self::Step>, lane_key: i64) -> Arc<dyn Command>;
+}
+
+/// The lanes at work. Each takes chunks from its queue, batch after batch; those of a user stand together in a chunk.
+pub(crate) struct Workers<T: Task> {
+    queues: Vec<mpsc::Sender<Vec<T::Step>>>,
+    working: Vec<JoinHandle<Result<T::Done, String>>>,
+}
+
+impl<T: Task> Workers<T> {
+    /// Starts them over these lanes, which must be those of [`lane_config`].
+    pub(crate) fn start(task: T, lanes: &Lanes, progress: &Arc<Progress>) -> Self {
+        let (task, mut queues, mut working) = (Arc::new(task), Vec::new(), Vec::new());
+        for lane_key in 0..i64::from(IMPORT_LANES) {
+            let (queue, chunks) = mpsc::channel(CHUNKS_AHEAD);
+            queues.push(queue);
+            let worker = Worker { task: Arc::clone(&task), lanes: lanes.clone(), lane_key, progress: Arc::clone(progress) };
+            working.push(tokio::spawn(worker.work(chunks)));
+        }
+        Self { queues, working }
+    }
+
+    /// Where the chunks go, a queue for each lane. They end when these are dropped. A queue that does not take a chunk has given up.
+    pub(crate) fn queues(&mut self) -> Vec<mpsc::Sender<Vec<T::Step>>> {
+        std::mem::take(&mut self.queues)
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// A sentence: why a lane gave up.
+    pub(crate) async fn finish(self) -> Result<T::Done, String> {
+        drop(self.queues);
+        let mut done = T::Done::default();
+        for worker in self.working {
+            done += worker.await.map_err(|_| "a part of the import panicked".to_owned())??;
+        }
+        Ok(done)
+    }
+}
+
+/// Takes the steps of one lane, batch after batch.
+struct Worker<T> {
+    task: Arc<T>,
+    lanes: Lanes,
+    lane_key: i64,
+    progress: Arc<Progress>,
+}
+
+impl<T: Task> Worker<T> {
+    async fn work(self, mut chunks: mpsc::Receiver<Vec<T::Step>>) -> Result<T::Done, String> {
+        let (mut done, mut pace) = (T::Done::default(), Pace::new());
+        while let Some(chunk) = chunks.recv().await {
+            let mut rest = chunk.as_slice();
+            let mut last_answer = Instant::now();
+            while !rest.is_empty() {
+                let (batch, later) = rest.split_at(pace.cut(rest, T::owner));
+                let began = Instant::now();
+                match self.submit(batch).await {
+                    Ok(imported) => {
+                        done += imported;
+                        pace.done(batch.len(), began.elapsed());
+                        self.progress.steps.fetch_add(u64::try_from(batch.len()).unwrap_or_default(), Ordering::Relaxed);
+                        (rest, last_answer) = (later, Instant::now());
+                    }
+                    Err(failure) if failure.may_pass && last_answer.elapsed() < MAX_OUTAGE => {
+                        tracing::warn!(why = failure.why, "a batch failed; trying again");
+                        pace.failed();
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                    Err(failure) => return Err(failure.sentence()),
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    async fn submit(&self, steps: &[T::Step]) -> Result<T::Done, Failed> {
+        let command = self.task.command(steps.to_vec(), self.lane_key);
+        match self.lanes.submit(Job { command, key: None }).await {
+            Ok(answer) => serde_json::from_str(&answer.body).map_err(|error| Failed { may_pass: false, why: error.to_string() }),
+            Err(Error::Problem(problem)) => {
+                Err(Failed { may_pass: problem.code.status().as_u16() == 503, why: problem.detail.to_string() })
+            }
+            Err(Error::Fault(fault)) => Err(Failed { may_pass: fault.is_outage(), why: format!("{fault:?}") }),
+        }
+    }
+}
+
+/// Why a batch was not taken.
+struct Failed {
+    /// Whether it is to be tried again: a store is away, or the outcome unknown.
+    may_pass: bool,
+    why: String,
+}
+
+impl Failed {
+    fn sentence(&self) -> String {
+        if self.may_pass {
+            return format!(
+                "the stores have not taken a write for {} s ({}); what was imported before stays, and the import may be run again",
+                MAX_OUTAGE.as_secs(),
+                self.why
+            );
+        }
+        format!("a batch was refused: {}. `headmark recount` may find the cause; what was imported before stays", self.why)
+    }
+}
