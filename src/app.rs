@@ -68,7 +68,7 @@ impl App {
             heads: Arc::clone(&heads),
             clock: clock.clone(),
         };
-        let lanes = Lanes::start(&config.lanes, engines);
+        let lanes = Lanes::start(&config.lanes, &engines);
         let presence = Arc::new(Presence::new(db.clone(), lanes.clone(), Arc::clone(&guard), clock.clone()));
         let turns = Arc::new(Turns::new(&config.polls));
         let feeds = Feeds::new(&config.feed, db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns));

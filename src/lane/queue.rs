@@ -57,7 +57,7 @@ impl std::fmt::Debug for Ticket {
 impl Lanes {
     /// Starts the lanes.
     #[must_use]
-    pub fn start(config: &LaneConfig, engines: Engines) -> Self {
+    pub fn start(config: &LaneConfig, engines: &Engines) -> Self {
         let count = if engines.db.is_shared() { config.lanes } else { 1 };
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         let first_slot = i64::from(rand::rng().random::<u32>());
