@@ -23,7 +23,7 @@ use crate::sheet::{Sheets, Turns};
 use crate::state::{AppState, Engines};
 use crate::stores::Stores;
 use crate::traces::Traces;
-use crate::{feed, idempotency, lane, presence, router, telemetry};
+use crate::{feed, idempotency, lane, presence, router, scrub, telemetry};
 
 /// How often what is no longer kept is swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -98,6 +98,7 @@ impl App {
         let router = router::build(state.clone(), edge);
         let this = Self { state, router, traces, tasks: TaskTracker::new(), stop: CancellationToken::new(), _data_lock: data_lock };
         this.spawn_tasks(limiter);
+        this.tasks.spawn(scrub::run(this.state.clone(), config.scrub.clone(), this.stop.clone()));
         Ok(this)
     }
 

@@ -14,6 +14,7 @@ use crate::http::cors::Origins;
 use crate::lane::LaneConfig;
 use crate::presence::PresenceConfig;
 use crate::relations::RelationConfig;
+use crate::scrub::ScrubConfig;
 use crate::serve::HttpConfig;
 use crate::sheet::PollConfig;
 use crate::traces::TraceArgs;
@@ -43,6 +44,9 @@ pub struct Config {
     /// When those who stay away are forgotten.
     #[command(flatten)]
     pub presence: PresenceConfig,
+    /// How much is compared with the rows.
+    #[command(flatten)]
+    pub scrub: ScrubConfig,
     /// How follows are bounded, and what they raise.
     #[command(flatten)]
     pub relations: RelationConfig,

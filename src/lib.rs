@@ -27,6 +27,7 @@ pub mod probes;
 pub mod recount;
 pub mod relations;
 pub mod router;
+pub mod scrub;
 pub mod serve;
 pub mod sheet;
 pub mod state;

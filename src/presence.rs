@@ -108,6 +108,13 @@ impl Presence {
         }
     }
 
+    /// Those whom this node saw today, in no order.
+    #[must_use]
+    pub fn seen_today(&self) -> Vec<UserId> {
+        let today = self.clock.now().day();
+        self.seen.iter().filter(|(_, day)| *day == today).map(|(user, _)| *user).collect()
+    }
+
     async fn note(&self, user: UserId, today: i64) {
         // It would only wait.
         if self.guard.trust() == Trust::Unsure {

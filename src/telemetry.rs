@@ -60,6 +60,8 @@ fn install() -> PrometheusHandle {
     metrics::describe_histogram!(crate::http::SECONDS, metrics::Unit::Seconds, "Time from a request's headers to its answer's, by route.");
     metrics::describe_counter!(edge::PANICS, "Panics that were caught and answered with 500.");
     metrics::describe_counter!(edge::REFUSED, "Requests refused because too many were in flight.");
+    metrics::describe_counter!(crate::scrub::DRIFT, "Differences found between what polls show and the rows, by what it was; must be 0.");
+    metrics::describe_counter!(crate::scrub::SCRUBBED, "Users whose numbers were compared with their rows.");
     metrics::describe_counter!(limit::LIMITED, "Requests refused because their caller made too many.");
     metrics::describe_counter!(crate::traces::SPANS, "Spans handed to the collector of traces (sent) and those it did not take (failed).");
     metrics::describe_gauge!(crate::serve::CONNECTIONS, "Connections that are open.");

@@ -28,6 +28,7 @@ mod polling;
 mod problems;
 mod recount;
 mod relations;
+mod scrub;
 mod server;
 mod sheets;
 mod smoke;

@@ -173,6 +173,20 @@ impl Recount {
     }
 }
 
+/// Compares the numbers of these users alone, repairs what differs, and returns it. For a node, beside its own writes.
+///
+/// # Errors
+/// The driver's own.
+pub async fn numbers(db: &Db, users: &[UserId]) -> DbResult<Vec<Difference>> {
+    let mut conn = db.connect().await?;
+    let ids: Vec<_> = users.iter().map(|user| user.get()).collect();
+    let found = store::count(&mut conn, &ids).await?;
+    if !found.is_empty() {
+        repair(&mut conn, Repair::Numbers(&found)).await?;
+    }
+    Ok(found)
+}
+
 /// What one transaction repairs.
 #[derive(Clone, Copy)]
 enum Repair<'a> {

@@ -1,0 +1,145 @@
+//! The scrubber: walks those who were seen of late, again and again, and compares what polls show with what the rows say. On a healthy system it finds nothing, and
+//! `headmark_drift_total` reads 0; what it finds it repairs and counts.
+//!
+//! Two things are compared. The *cache entry* of a user with the rows that it was made from, where both are at the same revision; it is drift only if both say
+//! the same again a moment later, as an enrolment changes an entry without a revision. And the *numbers* that rows only carry along (how many counters a user has,
+//! follows, followers) with what they count, as `headmark recount` does.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use rand::RngExt as _;
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::{Entry, Lookup, Writer};
+use crate::error::Result;
+use crate::guard::Trust;
+use crate::ids::UserId;
+use crate::marks::store::read_users;
+use crate::recount;
+use crate::sheet::entry_of;
+use crate::state::AppState;
+
+/// What was found to differ, by what it was.
+pub(crate) const DRIFT: &str = "headmark_drift_total";
+
+/// Users that were looked at.
+pub(crate) const SCRUBBED: &str = "headmark_scrubbed_users_total";
+
+/// How often a batch is looked at.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// How long after the first look a difference is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// How much is scrubbed.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Polls")]
+pub struct ScrubConfig {
+    /// How many users a second have their numbers compared with their rows, of those who were seen today; 0: none.
+    #[arg(long, env = "HEADMARK_SCRUB_USERS", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub scrub_users: u32,
+}
+
+/// Scrubs until told to stop.
+pub(crate) async fn run(state: AppState, config: ScrubConfig, stop: CancellationToken) {
+    let most = usize::try_from(config.scrub_users).unwrap_or(usize::MAX);
+    if most == 0 {
+        return;
+    }
+    let mut tick = tokio::time::interval(EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut left: Vec<UserId> = Vec::new();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = tick.tick() => {}
+        }
+        if left.is_empty() {
+            left = state.presence.seen_today();
+        }
+        let batch = left.split_off(left.len().saturating_sub(most));
+        if batch.is_empty() || state.guard.trust() != Trust::Full {
+            continue;
+        }
+        if let Err(error) = scrub(&state, &batch).await {
+            // Nothing depends on it: they are looked at in the next round.
+            tracing::debug!(?error, "could not scrub");
+        }
+    }
+}
+
+/// Compares these users' entries and numbers with their rows, and repairs what differs. Returns how many differences there were.
+///
+/// # Errors
+/// When a store is away.
+pub async fn scrub(state: &AppState, users: &[UserId]) -> Result<u64> {
+    metrics::counter!(SCRUBBED).increment(u64::try_from(users.len()).unwrap_or_default());
+    let entries = entries(state, users).await?;
+    let numbers = recount::numbers(&state.db, users).await?;
+    for difference in &numbers {
+        tracing::warn!(%difference, "a number differed from its rows; repaired");
+        metrics::counter!(DRIFT, "what" => "number").increment(1);
+    }
+    Ok(entries + u64::try_from(numbers.len()).unwrap_or_default())
+}
+
+async fn entries(state: &AppState, users: &[UserId]) -> Result<u64> {
+    let first = differing(state, users).await?;
+    if first.is_empty() {
+        return Ok(0);
+    }
+    tokio::time::sleep(LOOK_AGAIN).await;
+    let again: Vec<_> = first.keys().copied().collect();
+    let second = differing(state, &again).await?;
+    let drifted: Vec<_> = second.into_iter().filter(|(user, found)| first.get(user) == Some(found)).map(|(user, _)| user).collect();
+    for user in &drifted {
+        tracing::warn!(%user, "a cache entry differed from its rows; it is read anew");
+        metrics::counter!(DRIFT, "what" => "entry").increment(1);
+    }
+    // A writer that touches and leaves makes an entry dirty, so that whoever reads next fills it.
+    let writer = Writer(rand::rng().random());
+    let repaired = async {
+        state.cache.touch(&drifted, writer).await?;
+        state.cache.leave(&drifted, writer).await
+    };
+    if let Err(error) = repaired.await {
+        tracing::warn!(%error, "could not have the entries read anew; they end with their time to live");
+    }
+    Ok(u64::try_from(drifted.len()).unwrap_or_default())
+}
+
+/// An entry, and what the rows make of it.
+type Found = (Arc<Entry>, Entry);
+
+/// The users whose clean entries show something else than their rows at the same revision.
+async fn differing(state: &AppState, users: &[UserId]) -> Result<HashMap<UserId, Found>> {
+    let lookups = state.cache.get_many(users).await.unwrap_or_default();
+    let hits: HashMap<_, _> = users
+        .iter()
+        .zip(lookups)
+        .filter_map(|(user, lookup)| match lookup {
+            Lookup::Hit(entry) => Some((*user, entry)),
+            Lookup::Miss { .. } => None,
+        })
+        .collect();
+    if hits.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let asked: Vec<_> = hits.keys().copied().collect();
+    let mut found = HashMap::new();
+    for snapshot in read_users(&state.db, &asked).await? {
+        let (Some(entry), truth) = (hits.get(&snapshot.user), entry_of(&snapshot)) else { continue };
+        if snapshot.complete && entry.revision == truth.revision && saying(entry) != saying(&truth) {
+            found.insert(snapshot.user, (Arc::clone(entry), truth));
+        }
+    }
+    Ok(found)
+}
+
+/// The parts that say something: a mark at 0, or an enrolment that is none, is as good as no part.
+fn saying(entry: &Entry) -> BTreeMap<&str, &str> {
+    entry.parts.iter().filter(|(_, text)| *text != "0" && !text.starts_with('-')).collect()
+}

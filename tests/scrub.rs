@@ -1,0 +1,61 @@
+//! The scrubber: what somebody's hand has changed is found, counted and repaired; what nodes do is no drift.
+
+use headmark::db::{Column, Statement, Type};
+use headmark::scrub::scrub;
+use serde_json::json;
+
+use crate::both_tiers;
+use crate::support::{Node, World};
+
+static RAISE_HEAD: Statement =
+    Statement::new("update marks set head = head + 5 where user_id in (select user_id from {rows} r)", &[("user_id", Type::Int)]);
+static RAISE_COUNT: Statement =
+    Statement::new("update users set counters = counters + 1 where user_id in (select user_id from {rows} r)", &[("user_id", Type::Int)]);
+
+async fn by_hand(node: &Node, statement: &'static Statement) {
+    let changed = node.app.state().db.connect().await.unwrap().run(statement, &[Column::Int(vec![1])]).await.unwrap();
+    assert_eq!(changed, 1);
+}
+
+both_tiers! {
+    async fn what_differs_is_found_and_repaired(world: World) {
+        let node = world.node_with(&["--scrub-users", "0"]).await;
+        let users: Vec<_> = [1_i64, 2].map(|user| user.try_into().unwrap()).into();
+        for user in [1, 2] {
+            node.client.post(&format!("/v1/users/{user}/badges/like/increment"), &json!({"by": 3})).await.ok();
+            // The second poll finds the entry that the first has filled.
+            for _ in 0..2 {
+                assert_eq!(node.client.sheet(user).await["counters"]["like"]["unread"], 3);
+            }
+        }
+        let state = node.app.state();
+        assert_eq!(scrub(state, &users).await.unwrap(), 0, "nothing differs");
+        by_hand(&node, &RAISE_HEAD).await;
+        assert_eq!(node.client.sheet(1).await["counters"]["like"]["unread"], 3, "the cache does not know");
+        assert_eq!(scrub(state, &users).await.unwrap(), 1);
+        assert_eq!(node.client.sheet(1).await["counters"]["like"]["unread"], 8, "read anew");
+        assert_eq!(scrub(state, &users).await.unwrap(), 0);
+        by_hand(&node, &RAISE_COUNT).await;
+        assert_eq!(scrub(state, &users).await.unwrap(), 1);
+        assert_eq!(scrub(state, &users).await.unwrap(), 0, "repaired");
+        let metrics = node.client.get("/metrics").await.text;
+        assert!(metrics.contains("headmark_drift_total{what=\"entry\"} 1") && metrics.contains("headmark_drift_total{what=\"number\"} 1"), "{metrics}");
+        node.stop().await;
+    }
+
+    async fn what_nodes_do_is_no_drift(world: World) {
+        let node = world.node_with(&["--scrub-users", "1000"]).await;
+        let client = &node.client;
+        for round in 0..40 {
+            let user = round % 5 + 1;
+            client.sheet(user).await;
+            client.post(&format!("/v1/users/{user}/badges/like/increment"), &json!({})).await.ok();
+            client.post("/v1/broadcasts/system", &json!({"title": "t"})).await.ok();
+            client.post(&format!("/v1/users/{user}/broadcasts/system/read"), &json!({})).await.ok();
+            client.follow(user, user + 1).await;
+            let users: Vec<_> = (1..=5_i64).map(|user| user.try_into().unwrap()).collect();
+            assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 0, "round {round}");
+        }
+        node.stop().await;
+    }
+}
