@@ -5,7 +5,7 @@ use headmark::scrub::scrub;
 use serde_json::json;
 
 use crate::both_tiers;
-use crate::support::{Node, World};
+use crate::support::Node;
 
 static RAISE_HEAD: Statement =
     Statement::new("update marks set head = head + 5 where user_id in (select user_id from {rows} r)", &[("user_id", Type::Int)]);
