@@ -20,6 +20,7 @@ pub mod ids;
 pub mod import;
 pub mod lane;
 pub mod marks;
+pub mod messages;
 pub mod page;
 pub mod poll;
 pub mod presence;

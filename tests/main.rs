@@ -24,6 +24,7 @@ mod feed;
 mod fuzz;
 mod idempotency;
 mod import;
+mod messages;
 mod polling;
 mod problems;
 mod recount;

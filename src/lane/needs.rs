@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::broadcasts::NoticeKey;
 use crate::ids::{ClientId, Name, UserId};
 use crate::marks::{Kind, MarkKey, StreamKey};
+use crate::messages;
 use crate::relations::Pair;
 
 /// Which rows the commands of a batch need.
@@ -26,6 +27,8 @@ pub struct Needs {
     pub(super) posts: BTreeSet<(UserId, ClientId)>,
     /// Users of whom the snapshot of the feed is needed.
     pub(super) snapshots: BTreeSet<UserId>,
+    /// Messages that are read by hand.
+    pub messages: messages::store::Needs,
 }
 
 impl Needs {

@@ -16,6 +16,7 @@ use crate::heads;
 use crate::ids::{ClientId, Name, UserId};
 use crate::marks::store::{self, NOT_ENROLLED, User};
 use crate::marks::{Kind, Mark, MarkKey, Stream, StreamKey};
+use crate::messages;
 use crate::relations::{self, Fans, Follow, Pair};
 use crate::sheet;
 
@@ -45,6 +46,8 @@ pub struct Rows {
     posts: Table<(UserId, ClientId), Option<Post>>,
     /// As they are stored; empty where there is none.
     snapshots: Table<UserId, Arc<[u8]>>,
+    /// Messages that are read by hand.
+    pub messages: messages::store::Tables,
     /// Users whose revision the present command has raised.
     revised: BTreeSet<UserId>,
 }
@@ -97,6 +100,7 @@ impl Rows {
             let users: Vec<_> = needs.snapshots.iter().copied().collect();
             rows.snapshots.insert_loaded(feed::store::load_snapshots(conn, &users).await?);
         }
+        rows.messages.load(conn, &needs.messages).await?;
         rows.load_seen_heads(conn, needs).await?;
         Ok(rows)
     }
@@ -144,7 +148,8 @@ impl Rows {
             store::save_marks(conn, &marks).await?;
         }
         self.save_follows(conn, batch.slot).await?;
-        self.save_feeds(conn).await
+        self.save_feeds(conn).await?;
+        self.messages.save(conn).await
     }
 
     async fn save_feeds(&self, conn: &mut Conn) -> DbResult<()> {
@@ -362,6 +367,7 @@ impl Rows {
         self.fans.settle();
         self.posts.settle();
         self.snapshots.settle();
+        self.messages.settle();
         self.revised.clear();
     }
 
@@ -376,6 +382,7 @@ impl Rows {
         self.fans.undo();
         self.posts.undo();
         self.snapshots.undo();
+        self.messages.undo();
         self.revised.clear();
     }
 
@@ -387,6 +394,9 @@ impl Rows {
             if let Some((field, value)) = sheet::part(key, mark) {
                 parts.entry(key.user).or_default().insert(field, value);
             }
+        }
+        for (user, kind, unread) in self.messages.changed_types() {
+            parts.entry(user).or_default().extend([sheet::message_part(kind, unread)]);
         }
         for (user, (loaded, now)) in self.users.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
             let more = sheet::user_parts(now).into_iter().zip(sheet::user_parts(loaded)).filter(|(now, loaded)| now != loaded);
