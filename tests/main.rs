@@ -35,3 +35,4 @@ mod smoke;
 mod support;
 mod tokens;
 mod traces;
+mod views;

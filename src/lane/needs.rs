@@ -7,6 +7,7 @@ use crate::ids::{ClientId, Name, UserId};
 use crate::marks::{Kind, MarkKey, StreamKey};
 use crate::messages;
 use crate::relations::Pair;
+use crate::views;
 
 /// Which rows the commands of a batch need.
 #[derive(Debug, Default)]
@@ -29,6 +30,8 @@ pub struct Needs {
     pub(super) snapshots: BTreeSet<UserId>,
     /// Messages that are read by hand.
     pub messages: messages::store::Needs,
+    /// Things in views; with it the heads of the views.
+    pub view_items: views::store::Needs,
 }
 
 impl Needs {

@@ -19,6 +19,7 @@ use crate::marks::{Kind, Mark, MarkKey, Stream, StreamKey};
 use crate::messages;
 use crate::relations::{self, Fans, Follow, Pair};
 use crate::sheet;
+use crate::views;
 
 /// Who writes a batch, as its rows tell.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +49,8 @@ pub struct Rows {
     snapshots: Table<UserId, Arc<[u8]>>,
     /// Messages that are read by hand.
     pub messages: messages::store::Tables,
+    /// Things in views.
+    pub view_items: views::store::Items,
     /// Users whose revision the present command has raised.
     revised: BTreeSet<UserId>,
 }
@@ -101,6 +104,7 @@ impl Rows {
             rows.snapshots.insert_loaded(feed::store::load_snapshots(conn, &users).await?);
         }
         rows.messages.load(conn, &needs.messages).await?;
+        views::store::load(conn, &mut rows.view_items, &needs.view_items).await?;
         rows.load_seen_heads(conn, needs).await?;
         Ok(rows)
     }
@@ -149,7 +153,8 @@ impl Rows {
         }
         self.save_follows(conn, batch.slot).await?;
         self.save_feeds(conn).await?;
-        self.messages.save(conn).await
+        self.messages.save(conn).await?;
+        views::store::save(conn, &self.view_items).await
     }
 
     async fn save_feeds(&self, conn: &mut Conn) -> DbResult<()> {
@@ -368,6 +373,7 @@ impl Rows {
         self.posts.settle();
         self.snapshots.settle();
         self.messages.settle();
+        self.view_items.settle();
         self.revised.clear();
     }
 
@@ -383,6 +389,7 @@ impl Rows {
         self.posts.undo();
         self.snapshots.undo();
         self.messages.undo();
+        self.view_items.undo();
         self.revised.clear();
     }
 

@@ -306,6 +306,7 @@ both_tiers! {
         statements.extend(headmark::relations::export::statements());
         statements.extend(headmark::recount::statements());
         statements.extend(headmark::feed::store::statements());
+        statements.extend(headmark::views::store::statements());
         for statement in statements {
             let columns: Vec<Column> = statement
                 .columns()
