@@ -3,6 +3,7 @@
 //! To add one: a struct with a private field, [`std::str::FromStr`] for paths and queries, serde for bodies, a schema for OpenAPI.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -24,78 +25,94 @@ impl std::error::Error for Invalid {}
 
 const USER_ID_RULE: Invalid = Invalid("a user id is a whole number from 1 to 9223372036854775807, without leading zeros");
 const CLIENT_ID_RULE: Invalid = Invalid("an id made by a client has 1 to 128 characters of A-Z, a-z, 0-9, '.', '_', ':', '-'");
+const MESSAGE_ID_RULE: Invalid = Invalid("a message id is a whole number from 1 to 9223372036854775807, without leading zeros");
 const NAME_RULE: Invalid = Invalid("a name has 1 to 64 characters of a-z, 0-9, '_', '.', '-', and begins with a letter or digit");
 
-/// A user, 1 to 2^63-1. In JSON a decimal string (JavaScript cannot hold it as a number); an integer is accepted too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
-#[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "42")]
-pub struct UserId(i64);
+/// Ids that are whole numbers from 1 to 2^63-1. In JSON a decimal string (JavaScript cannot hold it as a number); an integer is accepted too.
+macro_rules! whole_ids {
+    ($($(#[$meta:meta])* $name:ident, $rule:ident;)*) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
+        #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "42")]
+        pub struct $name(i64);
 
-impl UserId {
-    /// The id as the databases hold it.
-    #[must_use]
-    pub fn get(self) -> i64 {
-        self.0
-    }
-}
-
-impl TryFrom<i64> for UserId {
-    type Error = Invalid;
-
-    fn try_from(id: i64) -> Result<Self, Invalid> {
-        if id >= 1 { Ok(Self(id)) } else { Err(USER_ID_RULE) }
-    }
-}
-
-impl FromStr for UserId {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        let canonical = text.as_bytes().first().is_some_and(|b| (b'1'..=b'9').contains(b)) && text.bytes().all(|b| b.is_ascii_digit());
-        if !canonical {
-            return Err(USER_ID_RULE);
-        }
-        text.parse::<i64>().map_err(|_| USER_ID_RULE).map(Self)
-    }
-}
-
-impl fmt::Display for UserId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl Serialize for UserId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for UserId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct StringOrInteger;
-
-        impl Visitor<'_> for StringOrInteger {
-            type Value = UserId;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a user id as a decimal string or an integer from 1 to 9223372036854775807")
-            }
-
-            fn visit_i64<E: de::Error>(self, id: i64) -> Result<UserId, E> {
-                UserId::try_from(id).map_err(E::custom)
-            }
-
-            fn visit_u64<E: de::Error>(self, id: u64) -> Result<UserId, E> {
-                i64::try_from(id).map_err(|_| USER_ID_RULE).and_then(UserId::try_from).map_err(E::custom)
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<UserId, E> {
-                text.parse().map_err(E::custom)
+        impl $name {
+            /// The id as the databases hold it.
+            #[must_use]
+            pub fn get(self) -> i64 {
+                self.0
             }
         }
 
-        deserializer.deserialize_any(StringOrInteger)
+        impl TryFrom<i64> for $name {
+            type Error = Invalid;
+
+            fn try_from(id: i64) -> Result<Self, Invalid> {
+                if id >= 1 { Ok(Self(id)) } else { Err($rule) }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Invalid;
+
+            fn from_str(text: &str) -> Result<Self, Invalid> {
+                whole(text).map(Self).ok_or($rule)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(StringOrInteger($rule)).map(Self)
+            }
+        }
+    )*};
+}
+
+whole_ids! {
+    /// A user, 1 to 2^63-1.
+    UserId, USER_ID_RULE;
+    /// A message that is read by hand, 1 to 2^63-1.
+    MessageId, MESSAGE_ID_RULE;
+}
+
+/// A decimal number from 1 to 2^63-1, without leading zeros.
+fn whole(text: &str) -> Option<i64> {
+    let canonical = text.as_bytes().first().is_some_and(|b| (b'1'..=b'9').contains(b)) && text.bytes().all(|b| b.is_ascii_digit());
+    if canonical { text.parse().ok() } else { None }
+}
+
+/// Reads such a number; what is none breaks this rule.
+struct StringOrInteger(Invalid);
+
+impl Visitor<'_> for StringOrInteger {
+    type Value = i64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an id as a decimal string or an integer from 1 to 9223372036854775807")
+    }
+
+    fn visit_i64<E: de::Error>(self, id: i64) -> Result<i64, E> {
+        if id >= 1 { Ok(id) } else { Err(E::custom(self.0)) }
+    }
+
+    fn visit_u64<E: de::Error>(self, id: u64) -> Result<i64, E> {
+        i64::try_from(id).ok().filter(|id| *id >= 1).ok_or_else(|| E::custom(self.0))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<i64, E> {
+        whole(text).ok_or_else(|| E::custom(self.0))
     }
 }
 
@@ -177,21 +194,22 @@ impl Serialize for Name {
 
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
+        deserializer.deserialize_str(Text("a name", PhantomData))
+    }
+}
 
-        impl Visitor<'_> for Text {
-            type Value = Name;
+/// Reads a text as a newtype.
+struct Text<T>(&'static str, PhantomData<T>);
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a name")
-            }
+impl<T: FromStr<Err = Invalid>> Visitor<'_> for Text<T> {
+    type Value = T;
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Name, E> {
-                text.parse().map_err(E::custom)
-            }
-        }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
 
-        deserializer.deserialize_str(Text)
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
     }
 }
 
@@ -236,21 +254,7 @@ impl Serialize for ClientId {
 
 impl<'de> Deserialize<'de> for ClientId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-
-        impl Visitor<'_> for Text {
-            type Value = ClientId;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an id made by a client")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<ClientId, E> {
-                text.parse().map_err(E::custom)
-            }
-        }
-
-        deserializer.deserialize_str(Text)
+        deserializer.deserialize_str(Text("an id made by a client", PhantomData))
     }
 }
 

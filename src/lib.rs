@@ -20,6 +20,7 @@ pub mod ids;
 pub mod import;
 pub mod lane;
 pub mod marks;
+pub mod messages;
 pub mod page;
 pub mod poll;
 pub mod presence;
@@ -34,6 +35,7 @@ pub mod state;
 pub mod stores;
 pub mod telemetry;
 pub mod traces;
+pub mod views;
 
 /// A named step at which a test can stop, delay or kill the process: with the feature `failpoints`, `FAILPOINTS=lane::after_commit=return` in the
 /// environment kills it there. Nothing without the feature.

@@ -24,10 +24,10 @@ pub const DEFAULT_LIMIT: u32 = 20;
 pub struct PageParams {
     /// How many entries at most.
     #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
-    limit: Option<u32>,
+    pub limit: Option<u32>,
     /// The `next_cursor` of the page before.
     #[param(nullable = false, pattern = "^1[0-9a-f]{32}$")]
-    cursor: Option<String>,
+    pub cursor: Option<String>,
 }
 
 /// A place in a list that is sorted by two numbers, the first of which is most often a time.

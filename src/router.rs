@@ -17,7 +17,7 @@ use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route
 use crate::http::path::UserOrMe;
 use crate::ids::Seq;
 use crate::state::AppState;
-use crate::{badges, broadcasts, dots, feed, probes, relations, sheet};
+use crate::{badges, broadcasts, dots, feed, messages, probes, relations, sheet, views};
 
 /// What the document says beyond the routes.
 #[derive(OpenApi)]
@@ -28,7 +28,9 @@ use crate::{badges, broadcasts, dots, feed, probes, relations, sheet};
         (name = "broadcasts", description = "Notices to everybody, in channels."),
         (name = "dots", description = "Red dots, lit for everybody by one write."),
         (name = "feed", description = "What those whom a user follows have posted."),
+        (name = "messages", description = "Messages that are read by hand: site mail, system messages."),
         (name = "relations", description = "Who follows whom."),
+        (name = "views", description = "Views: pages, forums, channels that are read by visiting."),
         (name = "server", description = "The server itself.")),
     security(("bearer" = [])),
     // Those of bodies are found; these stand in paths and headers alone.
@@ -58,7 +60,9 @@ fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
         .merge(broadcasts::http::routes())
         .merge(dots::http::routes())
         .merge(feed::http::routes())
+        .merge(messages::http::routes())
         .merge(relations::http::routes())
+        .merge(views::http::routes())
         .merge(probes::routes());
     let (router, mut document) = routes.split_for_parts();
     loosen(&mut document);
@@ -66,7 +70,7 @@ fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
 }
 
 /// Operations whose body may be left out: all its fields may be.
-const NO_BODY: [&str; 10] = [
+const NO_BODY: [&str; 14] = [
     "increment_badge",
     "retract_badge",
     "reset_badge",
@@ -77,6 +81,10 @@ const NO_BODY: [&str; 10] = [
     "clear_dot",
     "put_post",
     "reset_feed",
+    "read_message",
+    "unread_message",
+    "put_view_item",
+    "access_view",
 ];
 
 /// Headers and some bodies may be left out. The attribute of an operation cannot say so without also allowing `null`.

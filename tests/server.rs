@@ -35,7 +35,7 @@ fn names(operation: &Value, status: u16) -> bool {
 }
 
 /// A value for each parameter of a path.
-const VALUES: [(&str, &str); 7] = [
+const VALUES: [(&str, &str); 11] = [
     ("{user}", "42"),
     ("{badge}", "mention"),
     ("{target}", "7"),
@@ -43,6 +43,10 @@ const VALUES: [(&str, &str); 7] = [
     ("{seq}", "1"),
     ("{dot}", "mall"),
     ("{post_id}", "p1"),
+    ("{message_id}", "8"),
+    ("{view}", "home"),
+    ("{view_id}", "1"),
+    ("{item_id}", "a"),
 ];
 
 both_tiers! {

@@ -77,6 +77,8 @@ create table view_items (
     primary key (stream, item_id)
 ) without rowid;
 create index view_items_gone on view_items (stream, seq) where gone = 1;
+-- What a user made does not count for that user; asked where it is more than the mark has room for.
+create index view_items_actor on view_items (stream, actor_id, seq) where actor_id > 0;
 
 -- Messages that are read by hand.
 create table messages (
@@ -104,6 +106,7 @@ create table message_receivers (
 ) without rowid;
 create unique index message_receivers_of on message_receivers (message_id, user_id);
 create index message_receivers_unread on message_receivers (user_id, seq) where read_at = 0 and gone = 0;
+create index message_receivers_unread_of_type on message_receivers (user_id, type, seq) where read_at = 0 and gone = 0;
 
 -- How many of each type a receiver has not read.
 create table message_types (

@@ -17,12 +17,13 @@ use crate::error::{Code, Error, Problem, ProblemOut, Result};
 use crate::http::body::{Body, IdempotencyKey, present, unique_map};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
-use crate::ids::{Name, UserId};
+use crate::ids::{Invalid, Name, UserId};
 use crate::lane::{Answer, Job};
 use crate::marks::MAX_HEAD;
 use crate::poll::{self, MAX_WAIT_S, Reading, Resource, Version};
 use crate::sheet::{Sheet, SheetOut, Wanted};
 use crate::state::AppState;
+use crate::views::{MAX_VIEWS, ViewKey};
 
 /// The most items of a batch.
 pub const MAX_ITEMS: usize = 1000;
@@ -60,6 +61,13 @@ pub struct SheetParams {
     /// No count and no total shows more than this; each then says with `capped` whether there is more.
     #[param(nullable = false, minimum = 1, maximum = 1_000_000_000)]
     cap: Option<i64>,
+    /// Views to show, comma-separated, each its name, ':' and its id; at most 50.
+    #[param(
+        nullable = false,
+        example = "home:1,forum:9",
+        pattern = "^[a-z0-9][a-z0-9_.-]{0,63}:[A-Za-z0-9._:-]{1,128}(,[a-z0-9][a-z0-9_.-]{0,63}:[A-Za-z0-9._:-]{1,128}){0,49}$"
+    )]
+    views: Option<String>,
     /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304.
     #[param(nullable = false, minimum = 0, maximum = 60)]
     wait: Option<u32>,
@@ -182,6 +190,19 @@ pub(crate) fn in_range(value: i64, lowest: i64, highest: i64, pointer: impl FnOn
     Err(Problem::invalid(pointer(), format!("{value} is not from {lowest} to {highest}")))
 }
 
+/// Reads `home:1,forum:9`.
+fn view_keys(text: &str) -> Result<Vec<ViewKey>, String> {
+    if text.split(',').nth(MAX_VIEWS).is_some() {
+        return Err(format!("more than {MAX_VIEWS} views"));
+    }
+    let views = text.split(',').map(|view| view.parse().map_err(|rule: Invalid| rule.0.to_owned())).collect::<Result<Vec<ViewKey>, _>>()?;
+    let mut seen = HashSet::with_capacity(views.len());
+    match views.iter().find(|view| !seen.insert(&view.stream)) {
+        Some(twice) => Err(format!("{} is there more than once", twice.stream)),
+        None => Ok(views),
+    }
+}
+
 /// Poll a user's sheet
 ///
 /// Everything unread in one answer. Send the answer's `ETag` back as `If-None-Match`: 304 without a body while nothing changed.
@@ -207,11 +228,13 @@ async fn get_sheet(
     if wait > MAX_WAIT_S {
         return Err(Problem::new(Code::InvalidQuery, "See errors.").at("wait", format!("{wait} is not from 0 to {MAX_WAIT_S}")).into());
     }
+    let views = params.views.as_deref().map(view_keys).transpose();
+    let views = views.map_err(|why| Problem::new(Code::InvalidQuery, "See errors.").at("views", why))?.unwrap_or_default();
     let user = path.user;
     let read = |seen| {
-        let state = state.clone();
+        let (state, views) = (state.clone(), &views);
         async move {
-            let value = state.sheets.sheet(user, wanted, seen).await;
+            let value = state.sheets.sheet_with(user, wanted, views, seen).await;
             let version = value.version();
             Ok(Reading { value, version })
         }

@@ -89,7 +89,7 @@ impl Statement {
         Self { text: StatementText::Each { sqlite, postgres }, columns, scalar: false, built: OnceLock::new() }
     }
 
-    /// New rows of a table, whose columns (all of them integers) have the names of the parameters: by `insert`, or where they are many and [`Conn::insert`]
+    /// New rows of a table, whose columns have the names of the parameters: by `insert`, or where they are many and [`Conn::insert`]
     /// is used, by `copy` on Postgres.
     ///
     /// [`Conn::insert`]: super::Conn::insert
@@ -220,29 +220,47 @@ fn hex_digit(nibble: u8) -> char {
     char::from_digit(u32::from(nibble), 16).unwrap_or('0')
 }
 
+impl Column {
+    fn write_copy(&self, row: usize, bytes: &mut Vec<u8>) -> Result<(), BoxDynError> {
+        match self {
+            Self::Int(values) => {
+                bytes.extend_from_slice(&8_i32.to_be_bytes());
+                bytes.extend_from_slice(&values.get(row).copied().unwrap_or_default().to_be_bytes());
+            }
+            Self::Text(values) => {
+                let text = values.get(row).map_or("", String::as_str);
+                bytes.extend_from_slice(&i32::try_from(text.len())?.to_be_bytes());
+                bytes.extend_from_slice(text.as_bytes());
+            }
+            Self::Bytes(values) => {
+                let value = values.get(row).map_or(&[][..], |value| value);
+                bytes.extend_from_slice(&i32::try_from(value.len())?.to_be_bytes());
+                bytes.extend_from_slice(value);
+            }
+        }
+        Ok(())
+    }
+}
+
 /// How a stream of rows begins in the binary format of `copy`: the signature, no flags, no extension.
 const COPY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 /// How it ends.
 const COPY_TRAILER: [u8; 2] = (-1_i16).to_be_bytes();
 
-/// Rows of integers in the binary format of `copy`: each field is its length, and the number with its highest byte first.
+/// Rows in the binary format of `copy`: each field is its length, and a number with its highest byte first, or a text or bytes as they are.
 pub(super) fn copy_rows(columns: &[Column]) -> Result<Vec<u8>, BoxDynError> {
-    let integers = |column: &Column| match column {
-        Column::Int(values) => Ok(values.clone().into_iter()),
-        Column::Text(_) | Column::Bytes(_) => Err("only integers are copied"),
-    };
-    let mut columns = columns.iter().map(integers).collect::<Result<Vec<_>, _>>()?;
     let fields = i16::try_from(columns.len())?.to_be_bytes();
-    let rows = columns.first().map_or(0, ExactSizeIterator::len);
+    let rows = columns.first().map_or(0, Column::len);
+    if columns.iter().any(|column| column.len() != rows) {
+        return Err("the columns differ in length".into());
+    }
     let mut bytes = Vec::with_capacity(COPY_HEADER.len() + rows * (2 + 12 * columns.len()) + COPY_TRAILER.len());
     bytes.extend_from_slice(COPY_HEADER);
-    for _ in 0..rows {
+    for row in 0..rows {
         bytes.extend_from_slice(&fields);
-        for column in &mut columns {
-            let value = column.next().ok_or("the columns differ in length")?;
-            bytes.extend_from_slice(&8_i32.to_be_bytes());
-            bytes.extend_from_slice(&value.to_be_bytes());
+        for column in columns {
+            column.write_copy(row, &mut bytes)?;
         }
     }
     bytes.extend_from_slice(&COPY_TRAILER);
@@ -422,6 +440,7 @@ mod tests {
         let expected = [header, vec![0, 2], field(1), field(3), vec![0, 2], field(-2), field(i64::MAX), vec![0xff, 0xff]].concat();
         assert_eq!(bytes, expected);
         assert!(copy_rows(&[Column::Int(vec![1]), Column::Int(vec![])]).is_err());
-        assert!(copy_rows(&[Column::Text(vec![String::new()])]).is_err());
+        let texts = copy_rows(&[Column::Text(vec!["né".to_owned(), String::new()])]).unwrap();
+        assert_eq!(texts[19..texts.len() - 2], [0, 1, 0, 0, 0, 3, b'n', 0xc3, 0xa9, 0, 1, 0, 0, 0, 0]);
     }
 }

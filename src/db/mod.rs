@@ -402,16 +402,20 @@ pub fn is_outage(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether the same transaction may well succeed when tried again at once: a deadlock, a serialization failure, or a busy SQLite file.
+/// Whether the same transaction may well succeed when tried again at once: a deadlock, a serialization failure, a key that another transaction wrote at the same
+/// moment (the next try sees it), or a busy SQLite file.
 #[must_use]
 pub fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(database) => database.code().is_some_and(|code| {
-            code == "40P01" || code == "40001" || code == "55P03" || sqlite_code(&code).is_some_and(|code| SQLITE_BUSY.contains(&code))
+            TRANSIENT_CODES.contains(&code.as_ref()) || sqlite_code(&code).is_some_and(|code| SQLITE_BUSY.contains(&code))
         }),
         _ => false,
     }
 }
+
+/// Postgres: deadlock, serialization failure, a lock that took too long, a key that is there already.
+const TRANSIENT_CODES: [&str; 4] = ["40P01", "40001", "55P03", "23505"];
 
 /// SQLite: busy, locked.
 const SQLITE_BUSY: [u32; 2] = [5, 6];

@@ -265,6 +265,12 @@ impl Heads {
         Ok(cells)
     }
 
+    /// The same, if none of them needs to be read.
+    #[must_use]
+    pub fn cells_here(&self, keys: &[StreamKey]) -> Option<Vec<Arc<Cell>>> {
+        keys.iter().map(|key| Some(self.cell(key)).filter(|cell| cell.is_loaded())).collect()
+    }
+
     /// Reads those of these cells from SQL that have no head. `keys` and `cells` belong together.
     ///
     /// # Errors

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use crate::broadcasts::NoticeKey;
 use crate::ids::{ClientId, Name, UserId};
 use crate::marks::{Kind, MarkKey, StreamKey};
+use crate::messages;
 use crate::relations::Pair;
+use crate::views;
 
 /// Which rows the commands of a batch need.
 #[derive(Debug, Default)]
@@ -26,6 +28,10 @@ pub struct Needs {
     pub(super) posts: BTreeSet<(UserId, ClientId)>,
     /// Users of whom the snapshot of the feed is needed.
     pub(super) snapshots: BTreeSet<UserId>,
+    /// Messages that are read by hand.
+    pub messages: messages::store::Needs,
+    /// Things in views; with it the heads of the views.
+    pub view_items: views::store::Needs,
 }
 
 impl Needs {

@@ -16,8 +16,10 @@ use crate::heads;
 use crate::ids::{ClientId, Name, UserId};
 use crate::marks::store::{self, NOT_ENROLLED, User};
 use crate::marks::{Kind, Mark, MarkKey, Stream, StreamKey};
+use crate::messages;
 use crate::relations::{self, Fans, Follow, Pair};
 use crate::sheet;
+use crate::views;
 
 /// Who writes a batch, as its rows tell.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +47,10 @@ pub struct Rows {
     posts: Table<(UserId, ClientId), Option<Post>>,
     /// As they are stored; empty where there is none.
     snapshots: Table<UserId, Arc<[u8]>>,
+    /// Messages that are read by hand.
+    pub messages: messages::store::Tables,
+    /// Things in views.
+    pub view_items: views::store::Items,
     /// Users whose revision the present command has raised.
     revised: BTreeSet<UserId>,
 }
@@ -97,6 +103,8 @@ impl Rows {
             let users: Vec<_> = needs.snapshots.iter().copied().collect();
             rows.snapshots.insert_loaded(feed::store::load_snapshots(conn, &users).await?);
         }
+        rows.messages.load(conn, &needs.messages).await?;
+        views::store::load(conn, &mut rows.view_items, &needs.view_items).await?;
         rows.load_seen_heads(conn, needs).await?;
         Ok(rows)
     }
@@ -144,7 +152,9 @@ impl Rows {
             store::save_marks(conn, &marks).await?;
         }
         self.save_follows(conn, batch.slot).await?;
-        self.save_feeds(conn).await
+        self.save_feeds(conn).await?;
+        self.messages.save(conn).await?;
+        views::store::save(conn, &self.view_items).await
     }
 
     async fn save_feeds(&self, conn: &mut Conn) -> DbResult<()> {
@@ -362,6 +372,8 @@ impl Rows {
         self.fans.settle();
         self.posts.settle();
         self.snapshots.settle();
+        self.messages.settle();
+        self.view_items.settle();
         self.revised.clear();
     }
 
@@ -376,6 +388,8 @@ impl Rows {
         self.fans.undo();
         self.posts.undo();
         self.snapshots.undo();
+        self.messages.undo();
+        self.view_items.undo();
         self.revised.clear();
     }
 
@@ -387,6 +401,9 @@ impl Rows {
             if let Some((field, value)) = sheet::part(key, mark) {
                 parts.entry(key.user).or_default().insert(field, value);
             }
+        }
+        for (user, kind, unread) in self.messages.changed_types() {
+            parts.entry(user).or_default().extend([sheet::message_part(kind, unread)]);
         }
         for (user, (loaded, now)) in self.users.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
             let more = sheet::user_parts(now).into_iter().zip(sheet::user_parts(loaded)).filter(|(now, loaded)| now != loaded);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// Rows of one table: as loaded, and as they are now. A row that is not there counts as its default.
 #[derive(Debug)]
 pub struct Table<K, V> {
-    pub(super) rows: BTreeMap<K, (V, V)>,
+    pub(crate) rows: BTreeMap<K, (V, V)>,
     undo: Vec<(K, V)>,
 }
 
@@ -16,7 +16,7 @@ impl<K, V> Default for Table<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone + Default + PartialEq> Table<K, V> {
-    pub(super) fn insert_loaded(&mut self, rows: impl IntoIterator<Item = (K, V)>) {
+    pub(crate) fn insert_loaded(&mut self, rows: impl IntoIterator<Item = (K, V)>) {
         self.rows.extend(rows.into_iter().map(|(key, row)| (key, (row.clone(), row))));
     }
 
@@ -38,17 +38,17 @@ impl<K: Ord + Clone, V: Clone + Default + PartialEq> Table<K, V> {
     }
 
     /// The keys from this one on with their rows, as they are now.
-    pub(super) fn from(&self, first: &K) -> impl Iterator<Item = (&K, &V)> {
+    pub(crate) fn from<'a>(&'a self, first: &K) -> impl Iterator<Item = (&'a K, &'a V)> + use<'a, K, V> {
         self.rows.range(first..).map(|(key, (_, now))| (key, now))
     }
 
     /// What the present command set stays.
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.undo.clear();
     }
 
     /// Takes back what the present command set.
-    pub(super) fn undo(&mut self) {
+    pub(crate) fn undo(&mut self) {
         for (key, before) in self.undo.drain(..).rev() {
             if let Some(row) = self.rows.get_mut(&key) {
                 row.1 = before;

@@ -89,6 +89,12 @@ impl Intervals {
         all
     }
 
+    /// The lowest position in the set.
+    #[must_use]
+    pub fn first(&self) -> Option<i64> {
+        self.0.first().map(|(from, _)| *from)
+    }
+
     /// Removes the lowest run and returns where it ended.
     pub fn drop_first(&mut self) -> Option<i64> {
         if self.0.is_empty() { None } else { Some(self.0.remove(0).1) }

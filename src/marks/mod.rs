@@ -179,13 +179,28 @@ impl Mark {
         self.read(Some(up_to))
     }
 
-    /// Of a shared stream: the thing at this position does not count for this user, such as what it made itself.
-    ///
-    /// # Errors
-    /// [`Refused::TooManyRuns`].
-    pub fn pass_over(&mut self, at: i64) -> Result<bool, Refused> {
+    /// Of a shared stream: the thing at this position does not count for this user, such as what it made itself. Where there are more runs than
+    /// [`MAX_RETRACTED_RUNS`], the lowest are left to the rows of the things themselves (see [`Mark::untold`]). Returns whether anything changed.
+    pub fn pass_over(&mut self, at: i64) -> bool {
+        if at <= self.mark || self.retracted.contains(at) {
+            return false;
+        }
         self.head = self.head.max(at);
-        self.retract_at(at)
+        self.retracted.insert(at, at);
+        while self.retracted.runs() > MAX_RETRACTED_RUNS {
+            self.retracted.drop_first();
+        }
+        self.settle();
+        true
+    }
+
+    /// Of a shared stream: up to which position above the mark only the rows tell what does not count for this user; 0 where the mark tells it all.
+    ///
+    /// Runs are only ever left out while there are as many as there may be. Reading takes away runs from below, and with the first of them all that was left out.
+    #[must_use]
+    pub fn untold(&self) -> i64 {
+        let full = self.retracted.runs() >= MAX_RETRACTED_RUNS;
+        self.retracted.first().filter(|_| full).map_or(0, |first| first - 1)
     }
 
     /// The thing at this position is gone: one less if it was unread, no change if it was read or taken back before. Returns whether

@@ -25,11 +25,12 @@ use crate::guard::{Guard, Trust};
 use crate::heads::Heads;
 use crate::ids::UserId;
 use crate::marks::store::{Snapshot, read_users};
+use crate::views;
 
 pub use self::explain::{
     ChannelTermsOut, CounterTermsOut, CreatorTermsOut, DotTermsOut, ExplainOut, FeedTermsOut, MessageTermsOut, routes,
 };
-pub use self::out::{CounterOut, DotOut, MAX_CAP, SheetOut, UnreadOut, Wanted};
+pub use self::out::{CounterOut, DotOut, MAX_CAP, SheetOut, UnreadOut, ViewOut, Wanted};
 pub use self::parts::{FORGOTTEN, entry_of, message_part, part, user_parts};
 pub use self::turns::Turns;
 pub use self::whole::{FeedCount, ReadUpTo, Sheet};
@@ -103,6 +104,7 @@ pub struct Sheets {
     guard: Arc<Guard>,
     heads: Arc<Heads>,
     feeds: Feeds,
+    views: views::Reader,
     /// One load for all readers that hold the same fill token: it stays the same until the next touch, so no writer came between them.
     loads: moka::future::Cache<(UserId, FillToken), Arc<Entry>>,
     /// Revisions that clients claim to have seen and that SQL has not reached, with what SQL said.
@@ -119,6 +121,7 @@ impl Sheets {
     #[must_use]
     pub fn new(db: Db, cache: Arc<Cache>, guard: Arc<Guard>, heads: Arc<Heads>, turns: Arc<Turns>, feeds: Feeds) -> Self {
         Self {
+            views: views::Reader::new(db.clone(), Arc::clone(&heads)),
             db,
             cache,
             guard,
@@ -136,6 +139,12 @@ impl Sheets {
     #[must_use]
     pub fn feeds(&self) -> &Feeds {
         &self.feeds
+    }
+
+    /// What counts views.
+    #[must_use]
+    pub fn views(&self) -> &views::Reader {
+        &self.views
     }
 
     /// Reads one user's state. `at_least` is the revision that the client has seen: what is older is read anew from SQL.

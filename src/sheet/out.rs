@@ -4,6 +4,7 @@ use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::Sheet;
+use crate::clock::UnixMs;
 use crate::ids::UserId;
 
 /// What of a sheet is wanted.
@@ -30,6 +31,9 @@ const KINDS: &str = "counters, broadcasts, dots, feed, messages";
 pub const MAX_CAP: i64 = 1_000_000_000;
 
 impl Wanted {
+    /// None of the kinds: views alone, which are asked for beside them.
+    pub const NOTHING: Self = Self { counters: false, broadcasts: false, dots: false, feed: false, messages: false, cap: None };
+
     /// What `include` (names of kinds, comma-separated) and `cap` ask for.
     ///
     /// # Errors
@@ -39,7 +43,7 @@ impl Wanted {
             return Err(("cap", format!("{cap} is not from 1 to {MAX_CAP}")));
         }
         let Some(include) = include else { return Ok(Self { cap, ..Self::default() }) };
-        let mut wanted = Self { counters: false, broadcasts: false, dots: false, feed: false, messages: false, cap };
+        let mut wanted = Self { cap, ..Self::NOTHING };
         for kind in include.split(',') {
             match kind {
                 "counters" => wanted.counters = true,
@@ -120,6 +124,25 @@ pub struct UnreadOut {
     pub capped: Option<bool>,
 }
 
+/// What is unread in a view.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ViewOut {
+    /// How many items came since the last visit; 0 where there was none.
+    #[schema(minimum = 0, example = 3)]
+    pub unread: i64,
+    /// How many items there ever were; sent back as `up_to`, it clears exactly what was shown.
+    #[schema(minimum = 0, example = 120)]
+    pub head: i64,
+    /// When the user was there last; left out where the user never was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub last_access_at: Option<UnixMs>,
+    /// With `cap`: whether there are more than shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub capped: Option<bool>,
+}
+
 /// Values by name, in the order of the names; in JSON an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByName<'a, T>(pub Vec<(&'a str, T)>);
@@ -175,6 +198,10 @@ pub struct SheetOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<std::collections::BTreeMap<String, UnreadOut>>)]
     pub messages: Option<ByName<'a, UnreadOut>>,
+    /// The views that were asked for, by name and id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<std::collections::BTreeMap<String, ViewOut>>)]
+    pub views: Option<ByName<'a, ViewOut>>,
 }
 
 /// Whether a kind depends on what users share, besides the user's own rows.
@@ -191,6 +218,10 @@ impl<'a> SheetOut<'a> {
             (name, CounterOut { unread: unread.min(most), head, capped: wanted.cap.map(|cap| unread > cap) })
         };
         let plain = |unread: i64| UnreadOut { unread: unread.min(most), capped: wanted.cap.map(|cap| unread > cap) };
+        let view = |view: &'a crate::views::ViewCount| {
+            let capped = wanted.cap.map(|cap| view.unread > cap);
+            (&*view.stream, ViewOut { unread: view.unread.min(most), head: view.head, last_access_at: view.at, capped })
+        };
         let known = sheet.entry.is_some();
         let total = sheet.total().filter(|_| known && wanted.has_total());
         Self {
@@ -206,6 +237,7 @@ impl<'a> SheetOut<'a> {
             dots: (known && wanted.dots).then(|| ByName(sheet.dots().map(|(name, lit, head)| (name, DotOut { lit, head })).collect())),
             feed: sheet.feed.filter(|_| wanted.feed).map(|feed| plain(feed.unread)),
             messages: (known && wanted.messages).then(|| ByName(sheet.messages().map(|(name, unread)| (name, plain(unread))).collect())),
+            views: sheet.views.as_ref().filter(|views| !views.is_empty()).map(|views| ByName(views.iter().map(view).collect())),
         }
     }
 }
@@ -213,20 +245,25 @@ impl<'a> SheetOut<'a> {
 impl Sheet {
     /// When degraded, the kinds that are as last known.
     fn stale(&self, wanted: Wanted) -> Vec<&'static str> {
+        let shows_views = self.shows_views() && self.views.is_some();
         let without = |names: Vec<&'static str>| names.into_iter().filter(|kind| *kind != "feed" || self.feed.is_some()).collect();
-        match (&self.entry, self.own_is_stale, self.shared_is_stale) {
-            (None, ..) | (Some(_), false, false) => Vec::new(),
+        let mut names: Vec<_> = match (&self.entry, self.own_is_stale, self.shared_is_stale) {
+            (None, ..) | (Some(_), false, false) => return Vec::new(),
             (Some(_), true, _) => without(wanted.names(|_| true)),
             (Some(_), false, true) => without(wanted.names(is_shared)),
-        }
+        };
+        names.extend(shows_views.then_some("views"));
+        names
     }
 
     /// When degraded, the kinds that are not known.
     fn missing(&self, wanted: Wanted) -> Vec<&'static str> {
-        match &self.entry {
+        let mut names = match &self.entry {
             None => wanted.names(|_| true),
             Some(_) if wanted.feed && self.feed.is_none() => vec!["feed"],
             Some(_) => Vec::new(),
-        }
+        };
+        names.extend(self.views.is_none().then_some("views"));
+        names
     }
 }

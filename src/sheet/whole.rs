@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 
 use super::parts::{self, counters, enrolled, numbers};
-use super::{Sheets, State, Wanted};
+use super::{MAX_SQL_READ, Sheets, State, Wanted};
 use crate::cache::{Entry, Revision};
 use crate::error::Error;
 use crate::guard::Trust;
@@ -15,6 +15,7 @@ use crate::heads::Board;
 use crate::ids::{Name, UserId};
 use crate::marks::store::NOT_ENROLLED;
 use crate::poll::Version;
+use crate::views::{ViewCount, ViewKey};
 
 /// How long a poll waits for what users share, where that was not heard of for too long.
 const MAX_CATCH_UP: Duration = Duration::from_millis(300);
@@ -57,6 +58,8 @@ pub struct Sheet {
     pub shared_is_stale: bool,
     /// The feed, where it was wanted; None where it is not known.
     pub feed: Option<FeedCount>,
+    /// The views that were asked for, in that order; None where they are not known.
+    pub views: Option<Vec<ViewCount>>,
     wanted: Wanted,
 }
 
@@ -70,8 +73,14 @@ impl Sheet {
     /// Whether any part of it is not as new as it is promised to be.
     #[must_use]
     pub fn is_degraded(&self) -> bool {
-        let shares = self.wanted.broadcasts || self.wanted.dots || self.wanted.feed;
-        self.entry.is_none() || self.own_is_stale || (shares && self.shared_is_stale) || (self.wanted.feed && self.feed.is_none())
+        let shares = self.wanted.broadcasts || self.wanted.dots || self.wanted.feed || self.shows_views();
+        let unknown = self.entry.is_none() || (self.wanted.feed && self.feed.is_none()) || self.views.is_none();
+        unknown || self.own_is_stale || (shares && self.shared_is_stale)
+    }
+
+    /// Whether any views were asked for.
+    pub(super) fn shows_views(&self) -> bool {
+        self.views.as_ref().is_none_or(|views| !views.is_empty())
     }
 
     /// The counters: name, unread, head.
@@ -133,14 +142,22 @@ impl Sheet {
         let wanted = self.wanted;
         let board = if wanted.broadcasts || wanted.dots { self.board.head } else { 0 };
         let feed = self.feed.filter(|_| wanted.feed).map_or(0, |feed| feed.version);
-        Some(Version { revision: self.revision(), shared: board.saturating_add(feed), print: self.print() })
+        Some(Version {
+            revision: self.revision(),
+            shared: board.saturating_add(feed).saturating_add(self.views_version()),
+            print: self.print(),
+        })
+    }
+
+    fn views_version(&self) -> i64 {
+        self.views.iter().flatten().map(|view| view.version).fold(0, i64::saturating_add)
     }
 
     /// A print of the shared numbers that are shown: two nodes that heard of different changes, or of as many, may show different numbers at one sum of versions,
     /// and what expires changes numbers without a version. 0 where nothing is shared.
     fn print(&self) -> u64 {
         let unread = self.feed.filter(|_| self.wanted.feed).map_or(0, |feed| feed.unread);
-        if self.board.head == 0 && unread == 0 {
+        if self.board.head == 0 && unread == 0 && !self.shows_views() {
             return 0;
         }
         let mut print = Fnv::default();
@@ -150,6 +167,9 @@ impl Sheet {
         }
         if self.wanted.dots {
             self.dots().for_each(|(_, lit, head)| [i64::from(lit), head].into_iter().for_each(|number| print.write_i64(number)));
+        }
+        for view in self.views.iter().flatten() {
+            [view.unread, view.head, view.at.map_or(0, |at| at.0)].into_iter().for_each(|number| print.write_i64(number));
         }
         print.finish()
     }
@@ -183,12 +203,17 @@ impl std::hash::Hasher for Fnv {
 impl Sheets {
     /// A user's sheet, as far as it is wanted, and not older than what the client has seen.
     pub async fn sheet(&self, user: UserId, wanted: Wanted, seen: Version) -> Sheet {
+        self.sheet_with(user, wanted, &[], seen).await
+    }
+
+    /// The same with these views.
+    pub async fn sheet_with(&self, user: UserId, wanted: Wanted, views: &[ViewKey], seen: Version) -> Sheet {
         let state = self.read(user, seen.revision).await;
-        let sheet = self.whole(user, state, wanted).await;
+        let sheet = self.whole(user, state, wanted, views).await;
         match sheet.version() {
             // As new as what the client saw in its own rows, and behind in what users share, or at least not the same.
             Some(version) if version.revision == seen.revision && version != seen && version.shared <= seen.shared => {
-                Box::pin(self.caught_up(sheet)).await
+                Box::pin(self.caught_up(sheet, views)).await
             }
             _ => sheet,
         }
@@ -201,7 +226,7 @@ impl Sheets {
     pub async fn sheets(&self, users: &[UserId], wanted: Wanted) -> Result<Vec<Sheet>, Error> {
         let mut sheets = Vec::with_capacity(users.len());
         let entries = self.read_many(users).await?.into_iter().zip(users.iter().copied());
-        let whole: Vec<_> = entries.map(|(entry, user)| self.whole(user, State::Current(entry), wanted)).collect();
+        let whole: Vec<_> = entries.map(|(entry, user)| self.whole(user, State::Current(entry), wanted, &[])).collect();
         let mut whole = futures_util::stream::iter(whole).buffered(SHEETS_AT_ONCE);
         while let Some(sheet) = whole.next().await {
             if sheet.is_degraded() {
@@ -225,18 +250,43 @@ impl Sheets {
         Ok(ReadUpTo { mark, enrolled })
     }
 
-    async fn whole(&self, user: UserId, state: State, wanted: Wanted) -> Sheet {
+    async fn whole(&self, user: UserId, state: State, wanted: Wanted, views: &[ViewKey]) -> Sheet {
         let (entry, own_is_stale) = match state {
             State::Current(entry) => (Some(entry), false),
             State::LastKnown(entry) => (Some(entry), true),
             State::Unknown => (None, false),
         };
         let shared_is_stale = !self.heads.is_fresh() && !Box::pin(self.catch_up()).await;
-        let mut sheet = Sheet { user, entry, own_is_stale, board: self.heads.board(), shared_is_stale, feed: None, wanted };
+        let board = self.heads.board();
+        let mut sheet = Sheet { user, entry, own_is_stale, board, shared_is_stale, feed: None, views: Some(Vec::new()), wanted };
         if wanted.feed {
             sheet.feed = self.count_feed(&sheet).await;
         }
+        if !views.is_empty() {
+            sheet.views = Box::pin(self.count_views(&sheet, views)).await;
+        }
         sheet
+    }
+
+    /// From what is here, or else from SQL, in a turn; None where that cannot be asked now.
+    async fn count_views(&self, sheet: &Sheet, views: &[ViewKey]) -> Option<Vec<ViewCount>> {
+        let revision = sheet.entry.as_ref()?.revision;
+        if let Some(counts) = self.views.count_here(sheet.user, revision, views) {
+            return Some(counts);
+        }
+        if self.guard.trust() == Trust::Unsure {
+            return None;
+        }
+        let _turn = self.turns.take().await.ok()?;
+        let counted = tokio::time::timeout(MAX_SQL_READ, self.views.count(sheet.user, revision, views)).await;
+        match counted.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+            Ok(counts) => Some(counts),
+            Err(error) => {
+                // They are shown as missing, and read by the next poll.
+                tracing::debug!(%error, "cannot count views");
+                None
+            }
+        }
     }
 
     /// What of the feed is unread. None where a store is away; of a user who was not seen yet, nothing counts.
@@ -256,13 +306,16 @@ impl Sheets {
     }
 
     /// The same sheet with what users share as it is in SQL now.
-    async fn caught_up(&self, sheet: Sheet) -> Sheet {
+    async fn caught_up(&self, sheet: Sheet, views: &[ViewKey]) -> Sheet {
         if !self.catch_up().await {
             return sheet;
         }
         let mut sheet = Sheet { board: self.heads.board(), ..sheet };
         if sheet.wanted.feed {
             sheet.feed = self.count_feed(&sheet).await;
+        }
+        if !views.is_empty() {
+            sheet.views = self.count_views(&sheet, views).await;
         }
         sheet
     }

@@ -17,3 +17,5 @@ mod nodes;
 mod stores;
 pub mod storm;
 mod truth;
+
+pub use storm::Dice;

@@ -299,11 +299,14 @@ both_tiers! {
         statements.extend(headmark::presence::statements());
         statements.extend(headmark::broadcasts::store::statements());
         statements.extend(headmark::idempotency::statements());
+        statements.extend(headmark::messages::store::statements());
+        statements.extend(headmark::messages::lists::statements());
         statements.extend(headmark::guard::statements());
         statements.extend(headmark::relations::store::statements());
         statements.extend(headmark::relations::export::statements());
         statements.extend(headmark::recount::statements());
         statements.extend(headmark::feed::store::statements());
+        statements.extend(headmark::views::store::statements());
         for statement in statements {
             let columns: Vec<Column> = statement
                 .columns()

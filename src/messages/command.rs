@@ -1,0 +1,273 @@
+//! What is written to messages: the commands, and the rule of each over the rows of a batch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{MAX_TYPES, Message, MessageOut, ReadMessageOut, Receiver, Unread};
+use crate::clock::UnixMs;
+use crate::error::{Code, Problem};
+use crate::ids::{MessageId, Name, UserId};
+use crate::lane::{self, Answer, Needs, Rows};
+
+/// What one transaction of marking many answers inside; the route answers with the sum.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Step {
+    pub(super) changed: i64,
+    pub(super) revision: i64,
+    pub(super) unread: BTreeMap<String, i64>,
+    /// Up to which seq to go on, where there may be more.
+    pub(super) more_up_to: Option<i64>,
+}
+
+/// Which messages are marked as read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// These.
+    Named(Vec<MessageId>),
+    /// So many of those that are unread, the oldest first, of a type or of all.
+    Oldest(Option<Name>, i64),
+}
+
+/// A write to messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A new message.
+    Send {
+        /// The ids that it may have.
+        ids: Vec<MessageId>,
+        /// Its type.
+        kind: Name,
+        /// Title and content, as one JSON object.
+        stored: String,
+        /// To whom, each once.
+        recipients: Vec<UserId>,
+    },
+    /// A user has read a message, or wants it to count as unread.
+    Mark {
+        /// Who.
+        user: UserId,
+        /// Which message.
+        id: MessageId,
+        /// Whether it is read.
+        read: bool,
+    },
+    /// A user has read many.
+    MarkMany {
+        /// Who.
+        user: UserId,
+        /// Which messages.
+        which: Which,
+        /// Only up to this seq.
+        up_to: i64,
+    },
+    /// A user deletes a message from its list.
+    Delete {
+        /// Who.
+        user: UserId,
+        /// Which message.
+        id: MessageId,
+    },
+    /// A message is withdrawn from everybody's list.
+    Withdraw {
+        /// Which one.
+        id: MessageId,
+        /// To whom it was sent.
+        recipients: Vec<UserId>,
+    },
+}
+
+impl lane::Command for Command {
+    fn needs(&self, needs: &mut Needs) {
+        match self {
+            Self::Send { ids, kind, recipients, .. } => {
+                needs.messages.messages.extend(ids);
+                let kind = kind.shared();
+                for user in recipients {
+                    needs.user(*user);
+                    needs.messages.types.insert((*user, Arc::clone(&kind)));
+                }
+            }
+            Self::Mark { user, id, .. } | Self::Delete { user, id } => {
+                needs.user(*user);
+                needs.messages.receivers.insert((*id, *user));
+            }
+            Self::MarkMany { user, which, up_to } => {
+                needs.user(*user);
+                needs.messages.types_of.insert(*user);
+                match which {
+                    Which::Named(ids) => needs.messages.receivers.extend(ids.iter().map(|id| (*id, *user))),
+                    Which::Oldest(kind, rows) => {
+                        needs.messages.unread.insert(Unread { user: *user, kind: kind.clone(), up_to: *up_to, rows: *rows });
+                    }
+                }
+            }
+            Self::Withdraw { id, recipients } => {
+                needs.messages.messages.insert(*id);
+                for user in recipients {
+                    needs.user(*user);
+                    needs.messages.receivers.insert((*id, *user));
+                }
+            }
+        }
+    }
+
+    fn lane_key(&self) -> i64 {
+        match self {
+            Self::Send { recipients, .. } | Self::Withdraw { recipients, .. } => recipients.first().map_or(0, |user| user.get()),
+            Self::Mark { user, .. } | Self::MarkMany { user, .. } | Self::Delete { user, .. } => user.get(),
+        }
+    }
+
+    fn weight(&self) -> u32 {
+        match self {
+            Self::Send { recipients, .. } | Self::Withdraw { recipients, .. } => u32::try_from(recipients.len()).unwrap_or(u32::MAX),
+            Self::MarkMany { which: Which::Named(ids), .. } => u32::try_from(ids.len()).unwrap_or(u32::MAX),
+            Self::MarkMany { which: Which::Oldest(_, rows), .. } => u32::try_from(*rows).unwrap_or(u32::MAX),
+            Self::Mark { .. } | Self::Delete { .. } => 1,
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
+        match self {
+            Self::Send { ids, kind, stored, recipients } => {
+                let count = i64::try_from(recipients.len()).unwrap_or(i64::MAX);
+                let message = Message { kind: kind.clone(), stored: stored.clone(), created_at: now, recipients: count };
+                Answer::created(&send(rows, ids, message, recipients)?)
+            }
+            Self::Mark { user, id, read } => Answer::ok(&mark(rows, *user, *id, *read, now)?),
+            Self::MarkMany { user, which, up_to } => Answer::ok(&mark_many(rows, *user, which, *up_to, now)?),
+            Self::Delete { user, id } => {
+                let (seq, before) = rows.messages.receiver(*user, *id).ok_or_else(|| unknown(*id))?;
+                set(rows, *user, seq, &before, Receiver { gone: true, ..before.clone() });
+                Ok(Answer::no_content())
+            }
+            Self::Withdraw { id, recipients } => {
+                if rows.messages.is_withdrawn(*id) == Some(false) {
+                    rows.messages.withdraw(*id);
+                    for user in recipients {
+                        if let Some((seq, before)) = rows.messages.receiver(*user, *id) {
+                            set(rows, *user, seq, &before, Receiver { gone: true, ..before.clone() });
+                        }
+                    }
+                }
+                Ok(Answer::no_content())
+            }
+        }
+    }
+}
+
+pub(super) fn unknown(id: MessageId) -> Problem {
+    Problem::new(Code::NotFound, format!("There is no message {id}."))
+}
+
+pub(super) fn gone(id: MessageId) -> Problem {
+    Problem::new(Code::Gone, format!("Message {id} was deleted or withdrawn."))
+}
+
+fn send(rows: &mut Rows, ids: &[MessageId], message: Message, recipients: &[UserId]) -> Result<MessageOut, Problem> {
+    let free = ids.iter().copied().find(|id| rows.messages.is_withdrawn(*id).is_none());
+    let id = free.ok_or_else(|| Problem::new(Code::Overloaded, "No free id was found for the message; try again."))?;
+    let kind = message.kind.shared();
+    for (at, user) in recipients.iter().enumerate() {
+        let unread = rows.messages.unread(*user, &kind);
+        if unread.is_none() && rows.messages.type_count(*user) >= MAX_TYPES {
+            let detail = format!("User {user} has had messages of {MAX_TYPES} types already.");
+            return Err(Problem::new(Code::TooMany, detail).at(format!("/recipients/{at}"), "one type too many for this user"));
+        }
+        rows.revise_user(*user, |row| row.message_seq += 1);
+        let seq = rows.user(*user).message_seq;
+        rows.messages.set_unread(*user, &kind, unread.unwrap_or(0) + 1);
+        rows.messages.set_receiver(*user, seq, Receiver { message: id, kind: Arc::clone(&kind), read_at: UnixMs(0), gone: false });
+    }
+    let out = MessageOut::new(id, &message, 0);
+    rows.messages.make(id, message);
+    Ok(out)
+}
+
+/// Sets what a user has of a message, takes the number of its type along, and raises the user's revision. The same as before changes nothing.
+fn set(rows: &mut Rows, user: UserId, seq: i64, before: &Receiver, after: Receiver) {
+    if *before == after {
+        return;
+    }
+    let step = i64::from(after.is_unread()) - i64::from(before.is_unread());
+    if step != 0 {
+        let unread = rows.messages.unread(user, &after.kind).unwrap_or(0);
+        rows.messages.set_unread(user, &after.kind, (unread + step).max(0));
+    }
+    rows.messages.set_receiver(user, seq, after);
+    rows.revise_user(user, |_| {});
+}
+
+/// When something is read now; 0 means never.
+fn moment(now: UnixMs) -> UnixMs {
+    UnixMs(now.0.max(1))
+}
+
+/// Reading again keeps the time of the first.
+fn read_at(before: &Receiver, read: bool, now: UnixMs) -> UnixMs {
+    match (read, before.read_at) {
+        (true, UnixMs(0)) => moment(now),
+        (true, first) => first,
+        (false, _) => UnixMs(0),
+    }
+}
+
+fn mark(rows: &mut Rows, user: UserId, id: MessageId, read: bool, now: UnixMs) -> Result<ReadMessageOut, Problem> {
+    let (seq, before) = rows.messages.receiver(user, id).ok_or_else(|| unknown(id))?;
+    if before.gone {
+        return Err(gone(id));
+    }
+    let after = Receiver { read_at: read_at(&before, read, now), ..before.clone() };
+    set(rows, user, seq, &before, after.clone());
+    Ok(ReadMessageOut {
+        message_id: id,
+        read_at: Some(after.read_at).filter(|at| *at != UnixMs(0)),
+        unread: rows.messages.unread(user, &after.kind).unwrap_or(0),
+        revision: rows.revision(user),
+    })
+}
+
+fn mark_many(rows: &mut Rows, user: UserId, which: &Which, up_to: i64, now: UnixMs) -> Result<Step, Problem> {
+    let (these, more) = match which {
+        Which::Named(ids) => (named(rows, user, ids)?, false),
+        Which::Oldest(kind, limit) => {
+            let asked = Unread { user, kind: kind.clone(), up_to, rows: *limit };
+            let is_meant = |receiver: &Receiver| kind.as_ref().is_none_or(|kind| kind.as_str() == &*receiver.kind);
+            let mine = rows.messages.of_user(user).filter(|(_, receiver)| receiver.is_unread() && is_meant(receiver));
+            (mine.map(|(seq, receiver)| (seq, receiver.clone())).collect(), rows.messages.is_unfinished(&asked))
+        }
+    };
+    // Seqs that are given later are not meant by this request, which would else have no end.
+    let up_to = up_to.min(rows.user(user).message_seq);
+    let mut changed = 0;
+    for (seq, before) in these.into_iter().filter(|(seq, before)| *seq <= up_to && before.is_unread()) {
+        set(rows, user, seq, &before, Receiver { read_at: moment(now), ..before.clone() });
+        changed += 1;
+    }
+    let unread = rows.messages.types_of(user).map(|(kind, unread)| ((**kind).to_owned(), unread)).collect();
+    Ok(Step { changed, revision: rows.revision(user), unread, more_up_to: more.then_some(up_to) })
+}
+
+/// What a user has of these messages; a problem names each that the user does not have.
+fn named(rows: &Rows, user: UserId, ids: &[MessageId]) -> Result<Vec<(i64, Receiver)>, Problem> {
+    let (mut found, mut missing, mut deleted) = (Vec::with_capacity(ids.len()), Vec::new(), Vec::new());
+    for (at, id) in ids.iter().enumerate() {
+        match rows.messages.receiver(user, *id) {
+            None => missing.push(at),
+            Some((_, receiver)) if receiver.gone => deleted.push(at),
+            Some(receiver) => found.push(receiver),
+        }
+    }
+    let named = |code, faults: &[usize], detail: &'static str| {
+        faults.iter().fold(Problem::new(code, "See errors."), |problem, at| problem.at(format!("/message_ids/{at}"), detail))
+    };
+    if !missing.is_empty() {
+        return Err(named(Code::NotFound, &missing, "the user has no such message"));
+    }
+    if !deleted.is_empty() {
+        return Err(named(Code::Gone, &deleted, "it was deleted or withdrawn"));
+    }
+    Ok(found)
+}

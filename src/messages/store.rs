@@ -1,0 +1,405 @@
+//! The rows of `messages`, `message_receivers` and `message_types`: what a batch needs of them, holds of them and writes back. What is
+//! read of them outside of batches is in `lists.rs`.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::clock::UnixMs;
+use crate::db::{Column, Conn, DbResult, Statement, Type};
+use crate::ids::{MessageId, UserId};
+use crate::lane::Table;
+
+use super::{Message, Receiver, Unread};
+
+static LOAD_MESSAGES: Statement = Statement::new(
+    "select m.message_id, m.withdrawn
+    from {rows} r
+    join messages m on m.message_id = r.message_id",
+    &[("message_id", Type::Int)],
+);
+
+static INSERT_MESSAGES: Statement = Statement::insert(
+    "messages",
+    &[
+        ("message_id", Type::Int),
+        ("type", Type::Text),
+        ("content", Type::Text),
+        ("created_at", Type::Int),
+        ("recipients", Type::Int),
+        ("withdrawn", Type::Int),
+    ],
+);
+
+static WITHDRAW: Statement = Statement::new(
+    "update messages
+    set withdrawn = 1
+    where message_id in (select message_id from {rows} r)",
+    &[("message_id", Type::Int)],
+);
+
+static LOAD_RECEIVERS: Statement = Statement::new(
+    "select m.user_id, m.seq, m.message_id, m.type, m.read_at, m.gone
+    from {rows} r
+    join message_receivers m on m.message_id = r.message_id and m.user_id = r.user_id",
+    &[("message_id", Type::Int), ("user_id", Type::Int)],
+);
+
+static LOAD_UNREAD: Statement = Statement::one(
+    "select m.user_id, m.seq, m.message_id, m.type, m.read_at, m.gone
+    from message_receivers m
+    where m.user_id = $1 and m.read_at = 0 and m.gone = 0 and m.seq <= $2
+    order by m.seq
+    limit $3",
+    &[("user_id", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int)],
+);
+
+static LOAD_UNREAD_OF_TYPE: Statement = Statement::one(
+    "select m.user_id, m.seq, m.message_id, m.type, m.read_at, m.gone
+    from message_receivers m
+    where m.user_id = $1 and m.read_at = 0 and m.gone = 0 and m.seq <= $2 and m.type = $4
+    order by m.seq
+    limit $3",
+    &[("user_id", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int), ("type", Type::Text)],
+);
+
+static INSERT_RECEIVERS: Statement = Statement::insert(
+    "message_receivers",
+    &[
+        ("user_id", Type::Int),
+        ("seq", Type::Int),
+        ("message_id", Type::Int),
+        ("type", Type::Text),
+        ("read_at", Type::Int),
+        ("gone", Type::Int),
+    ],
+);
+
+static UPDATE_RECEIVERS: Statement = Statement::new(
+    "update message_receivers
+    set read_at = r.read_at, gone = r.gone
+    from {rows} r
+    where message_receivers.user_id = r.user_id and message_receivers.seq = r.seq",
+    &[("user_id", Type::Int), ("seq", Type::Int), ("read_at", Type::Int), ("gone", Type::Int)],
+);
+
+/// With how many types the user has, where this one would be new.
+static LOAD_TYPES: Statement = Statement::new(
+    "select r.user_id, r.type, coalesce(t.unread, -1),
+        case when t.user_id is null then (select count(*) from message_types c where c.user_id = r.user_id) else 0 end
+    from {rows} r
+    left join message_types t on t.user_id = r.user_id and t.type = r.type",
+    &[("user_id", Type::Int), ("type", Type::Text)],
+);
+
+static LOAD_TYPES_OF_USERS: Statement = Statement::new(
+    "select t.user_id, t.type, t.unread
+    from {rows} r
+    join message_types t on t.user_id = r.user_id",
+    &[("user_id", Type::Int)],
+);
+
+static SAVE_TYPES: Statement = Statement::new(
+    "insert into message_types (user_id, type, unread)
+    select user_id, type, unread
+    from {rows} r
+    where true
+    order by user_id, type
+    on conflict (user_id, type) do update set unread = excluded.unread",
+    &[("user_id", Type::Int), ("type", Type::Text), ("unread", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 11] {
+    [
+        &LOAD_MESSAGES,
+        &INSERT_MESSAGES,
+        &WITHDRAW,
+        &LOAD_RECEIVERS,
+        &LOAD_UNREAD,
+        &LOAD_UNREAD_OF_TYPE,
+        &INSERT_RECEIVERS,
+        &UPDATE_RECEIVERS,
+        &LOAD_TYPES,
+        &LOAD_TYPES_OF_USERS,
+        &SAVE_TYPES,
+    ]
+}
+
+/// The number of unread messages of a type: whose, and which type.
+type TypeKey = (UserId, Arc<str>);
+
+/// Which of these rows a batch needs. The users' own rows are asked for beside it.
+#[derive(Debug, Default)]
+pub struct Needs {
+    /// Messages by id.
+    pub messages: BTreeSet<MessageId>,
+    /// What users have of messages; with it the numbers of their types.
+    pub receivers: BTreeSet<(MessageId, UserId)>,
+    /// Some of what users have not read; with it the numbers of their types.
+    pub unread: BTreeSet<Unread>,
+    /// Numbers of single types.
+    pub types: BTreeSet<TypeKey>,
+    /// The numbers of all types.
+    pub types_of: BTreeSet<UserId>,
+}
+
+/// A message in a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Held {
+    withdrawn: bool,
+    /// For one that the batch makes.
+    new: Option<Arc<Message>>,
+}
+
+/// The rows of a batch.
+#[derive(Debug, Default)]
+pub struct Tables {
+    messages: Table<MessageId, Option<Held>>,
+    receivers: Table<(UserId, i64), Option<Receiver>>,
+    types: Table<TypeKey, Option<i64>>,
+    /// How many types a user has, where that matters.
+    type_counts: Table<UserId, i64>,
+    /// Under which seq a user has a message. One whose command was undone leads to no row.
+    seqs: HashMap<(MessageId, UserId), i64>,
+    /// Those of which there may be more than were loaded.
+    unfinished: BTreeSet<Unread>,
+}
+
+/// A row of `message_receivers`.
+type ReceiverRow = (i64, i64, i64, String, i64, i64);
+
+fn receiver_of_row((user, seq, message, kind, read_at, gone): ReceiverRow) -> Option<((UserId, i64), Receiver)> {
+    let message = MessageId::try_from(message).ok()?;
+    Some(((UserId::try_from(user).ok()?, seq), Receiver { message, kind: kind.into(), read_at: UnixMs(read_at), gone: gone == 1 }))
+}
+
+fn ids<T: Copy>(items: &[T], id: fn(T) -> i64) -> Column {
+    Column::Int(items.iter().map(|item| id(*item)).collect())
+}
+
+impl Tables {
+    /// Loads what is needed, under the locks of the users' own rows.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn load(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
+        if !needs.messages.is_empty() {
+            let messages: Vec<_> = needs.messages.iter().copied().collect();
+            let rows: Vec<(i64, i64)> = conn.fetch(&LOAD_MESSAGES, &[ids(&messages, MessageId::get)]).await?;
+            let held =
+                |(id, withdrawn): (i64, i64)| Some((MessageId::try_from(id).ok()?, Some(Held { withdrawn: withdrawn == 1, new: None })));
+            self.messages.insert_loaded(rows.into_iter().filter_map(held));
+        }
+        if !needs.receivers.is_empty() {
+            let columns = [
+                Column::Int(needs.receivers.iter().map(|(message, _)| message.get()).collect()),
+                Column::Int(needs.receivers.iter().map(|(_, user)| user.get()).collect()),
+            ];
+            let rows = conn.fetch(&LOAD_RECEIVERS, &columns).await?;
+            self.take(rows);
+        }
+        for unread in &needs.unread {
+            let mut columns: Vec<_> = [unread.user.get(), unread.up_to, unread.rows].map(|value| Column::Int(vec![value])).into();
+            let rows = match &unread.kind {
+                None => conn.fetch(&LOAD_UNREAD, &columns).await?,
+                Some(kind) => {
+                    columns.push(Column::Text(vec![kind.to_string()]));
+                    conn.fetch(&LOAD_UNREAD_OF_TYPE, &columns).await?
+                }
+            };
+            if i64::try_from(rows.len()).unwrap_or(i64::MAX) >= unread.rows {
+                self.unfinished.insert(unread.clone());
+            }
+            self.take(rows);
+        }
+        self.load_types(conn, needs).await
+    }
+
+    fn take(&mut self, rows: Vec<ReceiverRow>) {
+        let rows: Vec<_> = rows.into_iter().filter_map(receiver_of_row).collect();
+        self.seqs.extend(rows.iter().map(|((user, seq), receiver)| ((receiver.message, *user), *seq)));
+        self.receivers.insert_loaded(rows.into_iter().map(|(key, receiver)| (key, Some(receiver))));
+    }
+
+    async fn load_types(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
+        let mut types = needs.types.clone();
+        types.extend(self.receivers.rows.iter().filter_map(|((user, _), (_, now))| Some((*user, Arc::clone(&now.as_ref()?.kind)))));
+        if !types.is_empty() {
+            let columns = [
+                Column::Int(types.iter().map(|(user, _)| user.get()).collect()),
+                Column::Text(types.iter().map(|(_, kind)| (**kind).to_owned()).collect()),
+            ];
+            for (user, kind, unread, count) in conn.fetch::<(i64, String, i64, i64)>(&LOAD_TYPES, &columns).await? {
+                let Ok(user) = UserId::try_from(user) else { continue };
+                if unread < 0 {
+                    self.type_counts.insert_loaded([(user, count)]);
+                } else {
+                    self.types.insert_loaded([((user, Arc::from(kind)), Some(unread))]);
+                }
+            }
+        }
+        if !needs.types_of.is_empty() {
+            let users: Vec<_> = needs.types_of.iter().copied().collect();
+            let rows: Vec<(i64, String, i64)> = conn.fetch(&LOAD_TYPES_OF_USERS, &[ids(&users, UserId::get)]).await?;
+            let row = |(user, kind, unread): (i64, String, i64)| Some(((UserId::try_from(user).ok()?, Arc::from(kind)), Some(unread)));
+            self.types.insert_loaded(rows.into_iter().filter_map(row));
+        }
+        Ok(())
+    }
+
+    /// Writes what changed.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn save(&self, conn: &mut Conn) -> DbResult<()> {
+        self.save_messages(conn).await?;
+        let (mut made, mut changed) = (Vec::new(), Vec::new());
+        for (key, (loaded, now)) in self.receivers.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
+            if let Some(now) = now {
+                if loaded.is_none() { made.push((key, now)) } else { changed.push((key, now)) }
+            }
+        }
+        if !made.is_empty() {
+            let [users, seqs, read, gone] = receiver_columns(&made);
+            let messages = Column::Int(made.iter().map(|(_, receiver)| receiver.message.get()).collect());
+            let kinds = Column::Text(made.iter().map(|(_, receiver)| (*receiver.kind).to_owned()).collect());
+            conn.insert(&INSERT_RECEIVERS, &[users, seqs, messages, kinds, read, gone]).await?;
+        }
+        if !changed.is_empty() {
+            conn.later(&UPDATE_RECEIVERS, &receiver_columns(&changed)).await?;
+        }
+        let types: Vec<_> = self.types.changed().filter_map(|(key, unread)| Some((key, (*unread)?))).collect();
+        if !types.is_empty() {
+            let columns = [
+                Column::Int(types.iter().map(|((user, _), _)| user.get()).collect()),
+                Column::Text(types.iter().map(|((_, kind), _)| (**kind).to_owned()).collect()),
+                Column::Int(types.iter().map(|(_, unread)| *unread).collect()),
+            ];
+            conn.later(&SAVE_TYPES, &columns).await?;
+        }
+        Ok(())
+    }
+
+    async fn save_messages(&self, conn: &mut Conn) -> DbResult<()> {
+        let new: Vec<_> = self.messages.changed().filter_map(|(id, held)| Some((*id, held.as_ref()?.new.as_ref()?))).collect();
+        if !new.is_empty() {
+            let columns = [
+                Column::Int(new.iter().map(|(id, _)| id.get()).collect()),
+                Column::Text(new.iter().map(|(_, message)| message.kind.to_string()).collect()),
+                Column::Text(new.iter().map(|(_, message)| message.stored.clone()).collect()),
+                Column::Int(new.iter().map(|(_, message)| message.created_at.0).collect()),
+                Column::Int(new.iter().map(|(_, message)| message.recipients).collect()),
+                Column::Int(vec![0; new.len()]),
+            ];
+            conn.insert(&INSERT_MESSAGES, &columns).await?;
+        }
+        let withdrawn: Vec<_> =
+            self.messages.changed().filter(|(_, held)| held.as_ref().is_some_and(|held| held.withdrawn)).map(|(id, _)| *id).collect();
+        if !withdrawn.is_empty() {
+            conn.later(&WITHDRAW, &[ids(&withdrawn, MessageId::get)]).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a message was withdrawn; None where there is none.
+    #[must_use]
+    pub fn is_withdrawn(&self, id: MessageId) -> Option<bool> {
+        self.messages.get(&id).map(|held| held.withdrawn)
+    }
+
+    /// Makes a message.
+    pub fn make(&mut self, id: MessageId, message: Message) {
+        self.messages.set(&id, Some(Held { withdrawn: false, new: Some(Arc::new(message)) }));
+    }
+
+    /// Withdraws a message that is there.
+    pub fn withdraw(&mut self, id: MessageId) {
+        if let Some(held) = self.messages.get(&id) {
+            self.messages.set(&id, Some(Held { withdrawn: true, ..held }));
+        }
+    }
+
+    /// What a user has of a message, and under which seq.
+    #[must_use]
+    pub fn receiver(&self, user: UserId, id: MessageId) -> Option<(i64, Receiver)> {
+        let seq = *self.seqs.get(&(id, user))?;
+        Some((seq, self.receivers.get(&(user, seq))?))
+    }
+
+    /// Sets what a user has of a message.
+    pub fn set_receiver(&mut self, user: UserId, seq: i64, receiver: Receiver) {
+        self.seqs.insert((receiver.message, user), seq);
+        self.receivers.set(&(user, seq), Some(receiver));
+    }
+
+    /// What is here of a user's messages, in the order of seq.
+    pub fn of_user(&self, user: UserId) -> impl Iterator<Item = (i64, &Receiver)> {
+        let mine = self.receivers.from(&(user, 0)).take_while(move |((of, _), _)| *of == user);
+        mine.filter_map(|((_, seq), receiver)| Some((*seq, receiver.as_ref()?)))
+    }
+
+    /// Whether the user may have more of those than are here.
+    #[must_use]
+    pub fn is_unfinished(&self, unread: &Unread) -> bool {
+        self.unfinished.contains(unread)
+    }
+
+    /// How many of a type a user has not read; None where the user never had any of it.
+    #[must_use]
+    pub fn unread(&self, user: UserId, kind: &Arc<str>) -> Option<i64> {
+        self.types.get(&(user, Arc::clone(kind)))
+    }
+
+    /// Sets that number.
+    pub fn set_unread(&mut self, user: UserId, kind: &Arc<str>, unread: i64) {
+        let key = (user, Arc::clone(kind));
+        if self.types.get(&key).is_none() {
+            let count = self.type_count(user);
+            self.type_counts.set(&user, count + 1);
+        }
+        self.types.set(&key, Some(unread));
+    }
+
+    /// How many types a user has; known where one that was asked for would be new.
+    #[must_use]
+    pub fn type_count(&self, user: UserId) -> i64 {
+        self.type_counts.get(&user)
+    }
+
+    /// The numbers of a user's types that are here.
+    pub fn types_of(&self, user: UserId) -> impl Iterator<Item = (&Arc<str>, i64)> {
+        let mine = self.types.from(&(user, Arc::from(""))).take_while(move |((of, _), _)| *of == user);
+        mine.filter_map(|((_, kind), unread)| Some((kind, (*unread)?)))
+    }
+
+    /// The numbers that changed.
+    pub fn changed_types(&self) -> impl Iterator<Item = (UserId, &str, i64)> {
+        self.types.changed().filter_map(|((user, kind), unread)| Some((*user, &**kind, (*unread)?)))
+    }
+
+    /// The command took effect.
+    pub fn settle(&mut self) {
+        self.messages.settle();
+        self.receivers.settle();
+        self.types.settle();
+        self.type_counts.settle();
+    }
+
+    /// The command was refused.
+    pub fn undo(&mut self) {
+        self.messages.undo();
+        self.receivers.undo();
+        self.types.undo();
+        self.type_counts.undo();
+    }
+}
+
+fn receiver_columns(rows: &[(&(UserId, i64), &Receiver)]) -> [Column; 4] {
+    [
+        Column::Int(rows.iter().map(|((user, _), _)| user.get()).collect()),
+        Column::Int(rows.iter().map(|((_, seq), _)| *seq).collect()),
+        Column::Int(rows.iter().map(|(_, receiver)| receiver.read_at.0).collect()),
+        Column::Int(rows.iter().map(|(_, receiver)| i64::from(receiver.gone)).collect()),
+    ]
+}
