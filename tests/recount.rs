@@ -14,6 +14,9 @@ async fn recount(world: &World, more: &[&str]) -> Ran {
     headmark(world, &[&["recount"], more].concat(), false, &[], Vec::new()).await
 }
 
+/// For nodes that are to leave the repairs to the command.
+const UNSCRUBBED: &[&str] = &["--scrub-users", "0"];
+
 /// Changes rows by hand.
 async fn damage(world: &World, sql: &'static str) {
     match world.tier {
@@ -36,7 +39,7 @@ both_tiers! {
     async fn a_recount_finds_and_repairs_what_was_damaged(world: World) {
         let text = "follower,followee\n1,2\n2,1\n1,3\n3,1\n4,1\n5,4\n";
         import(&world, text, &[]).await;
-        let node = world.node().await;
+        let node = world.node_with(UNSCRUBBED).await;
         for badge in ["mention", "like"] {
             node.client.post(&format!("/v1/users/1/badges/{badge}/increment"), &json!({})).await.ok();
         }
@@ -70,7 +73,7 @@ both_tiers! {
         assert!(repaired.out.contains("differences  4, all repaired"), "{repaired:?}");
         let again = recount(&world, &[]).await;
         assert!(again.status == Some(0) && again.out.contains(HEALTHY), "{again:?}");
-        let node = world.node().await;
+        let node = world.node_with(UNSCRUBBED).await;
         assert_degrees(&node.client, &edges(text)).await;
         for user in [6, 8] {
             assert_eq!(node.client.get(&format!("/v1/users/{user}/relation-counts")).await.ok(), json!({"following": 0, "followers": 0, "mutuals": 0}));
@@ -87,7 +90,7 @@ both_tiers! {
         assert!(differences(&found).len() > 1000, "more than are fetched at once");
         assert!(differences(&repaired).is_subset(&differences(&found)));
         assert!(repaired.status == Some(0) && again.status == Some(0) && again.out.contains(HEALTHY), "{again:?}");
-        let node = world.node().await;
+        let node = world.node_with(UNSCRUBBED).await;
         assert_degrees(&node.client, &edges(&sample("follows-nostr-sample.csv.gz"))).await;
         node.stop().await;
     }
@@ -96,7 +99,8 @@ both_tiers! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recount_beside_follows_repairs_what_is_wrong_and_nothing_else() {
     let world = World::new(Tier::Server).await;
-    let nodes = world.nodes().await;
+    // Their scrubbers would be faster.
+    let nodes = vec![world.node_with(UNSCRUBBED).await, world.node_with(UNSCRUBBED).await];
     // Those who are to be damaged must be there, however late the crowd begins.
     nodes[0].client.follow(1, 8).await;
     nodes[0].client.follow(8, 1).await;
@@ -145,7 +149,7 @@ async fn on_sqlite_a_repair_waits_for_the_server_to_stop_and_a_look_does_not() {
     let missing = recount(&world, &["--dry-run"]).await;
     assert_eq!(missing.status, Some(1));
     assert!(missing.err.contains("there is no ") && missing.err.contains("--data-dir"), "{missing:?}");
-    let node = world.node().await;
+    let node = world.node_with(UNSCRUBBED).await;
     node.client.follow(1, 2).await;
     let refused = recount(&world, &[]).await;
     assert_eq!(refused.status, Some(1));
