@@ -281,12 +281,17 @@ both_tiers! {
         let numbers = Column::Int((0..).take(all.len()).collect());
         let mut conn = node.app.state().db.connect().await.unwrap();
         conn.begin().await.unwrap();
-        let back: Vec<(i64, Vec<u8>)> = conn.fetch(&MANY, &[numbers, Column::Bytes(all.clone())]).await.unwrap();
-        assert_eq!(back.into_iter().map(|(_, data)| data).collect::<Vec<_>>(), all);
+        // With what waits, and alone.
+        for _ in 0..2 {
+            let back: Vec<(i64, Vec<u8>)> = conn.fetch(&MANY, &[numbers.clone(), Column::Bytes(all.clone())]).await.unwrap();
+            assert_eq!(back.into_iter().map(|(_, data)| data).collect::<Vec<_>>(), all);
+        }
         let user: headmark::ids::UserId = 7.try_into().unwrap();
         headmark::feed::store::save_snapshots(&mut conn, &[(user, all[1].clone().into())]).await.unwrap();
-        let one: Vec<(Vec<u8>,)> = conn.fetch(&ONE, &[Column::Bytes(vec![all[1].clone()]), Column::Int(vec![0])]).await.unwrap();
-        assert_eq!(one, [(all[1].clone(),)]);
+        for _ in 0..2 {
+            let one: Vec<(Vec<u8>,)> = conn.fetch(&ONE, &[Column::Bytes(vec![all[1].clone()]), Column::Int(vec![0])]).await.unwrap();
+            assert_eq!(one, [(all[1].clone(),)]);
+        }
         conn.rollback().await.unwrap();
         node.stop().await;
     }
