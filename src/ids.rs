@@ -147,12 +147,6 @@ impl FromStr for Seq {
 pub struct Name(Arc<str>);
 
 impl Name {
-    /// The first of all names in their order, to begin a range with.
-    #[must_use]
-    pub fn lowest() -> Self {
-        Self(Arc::from("0"))
-    }
-
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -127,7 +127,8 @@ both_tiers! {
             let (first, tag) = (first.clone(), tag.clone());
             async move { first.get_if_changed("/v1/users/1/badges?wait=20", &tag).await }
         });
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        let state = nodes[0].app.state();
+        eventually("the poll waits", async || state.waiting.available_permits() < state.waiting_room).await;
         let begun = tokio::time::Instant::now();
         send(last, "system", "wake up").await;
         let woken = waiting.await.unwrap();

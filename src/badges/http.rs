@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use super::{BadgeOut, Command, Increment, IncrementBadgesOut, MAX_BADGES, MAX_STEP, Retract};
 use crate::auth::Service;
 use crate::error::{Code, Error, Problem, ProblemOut, Result};
-use crate::http::body::{Body, IdempotencyKey, present, unique_map};
+use crate::http::body::{Body, IdempotencyKey, in_range, present, unique_map};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::ids::{Invalid, Name, UserId};
@@ -180,14 +180,6 @@ fn marks_by_badge<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<B
 
 fn one() -> i64 {
     1
-}
-
-/// Bounds a number of a body.
-pub(crate) fn in_range(value: i64, lowest: i64, highest: i64, pointer: impl FnOnce() -> String) -> Result<i64, Problem> {
-    if (lowest..=highest).contains(&value) {
-        return Ok(value);
-    }
-    Err(Problem::invalid(pointer(), format!("{value} is not from {lowest} to {highest}")))
 }
 
 /// Reads `home:1,forum:9`.

@@ -15,10 +15,9 @@ use utoipa_axum::routes;
 use super::store;
 use super::{Command, ContentOut, MAX_CHANNELS, NoticeOut, ReadOut};
 use crate::auth::{Caller, Service};
-use crate::badges::http::in_range;
 use crate::clock::UnixMs;
 use crate::error::{Code, Problem, ProblemOut, Result};
-use crate::http::body::{Body, IdempotencyKey, present};
+use crate::http::body::{Body, IdempotencyKey, in_range, present, text_within};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::ids::{Name, Seq};
@@ -92,16 +91,6 @@ pub struct ChannelOut {
     /// The user's revision after it.
     #[schema(minimum = 0, example = 919)]
     revision: i64,
-}
-
-/// Bounds a text by its characters.
-pub(crate) fn text_within(text: &str, least: usize, most: usize, pointer: &str) -> Result<(), Problem> {
-    let length = text.chars().count();
-    if (least..=most).contains(&length) {
-        Ok(())
-    } else {
-        Err(Problem::invalid(pointer, format!("{length} characters are not from {least} to {most}")))
-    }
 }
 
 /// Send a broadcast

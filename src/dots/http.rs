@@ -10,9 +10,8 @@ use utoipa_axum::routes;
 
 use super::{Command, LitDotOut, MAX_DOTS, UserDotOut};
 use crate::auth::Service;
-use crate::badges::http::in_range;
 use crate::error::{Code, Problem, ProblemOut, Result};
-use crate::http::body::{Body, NoFields, present};
+use crate::http::body::{Body, NoFields, in_range, present};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::ids::Name;
 use crate::lane::{Answer, Job};

@@ -43,6 +43,30 @@ pub struct Body<T> {
 #[serde(deny_unknown_fields)]
 pub struct NoFields {}
 
+/// Bounds a number of a body.
+///
+/// # Errors
+/// A 422 problem that points to it.
+pub(crate) fn in_range(value: i64, lowest: i64, highest: i64, pointer: impl FnOnce() -> String) -> Result<i64, Problem> {
+    if (lowest..=highest).contains(&value) {
+        return Ok(value);
+    }
+    Err(Problem::invalid(pointer(), format!("{value} is not from {lowest} to {highest}")))
+}
+
+/// Bounds a text of a body by its characters.
+///
+/// # Errors
+/// A 422 problem that points to it.
+pub(crate) fn text_within(text: &str, least: usize, most: usize, pointer: &str) -> Result<(), Problem> {
+    let length = text.chars().count();
+    if (least..=most).contains(&length) {
+        Ok(())
+    } else {
+        Err(Problem::invalid(pointer, format!("{length} characters are not from {least} to {most}")))
+    }
+}
+
 /// Why a body was refused. Where the rest of it was not read, an HTTP/1 connection is closed with the answer.
 #[derive(Debug)]
 pub struct Refusal {

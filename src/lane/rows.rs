@@ -272,11 +272,6 @@ impl Rows {
         self.forgotten.set(&user, true);
     }
 
-    /// Changes the user's own row in a way that the user is shown, and raises its revision, once for each command.
-    pub fn revise_user(&mut self, user: UserId, change: impl FnOnce(&mut User)) {
-        self.revise(user, change);
-    }
-
     /// One follow as it is now.
     #[must_use]
     pub fn follow(&self, pair: Pair) -> Option<Follow> {
@@ -340,7 +335,7 @@ impl Rows {
     }
 
     /// Changes the user's own row, and raises its revision, once for each command.
-    fn revise(&mut self, user: UserId, change: impl FnOnce(&mut User)) {
+    pub fn revise(&mut self, user: UserId, change: impl FnOnce(&mut User)) {
         let mut row = self.users.get(&user);
         change(&mut row);
         if self.revised.insert(user) {

@@ -176,7 +176,7 @@ fn send(rows: &mut Rows, ids: &[MessageId], message: Message, recipients: &[User
             let detail = format!("User {user} has had messages of {MAX_TYPES} types already.");
             return Err(Problem::new(Code::TooMany, detail).at(format!("/recipients/{at}"), "one type too many for this user"));
         }
-        rows.revise_user(*user, |row| row.message_seq += 1);
+        rows.revise(*user, |row| row.message_seq += 1);
         let seq = rows.user(*user).message_seq;
         rows.messages.set_unread(*user, &kind, unread.unwrap_or(0) + 1);
         rows.messages.set_receiver(*user, seq, Receiver { message: id, kind: Arc::clone(&kind), read_at: UnixMs(0), gone: false });
@@ -197,7 +197,7 @@ fn set(rows: &mut Rows, user: UserId, seq: i64, before: &Receiver, after: Receiv
         rows.messages.set_unread(user, &after.kind, (unread + step).max(0));
     }
     rows.messages.set_receiver(user, seq, after);
-    rows.revise_user(user, |_| {});
+    rows.revise(user, |_| {});
 }
 
 /// When something is read now; 0 means never.

@@ -20,7 +20,7 @@ use super::{
 use crate::auth::Service;
 use crate::clock::UnixMs;
 use crate::error::{Error, Fault, Problem, ProblemOut, Result};
-use crate::http::body::{Body, IdempotencyKey, NoFields, present};
+use crate::http::body::{Body, IdempotencyKey, NoFields, present, text_within};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::ids::{MessageId, Name, UserId};
@@ -186,14 +186,6 @@ fn each_once<T: std::hash::Hash + Eq>(items: &[T], pointer: &str) -> Result<(), 
     }
 }
 
-fn characters(text: &str, least: usize, most: usize, pointer: &str) -> Result<(), Problem> {
-    let found = text.chars().count();
-    if (least..=most).contains(&found) {
-        return Ok(());
-    }
-    Err(Problem::invalid(pointer, format!("{found} characters are not from {least} to {most}")))
-}
-
 async fn submit(state: &AppState, command: Command) -> Result<Answer> {
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }
@@ -210,8 +202,8 @@ async fn submit(state: &AppState, command: Command) -> Result<Answer> {
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn send_message(State(state): State<AppState>, service: Service, key: IdempotencyKey, body: Body<SendMessageIn>) -> Result<Answer> {
     let SendMessageIn { r#type: kind, title, content, recipients } = body.value;
-    characters(&title, 1, MAX_TITLE_CHARS, "/title")?;
-    characters(&content, 0, MAX_CONTENT_CHARS, "/content")?;
+    text_within(&title, 1, MAX_TITLE_CHARS, "/title")?;
+    text_within(&content, 0, MAX_CONTENT_CHARS, "/content")?;
     count(recipients.len(), MAX_RECIPIENTS, "/recipients")?;
     each_once(&recipients, "/recipients")?;
     let stored = serde_json::to_string(&Text { title, content }).map_err(|error| Fault::Bug(error.to_string()))?;
