@@ -26,6 +26,7 @@ impl std::error::Error for Invalid {}
 const USER_ID_RULE: Invalid = Invalid("a user id is a whole number from 1 to 9223372036854775807, without leading zeros");
 const CLIENT_ID_RULE: Invalid = Invalid("an id made by a client has 1 to 128 characters of A-Z, a-z, 0-9, '.', '_', ':', '-'");
 const MESSAGE_ID_RULE: Invalid = Invalid("a message id is a whole number from 1 to 9223372036854775807, without leading zeros");
+const GROUP_ID_RULE: Invalid = Invalid("a group id is a whole number from 1 to 9223372036854775807, without leading zeros");
 const NAME_RULE: Invalid = Invalid("a name has 1 to 64 characters of a-z, 0-9, '_', '.', '-', and begins with a letter or digit");
 
 /// Ids that are whole numbers from 1 to 2^63-1. In JSON a decimal string (JavaScript cannot hold it as a number); an integer is accepted too.
@@ -85,6 +86,8 @@ whole_ids! {
     UserId, USER_ID_RULE;
     /// A message that is read by hand, 1 to 2^63-1.
     MessageId, MESSAGE_ID_RULE;
+    /// A group, 1 to 2^63-1.
+    GroupId, GROUP_ID_RULE;
 }
 
 /// A decimal number from 1 to 2^63-1, without leading zeros.

@@ -12,6 +12,7 @@ pub mod db;
 pub mod dots;
 pub mod error;
 pub mod feed;
+pub mod groups;
 pub mod guard;
 pub mod heads;
 pub mod http;

@@ -59,6 +59,13 @@ impl Parts {
         self.places.iter().map(|place| (self.at(&place.field), self.at(&place.value)))
     }
 
+    /// Those whose field begins with this, the rest of the field and the value, in the order of their fields.
+    pub fn starting_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let from = self.places.partition_point(|place| self.at(&place.field) < prefix);
+        let rest = self.places.get(from..).unwrap_or_default().iter();
+        rest.map_while(move |place| Some((self.at(&place.field).strip_prefix(prefix)?, self.at(&place.value))))
+    }
+
     /// Sets a field.
     pub fn insert(&mut self, field: impl AsRef<str>, value: impl AsRef<str>) {
         let (field, value) = (field.as_ref(), value.as_ref());

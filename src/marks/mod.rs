@@ -34,6 +34,8 @@ pub enum Kind {
     View,
     /// The posts of a creator. The marks of those who follow are in their snapshots of the feed.
     Post,
+    /// The messages of a group. How far members have read them is in their memberships.
+    Group,
     /// All that ever happened to channels and dots, of which each user has one mark: the enrolment.
     Board,
 }
@@ -48,7 +50,7 @@ impl Kind {
             Self::Dot => 3,
             Self::View => 4,
             Self::Post => 5,
-            // 6 is for groups.
+            Self::Group => 6,
             Self::Board => 7,
         }
     }
@@ -62,6 +64,7 @@ impl Kind {
             3 => Some(Self::Dot),
             4 => Some(Self::View),
             5 => Some(Self::Post),
+            6 => Some(Self::Group),
             7 => Some(Self::Board),
             _ => None,
         }

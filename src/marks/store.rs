@@ -2,7 +2,8 @@
 
 use crate::clock::UnixMs;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
-use crate::ids::UserId;
+use crate::groups::GroupMark;
+use crate::ids::{GroupId, UserId};
 
 use super::{Kind, Mark, MarkKey};
 
@@ -23,6 +24,14 @@ pub struct User {
     pub feed: i64,
     /// The seq of the last message that is read by hand.
     pub message_seq: i64,
+    /// How many groups the user is in.
+    pub chat_groups: i64,
+    /// The seq of the last row of the user's inbox.
+    pub inbox_seq: i64,
+    /// Direct messages that the user has not read, those of muted chats aside.
+    pub direct_unread: i64,
+    /// From how many peers they are.
+    pub direct_chats: i64,
 }
 
 /// In place of a head of the board: the user was not seen yet, or is forgotten.
@@ -30,7 +39,19 @@ pub const NOT_ENROLLED: i64 = -1;
 
 impl Default for User {
     fn default() -> Self {
-        Self { revision: 0, counters: 0, following: 0, enrolled: NOT_ENROLLED, seen_day: 0, feed: 0, message_seq: 0 }
+        Self {
+            revision: 0,
+            counters: 0,
+            following: 0,
+            enrolled: NOT_ENROLLED,
+            seen_day: 0,
+            feed: 0,
+            message_seq: 0,
+            chat_groups: 0,
+            inbox_seq: 0,
+            direct_unread: 0,
+            direct_chats: 0,
+        }
     }
 }
 
@@ -57,10 +78,12 @@ static MAKE_USERS: Statement = Statement::new(
 
 /// Locks the rows in the order of the key, and returns what they hold once they are locked.
 static LOCK_USERS: Statement = Statement::each(
-    "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.message_seq
+    "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.message_seq, u.chat_groups, u.inbox_seq,
+        u.direct_unread, u.direct_chats
     from {rows} r
     join users u on u.user_id = r.user_id",
-    "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.message_seq
+    "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.message_seq, u.chat_groups, u.inbox_seq,
+        u.direct_unread, u.direct_chats
     from {rows} r
     join users u on u.user_id = r.user_id
     order by u.user_id
@@ -69,8 +92,9 @@ static LOCK_USERS: Statement = Statement::each(
 );
 
 static SAVE_USERS: Statement = Statement::new(
-    "insert into users (user_id, revision, counters, following, enrolled, seen_day, feed, message_seq)
-    select user_id, revision, counters, following, enrolled, seen_day, feed, message_seq
+    "insert into users (user_id, revision, counters, following, enrolled, seen_day, feed, message_seq, chat_groups, inbox_seq, direct_unread,
+        direct_chats)
+    select user_id, revision, counters, following, enrolled, seen_day, feed, message_seq, chat_groups, inbox_seq, direct_unread, direct_chats
     from {rows} r
     where true
     order by user_id
@@ -81,7 +105,11 @@ static SAVE_USERS: Statement = Statement::new(
         enrolled = excluded.enrolled,
         seen_day = excluded.seen_day,
         feed = excluded.feed,
-        message_seq = excluded.message_seq",
+        message_seq = excluded.message_seq,
+        chat_groups = excluded.chat_groups,
+        inbox_seq = excluded.inbox_seq,
+        direct_unread = excluded.direct_unread,
+        direct_chats = excluded.direct_chats",
     &[
         ("user_id", Type::Int),
         ("revision", Type::Int),
@@ -91,6 +119,10 @@ static SAVE_USERS: Statement = Statement::new(
         ("seen_day", Type::Int),
         ("feed", Type::Int),
         ("message_seq", Type::Int),
+        ("chat_groups", Type::Int),
+        ("inbox_seq", Type::Int),
+        ("direct_unread", Type::Int),
+        ("direct_chats", Type::Int),
     ],
 );
 
@@ -136,17 +168,22 @@ static DELETE_MARKS_OF_USERS: Statement = Statement::new(
 );
 
 /// All that a cache entry shows of whole users, in one statement, so that it belongs together: first the user's own row (as kind 0), then the marks (views
-/// aside, which are many and read one by one), then the types of messages (as kind 8).
+/// aside, which are many and read one by one), the memberships of groups (as kind 6), and the types of messages (as kind 8).
 static READ_USERS: Statement = Statement::new(
-    "select u.user_id, 0 as kind, '' as name, u.revision as a, u.enrolled as b, u.seen_day as c, u.feed as d, '' as retracted
+    "select u.user_id, 0 as kind, '' as name, u.revision as a, u.enrolled as b, u.seen_day as c, u.feed as d, u.direct_unread as e,
+        u.direct_chats as f, '' as retracted, null as data
     from {rows} r
     join users u on u.user_id = r.user_id
     union all
-    select m.user_id, m.kind, m.name, m.head, m.mark, m.at, 0, m.retracted
+    select m.user_id, m.kind, m.name, m.head, m.mark, m.at, 0, 0, 0, m.retracted, null
     from {rows} r
     join marks m on m.user_id = r.user_id and m.kind <> 4
     union all
-    select t.user_id, 8, t.type, t.unread, 0, 0, 0, ''
+    select s.user_id, 6, '', s.group_id, s.read_seq, s.muted, 0, 0, 0, '', s.extra
+    from {rows} r
+    join memberships s on s.user_id = r.user_id and s.to_seq < 0
+    union all
+    select t.user_id, 8, t.type, t.unread, 0, 0, 0, 0, 0, '', null
     from {rows} r
     join message_types t on t.user_id = r.user_id
     order by 1, 2, 3",
@@ -163,13 +200,14 @@ pub fn statements() -> [&'static Statement; 8] {
 type MarkRow = (i64, i64, String, i64, i64, String, i64);
 
 /// A row of `users` as the statements return it.
-type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64);
+type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64);
 
 /// A row of [`READ_USERS`].
-type ReadRow = (i64, i64, String, i64, i64, i64, i64, String);
+type ReadRow = (i64, i64, String, i64, i64, i64, i64, i64, i64, String, Option<Vec<u8>>);
 
 /// The kinds of [`READ_USERS`] that are no marks.
 const USER_ROW: i64 = 0;
+const MEMBERSHIP_ROW: i64 = 6;
 const MESSAGE_TYPE_ROW: i64 = 8;
 
 /// One user's own rows as of one moment.
@@ -183,6 +221,8 @@ pub struct Snapshot {
     pub marks: Vec<(MarkKey, Mark)>,
     /// How many messages that are read by hand are unread, by type.
     pub messages: Vec<(String, i64)>,
+    /// The groups that the user is in, and how far it has read each.
+    pub groups: Vec<(GroupId, GroupMark)>,
     /// Whether that is all there is. Not so where a newer version, side by side with this one during an upgrade, wrote rows of a kind that
     /// this one does not know: then the cache that both share must not be filled from here.
     pub complete: bool,
@@ -192,7 +232,7 @@ impl Snapshot {
     /// Of a user without any row.
     #[must_use]
     pub fn none(user: UserId) -> Self {
-        Self { user, row: User::default(), marks: Vec::new(), messages: Vec::new(), complete: true }
+        Self { user, row: User::default(), marks: Vec::new(), messages: Vec::new(), groups: Vec::new(), complete: true }
     }
 }
 
@@ -229,8 +269,12 @@ pub async fn lock_users_and_load_marks(conn: &mut Conn, users: &[UserId], keys: 
     Ok((users.into_iter().filter_map(user_of_row).collect(), marks.into_iter().filter_map(mark_of_row).collect()))
 }
 
-fn user_of_row((user, revision, counters, following, enrolled, seen_day, feed, message_seq): UserRow) -> Option<(UserId, User)> {
-    Some((UserId::try_from(user).ok()?, User { revision, counters, following, enrolled, seen_day, feed, message_seq }))
+fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
+    let (user, revision, counters, following, enrolled, seen_day, feed, message_seq, chat_groups, inbox_seq, direct_unread, direct_chats) =
+        row;
+    let row =
+        User { revision, counters, following, enrolled, seen_day, feed, message_seq, chat_groups, inbox_seq, direct_unread, direct_chats };
+    Some((UserId::try_from(user).ok()?, row))
 }
 
 /// Writes these users' rows.
@@ -248,6 +292,10 @@ pub async fn save_users(conn: &mut Conn, users: &[(UserId, User)]) -> DbResult<(
         column(|row| row.seen_day),
         column(|row| row.feed),
         column(|row| row.message_seq),
+        column(|row| row.chat_groups),
+        column(|row| row.inbox_seq),
+        column(|row| row.direct_unread),
+        column(|row| row.direct_chats),
     ];
     conn.later(&SAVE_USERS, &columns).await
 }
@@ -312,11 +360,18 @@ pub async fn read_marks(db: &Db, keys: &[MarkKey]) -> DbResult<Vec<(MarkKey, Mar
 pub async fn read_users(db: &Db, users: &[UserId]) -> DbResult<Vec<Snapshot>> {
     let rows: Vec<ReadRow> = db.fetch(&READ_USERS, &[ids(users)]).await?;
     let mut found: std::collections::HashMap<i64, Snapshot> = std::collections::HashMap::with_capacity(users.len());
-    for (id, kind, name, a, b, c, d, retracted) in rows {
+    for (id, kind, name, a, b, c, d, e, f, retracted, data) in rows {
         let Ok(user) = UserId::try_from(id) else { continue };
         let snapshot = found.entry(id).or_insert_with(|| Snapshot::none(user));
         match kind {
-            USER_ROW => snapshot.row = User { revision: a, enrolled: b, seen_day: c, feed: d, ..User::default() },
+            USER_ROW => {
+                snapshot.row =
+                    User { revision: a, enrolled: b, seen_day: c, feed: d, direct_unread: e, direct_chats: f, ..User::default() };
+            }
+            MEMBERSHIP_ROW => {
+                let group = GroupId::try_from(a).ok();
+                snapshot.groups.extend(group.map(|group| (group, GroupMark::from_row(b, c, data.as_deref()))));
+            }
             MESSAGE_TYPE_ROW => snapshot.messages.push((name, a)),
             _ => match mark_of_row((id, kind, name, a, b, retracted, c)) {
                 Some(mark) => snapshot.marks.push(mark),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Intervals, Kind, MAX_HEAD, Refused};
 use crate::clock::UnixMs;
-use crate::ids::{Name, UserId};
+use crate::ids::{GroupId, Name, UserId};
 
 /// Which stream. The order is the order in which rows are locked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,6 +40,12 @@ impl StreamKey {
     #[must_use]
     pub fn posts(creator: UserId) -> Self {
         Self { owner: creator.get(), kind: Kind::Post, name: Arc::from("") }
+    }
+
+    /// The messages of a group.
+    #[must_use]
+    pub fn group(group: GroupId) -> Self {
+        Self { owner: group.get(), kind: Kind::Group, name: Arc::from("") }
     }
 
     /// A view, by its name in rows: `home:1`.

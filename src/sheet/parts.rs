@@ -8,10 +8,14 @@
 //! | `m:notice` | `1` | messages of a type: unread |
 //! | `e` | `812 20774` | the enrolment: the head of the board then, and the day on which the user was seen last |
 //! | `f` | `918` | the revision at which the list behind the feed changed last |
+//! | `g:42` | `120m 122-124` | a group: read up to, `m` where it is muted, single messages above that are read; empty: not in it any more |
+//! | `h` | `6 2` | direct messages: unread, from how many peers |
 
 use crate::cache::{Entry, Parts};
+use crate::groups::GroupMark;
+use crate::ids::GroupId;
 use crate::marks::store::{NOT_ENROLLED, Snapshot, User};
-use crate::marks::{Kind, Mark, MarkKey};
+use crate::marks::{Intervals, Kind, Mark, MarkKey};
 
 /// A field and its text.
 pub(crate) type Part = (Box<str>, Box<str>);
@@ -27,7 +31,7 @@ pub fn part(key: &MarkKey, mark: &Mark) -> Option<Part> {
         Kind::Counter => Some((format!("c:{name}").into(), format!("{} {}", mark.unread(), mark.head()).into())),
         Kind::Broadcast => Some((format!("b:{name}").into(), mark.mark().to_string().into())),
         Kind::Dot => Some((format!("d:{name}").into(), mark.mark().to_string().into())),
-        Kind::View | Kind::Post | Kind::Board => None,
+        Kind::View | Kind::Post | Kind::Group | Kind::Board => None,
     }
 }
 
@@ -37,10 +41,39 @@ pub fn message_part(kind: &str, unread: i64) -> Part {
     (format!("m:{kind}").into(), unread.to_string().into())
 }
 
+/// How far the user has read a group, as a part; an empty one where the user has left it.
+#[must_use]
+pub fn group_part(group: GroupId, mark: Option<&GroupMark>) -> Part {
+    let text = |mark: &GroupMark| {
+        let (muted, space) = (if mark.muted { "m" } else { "" }, if mark.extra.is_empty() { "" } else { " " });
+        format!("{}{muted}{space}{}", mark.read_seq, mark.extra)
+    };
+    (format!("g:{group}").into(), mark.map(text).unwrap_or_default().into())
+}
+
+/// The groups of an entry.
+pub(super) fn groups(parts: &Parts) -> impl Iterator<Item = (GroupId, GroupMark)> {
+    parts.starting_with("g:").filter_map(|(group, text)| {
+        let (mark, extra) = text.split_once(' ').unwrap_or((text, ""));
+        let (read_seq, muted) = mark.strip_suffix('m').map_or((mark, false), |mark| (mark, true));
+        Some((group.parse().ok()?, GroupMark { read_seq: read_seq.parse().ok()?, extra: Intervals::parse(extra), muted }))
+    })
+}
+
+/// Direct messages: unread, from how many peers.
+pub(super) fn directs(parts: &Parts) -> (i64, i64) {
+    let numbers = parts.get("h").and_then(|text| text.split_once(' '));
+    numbers.and_then(|(unread, peers)| Some((unread.parse().ok()?, peers.parse().ok()?))).unwrap_or_default()
+}
+
 /// What the user's own row gives.
 #[must_use]
-pub fn user_parts(row: &User) -> [Part; 2] {
-    [("e".into(), format!("{} {}", row.enrolled, row.seen_day).into()), ("f".into(), row.feed.to_string().into())]
+pub fn user_parts(row: &User) -> [Part; 3] {
+    [
+        ("e".into(), format!("{} {}", row.enrolled, row.seen_day).into()),
+        ("f".into(), row.feed.to_string().into()),
+        ("h".into(), format!("{} {}", row.direct_unread, row.direct_chats).into()),
+    ]
 }
 
 /// What the cache may be filled with.
@@ -49,7 +82,12 @@ pub fn entry_of(snapshot: &Snapshot) -> Entry {
     let mut parts: Parts = snapshot.marks.iter().filter_map(|(key, mark)| part(key, mark)).collect();
     parts.extend(snapshot.messages.iter().map(|(kind, unread)| message_part(kind, *unread)));
     // Left out where they say nothing, to save room.
-    let says = |(field, _): &Part| if **field == *"e" { snapshot.row.is_enrolled() } else { snapshot.row.feed > 0 };
+    let says = |(field, _): &Part| match &**field {
+        "e" => snapshot.row.is_enrolled(),
+        "f" => snapshot.row.feed > 0,
+        _ => snapshot.row.direct_chats > 0,
+    };
+    parts.extend(snapshot.groups.iter().map(|(group, mark)| group_part(*group, Some(mark))));
     parts.extend(user_parts(&snapshot.row).into_iter().filter(says));
     Entry { revision: snapshot.row.revision, parts }
 }

@@ -1,0 +1,144 @@
+-- Chats: groups with their members and messages, direct messages, and the inbox that devices read.
+
+-- A group. Its stream, with the head that counts its messages, is the row of kind 6 in heads, whose lock guards this row and the memberships' coming and
+-- going.
+create table chat_groups (
+    group_id integer not null primary key,
+    -- 0: members count from the shared head; 1: each message is also put into the inbox of each member.
+    delivery integer not null,
+    receipts integer not null,
+    -- How many members there are, and how many there ever were.
+    members integer not null,
+    ordinals integer not null,
+    -- The number of the last row in group_tasks.
+    tasks integer not null,
+    created_at integer not null
+) without rowid;
+
+-- One row for each time that somebody was a member, from joining to leaving. What a member has read is here and nowhere else.
+create table memberships (
+    group_id integer not null,
+    -- A member's small number in the group, from 1 on; kept when rejoining.
+    ordinal integer not null,
+    -- The first, second … time.
+    span integer not null,
+    user_id integer not null,
+    -- The group's head when joining: what came after it is the member's.
+    from_seq integer not null,
+    -- The head when leaving; -1: a member now.
+    to_seq integer not null,
+    -- Read up to here, and, as a compressed bitmap, single messages above it.
+    read_seq integer not null,
+    extra blob,
+    muted integer not null,
+    joined_at integer not null,
+    -- When the member was there last.
+    at integer not null,
+    primary key (group_id, ordinal, span)
+) without rowid;
+create unique index memberships_of_user on memberships (user_id, group_id, span);
+
+-- The messages of groups.
+create table group_messages (
+    group_id integer not null,
+    seq integer not null,
+    sender_id integer not null,
+    client_id text not null,
+    content text not null,
+    sent_at integer not null,
+    recalled integer not null,
+    primary key (group_id, seq)
+) without rowid;
+create unique index group_messages_client on group_messages (group_id, sender_id, client_id);
+create index group_messages_recalled on group_messages (group_id, seq) where recalled = 1;
+
+-- What is to be put into the inboxes of a group's members, in this order. Gone when done.
+create table group_tasks (
+    group_id integer not null,
+    task integer not null,
+    seq integer not null,
+    -- 0: the message; 1: that it was recalled.
+    recall integer not null,
+    primary key (group_id, task)
+) without rowid;
+
+-- How far that is. One round puts the tasks up to round_task into the inboxes of the members, in the order of their ordinals.
+create table group_deliveries (
+    group_id integer not null primary key,
+    -- Every member has the tasks up to this one.
+    delivered integer not null,
+    round_task integer not null,
+    -- The members up to this ordinal have those up to round_task.
+    round_ordinal integer not null,
+    -- When it moved last.
+    at integer not null
+) without rowid;
+
+-- What devices fetch, for each receiver in the order of commit.
+create table inbox (
+    user_id integer not null,
+    -- Dense for each receiver.
+    seq integer not null,
+    sender_id integer not null,
+    -- The other side of a direct chat; 0: of a group.
+    peer_id integer not null,
+    -- Which of the messages that the peer ever sent, from 1 on; 0: one's own, or of a group.
+    peer_seq integer not null,
+    -- The group and the message there; 0: a direct message.
+    group_id integer not null,
+    group_seq integer not null,
+    -- Sent by the user itself, from another device.
+    own integer not null,
+    -- Says that the message was recalled.
+    recall integer not null,
+    -- Of direct messages; empty where it is the group's.
+    client_id text not null,
+    content text not null,
+    sent_at integer not null,
+    primary key (user_id, seq)
+) without rowid;
+create unique index inbox_client on inbox (user_id, sender_id, client_id) where client_id <> '';
+create index inbox_of_peer on inbox (user_id, peer_id, seq) where peer_id > 0;
+create index inbox_sent_at on inbox (sent_at);
+
+-- A direct chat as one of its two sides sees it.
+create table directs (
+    user_id integer not null,
+    peer_id integer not null,
+    -- How many messages the peer ever sent, and how many of them the user has read.
+    head integer not null,
+    mark integer not null,
+    -- The last row of the chat in the user's inbox, and when it came.
+    last_seq integer not null,
+    last_at integer not null,
+    muted integer not null,
+    primary key (user_id, peer_id)
+) without rowid;
+create index directs_last on directs (user_id, last_seq);
+
+-- How far each device has read its user's inbox.
+create table devices (
+    user_id integer not null,
+    device_id text not null,
+    seq integer not null,
+    seen_at integer not null,
+    created_at integer not null,
+    primary key (user_id, device_id)
+) without rowid;
+create index devices_seen_at on devices (seen_at);
+
+-- Which numbering the inboxes are in: another after a restore, as a restored database uses numbers again. One row.
+create table inbox_epoch (
+    id integer not null primary key,
+    epoch text not null,
+    -- Of which history of the database it is, where the engine tells.
+    history text not null
+) without rowid;
+
+-- How many groups the user is in.
+alter table users add column chat_groups integer not null default 0;
+-- The seq of the last row of the user's inbox.
+alter table users add column inbox_seq integer not null default 0;
+-- Direct messages that the user has not read, and from how many peers they are; those of muted chats aside.
+alter table users add column direct_unread integer not null default 0;
+alter table users add column direct_chats integer not null default 0;
