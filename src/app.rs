@@ -19,6 +19,7 @@ use crate::http::edge::EdgeConfig;
 use crate::http::limit::Limiter;
 use crate::lane::Lanes;
 use crate::presence::Presence;
+use crate::receipts::Receipts;
 use crate::sheet::{Sheets, Turns};
 use crate::state::{AppState, Engines};
 use crate::stores::Stores;
@@ -72,8 +73,9 @@ impl App {
         let presence = Arc::new(Presence::new(db.clone(), lanes.clone(), Arc::clone(&guard), clock.clone()));
         let turns = Arc::new(Turns::new(&config.polls));
         let feeds = Feeds::new(&config.feed, db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns));
-        let sheets = Sheets::new(db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), turns, feeds);
+        let sheets = Sheets::new(db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns), feeds);
         let waiting_room = usize::try_from(config.polls.waiting_polls).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
+        let receipts = Receipts::new(&config.receipts, db.clone(), turns);
         let state = AppState::new(Engines {
             auth,
             lanes,
@@ -85,6 +87,7 @@ impl App {
             presence,
             clock,
             relations: config.relations.clone(),
+            receipts,
             feed: config.feed.clone(),
             poll_interval: config.polls.poll_interval,
             forget_after_days: config.presence.forget_after_days,

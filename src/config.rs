@@ -13,6 +13,7 @@ use crate::feed::FeedConfig;
 use crate::http::cors::Origins;
 use crate::lane::LaneConfig;
 use crate::presence::PresenceConfig;
+use crate::receipts::ReceiptConfig;
 use crate::relations::RelationConfig;
 use crate::scrub::ScrubConfig;
 use crate::serve::HttpConfig;
@@ -53,6 +54,9 @@ pub struct Config {
     /// How the feed is kept.
     #[command(flatten)]
     pub feed: FeedConfig,
+    /// How receipts are bounded.
+    #[command(flatten)]
+    pub receipts: ReceiptConfig,
     /// What is logged.
     #[command(flatten)]
     pub logs: LogArgs,

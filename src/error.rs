@@ -90,6 +90,8 @@ codes! {
     MethodNotAllowed = METHOD_NOT_ALLOWED, "The route does not take this method";
     RequestTimeout = REQUEST_TIMEOUT, "The request did not arrive in time";
     FollowingLimit = CONFLICT, "The user follows as many as one may";
+    ReceiptsDisabled = CONFLICT, "The group keeps no receipts";
+    TooLarge = CONFLICT, "It is too large to be answered in this form";
     TooMany = CONFLICT, "A limit on how many there may be is reached";
     IdempotencyInProgress = CONFLICT, "A request with this idempotency key is still running";
     Gone = GONE, "It is gone and does not come back";

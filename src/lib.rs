@@ -26,6 +26,7 @@ pub mod page;
 pub mod poll;
 pub mod presence;
 pub mod probes;
+pub mod receipts;
 pub mod recount;
 pub mod relations;
 pub mod router;

@@ -69,6 +69,12 @@ pub struct Wanted {
 }
 
 impl Wanted {
+    /// For a list that shows the lowest id first: the id that the page comes after.
+    #[must_use]
+    pub fn after_id(self) -> i64 {
+        if self.after == Position::TOP { 0 } else { self.after.id }
+    }
+
     /// How many entries to ask the store for: one more than the page holds, which tells whether another page follows.
     #[must_use]
     pub fn rows(self) -> i64 {
@@ -107,10 +113,31 @@ pub struct PageOut<T> {
     pub next_cursor: Option<String>,
 }
 
-/// Answers with a page, given up to one entry more than it holds. `uri` is the request's own, from which the link to the next page is made.
+/// A page, given up to one entry more than it holds.
+pub fn page<T, O>(wanted: Wanted, rows: &[T], position: impl Fn(&T) -> Position, out: impl Fn(&T) -> O) -> PageOut<O> {
+    let size = usize::try_from(wanted.limit).unwrap_or(usize::MAX);
+    let shown = rows.get(..size).unwrap_or(rows);
+    let next_cursor = shown.last().filter(|_| rows.len() > size).map(|last| position(last).cursor());
+    PageOut { items: shown.iter().map(out).collect(), next_cursor }
+}
+
+/// Adds the link to the next page to an answer. `uri` is the request's own, from which the link is made.
 ///
 /// # Errors
 /// None that a request could cause: the link is a valid header value, being made of a valid address.
+pub fn add_link(response: &mut Response, uri: &Uri, next_cursor: Option<&str>) -> Result<(), Error> {
+    if let Some(cursor) = next_cursor {
+        let link =
+            HeaderValue::try_from(link(uri, cursor)).map_err(|_| crate::error::Fault::Bug("a link that is no header value".to_owned()))?;
+        response.headers_mut().insert(header::LINK, link);
+    }
+    Ok(())
+}
+
+/// Answers with a page, given up to one entry more than it holds.
+///
+/// # Errors
+/// As [`add_link`].
 pub fn respond<T, O: Serialize>(
     uri: &Uri,
     wanted: Wanted,
@@ -118,18 +145,11 @@ pub fn respond<T, O: Serialize>(
     position: impl Fn(&T) -> Position,
     out: impl Fn(&T) -> O,
 ) -> Result<Response, Error> {
-    let size = usize::try_from(wanted.limit).unwrap_or(usize::MAX);
-    let shown = rows.get(..size).unwrap_or(rows);
-    let next_cursor = shown.last().filter(|_| rows.len() > size).map(|last| position(last).cursor());
-    let link = next_cursor.as_ref().map(|cursor| link(uri, cursor));
-    let page = PageOut { items: shown.iter().map(out).collect(), next_cursor };
+    let page = page(wanted, rows, position, out);
+    let next = page.next_cursor.clone();
     let mut response = Json(page).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    if let Some(link) = link {
-        let link = HeaderValue::try_from(link).map_err(|_| crate::error::Fault::Bug("a link that is no header value".to_owned()))?;
-        headers.insert(header::LINK, link);
-    }
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    add_link(&mut response, uri, next.as_deref())?;
     Ok(response)
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::cache::Revision;
+use crate::cache::{Listener, Revision};
 use crate::error::{Error, Fault};
 use crate::heads::Changes;
 use crate::http::params::IfNoneMatch;
@@ -24,6 +24,9 @@ pub const MAX_WAIT_S: u32 = 60;
 
 /// How often a waiting poll looks again without being woken: a wake-up can be lost with its connection.
 const RECHECK: Duration = Duration::from_secs(5);
+
+/// The same for what others change without waking anybody here.
+const RECHECK_SHARED: Duration = Duration::from_secs(1);
 
 /// How much later than asked a recheck may look, so that many waiters do not come at once.
 const JITTER_MS: u64 = 250;
@@ -84,6 +87,31 @@ pub fn etag(version: Version) -> String {
     if shared == 0 && print == 0 { format!("W/\"{revision}\"") } else { format!("W/\"{revision}.{shared}.{print:x}\"") }
 }
 
+/// A print of numbers: the hash of Fowler, Noll and Vo (FNV-1a, 64 bits), the same on every node and in every version, which the library's own does not promise.
+#[derive(Debug, Clone, Copy)]
+pub struct Print(u64);
+
+impl Default for Print {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Print {
+    /// Takes in a number.
+    pub fn add(&mut self, number: i64) {
+        for byte in number.to_le_bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    /// The print of all numbers so far.
+    #[must_use]
+    pub fn finish(self) -> u64 {
+        self.0
+    }
+}
+
 /// The highest version that the client says it has: a node that is behind it reads the truth before it answers.
 fn seen(tags: &IfNoneMatch) -> Version {
     tags.tags().filter_map(Version::parse).max().unwrap_or_default()
@@ -115,21 +143,82 @@ where
     W: Fn(&T) -> Result<Vec<u8>, Error>,
 {
     let at_least = seen(tags);
-    if wait > 0
-        && tags.is_present()
-        && let Ok(_room) = state.waiting.try_acquire()
-    {
-        // Boxed, so that the many polls that do not wait need not carry its room.
-        return Box::pin(wait_for_change(state, user, wait, tags, &resource)).await;
+    if wait > 0 && tags.is_present() {
+        let wakers = Wakers { user: Some(user), also: None, recheck: RECHECK };
+        return poll_on(state, wakers, wait, tags, resource).await;
     }
     let reading = (resource.read)(at_least).await?;
     answer(state, tags, &reading, &resource.write)
 }
 
+/// Answers a poll about something that not one user's own state decides, such as who has read a message. `also` tells when this node has changed it; what others
+/// changed is looked for every second.
+///
+/// # Errors
+/// Those of `read` and `write`.
+pub async fn poll_also<T, R, F, W>(
+    state: &AppState,
+    user: Option<UserId>,
+    wait: u32,
+    tags: &IfNoneMatch,
+    also: Option<watch::Receiver<()>>,
+    resource: Resource<R, W>,
+) -> Result<Response, Error>
+where
+    R: Fn(Version) -> F,
+    F: Future<Output = Result<Reading<T>, Error>>,
+    W: Fn(&T) -> Result<Vec<u8>, Error>,
+{
+    poll_on(state, Wakers { user, also, recheck: RECHECK_SHARED }, wait, tags, resource).await
+}
+
+/// What makes a waiting poll look again.
+struct Wakers {
+    /// A change of this user's own rows.
+    user: Option<UserId>,
+    /// Whatever this tells of.
+    also: Option<watch::Receiver<()>>,
+    /// The time.
+    recheck: Duration,
+}
+
+async fn poll_on<T, R, F, W>(
+    state: &AppState,
+    wakers: Wakers,
+    wait: u32,
+    tags: &IfNoneMatch,
+    resource: Resource<R, W>,
+) -> Result<Response, Error>
+where
+    R: Fn(Version) -> F,
+    F: Future<Output = Result<Reading<T>, Error>>,
+    W: Fn(&T) -> Result<Vec<u8>, Error>,
+{
+    if wait > 0
+        && tags.is_present()
+        && let Ok(_room) = state.waiting.try_acquire()
+    {
+        // Boxed, so that the many polls that do not wait need not carry its room.
+        return Box::pin(wait_for_change(state, wakers, wait, tags, &resource)).await;
+    }
+    let reading = (resource.read)(seen(tags)).await?;
+    answer(state, tags, &reading, &resource.write)
+}
+
+/// Resolves when this tells of a change; never, where there is nothing that tells.
+async fn told(also: &mut Option<watch::Receiver<()>>) {
+    if let Some(receiver) = also
+        && receiver.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
 /// Holds the request until the answer is another than the client has.
 async fn wait_for_change<T, R, F, W>(
     state: &AppState,
-    user: UserId,
+    mut wakers: Wakers,
     wait: u32,
     tags: &IfNoneMatch,
     resource: &Resource<R, W>,
@@ -141,8 +230,10 @@ where
 {
     let deadline = Instant::now() + Duration::from_secs(u64::from(wait.min(MAX_WAIT_S)));
     // Listens before it reads: a change in between would be missed the other way round.
-    let mut listener = state.cache.listen(user);
-    listener.ready().await;
+    let mut listener = wakers.user.map(|user| state.cache.listen(user));
+    if let Some(listener) = &mut listener {
+        listener.ready().await;
+    }
     let mut shared = state.heads.listen();
     loop {
         let reading = (resource.read)(seen(tags)).await?;
@@ -151,13 +242,22 @@ where
         if !same || left.is_zero() || state.draining.is_cancelled() {
             return answer(state, tags, &reading, &resource.write);
         }
-        let recheck = RECHECK + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
+        let recheck = wakers.recheck + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
         tokio::select! {
-            () = listener.woken() => {}
+            () = woken(&mut listener) => {}
+            () = told(&mut wakers.also) => {}
             () = shared_changed(&mut shared) => {}
             () = tokio::time::sleep(left.min(recheck)) => {}
             () = state.draining.cancelled() => {}
         }
+    }
+}
+
+/// Resolves when the user that is listened to is woken; never, where there is none.
+async fn woken(listener: &mut Option<Listener>) {
+    match listener {
+        Some(listener) => listener.woken().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -15,9 +15,9 @@ use utoipa_swagger_ui::SwaggerUi;
 use crate::http::body::IdempotencyKey;
 use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route};
 use crate::http::path::UserOrMe;
-use crate::ids::Seq;
+use crate::ids::{GroupId, Seq};
 use crate::state::AppState;
-use crate::{badges, broadcasts, dots, feed, messages, probes, relations, sheet, views};
+use crate::{badges, broadcasts, dots, feed, groups, messages, probes, receipts, relations, sheet, views};
 
 /// What the document says beyond the routes.
 #[derive(OpenApi)]
@@ -28,13 +28,15 @@ use crate::{badges, broadcasts, dots, feed, messages, probes, relations, sheet, 
         (name = "broadcasts", description = "Notices to everybody, in channels."),
         (name = "dots", description = "Red dots, lit for everybody by one write."),
         (name = "feed", description = "What those whom a user follows have posted."),
+        (name = "groups", description = "Group chats: members, messages, how far each member has read."),
         (name = "messages", description = "Messages that are read by hand: site mail, system messages."),
+        (name = "receipts", description = "Who has read a message of a group."),
         (name = "relations", description = "Who follows whom."),
         (name = "views", description = "Views: pages, forums, channels that are read by visiting."),
         (name = "server", description = "The server itself.")),
     security(("bearer" = [])),
     // Those of bodies are found; these stand in paths and headers alone.
-    components(schemas(UserOrMe, IdempotencyKey, Seq)),
+    components(schemas(UserOrMe, IdempotencyKey, Seq, GroupId)),
     modifiers(&Bearer)
 )]
 struct Document;
@@ -60,7 +62,10 @@ fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
         .merge(broadcasts::http::routes())
         .merge(dots::http::routes())
         .merge(feed::http::routes())
+        .merge(groups::http::routes())
+        .merge(groups::user_http::routes())
         .merge(messages::http::routes())
+        .merge(receipts::http::routes())
         .merge(relations::http::routes())
         .merge(views::http::routes())
         .merge(probes::routes());
@@ -70,7 +75,7 @@ fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
 }
 
 /// Operations whose body may be left out: all its fields may be.
-const NO_BODY: [&str; 14] = [
+const NO_BODY: [&str; 18] = [
     "increment_badge",
     "retract_badge",
     "reset_badge",
@@ -85,6 +90,10 @@ const NO_BODY: [&str; 14] = [
     "unread_message",
     "put_view_item",
     "access_view",
+    "put_group",
+    "join_group",
+    "read_group",
+    "read_group_message",
 ];
 
 /// Headers and some bodies may be left out. The attribute of an operation cannot say so without also allowing `null`.

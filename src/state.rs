@@ -16,6 +16,7 @@ use crate::guard::Guard;
 use crate::heads::Heads;
 use crate::lane::Lanes;
 use crate::presence::{Presence, Witness};
+use crate::receipts::Receipts;
 use crate::relations::RelationConfig;
 use crate::sheet::Sheets;
 
@@ -62,6 +63,8 @@ pub struct Engines {
     pub clock: Clock,
     /// How follows are bounded, and what they raise.
     pub relations: RelationConfig,
+    /// Who has read what in groups.
+    pub receipts: Receipts,
     /// How the feed is kept.
     pub feed: FeedConfig,
     /// The pace asked of polling clients, in seconds.

@@ -35,7 +35,8 @@ fn names(operation: &Value, status: u16) -> bool {
 }
 
 /// A value for each parameter of a path.
-const VALUES: [(&str, &str); 11] = [
+const VALUES: [(&str, &str); 12] = [
+    ("{group}", "9"),
     ("{user}", "42"),
     ("{badge}", "mention"),
     ("{target}", "7"),

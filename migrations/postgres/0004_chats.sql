@@ -29,7 +29,7 @@ create table memberships (
     to_seq bigint not null,
     -- Read up to here, and, as a compressed bitmap, single messages above it.
     read_seq bigint not null,
-    extra bytea,
+    extra bytea not null,
     muted bigint not null,
     joined_at bigint not null,
     -- When the member was there last.

@@ -29,7 +29,7 @@ create table memberships (
     to_seq integer not null,
     -- Read up to here, and, as a compressed bitmap, single messages above it.
     read_seq integer not null,
-    extra blob,
+    extra blob not null,
     muted integer not null,
     joined_at integer not null,
     -- When the member was there last.

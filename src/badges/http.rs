@@ -29,7 +29,7 @@ use crate::views::{MAX_VIEWS, ViewKey};
 pub const MAX_ITEMS: usize = 1000;
 
 /// What a query includes where it does not say.
-const WITHOUT_FEED: &str = "counters,broadcasts,dots,messages";
+const WITHOUT_FEED: &str = "counters,broadcasts,dots,chats,messages";
 
 /// The most users of a query.
 pub const MAX_QUERY_USERS: usize = 500;
@@ -51,11 +51,11 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct SheetParams {
-    /// Which kinds, comma-separated: `counters`, `broadcasts`, `dots`, `feed`, `messages`. Without it, all.
+    /// Which kinds, comma-separated: `counters`, `broadcasts`, `dots`, `feed`, `chats`, `messages`. Without it, all.
     #[param(
         nullable = false,
         example = "counters,dots",
-        pattern = "^(counters|broadcasts|dots|feed|messages)(,(counters|broadcasts|dots|feed|messages))*$"
+        pattern = "^(counters|broadcasts|dots|feed|chats|messages)(,(counters|broadcasts|dots|feed|chats|messages))*$"
     )]
     include: Option<String>,
     /// No count and no total shows more than this; each then says with `capped` whether there is more.
@@ -148,7 +148,7 @@ pub struct IncrementBadgesItemIn {
 
 /// The name of a kind that a sheet may show.
 #[derive(Debug, ToSchema)]
-#[schema(value_type = String, pattern = "^(counters|broadcasts|dots|feed|messages)$", example = "counters")]
+#[schema(value_type = String, pattern = "^(counters|broadcasts|dots|feed|chats|messages)$", example = "counters")]
 pub struct KindName(pub String);
 
 /// Whose sheets.

@@ -32,8 +32,8 @@ impl Reading {
 
     /// As a row holds it.
     #[must_use]
-    pub fn from_row(read_seq: i64, extra: Option<&[u8]>) -> Self {
-        let extra = extra.filter(|data| !data.is_empty()).map(|data| RoaringTreemap::deserialize_from(data));
+    pub fn from_row(read_seq: i64, extra: &[u8]) -> Self {
+        let extra = (!extra.is_empty()).then(|| RoaringTreemap::deserialize_from(extra));
         let extra = extra.and_then(|extra| {
             extra.inspect_err(|error| tracing::error!(%error, "a membership's bitmap cannot be read; its messages count as unread")).ok()
         });
@@ -42,15 +42,22 @@ impl Reading {
         this
     }
 
-    /// The bitmap as a row holds it; None where there is none.
+    /// The bitmap as a row holds it; nothing where no bit is set.
     #[must_use]
-    pub fn extra_data(&self) -> Option<Vec<u8>> {
-        if self.extra.is_empty() {
-            return None;
-        }
-        let mut data = Vec::with_capacity(self.extra.serialized_size());
+    pub fn extra_data(&self) -> Vec<u8> {
+        let mut data = Vec::new();
         // Writing into memory does not fail.
-        self.extra.serialize_into(&mut data).is_ok().then_some(data)
+        if !self.extra.is_empty() && self.extra.serialize_into(&mut data).is_err() {
+            data.clear();
+        }
+        data
+    }
+
+    /// The single messages that are read, from this one to that one.
+    pub fn extra_within(&self, from: i64, to: i64) -> impl Iterator<Item = i64> + '_ {
+        let mut all = self.extra.iter();
+        all.advance_to(u64::try_from(from).unwrap_or(0));
+        all.filter_map(|seq| i64::try_from(seq).ok()).take_while(move |seq| *seq <= to)
     }
 
     /// Up to which message all is read.
@@ -148,7 +155,7 @@ mod tests {
                     }
                     Step::One(seq) => prop_assert_eq!(reading.read_one(seq), Ok(model.insert(seq))),
                 }
-                reading = Reading::from_row(reading.read_seq(), reading.extra_data().as_deref());
+                reading = Reading::from_row(reading.read_seq(), &reading.extra_data());
                 for seq in 1..90 {
                     prop_assert_eq!(reading.has_read(seq), model.contains(&seq));
                 }
@@ -165,13 +172,13 @@ mod tests {
         let before = reading.clone();
         assert_eq!(reading.read_one(refused + 70_000), Err(TooScattered));
         assert_eq!(reading, before);
-        assert!(reading.extra_data().unwrap().len() <= MAX_EXTRA_BYTES);
-        assert!(reading.read_up_to(refused) && reading.extra_data().is_none());
+        assert!(reading.extra_data().len() <= MAX_EXTRA_BYTES);
+        assert!(reading.read_up_to(refused) && reading.extra_data().is_empty());
     }
 
     #[test]
     fn a_broken_bitmap_counts_as_unread() {
-        let reading = Reading::from_row(7, Some(&[1, 2, 3]));
+        let reading = Reading::from_row(7, &[1, 2, 3]);
         assert!(reading.has_read(7) && !reading.has_read(8));
     }
 }

@@ -287,7 +287,9 @@ impl Heads {
         Ok(())
     }
 
-    fn cell(&self, key: &StreamKey) -> Arc<Cell> {
+    /// The cell of a stream, which may have no head yet.
+    #[must_use]
+    pub fn cell(&self, key: &StreamKey) -> Arc<Cell> {
         let Some(mut shard) = self.shard(key) else { return Arc::default() };
         if let Some(cell) = shard.get(key) {
             return Arc::clone(cell);

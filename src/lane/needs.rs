@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::broadcasts::NoticeKey;
+use crate::groups;
 use crate::ids::{ClientId, Name, UserId};
 use crate::marks::{Kind, MarkKey, StreamKey};
 use crate::messages;
@@ -32,6 +33,8 @@ pub struct Needs {
     pub messages: messages::store::Needs,
     /// Things in views; with it the heads of the views.
     pub view_items: views::store::Needs,
+    /// Groups, with their members and messages; heads and users' own rows are asked for beside them.
+    pub groups: groups::store::Needs,
 }
 
 impl Needs {

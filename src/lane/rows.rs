@@ -12,6 +12,7 @@ use crate::broadcasts::{self, Notice, NoticeKey};
 use crate::cache::{Change, Parts, Revision};
 use crate::db::{Conn, DbResult};
 use crate::feed::{self, Post};
+use crate::groups::{self, GroupMark};
 use crate::heads;
 use crate::ids::{ClientId, Name, UserId};
 use crate::marks::store::{self, NOT_ENROLLED, User};
@@ -51,6 +52,8 @@ pub struct Rows {
     pub messages: messages::store::Tables,
     /// Things in views.
     pub view_items: views::store::Items,
+    /// Groups, with their members and messages.
+    pub groups: groups::store::Tables,
     /// Users whose revision the present command has raised.
     revised: BTreeSet<UserId>,
 }
@@ -105,6 +108,7 @@ impl Rows {
         }
         rows.messages.load(conn, &needs.messages).await?;
         views::store::load(conn, &mut rows.view_items, &needs.view_items).await?;
+        rows.groups.load(conn, &needs.groups).await?;
         rows.load_seen_heads(conn, needs).await?;
         Ok(rows)
     }
@@ -154,7 +158,8 @@ impl Rows {
         self.save_follows(conn, batch.slot).await?;
         self.save_feeds(conn).await?;
         self.messages.save(conn).await?;
-        views::store::save(conn, &self.view_items).await
+        views::store::save(conn, &self.view_items).await?;
+        self.groups.save(conn).await
     }
 
     async fn save_feeds(&self, conn: &mut Conn) -> DbResult<()> {
@@ -369,6 +374,7 @@ impl Rows {
         self.snapshots.settle();
         self.messages.settle();
         self.view_items.settle();
+        self.groups.settle();
         self.revised.clear();
     }
 
@@ -385,6 +391,7 @@ impl Rows {
         self.snapshots.undo();
         self.messages.undo();
         self.view_items.undo();
+        self.groups.undo();
         self.revised.clear();
     }
 
@@ -399,6 +406,10 @@ impl Rows {
         }
         for (user, kind, unread) in self.messages.changed_types() {
             parts.entry(user).or_default().extend([sheet::message_part(kind, unread)]);
+        }
+        for (user, group, membership) in self.groups.changed_members() {
+            let mark = membership.is_open().then(|| GroupMark::from(membership));
+            parts.entry(user).or_default().extend([sheet::group_part(group, mark.as_ref())]);
         }
         for (user, (loaded, now)) in self.users.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
             let more = sheet::user_parts(now).into_iter().zip(sheet::user_parts(loaded)).filter(|(now, loaded)| now != loaded);

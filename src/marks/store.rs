@@ -171,19 +171,19 @@ static DELETE_MARKS_OF_USERS: Statement = Statement::new(
 /// aside, which are many and read one by one), the memberships of groups (as kind 6), and the types of messages (as kind 8).
 static READ_USERS: Statement = Statement::new(
     "select u.user_id, 0 as kind, '' as name, u.revision as a, u.enrolled as b, u.seen_day as c, u.feed as d, u.direct_unread as e,
-        u.direct_chats as f, '' as retracted, null as data
+        u.direct_chats as f, '' as retracted, cast(null as bytea) as data
     from {rows} r
     join users u on u.user_id = r.user_id
     union all
-    select m.user_id, m.kind, m.name, m.head, m.mark, m.at, 0, 0, 0, m.retracted, null
+    select m.user_id, m.kind, m.name, m.head, m.mark, m.at, 0, 0, 0, m.retracted, cast(null as bytea)
     from {rows} r
     join marks m on m.user_id = r.user_id and m.kind <> 4
     union all
-    select s.user_id, 6, '', s.group_id, s.read_seq, s.muted, 0, 0, 0, '', s.extra
+    select s.user_id, 6, '', s.group_id, s.read_seq, s.muted, s.at, 0, 0, '', s.extra
     from {rows} r
     join memberships s on s.user_id = r.user_id and s.to_seq < 0
     union all
-    select t.user_id, 8, t.type, t.unread, 0, 0, 0, 0, 0, '', null
+    select t.user_id, 8, t.type, t.unread, 0, 0, 0, 0, 0, '', cast(null as bytea)
     from {rows} r
     join message_types t on t.user_id = r.user_id
     order by 1, 2, 3",
@@ -370,7 +370,7 @@ pub async fn read_users(db: &Db, users: &[UserId]) -> DbResult<Vec<Snapshot>> {
             }
             MEMBERSHIP_ROW => {
                 let group = GroupId::try_from(a).ok();
-                snapshot.groups.extend(group.map(|group| (group, GroupMark::from_row(b, c, data.as_deref()))));
+                snapshot.groups.extend(group.map(|group| (group, GroupMark::from_row(b, c, d, data.as_deref()))));
             }
             MESSAGE_TYPE_ROW => snapshot.messages.push((name, a)),
             _ => match mark_of_row((id, kind, name, a, b, retracted, c)) {

@@ -3,6 +3,7 @@
 //!
 //! `parts.rs` is how an entry holds each kind, `whole.rs` puts a sheet together, `out.rs` shows it.
 
+mod chats;
 mod explain;
 mod out;
 mod parts;
@@ -21,16 +22,18 @@ use crate::cache::{Cache, Entry, FillToken, Lookup, Parts, Revision};
 use crate::db::Db;
 use crate::error::{Code, Error, Problem};
 use crate::feed::Feeds;
+use crate::groups::chats::Chats;
 use crate::guard::{Guard, Trust};
 use crate::heads::Heads;
 use crate::ids::UserId;
 use crate::marks::store::{Snapshot, read_users};
 use crate::views;
 
+pub use self::chats::{UserGroup, UserGroups};
 pub use self::explain::{
     ChannelTermsOut, CounterTermsOut, CreatorTermsOut, DotTermsOut, ExplainOut, FeedTermsOut, MessageTermsOut, routes,
 };
-pub use self::out::{CounterOut, DotOut, MAX_CAP, SheetOut, UnreadOut, ViewOut, Wanted};
+pub use self::out::{ChatsOut, CounterOut, DotOut, MAX_CAP, SheetOut, UnreadOut, ViewOut, Wanted};
 pub use self::parts::{FORGOTTEN, entry_of, group_part, message_part, part, user_parts};
 pub use self::turns::Turns;
 pub use self::whole::{FeedCount, ReadUpTo, Sheet};
@@ -105,6 +108,7 @@ pub struct Sheets {
     heads: Arc<Heads>,
     feeds: Feeds,
     views: views::Reader,
+    chats: Chats,
     /// One load for all readers that hold the same fill token: it stays the same until the next touch, so no writer came between them.
     loads: moka::future::Cache<(UserId, FillToken), Arc<Entry>>,
     /// Revisions that clients claim to have seen and that SQL has not reached, with what SQL said.
@@ -122,6 +126,7 @@ impl Sheets {
     pub fn new(db: Db, cache: Arc<Cache>, guard: Arc<Guard>, heads: Arc<Heads>, turns: Arc<Turns>, feeds: Feeds) -> Self {
         Self {
             views: views::Reader::new(db.clone(), Arc::clone(&heads)),
+            chats: Chats::new(db.clone(), Arc::clone(&heads)),
             db,
             cache,
             guard,
@@ -139,6 +144,12 @@ impl Sheets {
     #[must_use]
     pub fn feeds(&self) -> &Feeds {
         &self.feeds
+    }
+
+    /// What counts groups.
+    #[must_use]
+    pub fn chats(&self) -> &Chats {
+        &self.chats
     }
 
     /// What counts views.

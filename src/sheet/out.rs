@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::Sheet;
 use crate::clock::UnixMs;
+use crate::groups::chats::ChatCount;
 use crate::ids::UserId;
 
 /// What of a sheet is wanted.
@@ -18,6 +19,8 @@ pub struct Wanted {
     pub dots: bool,
     /// The feed is part of it.
     pub feed: bool,
+    /// Groups and direct messages are part of it.
+    pub chats: bool,
     /// Messages that are read by hand are part of it.
     pub messages: bool,
     /// No count shows more than this.
@@ -25,14 +28,15 @@ pub struct Wanted {
 }
 
 /// The kinds that `include` may name.
-const KINDS: &str = "counters, broadcasts, dots, feed, messages";
+const KINDS: &str = "counters, broadcasts, dots, feed, chats, messages";
 
 /// The highest `cap`.
 pub const MAX_CAP: i64 = 1_000_000_000;
 
 impl Wanted {
     /// None of the kinds: views alone, which are asked for beside them.
-    pub const NOTHING: Self = Self { counters: false, broadcasts: false, dots: false, feed: false, messages: false, cap: None };
+    pub const NOTHING: Self =
+        Self { counters: false, broadcasts: false, dots: false, feed: false, chats: false, messages: false, cap: None };
 
     /// What `include` (names of kinds, comma-separated) and `cap` ask for.
     ///
@@ -50,6 +54,7 @@ impl Wanted {
                 "broadcasts" => wanted.broadcasts = true,
                 "dots" => wanted.dots = true,
                 "feed" => wanted.feed = true,
+                "chats" => wanted.chats = true,
                 "messages" => wanted.messages = true,
                 other => return Err(("include", format!("'{}' is not one of: {KINDS}", other.chars().take(64).collect::<String>()))),
             }
@@ -60,12 +65,12 @@ impl Wanted {
     /// The feed alone.
     #[must_use]
     pub fn feed() -> Self {
-        Self { counters: false, broadcasts: false, dots: false, feed: true, messages: false, cap: None }
+        Self { feed: true, ..Self::NOTHING }
     }
 
     /// Whether all kinds are wanted that the total adds up.
     fn has_total(self) -> bool {
-        self.counters && self.broadcasts && self.messages
+        self.counters && self.broadcasts && self.chats && self.messages
     }
 
     /// The names of those kinds that are wanted and that `these` picks.
@@ -75,6 +80,7 @@ impl Wanted {
             ("broadcasts", self.broadcasts),
             ("dots", self.dots),
             ("feed", self.feed),
+            ("chats", self.chats),
             ("messages", self.messages),
         ];
         kinds.into_iter().filter(|(kind, wanted)| *wanted && these(kind)).map(|(kind, _)| kind).collect()
@@ -83,7 +89,7 @@ impl Wanted {
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { counters: true, broadcasts: true, dots: true, feed: true, messages: true, cap: None }
+        Self { counters: true, broadcasts: true, dots: true, feed: true, chats: true, messages: true, cap: None }
     }
 }
 
@@ -118,6 +124,24 @@ pub struct UnreadOut {
     /// How many the user has not read.
     #[schema(minimum = 0, example = 7)]
     pub unread: i64,
+    /// With `cap`: whether there are more than shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub capped: Option<bool>,
+}
+
+/// What is unread in groups and direct messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ChatsOut {
+    /// How many messages the user has not read, those of muted chats aside.
+    #[schema(minimum = 0, example = 6)]
+    pub unread: i64,
+    /// In how many groups they are.
+    #[schema(minimum = 0, example = 2)]
+    pub groups: i64,
+    /// From how many peers there are direct ones.
+    #[schema(minimum = 0, example = 1)]
+    pub directs: i64,
     /// With `cap`: whether there are more than shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -162,7 +186,7 @@ pub struct SheetOut<'a> {
     /// Counts the changes of the user's own rows and never goes down: an answer with a lower one is older.
     #[schema(minimum = 0, example = 918)]
     pub revision: i64,
-    /// What an app icon shows: counters, broadcasts and messages. Left out when one of them was not asked for or is missing.
+    /// What an app icon shows: counters, broadcasts, chats and messages. Left out when one of them was not asked for or is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 0, example = 3)]
     pub total: Option<i64>,
@@ -194,6 +218,10 @@ pub struct SheetOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub feed: Option<UnreadOut>,
+    /// Groups and direct messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub chats: Option<ChatsOut>,
     /// Messages that are read by hand, by type.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<std::collections::BTreeMap<String, UnreadOut>>)]
@@ -206,7 +234,7 @@ pub struct SheetOut<'a> {
 
 /// Whether a kind depends on what users share, besides the user's own rows.
 pub(super) fn is_shared(kind: &'static str) -> bool {
-    matches!(kind, "broadcasts" | "dots" | "feed")
+    matches!(kind, "broadcasts" | "dots" | "feed" | "chats")
 }
 
 impl<'a> SheetOut<'a> {
@@ -218,6 +246,12 @@ impl<'a> SheetOut<'a> {
             (name, CounterOut { unread: unread.min(most), head, capped: wanted.cap.map(|cap| unread > cap) })
         };
         let plain = |unread: i64| UnreadOut { unread: unread.min(most), capped: wanted.cap.map(|cap| unread > cap) };
+        let chats = |count: ChatCount| {
+            let (direct, directs) = sheet.directs();
+            let unread = count.unread.saturating_add(direct);
+            let capped = wanted.cap.map(|cap| unread > cap);
+            ChatsOut { unread: unread.min(most), groups: count.groups.min(most), directs: directs.min(most), capped }
+        };
         let view = |view: &'a crate::views::ViewCount| {
             let capped = wanted.cap.map(|cap| view.unread > cap);
             (&*view.stream, ViewOut { unread: view.unread.min(most), head: view.head, last_access_at: view.at, capped })
@@ -236,6 +270,7 @@ impl<'a> SheetOut<'a> {
             broadcasts: (known && wanted.broadcasts).then(|| ByName(sheet.broadcasts().map(count).collect())),
             dots: (known && wanted.dots).then(|| ByName(sheet.dots().map(|(name, lit, head)| (name, DotOut { lit, head })).collect())),
             feed: sheet.feed.filter(|_| wanted.feed).map(|feed| plain(feed.unread)),
+            chats: sheet.chats.filter(|_| wanted.chats).map(chats),
             messages: (known && wanted.messages).then(|| ByName(sheet.messages().map(|(name, unread)| (name, plain(unread))).collect())),
             views: sheet.views.as_ref().filter(|views| !views.is_empty()).map(|views| ByName(views.iter().map(view).collect())),
         }
@@ -246,7 +281,12 @@ impl Sheet {
     /// When degraded, the kinds that are as last known.
     fn stale(&self, wanted: Wanted) -> Vec<&'static str> {
         let shows_views = self.shows_views() && self.views.is_some();
-        let without = |names: Vec<&'static str>| names.into_iter().filter(|kind| *kind != "feed" || self.feed.is_some()).collect();
+        let there = |kind: &str| match kind {
+            "feed" => self.feed.is_some(),
+            "chats" => self.chats.is_some(),
+            _ => true,
+        };
+        let without = |names: Vec<&'static str>| names.into_iter().filter(|kind| there(kind)).collect();
         let mut names: Vec<_> = match (&self.entry, self.own_is_stale, self.shared_is_stale) {
             (None, ..) | (Some(_), false, false) => return Vec::new(),
             (Some(_), true, _) => without(wanted.names(|_| true)),
@@ -260,8 +300,10 @@ impl Sheet {
     fn missing(&self, wanted: Wanted) -> Vec<&'static str> {
         let mut names = match &self.entry {
             None => wanted.names(|_| true),
-            Some(_) if wanted.feed && self.feed.is_none() => vec!["feed"],
-            Some(_) => Vec::new(),
+            Some(_) => {
+                let shared = [("feed", wanted.feed && self.feed.is_none()), ("chats", wanted.chats && self.chats.is_none())];
+                shared.into_iter().filter(|(_, missing)| *missing).map(|(kind, _)| kind).collect()
+            }
         };
         names.extend(self.views.is_none().then_some("views"));
         names

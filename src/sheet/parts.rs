@@ -8,10 +8,11 @@
 //! | `m:notice` | `1` | messages of a type: unread |
 //! | `e` | `812 20774` | the enrolment: the head of the board then, and the day on which the user was seen last |
 //! | `f` | `918` | the revision at which the list behind the feed changed last |
-//! | `g:42` | `120m 122-124` | a group: read up to, `m` where it is muted, single messages above that are read; empty: not in it any more |
+//! | `g:42` | `120 1767225600123m 122-124` | a group: read up to, when the user was there last, `m` where it is muted, single messages above that are read; empty: not in it any more |
 //! | `h` | `6 2` | direct messages: unread, from how many peers |
 
 use crate::cache::{Entry, Parts};
+use crate::clock::UnixMs;
 use crate::groups::GroupMark;
 use crate::ids::GroupId;
 use crate::marks::store::{NOT_ENROLLED, Snapshot, User};
@@ -46,7 +47,7 @@ pub fn message_part(kind: &str, unread: i64) -> Part {
 pub fn group_part(group: GroupId, mark: Option<&GroupMark>) -> Part {
     let text = |mark: &GroupMark| {
         let (muted, space) = (if mark.muted { "m" } else { "" }, if mark.extra.is_empty() { "" } else { " " });
-        format!("{}{muted}{space}{}", mark.read_seq, mark.extra)
+        format!("{} {}{muted}{space}{}", mark.read_seq, mark.at.0, mark.extra)
     };
     (format!("g:{group}").into(), mark.map(text).unwrap_or_default().into())
 }
@@ -54,9 +55,11 @@ pub fn group_part(group: GroupId, mark: Option<&GroupMark>) -> Part {
 /// The groups of an entry.
 pub(super) fn groups(parts: &Parts) -> impl Iterator<Item = (GroupId, GroupMark)> {
     parts.starting_with("g:").filter_map(|(group, text)| {
-        let (mark, extra) = text.split_once(' ').unwrap_or((text, ""));
-        let (read_seq, muted) = mark.strip_suffix('m').map_or((mark, false), |mark| (mark, true));
-        Some((group.parse().ok()?, GroupMark { read_seq: read_seq.parse().ok()?, extra: Intervals::parse(extra), muted }))
+        let (read_seq, rest) = text.split_once(' ')?;
+        let (at, extra) = rest.split_once(' ').unwrap_or((rest, ""));
+        let (at, muted) = at.strip_suffix('m').map_or((at, false), |at| (at, true));
+        let (read_seq, at) = (read_seq.parse().ok()?, UnixMs(at.parse().ok()?));
+        Some((group.parse().ok()?, GroupMark { read_seq, extra: Intervals::parse(extra), muted, at }))
     })
 }
 

@@ -1,6 +1,5 @@
 //! A sheet put together: the user's own state and what users share, with the version that its entity tag is made from.
 
-use std::hash::Hasher as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,11 +9,12 @@ use super::parts::{self, counters, enrolled, numbers};
 use super::{MAX_SQL_READ, Sheets, State, Wanted};
 use crate::cache::{Entry, Revision};
 use crate::error::Error;
+use crate::groups::chats::ChatCount;
 use crate::guard::Trust;
 use crate::heads::Board;
 use crate::ids::{Name, UserId};
 use crate::marks::store::NOT_ENROLLED;
-use crate::poll::Version;
+use crate::poll::{Print, Version};
 use crate::views::{ViewCount, ViewKey};
 
 /// How long a poll waits for what users share, where that was not heard of for too long.
@@ -58,6 +58,8 @@ pub struct Sheet {
     pub shared_is_stale: bool,
     /// The feed, where it was wanted; None where it is not known.
     pub feed: Option<FeedCount>,
+    /// The groups, where they were wanted; None where they are not known.
+    pub chats: Option<ChatCount>,
     /// The views that were asked for, in that order; None where they are not known.
     pub views: Option<Vec<ViewCount>>,
     wanted: Wanted,
@@ -73,8 +75,10 @@ impl Sheet {
     /// Whether any part of it is not as new as it is promised to be.
     #[must_use]
     pub fn is_degraded(&self) -> bool {
-        let shares = self.wanted.broadcasts || self.wanted.dots || self.wanted.feed || self.shows_views();
-        let unknown = self.entry.is_none() || (self.wanted.feed && self.feed.is_none()) || self.views.is_none();
+        let wanted = self.wanted;
+        let shares = wanted.broadcasts || wanted.dots || wanted.feed || wanted.chats || self.shows_views();
+        let missing = (wanted.feed && self.feed.is_none()) || (wanted.chats && self.chats.is_none());
+        let unknown = self.entry.is_none() || missing || self.views.is_none();
         unknown || self.own_is_stale || (shares && self.shared_is_stale)
     }
 
@@ -121,6 +125,16 @@ impl Sheet {
         self.entry.iter().flat_map(|entry| numbers(&entry.parts, "m:")).map(|(name, unread)| (name, unread.max(0)))
     }
 
+    /// Above which number nothing is shown.
+    pub(super) fn cap(&self) -> Option<i64> {
+        self.wanted.cap
+    }
+
+    /// Direct messages: unread, from how many peers.
+    pub(super) fn directs(&self) -> (i64, i64) {
+        self.entry.as_ref().map_or((0, 0), |entry| parts::directs(&entry.parts))
+    }
+
     fn enrolled(&self) -> i64 {
         self.entry.as_ref().map_or(NOT_ENROLLED, |entry| enrolled(&entry.parts))
     }
@@ -129,8 +143,9 @@ impl Sheet {
     #[must_use]
     pub(super) fn total(&self) -> Option<i64> {
         self.entry.as_ref()?;
+        let chats = self.chats?.unread.saturating_add(self.directs().0);
         let own = self.counters().map(|(_, unread, _)| unread).chain(self.messages().map(|(_, unread)| unread));
-        Some(own.chain(self.broadcasts().map(|(_, unread, _)| unread)).fold(0, i64::saturating_add))
+        Some(own.chain(self.broadcasts().map(|(_, unread, _)| unread)).fold(chats, i64::saturating_add))
     }
 
     /// The version that the tag is made from; None for a degraded answer, which has no tag.
@@ -142,9 +157,10 @@ impl Sheet {
         let wanted = self.wanted;
         let board = if wanted.broadcasts || wanted.dots { self.board.head } else { 0 };
         let feed = self.feed.filter(|_| wanted.feed).map_or(0, |feed| feed.version);
+        let chats = self.chats.filter(|_| wanted.chats).map_or(0, |chats| chats.version);
         Some(Version {
             revision: self.revision(),
-            shared: board.saturating_add(feed).saturating_add(self.views_version()),
+            shared: [board, feed, chats, self.views_version()].into_iter().fold(0, i64::saturating_add),
             print: self.print(),
         })
     }
@@ -157,46 +173,26 @@ impl Sheet {
     /// and what expires changes numbers without a version. 0 where nothing is shared.
     fn print(&self) -> u64 {
         let unread = self.feed.filter(|_| self.wanted.feed).map_or(0, |feed| feed.unread);
-        if self.board.head == 0 && unread == 0 && !self.shows_views() {
+        let chats = self.chats.filter(|_| self.wanted.chats).unwrap_or_default();
+        if self.board.head == 0 && unread == 0 && chats.unread == 0 && !self.shows_views() {
             return 0;
         }
-        let mut print = Fnv::default();
-        print.write_i64(unread);
+        let mut print = Print::default();
+        print.add(unread);
+        // Nothing of them is written where there is nothing, so that the tags of those who are in no group stay as they were.
+        if chats.unread > 0 {
+            [chats.unread, chats.groups].into_iter().for_each(|number| print.add(number));
+        }
         if self.wanted.broadcasts {
-            self.broadcasts().for_each(|(_, unread, head)| [unread, head].into_iter().for_each(|number| print.write_i64(number)));
+            self.broadcasts().for_each(|(_, unread, head)| [unread, head].into_iter().for_each(|number| print.add(number)));
         }
         if self.wanted.dots {
-            self.dots().for_each(|(_, lit, head)| [i64::from(lit), head].into_iter().for_each(|number| print.write_i64(number)));
+            self.dots().for_each(|(_, lit, head)| [i64::from(lit), head].into_iter().for_each(|number| print.add(number)));
         }
         for view in self.views.iter().flatten() {
-            [view.unread, view.head, view.at.map_or(0, |at| at.0)].into_iter().for_each(|number| print.write_i64(number));
+            [view.unread, view.head, view.at.map_or(0, |at| at.0)].into_iter().for_each(|number| print.add(number));
         }
         print.finish()
-    }
-}
-
-/// The hash of Fowler, Noll and Vo (FNV-1a, 64 bits): the same on every node and in every version, which the library's own does not promise.
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl std::hash::Hasher for Fnv {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    fn write_i64(&mut self, number: i64) {
-        self.write(&number.to_le_bytes());
     }
 }
 
@@ -258,9 +254,13 @@ impl Sheets {
         };
         let shared_is_stale = !self.heads.is_fresh() && !Box::pin(self.catch_up()).await;
         let board = self.heads.board();
-        let mut sheet = Sheet { user, entry, own_is_stale, board, shared_is_stale, feed: None, views: Some(Vec::new()), wanted };
+        let mut sheet =
+            Sheet { user, entry, own_is_stale, board, shared_is_stale, feed: None, chats: None, views: Some(Vec::new()), wanted };
         if wanted.feed {
             sheet.feed = self.count_feed(&sheet).await;
+        }
+        if wanted.chats {
+            sheet.chats = self.count_chats(&sheet).await;
         }
         if !views.is_empty() {
             sheet.views = Box::pin(self.count_views(&sheet, views)).await;
@@ -314,6 +314,9 @@ impl Sheets {
         if sheet.wanted.feed {
             sheet.feed = self.count_feed(&sheet).await;
         }
+        if sheet.wanted.chats {
+            sheet.chats = self.count_chats(&sheet).await;
+        }
         if !views.is_empty() {
             sheet.views = self.count_views(&sheet, views).await;
         }
@@ -321,7 +324,7 @@ impl Sheets {
     }
 
     /// Whether what users share is as new as SQL has it. Not tried where the database did not answer of late.
-    async fn catch_up(&self) -> bool {
+    pub(super) async fn catch_up(&self) -> bool {
         if self.guard.trust() == Trust::Unsure {
             return false;
         }

@@ -312,6 +312,9 @@ both_tiers! {
         statements.extend(headmark::recount::statements());
         statements.extend(headmark::feed::store::statements());
         statements.extend(headmark::views::store::statements());
+        statements.extend(headmark::groups::store::statements());
+        statements.extend(headmark::groups::lists::statements());
+        statements.extend(headmark::receipts::store::statements());
         for statement in statements {
             let columns: Vec<Column> = statement
                 .columns()

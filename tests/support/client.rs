@@ -59,6 +59,11 @@ impl Client {
         Self::send(self.request(Method::POST, path).json(body)).await
     }
 
+    /// PUT of a body.
+    pub async fn put(&self, path: &str, body: &Value) -> Reply {
+        Self::send(self.request(Method::PUT, path).json(body)).await
+    }
+
     pub async fn delete(&self, path: &str) -> Reply {
         Self::send(self.request(Method::DELETE, path)).await
     }

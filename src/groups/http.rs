@@ -1,0 +1,353 @@
+//! The routes of groups: members and messages. What a user does with the groups it is in is in `user_http.rs`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{FromRef, FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::command::{no_member, unknown};
+use super::lists::{self, View};
+use super::{Command, Delivery, GroupOut, MAX_CONTENT_CHARS, MAX_JOINS, MemberOut, MembersOut, Message, SentOut};
+use crate::auth::{Auth, Caller, Service};
+use crate::clock::UnixMs;
+use crate::error::{Code, Problem, ProblemOut, Result};
+use crate::http::body::{Body, NoFields, present, text_within};
+use crate::http::params::{NoParams, Query};
+use crate::http::path::PathParams;
+use crate::ids::{ClientId, GroupId, Seq, UserId};
+use crate::lane::{Answer, Job};
+use crate::marks::MAX_HEAD;
+use crate::page::{self, DEFAULT_LIMIT, MAX_LIMIT, PageOut, PageParams, Position};
+use crate::state::AppState;
+
+/// The routes of this part.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(put_group, get_group))
+        .routes(routes!(join_group, leave_group))
+        .routes(routes!(list_members, join_members))
+        .routes(routes!(list_group_messages, send_group_message))
+        .routes(routes!(recall_group_message))
+}
+
+/// The group in a path, and who asks: routes for members or services.
+#[derive(Debug)]
+pub(crate) struct GroupPath {
+    pub(crate) group: GroupId,
+    pub(crate) caller: Caller,
+    pub(crate) params: PathParams,
+}
+
+impl<S> FromRequestParts<S> for GroupPath
+where
+    S: Send + Sync,
+    Arc<Auth>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let params = PathParams::from_request_parts(parts, state).await?;
+        Ok(Self { group: params.get("group")?, caller, params })
+    }
+}
+
+impl GroupPath {
+    /// The user who asks; None: a service.
+    pub(crate) fn user(&self) -> Option<UserId> {
+        match &self.caller {
+            Caller::User { id } => Some(*id),
+            Caller::Service { .. } => None,
+        }
+    }
+
+    /// The group as a member or a service sees it.
+    ///
+    /// # Errors
+    /// 404 where there is no such group, 403 for a user who is no member.
+    pub(crate) async fn view(&self, state: &AppState) -> Result<View> {
+        let user = self.user();
+        let view = lists::view(&state.db, self.group, user).await?.ok_or_else(|| unknown(self.group))?;
+        match user {
+            Some(user) if view.since.is_none() => Err(no_member(self.group, user).into()),
+            _ => Ok(view),
+        }
+    }
+}
+
+pub(super) async fn submit(state: &AppState, command: Command) -> Result<Answer> {
+    let group = command.group();
+    let answer = state.lanes.submit(Job { command: Arc::new(command), key: None }).await?;
+    state.receipts.changed(group);
+    Ok(answer)
+}
+
+/// What a group is to be like.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutGroupIn {
+    /// How its messages reach the members. Left out: as it is, or `read` for a new group.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    delivery: Option<Delivery>,
+    /// Whether it may be asked who has read what. Left out: as it is, or true for a new group.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    receipts: Option<bool>,
+}
+
+/// Who joins.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JoinMembersIn {
+    /// The users, each once.
+    #[schema(value_type = HashSet<UserId>, min_items = 1, max_items = 1000)]
+    user_ids: Vec<UserId>,
+}
+
+/// A message.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SendGroupMessageIn {
+    /// Who sends it: a member; a user's token sends as that user.
+    sender_id: UserId,
+    /// The sender's own id for it: sent again, it changes nothing.
+    client_id: ClientId,
+    /// What it says.
+    #[schema(min_length = 1, max_length = 10000, example = "Lunch at one?")]
+    content: String,
+}
+
+/// Which messages.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct GroupMessagesParams {
+    /// Those after this number; from the beginning, or from when the member joined.
+    #[param(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64)]
+    after: Option<i64>,
+    /// How many at most.
+    #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
+    limit: Option<u32>,
+}
+
+/// A message of a group. Of one that was recalled only number and sender are left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct GroupMessageOut {
+    /// Its number in the group.
+    #[schema(minimum = 1, example = 121)]
+    pub seq: i64,
+    /// Who sent it.
+    pub sender_id: UserId,
+    /// What it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub content: Option<String>,
+    /// When it was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub sent_at: Option<UnixMs>,
+    /// True where it was recalled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub recalled: Option<bool>,
+}
+
+impl GroupMessageOut {
+    fn new(seq: i64, message: Message) -> Self {
+        let shown = !message.recalled;
+        Self {
+            seq,
+            sender_id: message.sender,
+            content: shown.then_some(message.content),
+            sent_at: shown.then_some(message.sent_at),
+            recalled: (!shown).then_some(true),
+        }
+    }
+}
+
+/// Messages of a group, in their order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct GroupMessagesOut {
+    /// The messages.
+    pub items: Vec<GroupMessageOut>,
+    /// For the next request.
+    #[schema(minimum = 0, example = 140)]
+    pub next_after: i64,
+    /// Whether there are more.
+    pub has_more: bool,
+    /// How many messages there ever were.
+    #[schema(minimum = 0, example = 240)]
+    pub head: i64,
+}
+
+/// Make or change a group
+///
+/// What is left out stays as it is.
+#[utoipa::path(put, path = "/v1/groups/{group}", tag = "groups",
+    params(("group" = GroupId, Path)),
+    request_body(content = PutGroupIn, description = "May be left out"),
+    responses(
+        (status = 200, body = GroupOut, description = "The group was there before"),
+        (status = 201, body = GroupOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn put_group(State(state): State<AppState>, _service: Service, path: PathParams, body: Body<PutGroupIn>) -> Result<Answer> {
+    submit(&state, Command::Put { group: path.get("group")?, delivery: body.value.delivery, receipts: body.value.receipts }).await
+}
+
+/// Look at a group
+///
+/// For its members and for services.
+#[utoipa::path(get, path = "/v1/groups/{group}", tag = "groups",
+    params(("group" = GroupId, Path)),
+    responses(
+        (status = 200, body = GroupOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn get_group(State(state): State<AppState>, path: GroupPath, _: Query<NoParams>) -> Result<Response> {
+    let view = path.view(&state).await?;
+    Ok(fresh(Json(GroupOut::new(path.group, &view.group, view.head))))
+}
+
+/// Join a group
+///
+/// What is sent from now on is the member's. Joining again while a member changes nothing; a member who rejoins keeps the ordinal.
+#[utoipa::path(put, path = "/v1/groups/{group}/members/{user}", tag = "groups",
+    params(("group" = GroupId, Path), ("user" = UserId, Path)),
+    request_body(content = NoFields, description = "May be left out"),
+    responses(
+        (status = 200, body = MemberOut, description = "The user was a member already"),
+        (status = 201, body = MemberOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn join_group(State(state): State<AppState>, _service: Service, path: PathParams, _body: Body<NoFields>) -> Result<Answer> {
+    submit(&state, Command::Join { group: path.get("group")?, user: path.get("user")? }).await
+}
+
+/// Leave a group
+///
+/// Also answers 204 when the user was no member. The user stays a recipient of what was sent before.
+#[utoipa::path(delete, path = "/v1/groups/{group}/members/{user}", tag = "groups",
+    params(("group" = GroupId, Path), ("user" = UserId, Path)),
+    responses(
+        (status = 204, description = "The user is no member"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn leave_group(State(state): State<AppState>, _service: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
+    submit(&state, Command::Leave { group: path.get("group")?, user: path.get("user")? }).await
+}
+
+/// Join many to a group
+///
+/// Up to 1000 users in one transaction: all or nothing.
+#[utoipa::path(post, path = "/v1/groups/{group}/members", tag = "groups",
+    params(("group" = GroupId, Path)),
+    request_body = JoinMembersIn,
+    responses(
+        (status = 200, body = MembersOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn join_members(State(state): State<AppState>, _service: Service, path: PathParams, body: Body<JoinMembersIn>) -> Result<Answer> {
+    let users = body.value.user_ids;
+    if !(1..=MAX_JOINS).contains(&users.len()) {
+        return Err(Problem::invalid("/user_ids", format!("{} users are not from 1 to {MAX_JOINS}", users.len())).into());
+    }
+    let mut seen = HashSet::with_capacity(users.len());
+    if let Some(at) = users.iter().position(|user| !seen.insert(*user)) {
+        return Err(Problem::invalid(format!("/user_ids/{at}"), "the user is there more than once").into());
+    }
+    submit(&state, Command::JoinMany { group: path.get("group")?, users }).await
+}
+
+/// List the members of a group
+///
+/// In the order of their ordinals.
+#[utoipa::path(get, path = "/v1/groups/{group}/members", tag = "groups",
+    params(("group" = GroupId, Path), PageParams),
+    responses(
+        (status = 200, body = PageOut<MemberOut>, headers(("Link" = String, description = "The next page, where there is one"))),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn list_members(State(state): State<AppState>, path: GroupPath, uri: Uri, Query(params): Query<PageParams>) -> Result<Response> {
+    let wanted = params.wanted()?;
+    path.view(&state).await?;
+    let rows = lists::members(&state.db, path.group, wanted.after_id(), wanted.rows()).await?;
+    page::respond(&uri, wanted, &rows, |row| Position { at: 0, id: row.ordinal }, Clone::clone)
+}
+
+/// Send a message to a group
+///
+/// Marks everything up to it as read by the sender. The same `client_id` again answers 200 with the same `seq`.
+#[utoipa::path(post, path = "/v1/groups/{group}/messages", tag = "groups",
+    params(("group" = GroupId, Path)),
+    request_body = SendGroupMessageIn,
+    responses(
+        (status = 200, body = SentOut, description = "It was sent before"),
+        (status = 201, body = SentOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn send_group_message(State(state): State<AppState>, path: GroupPath, body: Body<SendGroupMessageIn>) -> Result<Answer> {
+    let SendGroupMessageIn { sender_id: sender, client_id, content } = body.value;
+    path.caller.may_act_for(sender)?;
+    text_within(&content, 1, MAX_CONTENT_CHARS, "/content")?;
+    submit(&state, Command::Send { group: path.group, sender, client_id, content }).await
+}
+
+/// List the messages of a group
+///
+/// The oldest first. A member sees what was sent since it joined last.
+#[utoipa::path(get, path = "/v1/groups/{group}/messages", tag = "groups",
+    params(("group" = GroupId, Path), GroupMessagesParams),
+    responses(
+        (status = 200, body = GroupMessagesOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn list_group_messages(
+    State(state): State<AppState>,
+    path: GroupPath,
+    Query(params): Query<GroupMessagesParams>,
+) -> Result<Response> {
+    let refuse = |name: &str, why: String| Problem::new(Code::InvalidQuery, "See errors.").at(name, why);
+    let (after, limit) = (params.after.unwrap_or(0), params.limit.unwrap_or(DEFAULT_LIMIT));
+    if !(0..=MAX_HEAD).contains(&after) {
+        return Err(refuse("after", format!("{after} is not from 0 to {MAX_HEAD}")).into());
+    }
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(refuse("limit", format!("{limit} is not from 1 to {MAX_LIMIT}")).into());
+    }
+    let view = path.view(&state).await?;
+    let after = after.max(view.since.unwrap_or(0));
+    // Up to the head that was read first: then head and messages belong together.
+    let messages = lists::messages(&state.db, path.group, after, view.head, i64::from(limit)).await?;
+    let next_after = messages.last().map_or(after, |(seq, _)| *seq);
+    let items = messages.into_iter().map(|(seq, message)| GroupMessageOut::new(seq, message)).collect();
+    Ok(fresh(Json(GroupMessagesOut { items, next_after, has_more: next_after < view.head, head: view.head })))
+}
+
+/// Recall a message of a group
+///
+/// Unread for nobody from now on; a tombstone stays in its place. Also answers 204 when it was recalled before.
+#[utoipa::path(delete, path = "/v1/groups/{group}/messages/{seq}", tag = "groups",
+    params(("group" = GroupId, Path), ("seq" = Seq, Path)),
+    responses(
+        (status = 204, description = "The message is recalled"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn recall_group_message(State(state): State<AppState>, path: GroupPath, _: Query<NoParams>) -> Result<Answer> {
+    let seq: Seq = path.params.get("seq")?;
+    submit(&state, Command::Recall { group: path.group, seq: seq.get(), by: path.user() }).await
+}
+
+/// What must be asked for anew each time.
+fn fresh(body: impl IntoResponse) -> Response {
+    ([(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"))], body).into_response()
+}

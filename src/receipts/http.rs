@@ -1,0 +1,383 @@
+//! The routes of receipts.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Spans, store};
+use crate::error::{Code, Error, Problem, ProblemOut, Result};
+use crate::groups::http::GroupPath;
+use crate::groups::{lists, no_member, unknown};
+use crate::http::params::{IfNoneMatch, Query};
+use crate::ids::{GroupId, Seq, UserId};
+use crate::page::{self, PageOut, PageParams, Position, Wanted};
+use crate::poll::{self, MAX_WAIT_S, Print, Reading, Resource, Version};
+use crate::state::AppState;
+
+/// The most messages of a screenful.
+pub const MAX_SCREENFUL: i64 = 100;
+
+/// The routes of this feature.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(get_receipts)).routes(routes!(list_receipts))
+}
+
+/// Which recipients are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Members {
+    /// Those who have read the message.
+    Read,
+    /// Those who have not.
+    Unread,
+}
+
+/// What else may be asked for in place of the counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// Bitmaps over the ordinals.
+    Bitmap,
+}
+
+/// What is asked of a message's receipts.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ReceiptsParams {
+    /// List the recipients who have read the message, or who have not, in place of the counts.
+    #[param(nullable = false)]
+    members: Option<Members>,
+    /// Answer with bitmaps in place of the counts. Not together with `members`.
+    #[param(nullable = false)]
+    format: Option<Format>,
+    /// With `members`: how many entries at most.
+    #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
+    limit: Option<u32>,
+    /// With `members`: the `next_cursor` of the page before.
+    #[param(nullable = false, pattern = "^1[0-9a-f]{32}$")]
+    cursor: Option<String>,
+    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304.
+    #[param(nullable = false, minimum = 0, maximum = 60)]
+    wait: Option<u32>,
+}
+
+/// A stretch of messages.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ScreenfulParams {
+    /// The first message.
+    #[param(minimum = 1, maximum = 9_007_199_254_740_991_i64, example = 21)]
+    from: i64,
+    /// The last one; at most 100 in all.
+    #[param(minimum = 1, maximum = 9_007_199_254_740_991_i64, example = 40)]
+    to: i64,
+    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304.
+    #[param(nullable = false, minimum = 0, maximum = 60)]
+    wait: Option<u32>,
+}
+
+/// How many have read a message. `read_count` and `unread_count` add up to `recipients`, always.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ReceiptsOut {
+    /// The message.
+    #[schema(minimum = 1, example = 121)]
+    pub seq: i64,
+    /// Who sent it.
+    pub sender_id: UserId,
+    /// The members when it was sent, less the sender: fixed from then on.
+    #[schema(minimum = 0, example = 199)]
+    pub recipients: i64,
+    /// How many of them have read it.
+    #[schema(minimum = 0, example = 120)]
+    pub read_count: i64,
+    /// How many of them have not.
+    #[schema(minimum = 0, example = 79)]
+    pub unread_count: i64,
+    /// The highest ordinal that there was when it was sent.
+    #[schema(minimum = 1, example = 210)]
+    pub max_ordinal: i64,
+}
+
+/// A recipient of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RecipientOut {
+    /// Who.
+    pub user_id: UserId,
+    /// The member's number in the group.
+    #[schema(minimum = 1, example = 7)]
+    pub ordinal: i64,
+    /// Whether the user has left the group since.
+    pub left: bool,
+}
+
+/// Who has read a message, as bitmaps in base64: ordinal `i` (from 1) is bit `i - 1`, the lowest bit of each byte first. The sender is in neither; who is in neither
+/// and not the sender is a recipient who has not read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ReceiptBitmapsOut {
+    /// The highest ordinal that there was when the message was sent: how many bits there are.
+    #[schema(minimum = 1, example = 12)]
+    pub max_ordinal: i64,
+    /// The recipients who have read it.
+    #[schema(example = "/gM=")]
+    pub read_bits: String,
+    /// Those who had left before it was sent.
+    #[schema(example = "AAg=")]
+    pub quit_bits: String,
+}
+
+/// What a request for a message's receipts answers: the counts, a list of recipients, or bitmaps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum ReceiptsAnswer {
+    /// Without anything else asked.
+    Counts(ReceiptsOut),
+    /// With `members`.
+    Members(PageOut<RecipientOut>),
+    /// With `format=bitmap`.
+    Bitmaps(ReceiptBitmapsOut),
+}
+
+/// How many have read one message of several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ScreenfulItemOut {
+    /// The message.
+    #[schema(minimum = 1, example = 121)]
+    pub seq: i64,
+    /// How many of its recipients have read it.
+    #[schema(minimum = 0, example = 120)]
+    pub read_count: i64,
+    /// How many have not.
+    #[schema(minimum = 0, example = 79)]
+    pub unread_count: i64,
+}
+
+/// How many have read each of several messages, in their order. Recalled ones, and to a member those of others, are left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ScreenfulOut {
+    /// One for each message.
+    pub items: Vec<ScreenfulItemOut>,
+}
+
+/// What is shown of a message's receipts.
+#[derive(Debug, Clone, Copy)]
+enum Shown {
+    Counts,
+    Members(Members, Wanted),
+    Bitmaps,
+}
+
+fn refuse(name: &str, why: impl Into<String>) -> Problem {
+    Problem::new(Code::InvalidQuery, "See errors.").at(name, why)
+}
+
+impl ReceiptsParams {
+    fn shown(&self) -> Result<Shown, Problem> {
+        let page = PageParams { limit: self.limit, cursor: self.cursor.clone() };
+        match (self.members, self.format) {
+            (Some(_), Some(_)) => Err(refuse("format", "give either 'members' or 'format'")),
+            (Some(members), None) => Ok(Shown::Members(members, page.wanted()?)),
+            (None, _) if self.limit.is_some() => Err(refuse("limit", "only a list of members has pages")),
+            (None, _) if self.cursor.is_some() => Err(refuse("cursor", "only a list of members has pages")),
+            (None, Some(Format::Bitmap)) => Ok(Shown::Bitmaps),
+            (None, None) => Ok(Shown::Counts),
+        }
+    }
+}
+
+fn waits(wait: Option<u32>) -> Result<u32, Problem> {
+    let wait = wait.unwrap_or(0);
+    if wait > MAX_WAIT_S { Err(refuse("wait", format!("{wait} is not from 0 to {MAX_WAIT_S}"))) } else { Ok(wait) }
+}
+
+fn disabled(group: GroupId) -> Problem {
+    Problem::new(Code::ReceiptsDisabled, format!("Group {group} keeps no receipts."))
+}
+
+/// Who sent a message whose receipts the caller may see: its sender, also one who has left since, or a service.
+async fn sender_of(state: &AppState, path: &GroupPath, seq: i64) -> Result<UserId> {
+    let user = path.user();
+    let view = lists::view(&state.db, path.group, user).await?.ok_or_else(|| unknown(path.group))?;
+    let sender = store::senders(&state.db, path.group, seq, seq).await?.first().map(|(_, sender)| *sender);
+    let found = match (user, sender) {
+        (None, Some(sender)) => sender,
+        (Some(user), Some(sender)) if user == sender => sender,
+        (Some(user), _) if view.since.is_none() => return Err(no_member(path.group, user).into()),
+        (Some(_), Some(_)) if view.since.is_some_and(|since| seq > since) => {
+            return Err(Problem::new(Code::Forbidden, "Only the sender of a message, or a service, sees its receipts.").into());
+        }
+        _ => {
+            let detail = format!("There is no message {seq} in group {}, or it was recalled.", path.group);
+            return Err(Problem::new(Code::NotFound, detail).into());
+        }
+    };
+    if view.group.receipts { Ok(found) } else { Err(disabled(path.group).into()) }
+}
+
+/// What the answer depends on: the progress of all, and a print of what is shown.
+fn version(spans: &Spans, numbers: impl IntoIterator<Item = i64>) -> Version {
+    let mut print = Print::default();
+    numbers.into_iter().for_each(|number| print.add(number));
+    Version { revision: spans.progress(), shared: 0, print: print.finish() }
+}
+
+/// Look at who has read a message
+///
+/// For its sender and for services: the counts, or with `members` a list, or with `format=bitmap` bitmaps over the ordinals.
+#[utoipa::path(get, path = "/v1/groups/{group}/messages/{seq}/receipts", tag = "receipts",
+    params(("group" = GroupId, Path), ("seq" = Seq, Path), ReceiptsParams,
+        ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier answer")),
+    responses(
+        (status = 200, body = ReceiptsAnswer, headers(
+            ("Link" = String, description = "The next page, where there is one"),
+            ("ETag" = String, description = "The version of the answer"),
+            ("X-Poll-Interval" = u32, description = "The pace asked for, in seconds"))),
+        (status = 304, description = "Nothing changed"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn get_receipts(
+    State(state): State<AppState>,
+    path: GroupPath,
+    uri: Uri,
+    Query(params): Query<ReceiptsParams>,
+    tags: IfNoneMatch,
+) -> Result<Response> {
+    let (shown, wait) = (params.shown()?, waits(params.wait)?);
+    let seq = path.params.get::<Seq>("seq")?.get();
+    let listener = state.receipts.listen(path.group);
+    let read = |seen: Version| {
+        let (state, path) = (state.clone(), &path);
+        async move {
+            // Anew each time: the message may have been recalled meanwhile.
+            let sender = sender_of(&state, path, seq).await?;
+            let spans = state.receipts.spans(path.group, seen.revision).await?;
+            let value = answer(&spans, seq, sender, shown, state.receipts.max_members)?;
+            let version = Some(version_of(&spans, &value));
+            Ok(Reading { value, version })
+        }
+    };
+    let next = OnceLock::new();
+    let write = |value: &ReceiptsAnswer| {
+        if let ReceiptsAnswer::Members(page) = value {
+            next.get_or_init(|| page.next_cursor.clone());
+        }
+        poll::json(value)
+    };
+    let user = path.user();
+    let mut response = poll::poll_also(&state, user, wait, &tags, listener, Resource { read, write }).await?;
+    page::add_link(&mut response, &uri, next.get().and_then(Option::as_deref))?;
+    Ok(response)
+}
+
+fn answer(spans: &Arc<Spans>, seq: i64, sender: UserId, shown: Shown, most: i64) -> Result<ReceiptsAnswer, Error> {
+    match shown {
+        Shown::Counts => {
+            let count = spans.counts(seq, &[Some(sender)]).first().copied().unwrap_or_default();
+            let unread_count = count.recipients - count.read;
+            let max_ordinal = spans.max_ordinal(seq);
+            let (recipients, read_count) = (count.recipients, count.read);
+            Ok(ReceiptsAnswer::Counts(ReceiptsOut { seq, sender_id: sender, recipients, read_count, unread_count, max_ordinal }))
+        }
+        Shown::Members(members, wanted) => {
+            let rows = usize::try_from(wanted.rows()).unwrap_or(usize::MAX);
+            let recipients = spans.recipients(seq, sender, members == Members::Read, wanted.after_id());
+            let recipients: Vec<_> = recipients.take(rows).collect();
+            let position = |of: &super::Recipient| Position { at: 0, id: of.ordinal };
+            let out = |of: &super::Recipient| RecipientOut { user_id: of.user, ordinal: of.ordinal, left: of.left };
+            Ok(ReceiptsAnswer::Members(page::page(wanted, &recipients, position, out)))
+        }
+        Shown::Bitmaps => {
+            let max_ordinal = spans.max_ordinal(seq);
+            if max_ordinal > most {
+                let detail = format!("The group had {max_ordinal} ordinals, which is above the {most} that a bitmap may have.");
+                return Err(Problem::new(Code::TooLarge, detail).into());
+            }
+            let bits = spans.bitmaps(seq, sender);
+            let (read_bits, quit_bits) = (BASE64.encode(&bits.read), BASE64.encode(&bits.quit));
+            Ok(ReceiptsAnswer::Bitmaps(ReceiptBitmapsOut { max_ordinal, read_bits, quit_bits }))
+        }
+    }
+}
+
+fn version_of(spans: &Spans, value: &ReceiptsAnswer) -> Version {
+    match value {
+        ReceiptsAnswer::Counts(of) => version(spans, [of.recipients, of.read_count]),
+        ReceiptsAnswer::Members(page) => version(spans, page.items.iter().flat_map(|of| [of.ordinal, i64::from(of.left)])),
+        ReceiptsAnswer::Bitmaps(of) => version(spans, of.read_bits.bytes().chain(of.quit_bits.bytes()).map(i64::from)),
+    }
+}
+
+/// Count who has read several messages
+///
+/// For a screenful: a service sees all of them, a member its own.
+#[utoipa::path(get, path = "/v1/groups/{group}/receipts", tag = "receipts",
+    params(("group" = GroupId, Path), ScreenfulParams,
+        ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier answer")),
+    responses(
+        (status = 200, body = ScreenfulOut, headers(
+            ("ETag" = String, description = "The version of the answer"),
+            ("X-Poll-Interval" = u32, description = "The pace asked for, in seconds"))),
+        (status = 304, description = "Nothing changed"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn list_receipts(
+    State(state): State<AppState>,
+    path: GroupPath,
+    Query(params): Query<ScreenfulParams>,
+    tags: IfNoneMatch,
+) -> Result<Response> {
+    let (ScreenfulParams { from, to, .. }, wait) = (&params, waits(params.wait)?);
+    let (from, to) = (*from, *to);
+    for (name, value) in [("from", from), ("to", to)] {
+        if !(1..=crate::marks::MAX_HEAD).contains(&value) {
+            return Err(refuse(name, format!("{value} is not from 1 to {}", crate::marks::MAX_HEAD)).into());
+        }
+    }
+    if !(0..MAX_SCREENFUL).contains(&(to - from)) {
+        return Err(refuse("to", format!("{from} to {to} are not from 1 to {MAX_SCREENFUL} messages")).into());
+    }
+    let listener = state.receipts.listen(path.group);
+    let read = |seen: Version| {
+        let (state, path) = (state.clone(), &path);
+        async move {
+            let view = path.view(&state).await?;
+            if !view.group.receipts {
+                return Err(disabled(path.group).into());
+            }
+            let senders = store::senders(&state.db, path.group, from, to).await?;
+            let spans = state.receipts.spans(path.group, seen.revision).await?;
+            let value = screenful(&spans, from, to, &senders, path.user());
+            let numbers = value.items.iter().flat_map(|of| [of.seq, of.read_count, of.unread_count]);
+            let version = Some(version(&spans, numbers));
+            Ok(Reading { value, version })
+        }
+    };
+    let write = |value: &ScreenfulOut| poll::json(value);
+    poll::poll_also(&state, path.user(), wait, &tags, listener, Resource { read, write }).await
+}
+
+fn screenful(spans: &Spans, from: i64, to: i64, senders: &[(i64, UserId)], user: Option<UserId>) -> ScreenfulOut {
+    let mut by_seq = vec![None; usize::try_from(to - from + 1).unwrap_or(0)];
+    for (seq, sender) in senders.iter().filter(|(_, sender)| user.is_none_or(|user| user == *sender)) {
+        if let Some(place) = usize::try_from(seq - from).ok().and_then(|at| by_seq.get_mut(at)) {
+            *place = Some(*sender);
+        }
+    }
+    let counts = spans.counts(from, &by_seq);
+    let shown = (from..).zip(by_seq).zip(counts).filter(|((_, sender), _)| sender.is_some());
+    let item = |((seq, _), count): ((i64, Option<UserId>), super::Count)| ScreenfulItemOut {
+        seq,
+        read_count: count.read,
+        unread_count: count.recipients - count.read,
+    };
+    ScreenfulOut { items: shown.map(item).collect() }
+}

@@ -1,0 +1,487 @@
+//! Groups, over HTTP, as the contract has them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use headmark::clock::Clock;
+use serde_json::{Value, json};
+
+use crate::both_tiers;
+use crate::contract::Dice;
+use crate::support::{Client, Reply, eventually};
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+pub(crate) async fn make(client: &Client, group: i64, members: &[i64]) {
+    client.put(&format!("/v1/groups/{group}"), &json!({})).await.ok();
+    if !members.is_empty() {
+        client.post(&format!("/v1/groups/{group}/members"), &json!({"user_ids": members})).await.ok();
+    }
+}
+
+pub(crate) async fn send(client: &Client, group: i64, sender: i64, client_id: &str) -> Reply {
+    client
+        .post(
+            &format!("/v1/groups/{group}/messages"),
+            &json!({"sender_id": sender, "client_id": client_id, "content": format!("it is {client_id}")}),
+        )
+        .await
+}
+
+pub(crate) async fn read(client: &Client, user: i64, group: i64, up_to: Option<i64>) -> Reply {
+    let body = up_to.map_or(json!({}), |up_to| json!({"up_to": up_to}));
+    client.post(&format!("/v1/users/{user}/groups/{group}/read"), &body).await
+}
+
+pub(crate) async fn read_one(client: &Client, user: i64, group: i64, seq: i64) -> Reply {
+    client.post(&format!("/v1/users/{user}/groups/{group}/messages/{seq}/read"), &json!({})).await
+}
+
+async fn join(client: &Client, group: i64, user: i64) -> Reply {
+    client.put(&format!("/v1/groups/{group}/members/{user}"), &json!({})).await
+}
+
+async fn leave(client: &Client, group: i64, user: i64) -> u16 {
+    client.delete(&format!("/v1/groups/{group}/members/{user}")).await.status.as_u16()
+}
+
+async fn recall(client: &Client, group: i64, seq: i64) -> Reply {
+    client.delete(&format!("/v1/groups/{group}/messages/{seq}")).await
+}
+
+/// Unread and head of each of a user's groups, page by page.
+async fn shown(client: &Client, user: i64) -> BTreeMap<i64, (i64, i64)> {
+    let items = client.walk(&format!("/v1/users/{user}/groups"), 3).await;
+    let number = |item: &Value, field: &str| item[field].as_i64().unwrap();
+    items.iter().map(|item| (item["group_id"].as_str().unwrap().parse().unwrap(), (number(item, "unread"), number(item, "head")))).collect()
+}
+
+async fn chats(client: &Client, user: i64) -> Value {
+    client.sheet(user).await["chats"].clone()
+}
+
+both_tiers! {
+    async fn a_group_from_its_making_to_its_reading(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let client = &node.client;
+        let made = client.put("/v1/groups/9", &json!({"delivery": "read"})).await;
+        insta::assert_snapshot!(made.text, @r#"{"group_id":"9","delivery":"read","receipts":true,"members":0,"head":0,"created_at":"2027-01-15T08:00:00.000Z"}"#);
+        assert_eq!(made.status, 201);
+        let joined = join(client, 9, 1).await;
+        insta::assert_snapshot!(joined.text, @r#"{"user_id":"1","ordinal":1,"joined_at":"2027-01-15T08:00:00.000Z"}"#);
+        assert_eq!(joined.status, 201);
+        assert_eq!(join(client, 9, 1).await.status, 200, "joining again while a member changes nothing");
+        let many = client.post("/v1/groups/9/members", &json!({"user_ids": [3, "2", 1]})).await;
+        insta::assert_snapshot!(
+            many.text,
+            @r#"{"items":[{"user_id":"3","ordinal":2,"joined_at":"2027-01-15T08:00:00.000Z"},{"user_id":"2","ordinal":3,"joined_at":"2027-01-15T08:00:00.000Z"},{"user_id":"1","ordinal":1,"joined_at":"2027-01-15T08:00:00.000Z"}]}"#
+        );
+        at.fetch_add(1500, Ordering::SeqCst);
+        let sent = send(client, 9, 1, "a").await;
+        insta::assert_snapshot!(sent.text, @r#"{"group_id":"9","seq":1,"sent_at":"2027-01-15T08:00:01.500Z"}"#);
+        assert_eq!(sent.status, 201);
+        let again = send(client, 9, 1, "a").await;
+        assert_eq!((again.status.as_u16(), &again.text), (200, &sent.text), "the same client_id again");
+        assert_eq!(send(client, 9, 2, "a").await.ok()["seq"], 2, "another sender's is another message");
+        send(client, 9, 2, "b").await.ok();
+        insta::assert_snapshot!(
+            client.get("/v1/groups/9/messages?limit=2").await.text,
+            @r#"{"items":[{"seq":1,"sender_id":"1","content":"it is a","sent_at":"2027-01-15T08:00:01.500Z"},{"seq":2,"sender_id":"2","content":"it is a","sent_at":"2027-01-15T08:00:01.500Z"}],"next_after":2,"has_more":true,"head":3}"#
+        );
+        let sheets: Vec<_> = join_all([1, 2, 3].map(|user| client.sheet(user))).await.iter().map(|sheet| (sheet["chats"].to_string(), sheet["total"].clone())).collect();
+        insta::assert_debug_snapshot!(sheets.iter().map(|(chats, total)| format!("{chats} {total}")).collect::<Vec<_>>(), @r#"
+        [
+            "{\"directs\":0,\"groups\":1,\"unread\":2} 2",
+            "{\"directs\":0,\"groups\":0,\"unread\":0} 0",
+            "{\"directs\":0,\"groups\":1,\"unread\":3} 3",
+        ]
+        "#);
+        insta::assert_snapshot!(
+            client.get("/v1/users/1/groups").await.text,
+            @r#"{"items":[{"group_id":"9","unread":2,"head":3,"read_seq":1,"last_access_at":"2027-01-15T08:00:01.500Z","muted":false}],"next_cursor":null}"#
+        );
+        at.fetch_add(1500, Ordering::SeqCst);
+        let part = read(client, 3, 9, Some(2)).await;
+        insta::assert_snapshot!(part.text, @r#"{"group_id":"9","unread":1,"read_seq":2,"head":3,"revision":2}"#);
+        assert_eq!(read(client, 3, 9, Some(2)).await.text, part.text, "a repeat changes nothing");
+        assert_eq!(read(client, 3, 9, Some(1)).await.text, part.text, "marks never go back");
+        assert_eq!(read(client, 3, 9, Some(99)).await.ok()["read_seq"], 3, "clamped to the head");
+        assert_eq!(client.get("/v1/users/3/groups").await.ok()["items"][0]["last_access_at"], "2027-01-15T08:00:03.000Z");
+        assert_eq!(client.put("/v1/groups/9", &json!({"receipts": false})).await.ok()["receipts"], false);
+        insta::assert_snapshot!(
+            client.get("/v1/groups/9").await.text,
+            @r#"{"group_id":"9","delivery":"read","receipts":false,"members":3,"head":3,"created_at":"2027-01-15T08:00:00.000Z"}"#
+        );
+        node.stop().await;
+        let node = world.node().await;
+        assert_eq!(shown(&node.client, 1).await, [(9, (2, 3))].into(), "it is there after a restart");
+        node.stop().await;
+    }
+
+    async fn history_and_unread_begin_at_the_latest_join(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make(client, 5, &[1, 2]).await;
+        for n in 0..3 {
+            send(client, 5, 1, &format!("m{n}")).await.ok();
+        }
+        assert_eq!(join(client, 5, 3).await.ok()["ordinal"], 3);
+        assert_eq!(shown(client, 3).await, [(5, (0, 3))].into());
+        send(client, 5, 1, "m3").await.ok();
+        assert_eq!((shown(client, 3).await, chats(client, 3).await["unread"].clone()), ([(5, (1, 4))].into(), json!(1)));
+        assert_eq!((leave(client, 5, 3).await, leave(client, 5, 3).await), (204, 204));
+        assert!(shown(client, 3).await.is_empty(), "it is no longer among the user's groups");
+        assert_eq!(chats(client, 3).await, json!({"unread": 0, "groups": 0, "directs": 0}));
+        read(client, 3, 5, None).await.problem(403, "forbidden");
+        send(client, 5, 3, "x").await.problem(403, "forbidden");
+        send(client, 5, 1, "m4").await.ok();
+        let again = join(client, 5, 3).await;
+        assert_eq!((again.status.as_u16(), again.ok()["ordinal"].clone()), (201, json!(3)), "a member who rejoins keeps the ordinal");
+        assert_eq!(shown(client, 3).await, [(5, (0, 5))].into());
+        send(client, 5, 1, "m5").await.ok();
+        assert_eq!(shown(client, 3).await, [(5, (1, 6))].into());
+        let members: Vec<_> = client.walk("/v1/groups/5/members", 2).await.iter().map(|of| (of["user_id"].clone(), of["ordinal"].clone())).collect();
+        assert_eq!(members, [(json!("1"), json!(1)), (json!("2"), json!(2)), (json!("3"), json!(3))]);
+        node.stop().await;
+    }
+
+    async fn a_recalled_message_is_unread_for_nobody(world: World) {
+        let nodes = world.nodes().await;
+        let (client, other) = (&nodes[0].client, &nodes.last().unwrap().client);
+        make(client, 7, &[1, 2, 3]).await;
+        for n in 1..=4 {
+            send(client, 7, 1, &format!("m{n}")).await.ok();
+        }
+        read(client, 2, 7, Some(2)).await.ok();
+        for _ in 0..2 {
+            assert_eq!((recall(client, 7, 2).await.status.as_u16(), recall(other, 7, 3).await.status.as_u16()), (204, 204));
+        }
+        for node in [client, other] {
+            eventually("each node knows of both", async || (shown(node, 2).await, shown(node, 3).await) == ([(7, (1, 4))].into(), [(7, (2, 4))].into())).await;
+        }
+        let items = client.get("/v1/groups/7/messages?after=1&limit=2").await.ok()["items"].clone();
+        assert_eq!(items, json!([{"seq": 2, "sender_id": "1", "recalled": true}, {"seq": 3, "sender_id": "1", "recalled": true}]));
+        recall(client, 7, 5).await.problem(404, "not_found");
+        send(client, 7, 1, "m2").await.problem(410, "gone");
+        read_one(client, 3, 7, 2).await.problem(410, "gone");
+        assert_eq!(read_one(client, 3, 7, 4).await.ok()["unread"], 1);
+        assert_eq!(read(client, 3, 7, Some(1)).await.ok()["unread"], 0);
+        crate::support::Node::stop_all(nodes).await;
+    }
+
+    async fn many_recalled_messages_are_counted_from_the_rows(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make(client, 7, &[1, 2, 3]).await;
+        for n in 1..=450 {
+            send(client, 7, 1, &format!("m{n}")).await.ok();
+        }
+        read_one(client, 3, 7, 5).await.ok();
+        for n in 1..=215 {
+            assert_eq!(recall(client, 7, 2 * n).await.status, 204);
+        }
+        assert_eq!(shown(client, 2).await, [(7, (235, 450))].into());
+        assert_eq!(chats(client, 2).await["unread"], 235);
+        assert_eq!(shown(client, 3).await, [(7, (234, 450))].into(), "one of them was read alone");
+        assert_eq!(read_one(client, 2, 7, 3).await.ok()["unread"], 234);
+        assert_eq!(read(client, 2, 7, Some(9)).await.ok()["unread"], 230);
+        assert_eq!(read(client, 2, 7, Some(449)).await.ok()["unread"], 1);
+        node.stop().await;
+    }
+
+    async fn a_muted_group_counts_in_no_sum(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make(client, 1, &[1, 2]).await;
+        make(client, 2, &[1, 2]).await;
+        for (group, id) in [(1, "a"), (1, "b"), (2, "c")] {
+            send(client, group, 2, id).await.ok();
+        }
+        let muted = client.put("/v1/users/1/groups/1/settings", &json!({"muted": true})).await;
+        insta::assert_snapshot!(muted.text, @r#"{"group_id":"1","muted":true,"revision":3}"#);
+        assert_eq!(client.put("/v1/users/1/groups/1/settings", &json!({"muted": true})).await.text, muted.text);
+        let sheet = client.sheet(1).await;
+        assert_eq!((&sheet["chats"], &sheet["total"]), (&json!({"unread": 1, "groups": 1, "directs": 0}), &json!(1)));
+        assert_eq!(shown(client, 1).await, [(1, (2, 2)), (2, (1, 1))].into());
+        let page = client.get("/v1/users/1/groups").await.ok();
+        assert_eq!((&page["items"][0]["muted"], &page["items"][1]["muted"]), (&json!(true), &json!(false)));
+        // The setting is the user's, and stays with the user who comes back.
+        leave(client, 1, 1).await;
+        join(client, 1, 1).await.ok();
+        assert_eq!(client.get("/v1/users/1/groups").await.ok()["items"][0]["muted"], true);
+        client.put("/v1/users/1/groups/1/settings", &json!({"muted": false})).await.ok();
+        send(client, 1, 2, "d").await.ok();
+        assert_eq!(chats(client, 1).await, json!({"unread": 2, "groups": 2, "directs": 0}));
+        let capped = client.get("/v1/users/1/badges?cap=1&include=chats").await.ok();
+        assert_eq!(capped["chats"], json!({"unread": 1, "groups": 1, "directs": 0, "capped": true}));
+        assert!(capped.get("total").is_none(), "one of its four kinds is left out");
+        let query = client.post("/v1/badges/query", &json!({"user_ids": [1, 2]})).await.ok();
+        assert_eq!((&query["items"][0]["total"], &query["items"][1]["total"]), (&json!(2), &json!(0)));
+        node.stop().await;
+    }
+
+    async fn what_is_wrong_is_refused_with_its_place(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make(client, 9, &[1]).await;
+        for (body, pointer) in [
+            (json!({"delivery": "push"}), "/delivery"),
+            (json!({"delivery": null}), "/delivery"),
+            (json!({"receipts": "yes"}), "/receipts"),
+            (json!({"name": "x"}), "/name"),
+        ] {
+            assert_eq!(client.put("/v1/groups/9", &body).await.pointers(422, "invalid_body"), [pointer], "{body}");
+        }
+        for (body, pointer) in [
+            (json!({"user_ids": []}), "/user_ids"),
+            (json!({"user_ids": [1, 0]}), "/user_ids/1"),
+            (json!({"user_ids": [4, 5, "4"]}), "/user_ids/2"),
+            (json!({"user_ids": (1..=1001).collect::<Vec<_>>()}), "/user_ids"),
+        ] {
+            assert_eq!(client.post("/v1/groups/9/members", &body).await.pointers(422, "invalid_body"), [pointer]);
+        }
+        for (body, pointer) in [
+            (json!({"sender_id": 1, "client_id": "a b", "content": "x"}), "/client_id"),
+            (json!({"sender_id": 1, "client_id": "a", "content": ""}), "/content"),
+            (json!({"sender_id": 1, "client_id": "a", "content": "x".repeat(10_001)}), "/content"),
+        ] {
+            assert_eq!(client.post("/v1/groups/9/messages", &body).await.pointers(422, "invalid_body"), [pointer]);
+        }
+        assert_eq!(client.get("/v1/groups/0").await.pointers(400, "invalid_path"), ["group"]);
+        for query in ["after=-1", "after=x", "limit=0", "limit=101", "cursor=1"] {
+            let name = query.split('=').next().unwrap();
+            assert_eq!(client.get(&format!("/v1/groups/9/messages?{query}")).await.pointers(400, "invalid_query"), [name]);
+        }
+        client.get("/v1/users/1/groups?cursor=zzz").await.problem(400, "invalid_cursor");
+        assert_eq!(client.get("/v1/users/1/groups?wait=61").await.pointers(400, "invalid_query"), ["wait"]);
+        assert_eq!(read(client, 1, 9, Some(-1)).await.pointers(422, "invalid_body"), ["/up_to"]);
+        for seq in [1, 99] {
+            read_one(client, 1, 9, seq).await.problem(404, "not_found");
+        }
+        for reply in [
+            client.get("/v1/groups/8").await,
+            join(client, 8, 1).await,
+            client.delete("/v1/groups/8/members/1").await,
+            client.post("/v1/groups/8/members", &json!({"user_ids": [1]})).await,
+            send(client, 8, 1, "a").await,
+            client.get("/v1/groups/8/messages").await,
+            client.get("/v1/groups/8/members").await,
+            recall(client, 8, 1).await,
+            read(client, 1, 8, None).await,
+            read_one(client, 1, 8, 1).await,
+            client.put("/v1/users/1/groups/8/settings", &json!({"muted": true})).await,
+        ] {
+            reply.problem(404, "not_found");
+        }
+        node.stop().await;
+    }
+
+    async fn members_see_their_groups_and_nobody_elses(world: World) {
+        let node = world.node_with(&["--service-keys", "backend:secret", "--jwt-secret", SECRET]).await;
+        let service = node.client.with_bearer("secret");
+        let [one, two, three] = [1, 2, 3].map(|user: i64| {
+            let token = node.app.state().auth.user_token(user.try_into().unwrap(), Duration::from_secs(600)).unwrap();
+            node.client.with_bearer(&token)
+        });
+        make(&service, 9, &[1, 2]).await;
+        send(&one, 9, 1, "a").await.ok();
+        send(&one, 9, 2, "b").await.problem(403, "forbidden");
+        send(&three, 9, 3, "c").await.problem(403, "forbidden");
+        for path in ["/v1/groups/9", "/v1/groups/9/messages", "/v1/groups/9/members"] {
+            two.get(path).await.ok();
+            service.get(path).await.ok();
+            three.get(path).await.problem(403, "forbidden");
+            node.client.get(path).await.problem(401, "unauthorized");
+        }
+        read(&two, 2, 9, None).await.ok();
+        read(&two, 1, 9, None).await.problem(403, "forbidden");
+        assert_eq!(shown(&two, 2).await.len(), 1);
+        two.get("/v1/users/1/groups").await.problem(403, "forbidden");
+        for reply in [
+            join(&three, 9, 3).await,
+            one.put("/v1/groups/9", &json!({})).await,
+            one.delete("/v1/groups/9/members/2").await,
+            recall(&two, 9, 1).await,
+            recall(&three, 9, 1).await,
+            recall(&three, 9, 7).await,
+        ] {
+            reply.problem(403, "forbidden");
+        }
+        recall(&two, 9, 7).await.problem(404, "not_found");
+        join(&service, 9, 3).await.ok();
+        assert_eq!(three.get("/v1/groups/9/messages").await.ok()["items"], json!([]), "what was sent before is not for them");
+        send(&one, 9, 1, "d").await.ok();
+        assert_eq!(three.get("/v1/groups/9/messages").await.ok()["items"].as_array().unwrap().len(), 1);
+        assert_eq!(service.get("/v1/groups/9/messages").await.ok()["items"].as_array().unwrap().len(), 2);
+        assert_eq!(recall(&one, 9, 1).await.status, 204);
+        assert_eq!(recall(&service, 9, 2).await.status, 204);
+        node.stop().await;
+    }
+
+    async fn a_poll_of_the_groups_has_a_tag_and_waits(world: World) {
+        let nodes = world.nodes().await;
+        let (client, other) = (nodes[0].client.clone(), nodes.last().unwrap().client.clone());
+        for group in 1..=5 {
+            make(&client, group, &[1, 2]).await;
+        }
+        let page = client.get("/v1/users/1/groups?limit=2").await;
+        assert!(page.header("link").contains("rel=\"next\"") && page.header("cache-control").contains("no-cache"));
+        let tag = page.header("etag").to_owned();
+        assert_eq!(client.get_if_changed("/v1/users/1/groups?limit=2", &tag).await.status, 304);
+        let waiting = tokio::spawn({
+            let (other, tag) = (other.clone(), tag.clone());
+            async move { other.get_if_changed("/v1/users/1/groups?wait=30", &tag).await }
+        });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        send(&client, 4, 2, "a").await.ok();
+        let woken = tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("it is woken").unwrap();
+        assert_eq!(woken.status, 200);
+        assert_eq!(woken.body["items"][3]["unread"], 1);
+        // A node that is behind the tag of another asks first.
+        let newer = woken.header("etag").to_owned();
+        assert_eq!(client.get_if_changed("/v1/users/1/groups", &newer).await.status, 304);
+        assert_eq!(client.get_if_changed("/v1/users/1/groups?wait=0", &tag).await.status, 200);
+        crate::support::Node::stop_all(nodes).await;
+    }
+
+    async fn concurrent_senders_leave_no_gap_for_a_reader_that_follows(world: World) {
+        let nodes = world.nodes().await;
+        let senders: Vec<i64> = (1..=8).collect();
+        make(&nodes[0].client, 3, &[senders.clone(), vec![99]].concat()).await;
+        const EACH: usize = 12;
+        let reader = nodes.last().unwrap().client.clone();
+        let following = tokio::spawn(async move {
+            let (mut after, mut seen) = (0, Vec::new());
+            while seen.len() < 8 * EACH {
+                let page = reader.get(&format!("/v1/groups/3/messages?after={after}&limit=7")).await.ok();
+                seen.extend(page["items"].as_array().unwrap().iter().map(|item| item["seq"].as_i64().unwrap()));
+                after = page["next_after"].as_i64().unwrap();
+            }
+            seen
+        });
+        join_all(senders.iter().map(|sender| {
+            let client = nodes[usize::try_from(*sender).unwrap() % nodes.len()].client.clone();
+            async move {
+                let mut last = 0;
+                for n in 0..EACH {
+                    let seq = send(&client, 3, *sender, &format!("m{n}")).await.ok()["seq"].as_i64().unwrap();
+                    assert!(seq > last);
+                    last = seq;
+                    // A retry, through any node, is the same message.
+                    assert_eq!(send(&client, 3, *sender, &format!("m{n}")).await.ok()["seq"], seq);
+                }
+            }
+        }))
+        .await;
+        let seen = tokio::time::timeout(Duration::from_secs(30), following).await.expect("it sees all").unwrap();
+        assert_eq!(seen, (1..=i64::try_from(8 * EACH).unwrap()).collect::<Vec<_>>());
+        crate::support::Node::stop_all(nodes).await;
+    }
+
+    async fn random_groups_equal_plain_sets(world: World) {
+        // Of each group: its messages (sender, recalled), and of each user the stays: messages there, messages read, whether it goes on.
+        #[derive(Default)]
+        struct Group {
+            messages: Vec<(i64, bool)>,
+            stays: BTreeMap<i64, Vec<(BTreeSet<i64>, BTreeSet<i64>, bool)>>,
+        }
+        impl Group {
+            fn unread(&self, user: i64) -> Option<i64> {
+                let (there, read, open) = self.stays.get(&user)?.last()?;
+                let left = there.difference(read).filter(|seq| !self.messages[usize::try_from(**seq - 1).unwrap()].1);
+                open.then(|| left.count().try_into().unwrap())
+            }
+        }
+        const USERS: i64 = 4;
+        let mut dice = Dice::new(23);
+        let mut nodes = world.nodes().await;
+        let mut groups: BTreeMap<i64, Group> = BTreeMap::new();
+        for group in 1..=3 {
+            make(&nodes[0].client, group, &[]).await;
+            groups.insert(group, Group::default());
+        }
+        for round in 0..220 {
+            let client = nodes[dice.roll(nodes.len())].client.clone();
+            let (id, user) = (1 + i64::try_from(dice.roll(3)).unwrap(), 1 + i64::try_from(dice.roll(4)).unwrap());
+            let group = groups.get_mut(&id).unwrap();
+            let head = i64::try_from(group.messages.len()).unwrap();
+            let open = group.stays.get(&user).and_then(|stays| stays.last()).is_some_and(|(.., open)| *open);
+            let picked = 1 + i64::try_from(dice.roll(usize::try_from(head).unwrap() + 1)).unwrap();
+            match dice.roll(12) {
+                0 | 1 => {
+                    assert_eq!(join(&client, id, user).await.status, if open { 200 } else { 201 });
+                    if !open {
+                        group.stays.entry(user).or_default().push((BTreeSet::new(), BTreeSet::new(), true));
+                    }
+                }
+                2 => {
+                    assert_eq!(leave(&client, id, user).await, 204);
+                    if let Some(stay) = group.stays.get_mut(&user).and_then(|stays| stays.last_mut()) {
+                        stay.2 = false;
+                    }
+                }
+                3..=6 => {
+                    let reply = send(&client, id, user, &format!("r{round}")).await;
+                    assert_eq!(reply.status, if open { 201 } else { 403 });
+                    if open {
+                        assert_eq!(reply.ok()["seq"], head + 1);
+                        group.messages.push((user, false));
+                        group.stays.values_mut().flatten().filter(|(.., open)| *open).for_each(|stay| { stay.0.insert(head + 1); });
+                        let stay = group.stays.get_mut(&user).unwrap().last_mut().unwrap();
+                        stay.1 = stay.0.clone();
+                    }
+                }
+                7 | 8 if open => {
+                    let reply = read(&client, user, id, Some(picked)).await.ok();
+                    let stay = group.stays.get_mut(&user).unwrap().last_mut().unwrap();
+                    stay.1.extend(stay.0.iter().filter(|seq| **seq <= picked));
+                    // A node may not have heard yet of what another sent; from what it answers, nothing is ever missing that it has acknowledged itself.
+                    assert!(reply["unread"].as_i64().unwrap() <= group.unread(user).unwrap());
+                }
+                9 | 10 if open => {
+                    let reply = read_one(&client, user, id, picked).await;
+                    let stay = group.stays.get_mut(&user).unwrap().last_mut().unwrap();
+                    match reply.status.as_u16() {
+                        200 => { stay.1.insert(picked); }
+                        410 => assert!(group.messages[usize::try_from(picked - 1).unwrap()].1),
+                        status => assert!(status == 404 && !stay.0.contains(&picked), "{status}"),
+                    }
+                }
+                11 if picked <= head => {
+                    assert_eq!(recall(&client, id, picked).await.status, 204);
+                    group.messages[usize::try_from(picked - 1).unwrap()].1 = true;
+                }
+                _ => {}
+            }
+            if round % 55 == 54 {
+                crate::support::Node::stop_all(nodes).await;
+                nodes = world.nodes().await;
+            }
+            if round % 40 == 39 {
+                for node in &nodes {
+                    node.app.state().sheets.feeds().clear();
+                }
+            }
+            if round % 10 == 9 {
+                for user in 1..=USERS {
+                    let wanted: BTreeMap<_, _> = groups.iter().filter_map(|(id, group)| Some((*id, (group.unread(user)?, i64::try_from(group.messages.len()).unwrap())))).collect();
+                    for node in &nodes {
+                        eventually("every node shows the same", async || shown(&node.client, user).await == wanted).await;
+                        let sum: i64 = wanted.values().map(|(unread, _)| unread).sum();
+                        let some = wanted.values().filter(|(unread, _)| *unread > 0).count();
+                        assert_eq!(chats(&node.client, user).await, json!({"unread": sum, "groups": some, "directs": 0}));
+                    }
+                }
+            }
+        }
+        crate::receipts::compare(&nodes[0].client, &groups.iter().map(|(id, group)| {
+            let stays = group.stays.iter().map(|(user, stays)| (*user, stays.clone())).collect();
+            (*id, (group.messages.clone(), stays))
+        }).collect()).await;
+        crate::support::Node::stop_all(nodes).await;
+    }
+}
