@@ -19,6 +19,7 @@ pub mod http;
 pub mod idempotency;
 pub mod ids;
 pub mod import;
+pub mod inbox;
 pub mod lane;
 pub mod marks;
 pub mod messages;

@@ -82,7 +82,7 @@ create table inbox (
     sender_id bigint not null,
     -- The other side of a direct chat; 0: of a group.
     peer_id bigint not null,
-    -- Which of the messages that the peer ever sent, from 1 on; 0: one's own, or of a group.
+    -- How many messages the peer had sent by then, this one included; 0: of a group.
     peer_seq bigint not null,
     -- The group and the message there; 0: a direct message.
     group_id bigint not null,
@@ -94,12 +94,13 @@ create table inbox (
     -- Of direct messages; empty where it is the group's.
     client_id text not null,
     content text not null,
-    sent_at bigint not null,
+    -- When the row was made. A direct message is sent at that moment; of a group's the group knows.
+    put_at bigint not null,
     primary key (user_id, seq)
 );
-create unique index inbox_client on inbox (user_id, sender_id, client_id) where client_id <> '';
+create unique index inbox_client on inbox (user_id, peer_id, own, client_id) where client_id <> '';
 create index inbox_of_peer on inbox (user_id, peer_id, seq) where peer_id > 0;
-create index inbox_sent_at on inbox (sent_at);
+create index inbox_put_at on inbox (put_at, user_id);
 
 -- A direct chat as one of its two sides sees it.
 create table directs (
@@ -112,6 +113,9 @@ create table directs (
     last_seq bigint not null,
     last_at bigint not null,
     muted bigint not null,
+    -- How many of the peer's messages have expired, and the inbox seqs of those of them that were not read by then.
+    gone bigint not null,
+    gone_seqs text not null,
     primary key (user_id, peer_id)
 ) with (fillfactor = 80);
 create index directs_last on directs (user_id, last_seq);

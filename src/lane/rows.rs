@@ -15,6 +15,7 @@ use crate::feed::{self, Post};
 use crate::groups::{self, GroupMark};
 use crate::heads;
 use crate::ids::{ClientId, Name, UserId};
+use crate::inbox;
 use crate::marks::store::{self, NOT_ENROLLED, User};
 use crate::marks::{Kind, Mark, MarkKey, Stream, StreamKey};
 use crate::messages;
@@ -54,6 +55,10 @@ pub struct Rows {
     pub view_items: views::store::Items,
     /// Groups, with their members and messages.
     pub groups: groups::store::Tables,
+    /// Inboxes and direct chats.
+    pub inbox: inbox::store::Tables,
+    /// The devices that read them.
+    pub devices: inbox::devices::Devices,
     /// Users whose revision the present command has raised.
     revised: BTreeSet<UserId>,
 }
@@ -109,6 +114,8 @@ impl Rows {
         rows.messages.load(conn, &needs.messages).await?;
         views::store::load(conn, &mut rows.view_items, &needs.view_items).await?;
         rows.groups.load(conn, &needs.groups).await?;
+        rows.inbox.load(conn, &needs.inbox).await?;
+        rows.devices.load(conn, &needs.devices).await?;
         rows.load_seen_heads(conn, needs).await?;
         Ok(rows)
     }
@@ -159,7 +166,9 @@ impl Rows {
         self.save_feeds(conn).await?;
         self.messages.save(conn).await?;
         views::store::save(conn, &self.view_items).await?;
-        self.groups.save(conn).await
+        self.groups.save(conn).await?;
+        self.inbox.save(conn).await?;
+        self.devices.save(conn).await
     }
 
     async fn save_feeds(&self, conn: &mut Conn) -> DbResult<()> {
@@ -375,6 +384,8 @@ impl Rows {
         self.messages.settle();
         self.view_items.settle();
         self.groups.settle();
+        self.inbox.settle();
+        self.devices.settle();
         self.revised.clear();
     }
 
@@ -392,6 +403,8 @@ impl Rows {
         self.messages.undo();
         self.view_items.undo();
         self.groups.undo();
+        self.inbox.undo();
+        self.devices.undo();
         self.revised.clear();
     }
 

@@ -306,6 +306,8 @@ both_tiers! {
         statements.extend(headmark::idempotency::statements());
         statements.extend(headmark::messages::store::statements());
         statements.extend(headmark::messages::lists::statements());
+        statements.extend(headmark::inbox::store::statements());
+        statements.extend(headmark::inbox::devices::statements());
         statements.extend(headmark::guard::statements());
         statements.extend(headmark::relations::store::statements());
         statements.extend(headmark::relations::export::statements());

@@ -1,0 +1,260 @@
+//! What is written to inboxes, direct chats and devices: the commands, and the rule of each over the rows of a batch.
+
+use std::sync::Arc;
+
+use super::devices::Device;
+use super::{CursorOut, Direct, DirectSettingsOut, Item, MAX_DEVICES, MAX_EMPTY_CHATS, MAX_GONE_RUNS, Of, ReadDirectOut, SentOut};
+use crate::clock::UnixMs;
+use crate::error::{Code, Problem};
+use crate::ids::{ClientId, UserId};
+use crate::lane::{self, Answer, Needs, Rows};
+
+/// A write to inboxes, direct chats or devices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A direct message.
+    Send {
+        /// To whom.
+        receiver: UserId,
+        /// From whom.
+        sender: UserId,
+        /// The id that the sender gave it.
+        client: ClientId,
+        /// What it says.
+        content: Arc<str>,
+    },
+    /// A user has read a direct chat.
+    Read {
+        /// Who.
+        user: UserId,
+        /// The other side.
+        peer: UserId,
+        /// Up to which row of the user's inbox; None: all that is there.
+        up_to: Option<i64>,
+    },
+    /// A user has a direct chat count in no sum, or count again.
+    Mute {
+        /// Who.
+        user: UserId,
+        /// The other side.
+        peer: UserId,
+        /// Whether it is to count in no sum.
+        muted: bool,
+    },
+    /// A device has read the inbox up to a row.
+    PutCursor {
+        /// Whose device.
+        user: UserId,
+        /// Which one.
+        device: ClientId,
+        /// Up to which row.
+        seq: i64,
+    },
+    /// A device is gone.
+    DeleteDevice {
+        /// Whose device.
+        user: UserId,
+        /// Which one.
+        device: ClientId,
+    },
+    /// The oldest rows of an inbox go.
+    Expire {
+        /// Whose.
+        user: UserId,
+        /// Up to which row.
+        up_to: i64,
+        /// How many rows that is at most.
+        rows: u32,
+        /// What a device that was seen since then has not read yet stays.
+        seen_since: UnixMs,
+    },
+}
+
+impl lane::Command for Command {
+    fn needs(&self, needs: &mut Needs) {
+        match self {
+            Self::Send { receiver, sender, client, .. } => {
+                needs.user(*receiver);
+                needs.user(*sender);
+                needs.inbox.directs.extend([(*receiver, *sender), (*sender, *receiver)]);
+                needs.inbox.sent.extend([(*receiver, *sender, false, client.clone()), (*sender, *receiver, true, client.clone())]);
+            }
+            Self::Read { user, peer, up_to } => {
+                needs.user(*user);
+                needs.inbox.directs.insert((*user, *peer));
+                needs.inbox.places.extend(up_to.map(|up_to| (*user, *peer, up_to)));
+            }
+            Self::Mute { user, peer, .. } => {
+                needs.user(*user);
+                needs.inbox.directs.insert((*user, *peer));
+                needs.inbox.empty_chats.insert(*user);
+            }
+            Self::PutCursor { user, .. } | Self::DeleteDevice { user, .. } => {
+                needs.user(*user);
+                needs.devices.insert(*user);
+            }
+            Self::Expire { user, up_to, .. } => {
+                needs.user(*user);
+                needs.devices.insert(*user);
+                let most = needs.inbox.oldest.entry(*user).or_default();
+                *most = (*most).max(*up_to);
+            }
+        }
+    }
+
+    fn lane_key(&self) -> i64 {
+        match self {
+            Self::Send { receiver: user, .. }
+            | Self::Read { user, .. }
+            | Self::Mute { user, .. }
+            | Self::PutCursor { user, .. }
+            | Self::DeleteDevice { user, .. }
+            | Self::Expire { user, .. } => user.get(),
+        }
+    }
+
+    fn weight(&self) -> u32 {
+        match self {
+            Self::Send { .. } => 2,
+            Self::Expire { rows, .. } => (*rows).max(1),
+            Self::Read { .. } | Self::Mute { .. } | Self::PutCursor { .. } | Self::DeleteDevice { .. } => 1,
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
+        match self {
+            Self::Send { receiver, sender, client, content } => send(rows, *receiver, *sender, client, content, now),
+            Self::Read { user, peer, up_to } => Answer::ok(&read(rows, *user, *peer, *up_to)),
+            Self::Mute { user, peer, muted } => Answer::ok(&mute(rows, *user, *peer, *muted)?),
+            Self::PutCursor { user, device, seq } => Answer::ok(&put_cursor(rows, *user, device, *seq, now)?),
+            Self::DeleteDevice { user, device } => {
+                rows.devices.get(*user, device).ok_or_else(|| unknown_device(device))?;
+                rows.devices.set(*user, device, None);
+                Ok(Answer::no_content())
+            }
+            Self::Expire { user, up_to, seen_since, .. } => {
+                expire(rows, *user, *up_to, *seen_since);
+                Ok(Answer::no_content())
+            }
+        }
+    }
+}
+
+fn unknown_device(device: &ClientId) -> Problem {
+    Problem::new(Code::NotFound, format!("There is no device {device}."))
+}
+
+/// The one place where it is asked whether a receiver has blocked a sender: the block is a row of relations, which [`Command::needs`] is to ask for with the
+/// users' own rows, and the answer is 403. Relations keep no blocks yet, so nobody is refused.
+#[expect(clippy::unnecessary_wraps, reason = "refuses once there are blocks to ask for")]
+fn refuse_if_blocked(_rows: &Rows, _receiver: UserId, _sender: UserId) -> Result<(), Problem> {
+    Ok(())
+}
+
+/// A message is found again by its sender's id for as long as its row is kept: then nothing changes, and the answer is the first one's.
+fn send(rows: &mut Rows, receiver: UserId, sender: UserId, client: &ClientId, content: &Arc<str>, now: UnixMs) -> Result<Answer, Problem> {
+    let own = |rows: &Rows| rows.inbox.sent(&(sender, receiver, true, client.clone()));
+    let to_oneself = receiver == sender;
+    if let Some(sent) = rows.inbox.sent(&(receiver, sender, to_oneself, client.clone())) {
+        let own_seq = own(rows).map(|own| own.seq);
+        return Answer::ok(&SentOut { seq: sent.seq, own_seq, sent_at: sent.at });
+    }
+    refuse_if_blocked(rows, receiver, sender)?;
+    let item = |own, peer, peer_seq| {
+        let of = Of::Direct { peer, peer_seq, client: client.clone(), content: Arc::clone(content) };
+        Item { sender, own, of }
+    };
+    let mut direct = rows.inbox.direct(receiver, sender);
+    let seq = if to_oneself {
+        // One row, which is nobody's to be told of.
+        rows.append_inbox(receiver, item(true, sender, 0), now)
+    } else {
+        direct.head += 1;
+        rows.append_inbox(receiver, item(false, sender, direct.head), now)
+    };
+    rows.set_direct(receiver, sender, Direct { last_seq: seq, last_at: now, ..direct });
+    let mut own_seq = seq;
+    if !to_oneself {
+        let mine = rows.inbox.direct(sender, receiver);
+        own_seq = rows.append_inbox(sender, item(true, receiver, mine.head), now);
+        rows.set_direct(sender, receiver, Direct { last_seq: own_seq, last_at: now, ..mine });
+    }
+    Answer::created(&SentOut { seq, own_seq: Some(own_seq), sent_at: now })
+}
+
+/// How many of the peer's messages are at or before this row of the user's inbox. Of what has expired it is known where that was which had not been read.
+fn place(rows: &Rows, user: UserId, peer: UserId, direct: &Direct, up_to: i64) -> i64 {
+    if up_to >= rows.user(user).inbox_seq {
+        return direct.head;
+    }
+    rows.inbox.place(user, peer, up_to).unwrap_or_else(|| direct.gone - direct.gone_seqs.count_within(up_to, i64::MAX))
+}
+
+fn read(rows: &mut Rows, user: UserId, peer: UserId, up_to: Option<i64>) -> ReadDirectOut {
+    let mut direct = rows.inbox.direct(user, peer);
+    let place = up_to.map_or(direct.head, |up_to| place(rows, user, peer, &direct, up_to));
+    if place > direct.mark {
+        direct.mark = place.min(direct.head);
+        if direct.mark >= direct.gone {
+            direct.gone_seqs = crate::marks::Intervals::default();
+        } else if let Some(up_to) = up_to {
+            direct.gone_seqs.drop_up_to(up_to);
+        }
+        rows.set_direct(user, peer, direct.clone());
+    }
+    ReadDirectOut { peer_id: peer, unread: direct.unread(), head: direct.last_seq, revision: rows.revision(user) }
+}
+
+fn mute(rows: &mut Rows, user: UserId, peer: UserId, muted: bool) -> Result<DirectSettingsOut, Problem> {
+    let direct = rows.inbox.direct(user, peer);
+    // A row without a message is one that only the setting has made.
+    if muted && !direct.muted && direct.last_seq == 0 {
+        if rows.inbox.empty_chats(user) >= MAX_EMPTY_CHATS {
+            let detail = format!("The user has settings for {MAX_EMPTY_CHATS} chats in which there is no message.");
+            return Err(Problem::new(Code::TooMany, detail));
+        }
+        rows.inbox.add_empty_chat(user);
+    }
+    rows.set_direct(user, peer, Direct { muted, ..direct.clone() });
+    Ok(DirectSettingsOut { peer_id: peer, muted, unread: direct.unread(), head: direct.last_seq, revision: rows.revision(user) })
+}
+
+fn put_cursor(rows: &mut Rows, user: UserId, device: &ClientId, seq: i64, now: UnixMs) -> Result<CursorOut, Problem> {
+    let head = rows.user(user).inbox_seq;
+    let before = rows.devices.get(user, device);
+    if before.is_none() && rows.devices.is_full(user) {
+        let detail = format!("A user has at most {MAX_DEVICES} devices: delete those that are no longer used.");
+        return Err(Problem::new(Code::TooMany, detail));
+    }
+    let (kept, created_at) = before.map_or((0, now), |device| (device.cursor, device.created_at));
+    let seen_at = before.map_or(now, |device| device.seen_at.max(now));
+    let row = Device { cursor: seq.min(head).max(kept), seen_at, created_at };
+    rows.devices.set(user, device, Some(row));
+    Ok(CursorOut::new(device.clone(), row, head))
+}
+
+fn expire(rows: &mut Rows, user: UserId, up_to: i64, seen_since: UnixMs) {
+    let fetching = rows.devices.of_user(user).filter(|device| device.seen_at >= seen_since).map(|device| device.cursor).min();
+    let up_to = fetching.map_or(up_to, |cursor| cursor.min(up_to));
+    if up_to < 1 {
+        return;
+    }
+    let oldest: Vec<_> = rows.inbox.oldest(user).iter().take_while(|row| row.seq <= up_to).copied().collect();
+    for row in oldest {
+        let before = rows.inbox.direct(user, row.peer);
+        let mut direct = before.clone();
+        direct.gone = direct.gone.max(row.peer_seq);
+        if !row.own && row.peer_seq > direct.mark {
+            direct.gone_seqs.insert(row.seq, row.seq);
+            // Of those that are left out it is known only that they are the lowest.
+            while direct.gone_seqs.runs() > MAX_GONE_RUNS {
+                direct.gone_seqs.drop_first();
+            }
+        }
+        // Where rows went is nobody's to be told of: no number changes, and no revision.
+        if direct != before {
+            rows.inbox.set_direct(user, row.peer, direct);
+        }
+    }
+    rows.inbox.remove(user, up_to);
+}

@@ -1,0 +1,206 @@
+//! Direct messages, the inbox from which a user's devices fetch what came for the user, and the devices themselves.
+//!
+//! An inbox is one stream for each receiver: direct messages, messages of groups that deliver by writing, and what happened to them. Its numbers are made
+//! under the lock of the receiver's own row in `users`, so they are dense and in the order of commits, and a reader that has seen *n* never finds a new row
+//! at or below *n* later. A row never changes. Old rows go, the lowest first ([`expiry`]), so that what is kept is always one run up to the head.
+//!
+//! A direct chat has a row in `directs` for each of its two sides: how many messages the peer ever sent, how many of those are read, and where in the
+//! inbox the chat was last. What of it is unread, muted chats aside, is summed up in the user's own row.
+//!
+//! `command.rs` has the rules, `http.rs` the routes, `store.rs` and `devices.rs` the rows of batches, `lists.rs` what is read beside them.
+//! To put something else into inboxes: a variant of [`Of`], its columns in `store.rs`, its fields in `lists.rs`.
+
+mod command;
+pub mod devices;
+pub mod store;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::clock::UnixMs;
+use crate::ids::{ClientId, GroupId, UserId};
+use crate::lane::Rows;
+use crate::marks::Intervals;
+
+pub use command::Command;
+
+/// How many devices a user may have.
+pub const MAX_DEVICES: usize = 100;
+
+/// How many direct chats a user may have settings for in which there is no message.
+pub const MAX_EMPTY_CHATS: i64 = 1000;
+
+/// How many runs of expired messages are kept for each direct chat that had not been read; below those any `up_to` clears.
+const MAX_GONE_RUNS: usize = 100;
+
+/// What is put into an inbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Who sent the message.
+    pub sender: UserId,
+    /// Whether that is the owner of this inbox, from another device.
+    pub own: bool,
+    /// What it is.
+    pub of: Of,
+}
+
+/// What an inbox holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Of {
+    /// A direct message.
+    Direct {
+        /// The other side of the chat.
+        peer: UserId,
+        /// How many messages the peer had sent by then, this one included.
+        peer_seq: i64,
+        /// The id that its sender gave it.
+        client: ClientId,
+        /// What it says.
+        content: Arc<str>,
+    },
+    /// A message of a group. What it says stays with the group, and is looked up when the inbox is read.
+    Group {
+        /// Which group.
+        group: GroupId,
+        /// Which message of it.
+        seq: i64,
+    },
+    /// A message of a group was recalled.
+    Recall {
+        /// Which group.
+        group: GroupId,
+        /// Which message of it.
+        seq: i64,
+    },
+}
+
+/// A direct chat as one of its sides has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Direct {
+    /// How many messages the peer ever sent.
+    pub head: i64,
+    /// How many of them the user has read.
+    pub mark: i64,
+    /// The chat's last row in the user's inbox; 0: there never was one.
+    pub last_seq: i64,
+    /// When it came.
+    pub last_at: UnixMs,
+    /// Whether the chat counts in no sum.
+    pub muted: bool,
+    /// How many of the peer's messages have expired.
+    pub gone: i64,
+    /// Where in the inbox those of them were that had not been read by then.
+    pub gone_seqs: Intervals,
+}
+
+impl Direct {
+    /// How many messages of the peer the user has not read.
+    #[must_use]
+    pub fn unread(&self) -> i64 {
+        (self.head - self.mark).max(0)
+    }
+
+    /// How many of them count in sums.
+    fn counted(&self) -> i64 {
+        if self.muted { 0 } else { self.unread() }
+    }
+}
+
+impl Rows {
+    /// Puts an item into a user's inbox, whose own row must have been asked for ([`Needs::user`](crate::lane::Needs::user)), and raises the user's revision.
+    /// Returns its number: the one after the last.
+    pub fn append_inbox(&mut self, user: UserId, item: Item, now: UnixMs) -> i64 {
+        self.revise(user, |row| row.inbox_seq += 1);
+        let seq = self.user(user).inbox_seq;
+        self.inbox.put(user, seq, item, now);
+        seq
+    }
+
+    /// Sets a side of a direct chat, takes the sums in the user's own row along, and raises the user's revision. The same as before changes nothing.
+    fn set_direct(&mut self, user: UserId, peer: UserId, direct: Direct) {
+        let before = self.inbox.direct(user, peer);
+        if before == direct {
+            return;
+        }
+        let (old, new) = (before.counted(), direct.counted());
+        self.revise(user, |row| {
+            row.direct_unread += new - old;
+            row.direct_chats += i64::from(new > 0) - i64::from(old > 0);
+        });
+        self.inbox.set_direct(user, peer, direct);
+    }
+}
+
+/// A direct message that was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct SentOut {
+    /// Its number in the receiver's inbox.
+    #[schema(minimum = 1, example = 57)]
+    pub seq: i64,
+    /// Its number in the sender's own inbox; left out when it is kept there no longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1, example = 31)]
+    pub own_seq: Option<i64>,
+    /// When it was sent.
+    pub sent_at: UnixMs,
+}
+
+/// What marking a direct chat as read answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ReadDirectOut {
+    /// The other side.
+    pub peer_id: UserId,
+    /// How many messages of the peer the user has not read.
+    #[schema(minimum = 0, example = 0)]
+    pub unread: i64,
+    /// The chat's last row in the user's inbox; 0: there is none. Sent back as `up_to`, it clears exactly what was shown.
+    #[schema(minimum = 0, example = 57)]
+    pub head: i64,
+    /// The user's revision after it.
+    #[schema(minimum = 0, example = 918)]
+    pub revision: i64,
+}
+
+/// How a direct chat is set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct DirectSettingsOut {
+    /// The other side.
+    pub peer_id: UserId,
+    /// Whether it counts in neither `chats` nor `total`.
+    pub muted: bool,
+    /// How many messages of the peer the user has not read.
+    #[schema(minimum = 0, example = 3)]
+    pub unread: i64,
+    /// The chat's last row in the user's inbox; 0: there is none.
+    #[schema(minimum = 0, example = 57)]
+    pub head: i64,
+    /// The user's revision after it.
+    #[schema(minimum = 0, example = 918)]
+    pub revision: i64,
+}
+
+/// How far a device has read the inbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct CursorOut {
+    /// The device.
+    pub device_id: ClientId,
+    /// Up to which row of the inbox it has read.
+    #[schema(minimum = 0, example = 57)]
+    pub cursor: i64,
+    /// How many rows are after it.
+    #[schema(minimum = 0, example = 3)]
+    pub lag: i64,
+    /// When it said so last.
+    pub last_seen_at: UnixMs,
+    /// When it said so first.
+    pub created_at: UnixMs,
+}
+
+impl CursorOut {
+    fn new(device: ClientId, row: devices::Device, head: i64) -> Self {
+        let lag = (head - row.cursor).max(0);
+        Self { device_id: device, cursor: row.cursor, lag, last_seen_at: row.seen_at, created_at: row.created_at }
+    }
+}
