@@ -24,7 +24,7 @@ use crate::sheet::{Sheets, Turns};
 use crate::state::{AppState, Engines};
 use crate::stores::Stores;
 use crate::traces::Traces;
-use crate::{feed, idempotency, lane, presence, router, scrub, telemetry};
+use crate::{feed, idempotency, inbox, lane, presence, router, scrub, telemetry};
 
 /// How often what is no longer kept is swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -89,6 +89,7 @@ impl App {
             relations: config.relations.clone(),
             receipts,
             feed: config.feed.clone(),
+            inbox: config.inbox.clone(),
             poll_interval: config.polls.poll_interval,
             forget_after_days: config.presence.forget_after_days,
             waiting: Semaphore::new(waiting_room),
@@ -173,6 +174,7 @@ async fn fold_metrics(metrics: PrometheusHandle, stop: CancellationToken) {
 /// Removes what is no longer kept, in bounded rounds, until told to stop.
 async fn sweep(state: AppState, stop: CancellationToken) {
     let mut tick = tokio::time::interval(SWEEP_EVERY);
+    let mut old_rows = inbox::expiry::Walk::default();
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -189,6 +191,12 @@ async fn sweep(state: AppState, stop: CancellationToken) {
         }
         sweep_rounds(&stop, "idempotency keys", || idempotency::sweep(&state.db, state.clock.now())).await;
         sweep_rounds(&stop, "posts", || feed::sweep(&state.db, &state.feed, state.clock.now())).await;
+        match inbox::expiry::sweep(&state, &mut old_rows).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::debug!(removed, "removed old rows of inboxes"),
+            Err(error) => tracing::warn!(?error, "cannot remove old rows of inboxes; the next sweep tries again"),
+        }
+        sweep_rounds(&stop, "devices", || inbox::expiry::sweep_devices(&state)).await;
     }
 }
 

@@ -11,6 +11,7 @@ use crate::cache::{CacheConfig, RedisConfig};
 use crate::db::StoreConfig;
 use crate::feed::FeedConfig;
 use crate::http::cors::Origins;
+use crate::inbox::InboxConfig;
 use crate::lane::LaneConfig;
 use crate::presence::PresenceConfig;
 use crate::receipts::ReceiptConfig;
@@ -57,6 +58,9 @@ pub struct Config {
     /// How receipts are bounded.
     #[command(flatten)]
     pub receipts: ReceiptConfig,
+    /// How inboxes are kept.
+    #[command(flatten)]
+    pub inbox: InboxConfig,
     /// What is logged.
     #[command(flatten)]
     pub logs: LogArgs,

@@ -95,6 +95,8 @@ codes! {
     TooMany = CONFLICT, "A limit on how many there may be is reached";
     IdempotencyInProgress = CONFLICT, "A request with this idempotency key is still running";
     Gone = GONE, "It is gone and does not come back";
+    InboxReset = GONE, "The inbox is numbered anew";
+    CursorExpired = GONE, "What comes after it is kept no longer";
     BodyTooLarge = PAYLOAD_TOO_LARGE, "The body is too large";
     UnsupportedMediaType = UNSUPPORTED_MEDIA_TYPE, "The body must be JSON";
     InvalidBody = UNPROCESSABLE_ENTITY, "The body is well-formed but not valid";
@@ -137,13 +139,15 @@ pub struct Problem {
     pub errors: Vec<FieldError>,
     /// When trying again makes sense, in seconds.
     pub retry_after_s: Option<u32>,
+    /// For what is kept no longer: the first that is.
+    pub earliest_seq: Option<i64>,
 }
 
 impl Problem {
     /// A problem of this kind. 429 and 503 ask for a second's pause unless told otherwise.
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
         let pause = matches!(code.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-        Self { code, detail: detail.into(), errors: Vec::new(), retry_after_s: pause.then_some(1) }
+        Self { code, detail: detail.into(), errors: Vec::new(), retry_after_s: pause.then_some(1), earliest_seq: None }
     }
 
     /// A 422 for one value of the body. `pointer` is an RFC 6901 pointer.
@@ -158,6 +162,12 @@ impl Problem {
         self
     }
 
+    /// The same with the first that is still kept.
+    #[must_use]
+    pub fn kept_from(self, seq: i64) -> Self {
+        Self { earliest_seq: Some(seq), ..self }
+    }
+
     /// The body, as RFC 9457 has it.
     #[must_use]
     pub fn body(&self) -> ProblemOut {
@@ -168,6 +178,7 @@ impl Problem {
             detail: self.detail.clone().into_owned(),
             code: self.code,
             errors: self.errors.clone(),
+            earliest_seq: self.earliest_seq,
         }
     }
 }
@@ -190,6 +201,10 @@ pub struct ProblemOut {
     /// For invalid input, each value at fault.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
+    /// With `cursor_expired`: the first row that is still kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1, example = 4001)]
+    pub earliest_seq: Option<i64>,
 }
 
 /// What a problem carries beyond RFC 9457's own members.
@@ -198,6 +213,8 @@ struct Members {
     code: Code,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldError>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earliest_seq: Option<i64>,
 }
 
 impl IntoResponse for Problem {
@@ -207,7 +224,7 @@ impl IntoResponse for Problem {
             .with_type(kind)
             .with_title(self.code.title())
             .with_detail(self.detail)
-            .with_extensions(Members { code: self.code, errors: self.errors });
+            .with_extensions(Members { code: self.code, errors: self.errors, earliest_seq: self.earliest_seq });
         let mut response = details.into_response();
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after_s {

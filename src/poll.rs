@@ -142,13 +142,7 @@ where
     F: Future<Output = Result<Reading<T>, Error>>,
     W: Fn(&T) -> Result<Vec<u8>, Error>,
 {
-    let at_least = seen(tags);
-    if wait > 0 && tags.is_present() {
-        let wakers = Wakers { user: Some(user), also: None, recheck: RECHECK };
-        return poll_on(state, wakers, wait, tags, resource).await;
-    }
-    let reading = (resource.read)(at_least).await?;
-    answer(state, tags, &reading, &resource.write)
+    poll_on(state, Wakers { user: Some(user), also: None, recheck: RECHECK }, wait, tags, resource).await
 }
 
 /// Answers a poll about something that not one user's own state decides, such as who has read a message. `also` tells when this node has changed it; what others
@@ -170,6 +164,33 @@ where
     W: Fn(&T) -> Result<Vec<u8>, Error>,
 {
     poll_on(state, Wakers { user, also, recheck: RECHECK_SHARED }, wait, tags, resource).await
+}
+
+/// Answers a poll for what comes after a place in one of the user's streams: `wait` needs no tag, and holds the request while there is nothing.
+///
+/// # Errors
+/// Those of `read` and `write`.
+pub async fn poll_after<T, R, F, W>(
+    state: &AppState,
+    user: UserId,
+    wait: u32,
+    tags: &IfNoneMatch,
+    resource: Resource<R, W>,
+    is_empty: impl Fn(&T) -> bool,
+) -> Result<Response, Error>
+where
+    R: Fn(Version) -> F,
+    F: Future<Output = Result<Reading<T>, Error>>,
+    W: Fn(&T) -> Result<Vec<u8>, Error>,
+{
+    if wait > 0
+        && let Ok(_room) = state.waiting.try_acquire()
+    {
+        let wakers = Wakers { user: Some(user), also: None, recheck: RECHECK };
+        return Box::pin(wait_while(state, wakers, wait, tags, &resource, |reading: &Reading<T>| is_empty(&reading.value))).await;
+    }
+    let reading = (resource.read)(seen(tags)).await?;
+    answer(state, tags, &reading, &resource.write)
 }
 
 /// What makes a waiting poll look again.
@@ -198,8 +219,9 @@ where
         && tags.is_present()
         && let Ok(_room) = state.waiting.try_acquire()
     {
+        let same = |reading: &Reading<T>| reading.version.is_some_and(|version| tags.matches(&etag(version)));
         // Boxed, so that the many polls that do not wait need not carry its room.
-        return Box::pin(wait_for_change(state, wakers, wait, tags, &resource)).await;
+        return Box::pin(wait_while(state, wakers, wait, tags, &resource, same)).await;
     }
     let reading = (resource.read)(seen(tags)).await?;
     answer(state, tags, &reading, &resource.write)
@@ -215,13 +237,14 @@ async fn told(also: &mut Option<watch::Receiver<()>>) {
     std::future::pending().await
 }
 
-/// Holds the request until the answer is another than the client has.
-async fn wait_for_change<T, R, F, W>(
+/// Holds the request while the answer is one of those.
+async fn wait_while<T, R, F, W>(
     state: &AppState,
     mut wakers: Wakers,
     wait: u32,
     tags: &IfNoneMatch,
     resource: &Resource<R, W>,
+    holds: impl Fn(&Reading<T>) -> bool,
 ) -> Result<Response, Error>
 where
     R: Fn(Version) -> F,
@@ -237,9 +260,8 @@ where
     let mut shared = state.heads.listen();
     loop {
         let reading = (resource.read)(seen(tags)).await?;
-        let same = reading.version.is_some_and(|version| tags.matches(&etag(version)));
         let left = deadline.saturating_duration_since(Instant::now());
-        if !same || left.is_zero() || state.draining.is_cancelled() {
+        if !holds(&reading) || left.is_zero() || state.draining.is_cancelled() {
             return answer(state, tags, &reading, &resource.write);
         }
         let recheck = wakers.recheck + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));

@@ -17,7 +17,7 @@ use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route
 use crate::http::path::UserOrMe;
 use crate::ids::{GroupId, Seq};
 use crate::state::AppState;
-use crate::{badges, broadcasts, dots, feed, groups, messages, probes, receipts, relations, sheet, views};
+use crate::{badges, broadcasts, dots, feed, groups, inbox, messages, probes, receipts, relations, sheet, views};
 
 /// What the document says beyond the routes.
 #[derive(OpenApi)]
@@ -29,6 +29,7 @@ use crate::{badges, broadcasts, dots, feed, groups, messages, probes, receipts, 
         (name = "dots", description = "Red dots, lit for everybody by one write."),
         (name = "feed", description = "What those whom a user follows have posted."),
         (name = "groups", description = "Group chats: members, messages, how far each member has read."),
+        (name = "inbox", description = "Direct messages, and the inbox from which devices fetch what came for a user."),
         (name = "messages", description = "Messages that are read by hand: site mail, system messages."),
         (name = "receipts", description = "Who has read a message of a group."),
         (name = "relations", description = "Who follows whom."),
@@ -64,6 +65,7 @@ fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
         .merge(feed::http::routes())
         .merge(groups::http::routes())
         .merge(groups::user_http::routes())
+        .merge(inbox::http::routes())
         .merge(messages::http::routes())
         .merge(receipts::http::routes())
         .merge(relations::http::routes())
@@ -75,7 +77,7 @@ fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
 }
 
 /// Operations whose body may be left out: all its fields may be.
-const NO_BODY: [&str; 18] = [
+const NO_BODY: [&str; 19] = [
     "increment_badge",
     "retract_badge",
     "reset_badge",
@@ -86,6 +88,7 @@ const NO_BODY: [&str; 18] = [
     "clear_dot",
     "put_post",
     "reset_feed",
+    "read_direct",
     "read_message",
     "unread_message",
     "put_view_item",

@@ -14,6 +14,7 @@ use crate::db::Db;
 use crate::feed::FeedConfig;
 use crate::guard::Guard;
 use crate::heads::Heads;
+use crate::inbox::InboxConfig;
 use crate::lane::Lanes;
 use crate::presence::{Presence, Witness};
 use crate::receipts::Receipts;
@@ -67,6 +68,8 @@ pub struct Engines {
     pub receipts: Receipts,
     /// How the feed is kept.
     pub feed: FeedConfig,
+    /// How inboxes are kept.
+    pub inbox: InboxConfig,
     /// The pace asked of polling clients, in seconds.
     pub poll_interval: u32,
     /// After how many days a user who stays away is forgotten.

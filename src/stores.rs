@@ -12,6 +12,7 @@ use crate::config::CacheArgs;
 use crate::db::{Db, StoreConfig};
 use crate::guard::Guard;
 use crate::heads::Heads;
+use crate::inbox;
 use crate::lane::{Engines, LaneConfig, Lanes};
 
 /// The truth, the cache, and what all nodes agree on.
@@ -38,6 +39,7 @@ impl Stores {
         cache.check(stores)?;
         let (db, data_lock) = Db::open(stores).await?;
         db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
+        inbox::epoch::ensure(&db).await.map_err(|error| format!("cannot read which numbering inboxes are in: {error}"))?;
         let cache = match cache.redis() {
             Some(redis) => Cache::redis(cache.cache(), redis).await.map_err(|error| format!("cannot use Redis: {error}"))?,
             None => Cache::memory(cache.cache()),

@@ -35,7 +35,7 @@ fn names(operation: &Value, status: u16) -> bool {
 }
 
 /// A value for each parameter of a path.
-const VALUES: [(&str, &str); 12] = [
+const VALUES: [(&str, &str); 14] = [
     ("{group}", "9"),
     ("{user}", "42"),
     ("{badge}", "mention"),
@@ -48,6 +48,8 @@ const VALUES: [(&str, &str); 12] = [
     ("{view}", "home"),
     ("{view_id}", "1"),
     ("{item_id}", "a"),
+    ("{peer}", "7"),
+    ("{device_id}", "phone-1"),
 ];
 
 both_tiers! {

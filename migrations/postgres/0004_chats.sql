@@ -118,7 +118,7 @@ create table directs (
     gone_seqs text not null,
     primary key (user_id, peer_id)
 ) with (fillfactor = 80);
-create index directs_last on directs (user_id, last_seq);
+create index directs_last on directs (user_id, last_seq, peer_id);
 
 -- How far each device has read its user's inbox.
 create table devices (

@@ -2,6 +2,7 @@
 
 mod export;
 mod import;
+mod inbox_epoch;
 mod migrate;
 mod openapi;
 mod recount;
@@ -58,6 +59,12 @@ enum Command {
     /// Exit status: 0 nothing differed, or all was repaired; 3 something differs and --dry-run left it so; 1 it could not run, or not to its end; 2
     /// wrong usage.
     Recount(recount::RecountArgs),
+    /// Print which numbering inboxes are in, or begin another.
+    ///
+    /// A restored database gives numbers again that clients have seen on other rows. On Postgres a server that starts notices most restores by itself; after any
+    /// other, and on SQLite after every one, run this with --renew before clients come back. On Postgres it works beside running servers; on SQLite stop the
+    /// server first, but to print it.
+    InboxEpoch(inbox_epoch::InboxEpochArgs),
     /// Print the OpenAPI document, as the server has it at /openapi.json.
     Openapi,
 }
@@ -83,6 +90,7 @@ impl Cli {
             Some(Command::Import(command)) => import::run(command),
             Some(Command::Export(export::ExportCommand::Follows(args))) => export::run(args),
             Some(Command::Recount(args)) => recount::run(args),
+            Some(Command::InboxEpoch(args)) => inbox_epoch::run(args).map(|()| Done::Well),
             Some(Command::Openapi) => openapi::run().map(|()| Done::Well),
         };
         match done {

@@ -166,7 +166,7 @@ impl Devices {
 /// # Errors
 /// The driver's own.
 pub async fn list(db: &Db, user: UserId) -> DbResult<(i64, Vec<(String, Device)>)> {
-    let rows: Vec<(String, i64, i64, i64, i64)> = db.fetch(&LIST, &[Column::Int(vec![user.get()])]).await?;
+    let rows: Vec<(String, i64, i64, i64, i32)> = db.fetch(&LIST, &[Column::Int(vec![user.get()])]).await?;
     let (mut head, mut devices) = (0, Vec::new());
     for (id, cursor, seen_at, created_at, place) in rows {
         if place == 0 {

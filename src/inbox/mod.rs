@@ -7,11 +7,16 @@
 //! A direct chat has a row in `directs` for each of its two sides: how many messages the peer ever sent, how many of those are read, and where in the
 //! inbox the chat was last. What of it is unread, muted chats aside, is summed up in the user's own row.
 //!
-//! `command.rs` has the rules, `http.rs` the routes, `store.rs` and `devices.rs` the rows of batches, `lists.rs` what is read beside them.
+//! `command.rs` has the rules, `http.rs` the routes, `store.rs` and `devices.rs` the rows of batches, `lists.rs` what is read beside them, `epoch.rs` which
+//! numbering it is.
 //! To put something else into inboxes: a variant of [`Of`], its columns in `store.rs`, its fields in `lists.rs`.
 
 mod command;
 pub mod devices;
+pub mod epoch;
+pub mod expiry;
+pub mod http;
+pub mod lists;
 pub mod store;
 
 use std::sync::Arc;
@@ -25,6 +30,7 @@ use crate::lane::Rows;
 use crate::marks::Intervals;
 
 pub use command::Command;
+pub use expiry::InboxConfig;
 
 /// How many devices a user may have.
 pub const MAX_DEVICES: usize = 100;
@@ -203,4 +209,102 @@ impl CursorOut {
         let lag = (head - row.cursor).max(0);
         Self { device_id: device, cursor: row.cursor, lag, last_seen_at: row.seen_at, created_at: row.created_at }
     }
+}
+
+/// A direct chat in a user's list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct DirectOut {
+    /// The other side.
+    pub peer_id: UserId,
+    /// How many messages of the peer the user has not read.
+    #[schema(minimum = 0, example = 3)]
+    pub unread: i64,
+    /// The chat's last row in the user's inbox; 0: there is none. Sent back as `up_to`, it clears exactly what was shown.
+    #[schema(minimum = 0, example = 57)]
+    pub head: i64,
+    /// When that came; left out where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub last_at: Option<UnixMs>,
+    /// Whether the chat counts in neither `chats` nor `total`.
+    pub muted: bool,
+}
+
+impl DirectOut {
+    fn new(peer: UserId, direct: &Direct) -> Self {
+        let last_at = Some(direct.last_at).filter(|_| direct.last_seq > 0);
+        Self { peer_id: peer, unread: direct.unread(), head: direct.last_seq, last_at, muted: direct.muted }
+    }
+}
+
+/// A row of an inbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ItemOut {
+    /// Its number.
+    #[schema(minimum = 1, example = 57)]
+    pub seq: i64,
+    /// Who sent it.
+    pub sender_id: UserId,
+    /// Of a direct message: the other side of the chat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub peer_id: Option<UserId>,
+    /// Of a group's message: the group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub group_id: Option<GroupId>,
+    /// Of a group's message: its number there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1, example = 12)]
+    pub group_seq: Option<i64>,
+    /// True where the user sent it, from another device; else left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub own: bool,
+    /// Of an own direct message: the id that it was sent with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub client_id: Option<ClientId>,
+    /// Says that this message of the group was recalled. Such a row has no content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1, example = 12)]
+    pub recall: Option<i64>,
+    /// True where the group's message was recalled since, so that its content is gone; else left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub recalled: bool,
+    /// What it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Are you there?")]
+    pub content: Option<String>,
+    /// When it was sent.
+    pub sent_at: UnixMs,
+}
+
+/// Some of an inbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct InboxOut {
+    /// The rows, ascending and without gaps.
+    pub items: Vec<ItemOut>,
+    /// Which numbering they are in; to be sent along with `after`.
+    #[schema(example = "6f1c0b9de2a47785")]
+    pub epoch: String,
+    /// The number of the last row that there is.
+    #[schema(minimum = 0, example = 57)]
+    pub head: i64,
+    /// Where to go on.
+    #[schema(minimum = 0, example = 57)]
+    pub next_after: i64,
+    /// Whether there is more.
+    pub has_more: bool,
+}
+
+/// A user's devices.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct DevicesOut {
+    /// Those that were seen last first.
+    pub items: Vec<CursorOut>,
+    /// The number of the last row of the user's inbox.
+    #[schema(minimum = 0, example = 57)]
+    pub head: i64,
 }

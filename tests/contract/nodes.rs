@@ -308,6 +308,9 @@ both_tiers! {
         statements.extend(headmark::messages::lists::statements());
         statements.extend(headmark::inbox::store::statements());
         statements.extend(headmark::inbox::devices::statements());
+        statements.extend(headmark::inbox::lists::statements());
+        statements.extend(headmark::inbox::expiry::statements());
+        statements.extend(headmark::inbox::epoch::statements());
         statements.extend(headmark::guard::statements());
         statements.extend(headmark::relations::store::statements());
         statements.extend(headmark::relations::export::statements());

@@ -1,0 +1,40 @@
+//! `headmark inbox-epoch`.
+
+use clap::Args;
+
+use super::{CommandLogs, block_on, say};
+use crate::db::{Db, StoreConfig};
+use crate::inbox::epoch;
+
+/// What to do with it.
+#[derive(Debug, Args)]
+pub(super) struct InboxEpochArgs {
+    /// Make a new one, so that every client fetches its inbox anew.
+    #[arg(long)]
+    renew: bool,
+
+    #[command(flatten)]
+    stores: StoreConfig,
+    #[command(flatten)]
+    logs: CommandLogs,
+}
+
+pub(super) fn run(args: InboxEpochArgs) -> Result<(), String> {
+    args.logs.init()?;
+    block_on(async {
+        let stores = args.stores.without_empty();
+        let failed = |error: sqlx::Error| super::failed("command", &error);
+        if !args.renew {
+            let db = Db::open_to_read(&stores).await?;
+            let epoch = epoch::current(&db).await.map_err(failed)?;
+            db.close().await;
+            say(&epoch.ok_or("there is no epoch yet: the first start of a server makes it")?);
+            return Ok(());
+        }
+        let (db, _lock) = Db::open(&stores).await?;
+        db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
+        say(&epoch::renew(&db).await.map_err(failed)?);
+        db.close().await;
+        Ok(())
+    })
+}
