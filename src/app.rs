@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::DbResult;
 use crate::feed::Feeds;
+use crate::groups::fan_out;
 use crate::http::edge::EdgeConfig;
 use crate::http::limit::Limiter;
 use crate::lane::Lanes;
@@ -67,6 +68,7 @@ impl App {
             cache: Arc::clone(&cache),
             guard: Arc::clone(&guard),
             heads: Arc::clone(&heads),
+            fan_out: Arc::default(),
             clock: clock.clone(),
         };
         let lanes = Lanes::start(&config.lanes, &engines);
@@ -88,6 +90,7 @@ impl App {
             clock,
             relations: config.relations.clone(),
             receipts,
+            fan_out: Arc::clone(&engines.fan_out),
             feed: config.feed.clone(),
             inbox: config.inbox.clone(),
             poll_interval: config.polls.poll_interval,
@@ -102,6 +105,7 @@ impl App {
         let router = router::build(state.clone(), edge);
         let this = Self { state, router, traces, tasks: TaskTracker::new(), stop: CancellationToken::new(), _data_lock: data_lock };
         this.spawn_tasks(limiter);
+        this.tasks.spawn(fan_out::run(this.state.clone(), this.stop.clone()));
         this.tasks.spawn(scrub::run(this.state.clone(), config.scrub.clone(), this.stop.clone()));
         Ok(this)
     }

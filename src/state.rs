@@ -12,6 +12,7 @@ use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::db::Db;
 use crate::feed::FeedConfig;
+use crate::groups::fan_out::FanOut;
 use crate::guard::Guard;
 use crate::heads::Heads;
 use crate::inbox::InboxConfig;
@@ -64,6 +65,8 @@ pub struct Engines {
     pub clock: Clock,
     /// How follows are bounded, and what they raise.
     pub relations: RelationConfig,
+    /// The groups that are to be fanned out.
+    pub fan_out: Arc<FanOut>,
     /// Who has read what in groups.
     pub receipts: Receipts,
     /// How the feed is kept.

@@ -69,7 +69,7 @@ impl Writing {
     /// A sentence for the operator.
     pub async fn start(stores: &StoreConfig, cache: &CacheArgs, lanes: &LaneConfig, clock: Clock) -> Result<Self, String> {
         let Stores { db, cache, guard, heads, data_lock } = Stores::open(stores, cache, clock.clone()).await?;
-        let engines = Engines { db: db.clone(), cache, guard: Arc::clone(&guard), heads, clock };
+        let engines = Engines { db: db.clone(), cache, guard: Arc::clone(&guard), heads, fan_out: Arc::default(), clock };
         let lanes = Lanes::start(lanes, &engines);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         tasks.spawn(Arc::clone(&guard).run(stop.clone()));

@@ -33,6 +33,18 @@ both_tiers! {
             }
         }
         client.delete("/v1/users/8/posts/new-2").await;
+        for (group, muted) in [(5, false), (6, true)] {
+            crate::groups::make(client, group, &[1, 2]).await;
+            for n in 1..=4 {
+                crate::groups::send(client, group, 2, &format!("m{n}")).await.ok();
+            }
+            client.put(&format!("/v1/users/1/groups/{group}/settings"), &json!({"muted": muted})).await.ok();
+        }
+        crate::groups::read(client, 1, 5, Some(1)).await.ok();
+        crate::groups::read_one(client, 1, 5, 3).await.ok();
+        for n in 1..=2 {
+            post(client, "/v1/users/1/inbox", json!({"sender_id": 3, "client_id": format!("d{n}"), "content": "hello"})).await;
+        }
         let (sheet, explained) = (client.sheet(1).await, client.get("/v1/users/1/badges/explain").await.ok());
         assert_eq!((&explained["revision"], &explained["total"]), (&sheet["revision"], &sheet["total"]));
         assert_eq!((&explained["enrolled_at"], &explained["board_head"]), (&json!(1), &json!(7)));
@@ -47,6 +59,18 @@ both_tiers! {
                 {"user_id": "8", "head": 4, "mark": 1, "gone": 1, "unread": 2}
             ])
         );
+        assert_eq!(
+            explained["chats"],
+            json!({
+                "unread": 4,
+                "groups": [
+                    {"group_id": "5", "head": 4, "read_seq": 1, "gone": 1, "unread": 2, "muted": false},
+                    {"group_id": "6", "head": 4, "read_seq": 0, "gone": 0, "unread": 4, "muted": true}
+                ],
+                "directs": [{"peer_id": "3", "head": 2, "mark": 0, "unread": 2, "muted": false}]
+            })
+        );
+        assert_eq!(sheet["chats"], json!({"unread": 4, "groups": 1, "directs": 1}));
         for (kind, name) in [("counters", "like"), ("broadcasts", "system")] {
             assert_eq!(explained[kind][name]["unread"], sheet[kind][name]["unread"], "{kind}");
         }

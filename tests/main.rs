@@ -20,6 +20,7 @@ mod contract;
 mod edge;
 mod explain;
 mod export;
+mod fan_out;
 mod feed;
 mod fuzz;
 mod groups;

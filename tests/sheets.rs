@@ -24,7 +24,7 @@ both_tiers! {
         let reply = node.client.get(SHEET).await;
         insta::assert_snapshot!(
             reply.text,
-            @r#"{"user_id":"42","revision":3,"total":3,"degraded":false,"counters":{"comment":{"unread":0,"head":8},"mention":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"feed":{"unread":0},"messages":{}}"#
+            @r#"{"user_id":"42","revision":3,"total":3,"degraded":false,"counters":{"comment":{"unread":0,"head":8},"mention":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"groups":0,"directs":0},"messages":{}}"#
         );
         assert_eq!(reply.header("content-type"), "application/json");
         assert_eq!(sheet(&node.client, "?include=counters").await["counters"], reply.ok()["counters"]);
@@ -44,6 +44,7 @@ both_tiers! {
         "broadcasts":{},
         "dots":{},
         "feed":{"unread":0,"capped":false},
+        "chats":{"unread":0,"groups":0,"directs":0,"capped":false},
         "messages":{}}
         "#);
         let wide = sheet(&node.client, "?cap=297").await;

@@ -34,9 +34,9 @@ create table memberships (
     joined_at integer not null,
     -- When the member was there last.
     at integer not null,
-    primary key (group_id, ordinal, span)
+    primary key (user_id, group_id, span)
 ) without rowid;
-create unique index memberships_of_user on memberships (user_id, group_id, span);
+create unique index memberships_of_group on memberships (group_id, ordinal, span);
 
 -- The messages of groups.
 create table group_messages (

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::store::Task;
 use super::{
-    Delivery, Group, GroupOut, MAX_GROUPS, MAX_MEMBERS, MemberOut, MembersOut, Membership, Message, ReadStep, Reading, SentOut,
+    Delivery, Group, GroupOut, GroupSentOut, MAX_GROUPS, MAX_MEMBERS, MemberOut, MembersOut, Membership, Message, ReadStep, Reading,
     TooScattered,
 };
 use crate::clock::UnixMs;
@@ -272,7 +272,7 @@ fn send(rows: &mut Rows, id: GroupId, sender: UserId, client_id: &ClientId, cont
         if sent.recalled {
             return Err(Problem::new(Code::Gone, format!("Message {} of this client_id was recalled.", sent.seq)));
         }
-        return Answer::ok(&SentOut { group_id: id, seq: sent.seq, sent_at: sent.at });
+        return Answer::ok(&GroupSentOut { group_id: id, seq: sent.seq, sent_at: sent.at });
     }
     let (span, mut of) = member(rows, id, sender)?;
     let key = StreamKey::group(id);
@@ -290,7 +290,7 @@ fn send(rows: &mut Rows, id: GroupId, sender: UserId, client_id: &ClientId, cont
     if group.delivery == Delivery::Write {
         add_task(rows, id, &mut group, Task { seq, recall: false });
     }
-    Answer::created(&SentOut { group_id: id, seq, sent_at: now })
+    Answer::created(&GroupSentOut { group_id: id, seq, sent_at: now })
 }
 
 fn add_task(rows: &mut Rows, id: GroupId, group: &mut Group, task: Task) {

@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use super::command::{no_member, unknown};
 use super::lists::{self, View};
-use super::{Command, Delivery, GroupOut, MAX_CONTENT_CHARS, MAX_JOINS, MemberOut, MembersOut, Message, SentOut};
+use super::{Command, Delivery, GroupOut, GroupSentOut, MAX_CONTENT_CHARS, MAX_JOINS, MemberOut, MembersOut, Message};
 use crate::auth::{Auth, Caller, Service};
 use crate::clock::UnixMs;
 use crate::error::{Code, Problem, ProblemOut, Result};
@@ -291,8 +291,8 @@ async fn list_members(State(state): State<AppState>, path: GroupPath, uri: Uri, 
     params(("group" = GroupId, Path)),
     request_body = SendGroupMessageIn,
     responses(
-        (status = 200, body = SentOut, description = "It was sent before"),
-        (status = 201, body = SentOut),
+        (status = 200, body = GroupSentOut, description = "It was sent before"),
+        (status = 201, body = GroupSentOut),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn send_group_message(State(state): State<AppState>, path: GroupPath, body: Body<SendGroupMessageIn>) -> Result<Answer> {

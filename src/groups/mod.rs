@@ -6,10 +6,12 @@
 //! A message costs one row, whatever the number of members.
 //!
 //! `command.rs` has the rules, `store.rs` the rows of batches, `lists.rs` what is read beside them, `chats.rs` the groups of a user as its sheet counts them,
-//! `fan_out.rs` what puts messages into inboxes, `http.rs` and `user_http.rs` the routes.
+//! `fan_out.rs` and `delivery.rs` what puts messages into inboxes, `http.rs` and `user_http.rs` the routes.
 
 pub mod chats;
 mod command;
+pub mod delivery;
+pub mod fan_out;
 pub mod http;
 pub mod lists;
 mod reading;
@@ -203,7 +205,7 @@ pub struct MembersOut {
 
 /// What sending answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct SentOut {
+pub struct GroupSentOut {
     /// The group.
     pub group_id: GroupId,
     /// The message's number in the group: dense, in the order of commits.

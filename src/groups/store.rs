@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::delivery;
 use super::{Delivery, Group, Membership, Message, Reading};
 use crate::clock::UnixMs;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
@@ -52,7 +53,7 @@ static SAVE_MEMBERS: Statement = Statement::new(
     select group_id, user_id, span, ordinal, from_seq, to_seq, read_seq, extra, muted, joined_at, at
     from {rows} r
     where true
-    on conflict (group_id, ordinal, span) do update set
+    on conflict (user_id, group_id, span) do update set
         to_seq = excluded.to_seq,
         read_seq = excluded.read_seq,
         extra = excluded.extra,
@@ -243,7 +244,7 @@ impl Tables {
     ///
     /// # Errors
     /// The driver's own.
-    pub async fn save(&self, conn: &mut Conn) -> DbResult<()> {
+    pub async fn save(&self, conn: &mut Conn, now: UnixMs) -> DbResult<()> {
         let groups: Vec<_> = self.groups.changed().filter_map(|(group, row)| Some((*group, (*row)?))).collect();
         if !groups.is_empty() {
             let columns = [
@@ -256,6 +257,11 @@ impl Tables {
                 ints(&groups, |(_, row)| row.created_at.0),
             ];
             conn.later(&SAVE_GROUPS, &columns).await?;
+            let new = self.groups.rows.iter().filter(|(_, (loaded, now))| loaded.is_none() && now.is_some());
+            let new: Vec<_> = new.map(|(group, _)| *group).collect();
+            if !new.is_empty() {
+                delivery::make(conn, &new, now).await?;
+            }
         }
         self.save_members(conn).await?;
         self.save_messages(conn).await?;
@@ -369,6 +375,11 @@ impl Tables {
     /// Adds something that is to be put into inboxes.
     pub fn add_task(&mut self, group: GroupId, number: i64, task: Task) {
         self.tasks.set(&(group, number), Some(task));
+    }
+
+    /// The groups that have something new to be put into inboxes.
+    pub fn with_tasks(&self) -> impl Iterator<Item = GroupId> {
+        self.tasks.changed().map(|((group, _), _)| *group)
     }
 
     /// The memberships that changed: of each user and group the latest one.

@@ -48,10 +48,20 @@ static LIST_DIRECTS: Statement = Statement::one(
     &[("user_id", Type::Int), ("before_seq", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int)],
 );
 
+/// A user's direct chats with something unread.
+static UNREAD: Statement = Statement::one(
+    "select d.peer_id, d.head, d.mark, d.muted
+    from directs d
+    where d.user_id = $1 and d.head > d.mark
+    order by d.user_id, d.peer_id
+    limit $2",
+    &[("user_id", Type::Int), ("max_rows", Type::Int)],
+);
+
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 2] {
-    [&READ_INBOX, &LIST_DIRECTS]
+pub fn statements() -> [&'static Statement; 3] {
+    [&READ_INBOX, &LIST_DIRECTS, &UNREAD]
 }
 
 /// Some of an inbox, as of one moment.
@@ -101,6 +111,16 @@ fn item_of_row(row: InboxRow) -> Option<ItemOut> {
         content: Some(content).filter(|_| !recalled && !is_recall),
         sent_at: UnixMs(sent_at),
     })
+}
+
+/// The direct chats in which something is unread, in the order of the peers: peer, how many messages the peer ever sent, how many of them are read, and whether
+/// the chat is muted.
+///
+/// # Errors
+/// The driver's own.
+pub async fn unread(db: &Db, user: UserId, limit: i64) -> DbResult<Vec<(UserId, i64, i64, bool)>> {
+    let rows: Vec<(i64, i64, i64, i64)> = db.fetch(&UNREAD, &[user.get(), limit].map(|value| Column::Int(vec![value]))).await?;
+    Ok(rows.into_iter().filter_map(|(peer, head, mark, muted)| Some((UserId::try_from(peer).ok()?, head, mark, muted == 1))).collect())
 }
 
 /// Direct chats of a user as of one moment: the user's revision, and the chats.

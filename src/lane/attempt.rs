@@ -13,6 +13,7 @@ use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 use crate::error::{Code, Error, Fault, Problem};
 use crate::failpoint;
 use crate::idempotency::Keys;
+use crate::ids::GroupId;
 use crate::marks::{Stream, StreamKey};
 
 /// How old a touch may be at the commit: well below the lease, so that a commit never outlives it.
@@ -126,6 +127,8 @@ struct Prepared {
     changes: Vec<crate::cache::Change>,
     /// Heads of shared streams that it changes.
     heads: Vec<(StreamKey, Stream)>,
+    /// Groups that have something new to be put into inboxes.
+    fan_out: Vec<GroupId>,
 }
 
 impl Lane {
@@ -200,6 +203,7 @@ impl Lane {
         if !prepared.heads.is_empty() {
             self.engines.heads.committed(prepared.heads).await;
         }
+        prepared.fan_out.into_iter().for_each(|group| self.engines.fan_out.nudge(group));
         failpoint("lane::after_publish");
         metrics::histogram!("headmark_lane_batch_seconds").record(started.elapsed().as_secs_f64());
         metrics::counter!("headmark_lane_commands_total").increment(u64::try_from(jobs.len()).unwrap_or_default());
@@ -238,10 +242,11 @@ impl Lane {
             }
             failpoint("lane::after_touch");
             let outcomes = apply(jobs, &mut rows, &mut keys, now);
-            rows.save(conn, Batch { lane_id: id, batch, slot }).await.map_err(Failure::Store)?;
+            rows.save(conn, Batch { lane_id: id, batch, slot, now }).await.map_err(Failure::Store)?;
             keys.save(conn, now).await.map_err(Failure::Store)?;
             let heads = rows.changed_heads().map(|(key, stream)| (key.clone(), stream.clone())).collect();
-            Ok(Prepared { outcomes, changes: rows.changes(needs), heads })
+            let fan_out = rows.groups.with_tasks().collect();
+            Ok(Prepared { outcomes, changes: rows.changes(needs), heads, fan_out })
         };
         match tokio::time::timeout(MAX_WORK, work).await {
             Ok(prepared) => prepared,

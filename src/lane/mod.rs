@@ -34,6 +34,7 @@ use crate::cache::Cache;
 use crate::clock::{Clock, UnixMs};
 use crate::db::{Db, Statement};
 use crate::error::{Code, Error, Fault, Problem};
+use crate::groups::fan_out::FanOut;
 use crate::guard::Guard;
 use crate::heads::Heads;
 
@@ -75,6 +76,8 @@ pub struct Engines {
     pub guard: Arc<Guard>,
     /// The heads of shared streams, as this node holds them.
     pub heads: Arc<Heads>,
+    /// The groups that are to be fanned out.
+    pub fan_out: Arc<FanOut>,
     /// The time.
     pub clock: Clock,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::broadcasts::NoticeKey;
 use crate::groups;
-use crate::ids::{ClientId, Name, UserId};
+use crate::ids::{ClientId, GroupId, Name, UserId};
 use crate::inbox;
 use crate::marks::{Kind, MarkKey, StreamKey};
 use crate::messages;
@@ -36,6 +36,8 @@ pub struct Needs {
     pub view_items: views::store::Needs,
     /// Groups, with their members and messages; heads and users' own rows are asked for beside them.
     pub groups: groups::store::Needs,
+    /// Groups whose fan-out goes on.
+    pub deliveries: BTreeSet<GroupId>,
     /// Inboxes and direct chats.
     pub inbox: inbox::store::Needs,
     /// Users of whom all devices are needed; with it the users' own rows, whose locks guard them.

@@ -10,6 +10,7 @@ use super::needs::Needs;
 use super::table::Table;
 use crate::broadcasts::{self, Notice, NoticeKey};
 use crate::cache::{Change, Parts, Revision};
+use crate::clock::UnixMs;
 use crate::db::{Conn, DbResult};
 use crate::feed::{self, Post};
 use crate::groups::{self, GroupMark};
@@ -32,6 +33,8 @@ pub struct Batch {
     pub batch: i64,
     /// To which slot of counts that are spread out the lane adds.
     pub slot: i64,
+    /// When it is written.
+    pub now: UnixMs,
 }
 
 /// All rows of a batch.
@@ -55,6 +58,8 @@ pub struct Rows {
     pub view_items: views::store::Items,
     /// Groups, with their members and messages.
     pub groups: groups::store::Tables,
+    /// How far the fan-out of groups is: the last lock of a batch.
+    pub deliveries: groups::delivery::Deliveries,
     /// Inboxes and direct chats.
     pub inbox: inbox::store::Tables,
     /// The devices that read them.
@@ -117,6 +122,7 @@ impl Rows {
         rows.inbox.load(conn, &needs.inbox).await?;
         rows.devices.load(conn, &needs.devices).await?;
         rows.load_seen_heads(conn, needs).await?;
+        groups::delivery::load(conn, &mut rows.deliveries, &needs.deliveries).await?;
         Ok(rows)
     }
 
@@ -166,7 +172,8 @@ impl Rows {
         self.save_feeds(conn).await?;
         self.messages.save(conn).await?;
         views::store::save(conn, &self.view_items).await?;
-        self.groups.save(conn).await?;
+        self.groups.save(conn, batch.now).await?;
+        groups::delivery::save(conn, &self.deliveries, batch.now).await?;
         self.inbox.save(conn).await?;
         self.devices.save(conn).await
     }
@@ -384,6 +391,7 @@ impl Rows {
         self.messages.settle();
         self.view_items.settle();
         self.groups.settle();
+        self.deliveries.settle();
         self.inbox.settle();
         self.devices.settle();
         self.revised.clear();
@@ -403,6 +411,7 @@ impl Rows {
         self.messages.undo();
         self.view_items.undo();
         self.groups.undo();
+        self.deliveries.undo();
         self.inbox.undo();
         self.devices.undo();
         self.revised.clear();

@@ -17,7 +17,8 @@ use crate::error::{ProblemOut, Result};
 use crate::heads::Board;
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{UserOrMe, UserPath};
-use crate::ids::UserId;
+use crate::ids::{GroupId, UserId};
+use crate::inbox;
 use crate::marks::store::{Snapshot, read_users};
 use crate::marks::{Kind, Mark};
 use crate::state::AppState;
@@ -97,6 +98,49 @@ pub struct FeedTermsOut {
     creators: Vec<CreatorTermsOut>,
 }
 
+/// A group: unread = head − read_seq − what was recalled or read alone above it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct GroupTermsOut {
+    /// Which one.
+    group_id: GroupId,
+    /// How many messages there ever were.
+    head: i64,
+    /// Up to which message all is read, or came before the user joined.
+    read_seq: i64,
+    /// How many of those after it were recalled, or are read alone.
+    gone: i64,
+    /// What is left.
+    unread: i64,
+    /// Whether it counts in no sum.
+    muted: bool,
+}
+
+/// A direct chat with something unread: unread = head − mark.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct DirectTermsOut {
+    /// The other side.
+    peer_id: UserId,
+    /// How many messages the peer ever sent.
+    head: i64,
+    /// How many of them the user has read.
+    mark: i64,
+    /// What is left.
+    unread: i64,
+    /// Whether it counts in no sum.
+    muted: bool,
+}
+
+/// Groups and direct chats: the sum over those that are not muted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ChatTermsOut {
+    /// The sum.
+    unread: i64,
+    /// Each group that the user is in.
+    groups: Vec<GroupTermsOut>,
+    /// Each direct chat with something unread; at most 1000.
+    directs: Vec<DirectTermsOut>,
+}
+
 /// A type of messages that are read by hand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct MessageTermsOut {
@@ -111,7 +155,7 @@ pub struct ExplainOut {
     user_id: UserId,
     /// The revision that all of it belongs to.
     revision: i64,
-    /// The sum of counters, broadcasts and messages.
+    /// The sum of counters, broadcasts, chats and messages.
     total: i64,
     /// How many notices and lights there had been when the user was first seen; left out before that: then broadcasts, dots and feed count nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,6 +171,8 @@ pub struct ExplainOut {
     dots: BTreeMap<String, DotTermsOut>,
     /// The feed.
     feed: FeedTermsOut,
+    /// Groups and direct chats.
+    chats: ChatTermsOut,
     /// The messages by type.
     messages: BTreeMap<String, MessageTermsOut>,
 }
@@ -164,7 +210,8 @@ impl Sheets {
         let messages: BTreeMap<_, _> =
             snapshot.messages.iter().map(|(name, unread)| (name.clone(), MessageTermsOut { unread: *unread })).collect();
         let own = counters.values().map(|terms| terms.unread).chain(messages.values().map(|terms| terms.unread));
-        let total = own.chain(broadcasts.values().map(|terms| terms.unread)).fold(0, i64::saturating_add);
+        let chats = self.explain_chats(&snapshot).await?;
+        let total = own.chain(broadcasts.values().map(|terms| terms.unread)).fold(chats.unread, i64::saturating_add);
         Ok(ExplainOut {
             user_id: user,
             revision: snapshot.row.revision,
@@ -175,6 +222,7 @@ impl Sheets {
             broadcasts,
             dots: dots(&snapshot, &board),
             feed: self.feed_terms(user, &snapshot).await?,
+            chats,
             messages,
         })
     }
@@ -195,6 +243,31 @@ impl Sheets {
         let creators: Vec<_> = terms.iter().map(term).collect();
         let unread = creators.iter().map(|terms| terms.unread).fold(0, i64::saturating_add);
         Ok(FeedTermsOut { unread, changed_at, creators })
+    }
+}
+
+/// How many direct chats are told.
+const MAX_DIRECTS: i64 = 1000;
+
+impl Sheets {
+    async fn explain_chats(&self, snapshot: &Snapshot) -> Result<ChatTermsOut> {
+        let list = self.chats.list(snapshot.user, snapshot.row.revision, snapshot.groups.iter().cloned());
+        let (terms, _) = self.chats.terms(&list).await?;
+        let group = |term: &crate::groups::chats::ChatTerm<'_>| GroupTermsOut {
+            group_id: term.group,
+            head: term.head,
+            read_seq: term.mark.read_seq,
+            gone: (term.head - term.mark.read_seq - term.unread).max(0),
+            unread: term.unread,
+            muted: term.mark.muted,
+        };
+        let groups: Vec<_> = terms.iter().map(group).collect();
+        let directs = inbox::lists::unread(&self.db, snapshot.user, MAX_DIRECTS).await?;
+        let direct =
+            |(peer_id, head, mark, muted): (UserId, i64, i64, bool)| DirectTermsOut { peer_id, head, mark, unread: head - mark, muted };
+        let counted = groups.iter().filter(|of| !of.muted).map(|of| of.unread);
+        let unread = counted.fold(snapshot.row.direct_unread, i64::saturating_add);
+        Ok(ChatTermsOut { unread, groups, directs: directs.into_iter().map(direct).collect() })
     }
 }
 

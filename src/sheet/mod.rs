@@ -31,7 +31,8 @@ use crate::views;
 
 pub use self::chats::{UserGroup, UserGroups};
 pub use self::explain::{
-    ChannelTermsOut, CounterTermsOut, CreatorTermsOut, DotTermsOut, ExplainOut, FeedTermsOut, MessageTermsOut, routes,
+    ChannelTermsOut, ChatTermsOut, CounterTermsOut, CreatorTermsOut, DirectTermsOut, DotTermsOut, ExplainOut, FeedTermsOut, GroupTermsOut,
+    MessageTermsOut, routes,
 };
 pub use self::out::{ChatsOut, CounterOut, DotOut, MAX_CAP, SheetOut, UnreadOut, ViewOut, Wanted};
 pub use self::parts::{FORGOTTEN, entry_of, group_part, message_part, part, user_parts};

@@ -319,6 +319,7 @@ both_tiers! {
         statements.extend(headmark::views::store::statements());
         statements.extend(headmark::groups::store::statements());
         statements.extend(headmark::groups::lists::statements());
+        statements.extend(headmark::groups::delivery::statements());
         statements.extend(headmark::receipts::store::statements());
         for statement in statements {
             let columns: Vec<Column> = statement

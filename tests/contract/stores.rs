@@ -279,7 +279,7 @@ async fn recovered(client: &Client) {
 }
 
 /// All that a sheet shows.
-const KINDS: [&str; 5] = ["counters", "broadcasts", "dots", "feed", "messages"];
+const KINDS: [&str; 6] = ["counters", "broadcasts", "dots", "feed", "chats", "messages"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn engine_postgres_is_away() {

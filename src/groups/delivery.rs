@@ -1,0 +1,314 @@
+//! What fan-out writes: one step puts some tasks of a group into the inboxes of some of its members, and moves the group's progress, in one transaction.
+//!
+//! A step names the progress that it was made for and does nothing where the progress is another by then. So whoever fans out, and however many at once on
+//! however many nodes, each member gets each task once and in order, and a step that was cut off leaves nothing behind.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::UnixMs;
+use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::error::Problem;
+use crate::ids::{GroupId, UserId};
+use crate::inbox::{Item, Of};
+use crate::lane::{self, Answer, Needs, Rows, Table};
+
+static MAKE: Statement = Statement::new(
+    "insert into group_deliveries (group_id, delivered, round_task, round_ordinal, at)
+    select group_id, 0, 0, 0, at
+    from {rows} r
+    where true
+    on conflict (group_id) do nothing",
+    &[("group_id", Type::Int), ("at", Type::Int)],
+);
+
+static LOCK: Statement = Statement::each(
+    "select d.group_id, d.delivered, d.round_task, d.round_ordinal
+    from {rows} r
+    join group_deliveries d on d.group_id = r.group_id",
+    "select d.group_id, d.delivered, d.round_task, d.round_ordinal
+    from {rows} r
+    join group_deliveries d on d.group_id = r.group_id
+    order by d.group_id
+    for update of d",
+    &[("group_id", Type::Int)],
+);
+
+static SAVE: Statement = Statement::new(
+    "update group_deliveries
+    set delivered = r.delivered, round_task = r.round_task, round_ordinal = r.round_ordinal, at = r.at
+    from {rows} r
+    where group_deliveries.group_id = r.group_id",
+    &[("group_id", Type::Int), ("delivered", Type::Int), ("round_task", Type::Int), ("round_ordinal", Type::Int), ("at", Type::Int)],
+);
+
+static DELETE_TASKS: Statement = Statement::new(
+    "delete from group_tasks
+    where (group_id, task) in (
+        select t.group_id, t.task
+        from {rows} r
+        join group_tasks t on t.group_id = r.group_id and t.task <= r.delivered
+    )",
+    &[("group_id", Type::Int), ("delivered", Type::Int)],
+);
+
+static PLAN: Statement = Statement::one(
+    "select d.delivered, d.round_task, d.round_ordinal, g.tasks
+    from group_deliveries d
+    join chat_groups g on g.group_id = d.group_id
+    where d.group_id = $1",
+    &[("group_id", Type::Int)],
+);
+
+static TASKS: Statement = Statement::one(
+    "select t.task, t.seq, t.recall, m.sender_id
+    from group_tasks t
+    join group_messages m on m.group_id = t.group_id and m.seq = t.seq
+    where t.group_id = $1 and t.task > $2 and t.task <= $3
+    order by t.group_id, t.task",
+    &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int)],
+);
+
+/// Memberships that span some of these messages.
+static MEMBERS: Statement = Statement::one(
+    "select m.ordinal, m.user_id, m.from_seq, m.to_seq
+    from memberships m
+    where m.group_id = $1 and m.ordinal > $2 and m.from_seq < $4 and (m.to_seq < 0 or m.to_seq >= $3)
+    order by m.group_id, m.ordinal, m.span
+    limit $5",
+    &[("group_id", Type::Int), ("ordinal", Type::Int), ("first", Type::Int), ("last", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// Groups with tasks that nobody has moved for a while.
+static BEHIND: Statement = Statement::one(
+    "select distinct t.group_id
+    from group_tasks t
+    join group_deliveries d on d.group_id = t.group_id
+    where d.at < $1
+    limit $2",
+    &[("at", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 8] {
+    [&MAKE, &LOCK, &SAVE, &DELETE_TASKS, &PLAN, &TASKS, &MEMBERS, &BEHIND]
+}
+
+/// How many tasks one round takes.
+const MAX_ROUND: i64 = 50;
+
+/// How many rows of inboxes one step writes at most, and how many members it reaches at least.
+const MAX_ROWS: i64 = 1000;
+const MIN_MEMBERS: i64 = 20;
+
+/// How far a group's tasks are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Every member has the tasks up to this one.
+    pub delivered: i64,
+    /// The present round puts the tasks up to this one into inboxes.
+    pub round_task: i64,
+    /// The members up to this ordinal have those.
+    pub round_ordinal: i64,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Of which group.
+    pub group: GroupId,
+    /// The progress that it was made for.
+    pub from: Progress,
+    /// The progress after it.
+    pub to: Progress,
+    /// What is put into whose inbox, in order.
+    pub items: Vec<(UserId, Item)>,
+}
+
+/// What a step answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Moved {
+    /// Whether it was still to be done.
+    pub(super) moved: bool,
+}
+
+impl lane::Command for Step {
+    fn needs(&self, needs: &mut Needs) {
+        needs.deliveries.insert(self.group);
+        self.items.iter().for_each(|(user, _)| needs.user(*user));
+    }
+
+    fn lane_key(&self) -> i64 {
+        self.group.get()
+    }
+
+    fn weight(&self) -> u32 {
+        u32::try_from(self.items.len()).unwrap_or(u32::MAX).max(1)
+    }
+
+    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
+        let moved = rows.deliveries.get(&self.group) == self.from;
+        if moved {
+            for (user, item) in &self.items {
+                rows.append_inbox(*user, item.clone(), now);
+            }
+            rows.deliveries.set(&self.group, self.to);
+        }
+        Answer::ok(&Moved { moved })
+    }
+}
+
+/// Progress of the groups of a batch; the last lock that a batch takes.
+pub type Deliveries = Table<GroupId, Progress>;
+
+/// Makes the rows of new groups.
+pub(super) async fn make(conn: &mut Conn, groups: &[GroupId], now: UnixMs) -> DbResult<()> {
+    conn.later(&MAKE, &[Column::Int(groups.iter().map(|group| group.get()).collect()), Column::Int(vec![now.0; groups.len()])]).await
+}
+
+/// Locks the progress of these groups and loads it.
+///
+/// # Errors
+/// The driver's own.
+pub async fn load(conn: &mut Conn, table: &mut Deliveries, groups: &BTreeSet<GroupId>) -> DbResult<()> {
+    if groups.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<(i64, i64, i64, i64)> = conn.fetch(&LOCK, &[Column::Int(groups.iter().map(|group| group.get()).collect())]).await?;
+    let row = |(group, delivered, round_task, round_ordinal): (i64, i64, i64, i64)| {
+        Some((GroupId::try_from(group).ok()?, Progress { delivered, round_task, round_ordinal }))
+    };
+    table.insert_loaded(rows.into_iter().filter_map(row));
+    Ok(())
+}
+
+/// Writes what moved, and removes the tasks that are done.
+///
+/// # Errors
+/// The driver's own.
+pub async fn save(conn: &mut Conn, table: &Deliveries, now: UnixMs) -> DbResult<()> {
+    let moved: Vec<_> = table.changed().collect();
+    if moved.is_empty() {
+        return Ok(());
+    }
+    let column = |value: fn(&Progress) -> i64| Column::Int(moved.iter().map(|(_, progress)| value(progress)).collect());
+    let groups = Column::Int(moved.iter().map(|(group, _)| group.get()).collect());
+    let delivered = column(|progress| progress.delivered);
+    conn.later(&DELETE_TASKS, &[groups.clone(), delivered.clone()]).await?;
+    let (task, ordinal) = (column(|progress| progress.round_task), column(|progress| progress.round_ordinal));
+    conn.later(&SAVE, &[groups, delivered, task, ordinal, Column::Int(vec![now.0; moved.len()])]).await
+}
+
+/// The next step of a group; None where nothing is to be done.
+///
+/// # Errors
+/// The driver's own.
+pub(super) async fn next_step(db: &Db, group: GroupId) -> DbResult<Option<Step>> {
+    let one = |values: &[i64]| values.iter().map(|value| Column::Int(vec![*value])).collect::<Vec<_>>();
+    let plan: Vec<(i64, i64, i64, i64)> = db.fetch(&PLAN, &one(&[group.get()])).await?;
+    let Some(&(delivered, round_task, round_ordinal, tasks)) = plan.first() else { return Ok(None) };
+    let from = Progress { delivered, round_task, round_ordinal };
+    // A round that was begun goes on with the tasks that it began with.
+    let round_task = if round_task > delivered { round_task } else { tasks.min(delivered + MAX_ROUND) };
+    if round_task <= delivered {
+        return Ok(None);
+    }
+    let rows: Vec<(i64, i64, i64, i64)> = db.fetch(&TASKS, &one(&[group.get(), delivered, round_task])).await?;
+    let seqs = || rows.iter().map(|(_, seq, ..)| *seq);
+    let (Some(first), Some(last)) = (seqs().min(), seqs().max()) else {
+        // Somebody else has done them meanwhile.
+        return Ok(None);
+    };
+    let most = (MAX_ROWS / i64::try_from(rows.len()).unwrap_or(1)).max(MIN_MEMBERS);
+    let members: Vec<(i64, i64, i64, i64)> = db.fetch(&MEMBERS, &one(&[group.get(), round_ordinal, first, last, most + 1])).await?;
+    let (members, last_ordinal) = whole_members(members, most);
+    let to = match last_ordinal {
+        Some(ordinal) => Progress { delivered, round_task, round_ordinal: ordinal },
+        None => Progress { delivered: round_task, round_task, round_ordinal: 0 },
+    };
+    Ok(Some(Step { group, from, to, items: items(group, &rows, &members) }))
+}
+
+/// A membership: ordinal, user, from, to.
+type MemberRow = (i64, i64, i64, i64);
+
+/// Without the last member where there are more than fit, as not all of its memberships may be among them. Returns with it the ordinal to go on after;
+/// None: these are all.
+fn whole_members(mut members: Vec<MemberRow>, most: i64) -> (Vec<MemberRow>, Option<i64>) {
+    let cut = members.last().map(|(ordinal, ..)| *ordinal).filter(|_| i64::try_from(members.len()).unwrap_or(i64::MAX) > most);
+    if let Some(cut) = cut
+        && members.first().is_some_and(|(first, ..)| *first < cut)
+    {
+        members.retain(|(ordinal, ..)| *ordinal < cut);
+    }
+    let on = cut.and_then(|_| members.last().map(|(ordinal, ..)| *ordinal));
+    (members, on)
+}
+
+/// What each member is to get: the tasks about messages that were sent while it was one.
+fn items(group: GroupId, tasks: &[(i64, i64, i64, i64)], members: &[MemberRow]) -> Vec<(UserId, Item)> {
+    let mut items = Vec::new();
+    for of_one in members.chunk_by(|one, other| one.0 == other.0) {
+        let Some(user) = of_one.first().and_then(|(_, user, ..)| UserId::try_from(*user).ok()) else { continue };
+        for (_, seq, recall, sender) in tasks {
+            let there = of_one.iter().any(|(_, _, from, to)| from < seq && (*to < 0 || seq <= to));
+            if let (true, Ok(sender)) = (there, UserId::try_from(*sender)) {
+                let of = if *recall == 1 { Of::Recall { group, seq: *seq } } else { Of::Group { group, seq: *seq } };
+                items.push((user, Item { sender, own: sender == user, of }));
+            }
+        }
+    }
+    items
+}
+
+/// Groups with tasks that nobody has moved since `before`.
+///
+/// # Errors
+/// The driver's own.
+pub(super) async fn behind(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<Vec<GroupId>> {
+    let rows: Vec<(i64,)> = db.fetch(&BEHIND, &[Column::Int(vec![before.0]), Column::Int(vec![max_rows])]).await?;
+    Ok(rows.into_iter().filter_map(|(group,)| GroupId::try_from(group).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_takes_whole_members() {
+        let rows = |ordinals: &[i64]| ordinals.iter().map(|ordinal| (*ordinal, *ordinal, 0, -1)).collect::<Vec<_>>();
+        assert_eq!(whole_members(rows(&[1, 2, 3]), 3), (rows(&[1, 2, 3]), None));
+        assert_eq!(whole_members(rows(&[1, 2, 3, 3]), 3), (rows(&[1, 2]), Some(2)));
+        assert_eq!(whole_members(rows(&[]), 3), (rows(&[]), None));
+    }
+
+    #[test]
+    fn who_was_there_gets_it_once() {
+        let group = GroupId::try_from(9).unwrap();
+        let tasks = [(1, 5, 0, 1), (2, 6, 0, 2), (3, 5, 1, 1)];
+        // One who stayed, one who left after 5 and came back before 6, one who came later, one who left before.
+        let members = [(1, 1, 0, -1), (2, 2, 0, 5), (2, 2, 5, -1), (3, 3, 5, -1), (4, 4, 0, 4)];
+        let got: Vec<_> = items(group, &tasks, &members)
+            .into_iter()
+            .map(|(user, item)| match item.of {
+                Of::Group { seq, .. } => (user.get(), seq, item.own, false),
+                Of::Recall { seq, .. } => (user.get(), seq, item.own, true),
+                Of::Direct { .. } => panic!("no direct message"),
+            })
+            .collect();
+        assert_eq!(
+            got,
+            [
+                (1, 5, true, false),
+                (1, 6, false, false),
+                (1, 5, true, true),
+                (2, 5, false, false),
+                (2, 6, true, false),
+                (2, 5, false, true),
+                (3, 6, false, false)
+            ]
+        );
+    }
+}
