@@ -18,7 +18,7 @@ use crate::import::{OnBad, Progress, lane_config};
 use crate::lane::Lanes;
 use crate::relations::FollowLimit;
 use crate::stores::Writing;
-use crate::{feed, relations};
+use crate::{feed, groups, relations};
 
 /// How many bad lines are told one by one; the others are counted.
 const MAX_TOLD: u64 = 20;
@@ -57,6 +57,48 @@ pub(super) enum ImportCommand {
     ///
     /// Exit status: 0 all lines are in; 3 some lines were bad or refused, the others are in; 1 it could not run, or not to its end; 2 wrong usage.
     Posts(Box<ImportPostsArgs>),
+    /// Import a chat log, from CSV: plain, gzip or zstd, which its first bytes tell.
+    ///
+    /// The first line names the columns, in any order: timestamp,channel,sender[,content]; a column `topic` is passed over. A timestamp is in Unix seconds or RFC
+    /// 3339, and the lines must be in the order of time. A channel that is a number becomes the group of that number (--id-offset shifts it); one that has
+    /// a name gets a number from --first-group-id on, in the order in which they come, and the mapping is printed.
+    ///
+    /// Senders are members from their first message on, or from what --members tells: a file with timestamp,channel,user,event, where the event is join or leave,
+    /// in the order of time. Both are merged by time, events before messages of the same second. A sender who is not a member joins by sending.
+    ///
+    /// A message that is known counts once, so an import may be run again, also after it was killed: what is imported stays.
+    ///
+    /// It writes as a server does. On Postgres with Redis it works beside running servers; give it their DATABASE_URL, REDIS_URL and HEADMARK_CACHE_PREFIX. On
+    /// SQLite, and on Postgres without Redis, stop the server first.
+    ///
+    /// Exit status: 0 all lines are in; 3 some lines were bad or refused, the others are in; 1 it could not run, or not to its end; 2 wrong usage.
+    Messages(Box<ImportMessagesArgs>),
+}
+
+/// Which file, and how.
+#[derive(Debug, Args)]
+pub(super) struct ImportMessagesArgs {
+    /// The file; `-` is standard input.
+    file: PathBuf,
+
+    /// A file of who joined and left when.
+    #[arg(long, env = "HEADMARK_MEMBERS")]
+    members: Option<PathBuf>,
+
+    /// The first id for channels that have names.
+    #[arg(long, env = "HEADMARK_FIRST_GROUP_ID", default_value_t = 1, value_parser = clap::value_parser!(i64).range(1..))]
+    first_group_id: i64,
+
+    /// Added to each id, as in `--id-offset 1` where ids begin at 0. May be negative.
+    #[arg(long, env = "HEADMARK_ID_OFFSET", default_value_t = 0, allow_negative_numbers = true)]
+    id_offset: i64,
+
+    #[command(flatten)]
+    stores: StoreConfig,
+    #[command(flatten)]
+    cache: CacheArgs,
+    #[command(flatten)]
+    logs: CommandLogs,
 }
 
 /// Which file, and how.
@@ -109,6 +151,7 @@ pub(super) fn run(command: ImportCommand) -> Result<Done, String> {
     match command {
         ImportCommand::Follows(args) => import_follows(*args),
         ImportCommand::Posts(args) => import_posts(*args),
+        ImportCommand::Messages(args) => import_messages(*args),
     }
 }
 
@@ -133,6 +176,19 @@ fn import_posts(args: ImportPostsArgs) -> Result<Done, String> {
     let (report, took) =
         through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
     say(&summary_of_posts(&report, took));
+    Ok(if report.bad + report.done.refused == 0 { Done::Well } else { Done::WithFindings })
+}
+
+fn import_messages(args: ImportMessagesArgs) -> Result<Done, String> {
+    args.logs.init()?;
+    let (file, members, id_offset, first_group_id) = (args.file, args.members, args.id_offset, args.first_group_id);
+    let import = groups::import::Import { file, members, id_offset, first_group_id };
+    let (report, took) =
+        through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
+    for (channel, group) in &report.named {
+        say(&format!("channel {channel} is group {group}"));
+    }
+    say(&summary_of_messages(&report, took));
     Ok(if report.bad + report.done.refused == 0 { Done::Well } else { Done::WithFindings })
 }
 
@@ -237,5 +293,21 @@ fn summary_of_posts(report: &feed::import::Report, took: Duration) -> String {
         done.refused,
         took.as_secs_f64(),
         per_second(posts, took)
+    )
+}
+
+fn summary_of_messages(report: &groups::import::Report, took: Duration) -> String {
+    let groups::import::Report { lines, bad, done, .. } = report;
+    let steps = done.sent + done.left + done.known + done.refused;
+    format!(
+        "lines read        {lines}\nsent              {}\njoined            {}\nleft              {}\nknown already     {}\nrefused           {}\n\
+         bad               {bad}\nseconds           {:.1}\nlines a second    {}",
+        done.sent,
+        done.joined,
+        done.left,
+        done.known,
+        done.refused,
+        took.as_secs_f64(),
+        per_second(steps, took)
     )
 }

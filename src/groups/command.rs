@@ -177,7 +177,7 @@ impl lane::Command for Command {
                 let items = joined.map(|joined| joined.map(|(member, _)| member)).collect::<Result<_, _>>()?;
                 Answer::ok(&MembersOut { items })
             }
-            Self::Leave { group, user } => leave(rows, *group, *user),
+            Self::Leave { group, user } => leave(rows, *group, *user, now),
             Self::Send { group, sender, client_id, content } => send(rows, *group, *sender, client_id, content, now),
             Self::Recall { group, seq, by } => recall(rows, *group, *seq, *by),
             Self::Read { user, group, up_to } => {
@@ -213,7 +213,13 @@ fn member(rows: &Rows, group: GroupId, user: UserId) -> Result<(i64, Membership)
     latest.map(|(span, of)| (span, of.clone())).ok_or_else(|| no_member(group, user))
 }
 
-fn put(rows: &mut Rows, id: GroupId, delivery: Option<Delivery>, receipts: Option<bool>, now: UnixMs) -> Result<Answer, Problem> {
+pub(super) fn put(
+    rows: &mut Rows,
+    id: GroupId,
+    delivery: Option<Delivery>,
+    receipts: Option<bool>,
+    now: UnixMs,
+) -> Result<Answer, Problem> {
     let before = rows.groups.group(id);
     let base = before.unwrap_or(Group { receipts: true, created_at: now, ..Group::default() });
     let group = Group { delivery: delivery.unwrap_or(base.delivery), receipts: receipts.unwrap_or(base.receipts), ..base };
@@ -223,7 +229,7 @@ fn put(rows: &mut Rows, id: GroupId, delivery: Option<Delivery>, receipts: Optio
 }
 
 /// Returns the member, and whether it is one only now. `pointer` is the place in the request, for what is refused.
-fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, pointer: &str) -> Result<(MemberOut, bool), Problem> {
+pub(super) fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, pointer: &str) -> Result<(MemberOut, bool), Problem> {
     let mut group = known(rows, id)?;
     let out = |of: &Membership| MemberOut { user_id: user, ordinal: of.ordinal, joined_at: of.joined_at };
     let (span, before) = match rows.groups.latest(user, id) {
@@ -255,18 +261,25 @@ fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, pointer: &str) 
     Ok((member, true))
 }
 
-fn leave(rows: &mut Rows, id: GroupId, user: UserId) -> Result<Answer, Problem> {
+pub(super) fn leave(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs) -> Result<Answer, Problem> {
     let group = known(rows, id)?;
     if let Ok((span, of)) = member(rows, id, user) {
         let to_seq = Some(rows.head(&StreamKey::group(id)).head);
-        rows.groups.set_membership(user, id, span, Membership { to_seq, ..of });
+        rows.groups.set_membership(user, id, span, Membership { to_seq, at: now, ..of });
         rows.groups.set_group(id, Group { members: group.members - 1, ..group });
         rows.revise(user, |row| row.chat_groups -= 1);
     }
     Ok(Answer::no_content())
 }
 
-fn send(rows: &mut Rows, id: GroupId, sender: UserId, client_id: &ClientId, content: &str, now: UnixMs) -> Result<Answer, Problem> {
+pub(super) fn send(
+    rows: &mut Rows,
+    id: GroupId,
+    sender: UserId,
+    client_id: &ClientId,
+    content: &str,
+    now: UnixMs,
+) -> Result<Answer, Problem> {
     let mut group = known(rows, id)?;
     if let Some(sent) = rows.groups.sent(&(id, sender, client_id.clone())) {
         if sent.recalled {

@@ -6,13 +6,14 @@
 //! A message costs one row, whatever the number of members.
 //!
 //! `command.rs` has the rules, `store.rs` the rows of batches, `lists.rs` what is read beside them, `chats.rs` the groups of a user as its sheet counts them,
-//! `fan_out.rs` and `delivery.rs` what puts messages into inboxes, `http.rs` and `user_http.rs` the routes.
+//! `fan_out.rs` and `delivery.rs` what puts messages into inboxes, `http.rs` and `user_http.rs` the routes, `import/` takes over chat logs.
 
 pub mod chats;
 mod command;
 pub mod delivery;
 pub mod fan_out;
 pub mod http;
+pub mod import;
 pub mod lists;
 mod reading;
 pub mod store;
@@ -98,7 +99,7 @@ pub struct Membership {
     pub muted: bool,
     /// When it began.
     pub joined_at: UnixMs,
-    /// When the member last read something new or sent.
+    /// When the member last read something new or sent, or left.
     pub at: UnixMs,
 }
 
