@@ -98,7 +98,7 @@ create table inbox (
     put_at integer not null,
     primary key (user_id, seq)
 ) without rowid;
-create unique index inbox_client on inbox (user_id, peer_id, own, client_id) where client_id <> '';
+create index inbox_client on inbox (user_id, peer_id, own, client_id) where client_id <> '';
 create index inbox_of_peer on inbox (user_id, peer_id, seq) where peer_id > 0;
 create index inbox_put_at on inbox (put_at, user_id);
 

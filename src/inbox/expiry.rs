@@ -37,8 +37,8 @@ impl InboxConfig {
 /// How many old rows one round of a sweep looks at.
 const ROUND_ROWS: i64 = 1000;
 
-/// How many rows of a user one command removes.
-const USER_ROWS: i64 = 1000;
+/// How many rows of a user one command removes, and how many rows those commands remove together that are sent at once.
+const USER_ROWS: i64 = 500;
 
 /// How many rounds one sweep has at most.
 const ROUNDS: u32 = 100;
@@ -61,10 +61,11 @@ static OLD: Statement = Statement::one(
     &[("after_at", Type::Int), ("after_user", Type::Int), ("before", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// The lowest row of each user, and up to where the devices that were seen since have fetched; -1: there are none.
+/// The lowest and the last row of each user, and up to where the devices that were seen since have fetched; -1: there are none.
 static BOUNDS: Statement = Statement::new(
     "select r.user_id,
         coalesce((select i.seq from inbox i where i.user_id = r.user_id order by i.seq limit 1), 0),
+        coalesce((select u.inbox_seq from users u where u.user_id = r.user_id), 0),
         coalesce((select min(d.seq) from devices d where d.user_id = r.user_id and d.seen_at >= r.before), -1)
     from {rows} r",
     &[("user_id", Type::Int), ("before", Type::Int)],
@@ -107,6 +108,14 @@ struct Old {
     user: i64,
     first: i64,
     last: i64,
+    /// Which of those that are sent at once.
+    together: i64,
+}
+
+impl Old {
+    fn rows(&self) -> i64 {
+        self.last - self.first + 1
+    }
 }
 
 /// Removes old rows, in bounded rounds, and goes on from where the walk is; at the end it begins anew. Returns up to how many rows were removed.
@@ -145,19 +154,24 @@ async fn remove_old(state: &AppState, mut users: BTreeSet<i64>, before: UnixMs) 
         if old.is_empty() || state.draining.is_cancelled() {
             break;
         }
-        let command = |old: &Old| {
-            let rows = old.last - old.first + 1;
-            let (user, rows) = (UserId::try_from(old.user).ok()?, u32::try_from(rows).unwrap_or(u32::MAX));
-            Some(Command::Expire { user, up_to: old.last, rows, seen_since: before })
-        };
-        let jobs = old.iter().filter_map(command).map(|command| state.lanes.submit(Job { command: Arc::new(command), key: None }));
-        for outcome in join_all(jobs).await {
-            outcome?;
+        for together in old.chunk_by(|one, next| one.together == next.together) {
+            removed += remove(state, together, before).await?;
         }
-        removed += old.iter().map(|old| u64::try_from(old.last - old.first + 1).unwrap_or_default()).sum::<u64>();
-        users = old.iter().filter(|old| old.last - old.first + 1 >= USER_ROWS).map(|old| old.user).collect();
+        users = old.iter().filter(|old| old.rows() >= USER_ROWS).map(|old| old.user).collect();
     }
     Ok(removed)
+}
+
+async fn remove(state: &AppState, old: &[Old], before: UnixMs) -> Result<u64> {
+    let command = |old: &Old| {
+        let rows = u32::try_from(old.rows()).unwrap_or(u32::MAX);
+        Some(Command::Expire { user: UserId::try_from(old.user).ok()?, up_to: old.last, rows, seen_since: before })
+    };
+    let jobs = old.iter().filter_map(command).map(|command| state.lanes.submit(Job { command: Arc::new(command), key: None }));
+    for outcome in join_all(jobs).await {
+        outcome?;
+    }
+    Ok(old.iter().map(|old| u64::try_from(old.rows()).unwrap_or_default()).sum())
 }
 
 async fn find_old(state: &AppState, users: &BTreeSet<i64>, before: UnixMs) -> Result<Vec<Old>> {
@@ -165,9 +179,11 @@ async fn find_old(state: &AppState, users: &BTreeSet<i64>, before: UnixMs) -> Re
         return Ok(Vec::new());
     }
     let columns = [users.iter().copied().collect(), vec![before.0; users.len()]].map(Column::Int);
-    let bounds: Vec<(i64, i64, i64)> = state.db.fetch(&BOUNDS, &columns).await?;
-    let within = |(user, first, fetched): (i64, i64, i64)| {
-        let last = if fetched < 0 { first + USER_ROWS - 1 } else { fetched.min(first + USER_ROWS - 1) };
+    let bounds: Vec<(i64, i64, i64, i64)> = state.db.fetch(&BOUNDS, &columns).await?;
+    let within = |(user, first, head, fetched): (i64, i64, i64, i64)| {
+        // Not beyond what is there now: what comes later is not old.
+        let last = head.min(first + USER_ROWS - 1);
+        let last = if fetched < 0 { last } else { fetched.min(last) };
         if first >= 1 && last >= first { Some((user, first, last)) } else { None }
     };
     let within: Vec<_> = bounds.into_iter().filter_map(within).collect();
@@ -181,14 +197,20 @@ async fn find_old(state: &AppState, users: &BTreeSet<i64>, before: UnixMs) -> Re
         vec![before.0; within.len()],
     ];
     let young: Vec<(i64, i64, i64)> = state.db.fetch(&YOUNG, &columns.map(Column::Int)).await?;
-    Ok(young.into_iter().map(|(user, first, young)| Old { user, first, last: young - 1 }).filter(|old| old.last >= old.first).collect())
+    let mut before_it = 0;
+    let old = young.into_iter().filter(|(_, first, young)| young > first).map(|(user, first, young)| {
+        let together = before_it / USER_ROWS;
+        before_it += young - first;
+        Old { user, first, last: young - 1, together }
+    });
+    Ok(old.collect())
 }
 
 /// Forgets some devices that were not seen for very long; returns how many. Call again while it returns any.
 ///
 /// # Errors
 /// The driver's own.
-pub(crate) async fn sweep_devices(state: &AppState) -> DbResult<u64> {
+pub async fn sweep_devices(state: &AppState) -> DbResult<u64> {
     let before = UnixMs(state.clock.now().0 - DEVICE_DAYS.max(i64::from(state.inbox.inbox_days)) * DAY_MS);
     devices::sweep(&state.db, before, DEVICE_ROWS).await
 }

@@ -9,12 +9,14 @@ use crate::ids::{ClientId, UserId};
 use crate::lane::Table;
 use crate::marks::Intervals;
 
-/// Those that were sent with these ids, as either side has them.
+/// Those that were sent with these ids, as either side has them. An id may come again after the receiver's row has expired, while the sender's own is kept: then
+/// the last one counts.
 static LOAD_SENT: Statement = Statement::new(
     "select i.user_id, i.peer_id, i.own, i.client_id, i.seq, i.put_at
     from {rows} r
     join inbox i on i.user_id = r.user_id and i.peer_id = r.peer_id and i.own = r.own and i.client_id = r.client_id
-    where i.client_id <> ''",
+    where i.client_id <> ''
+    order by i.seq",
     &[("user_id", Type::Int), ("peer_id", Type::Int), ("own", Type::Int), ("client_id", Type::Text)],
 );
 

@@ -1,0 +1,101 @@
+//! Direct messages, inboxes and devices over HTTP, as the contract has them.
+
+mod chats;
+mod devices;
+mod expiry;
+mod kills;
+mod model;
+mod routes;
+mod sync;
+
+use headmark::clock::UnixMs;
+use headmark::db::{Column, Statement, Type};
+use headmark::error::Problem;
+use headmark::ids::{GroupId, UserId};
+use headmark::inbox::{Item, Of};
+use headmark::lane::{self, Answer, Job, Needs, Rows};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Client, Node, Reply};
+
+fn id(user: i64) -> UserId {
+    user.try_into().unwrap()
+}
+
+fn message(sender: i64, client_id: &str, content: &str) -> Value {
+    json!({"sender_id": sender, "client_id": client_id, "content": content})
+}
+
+async fn put(client: &Client, path: &str, body: &Value) -> Reply {
+    Client::send(client.request(Method::PUT, path).json(body)).await
+}
+
+/// Sends a direct message; its number in the receiver's inbox.
+async fn send(client: &Client, sender: i64, receiver: i64, client_id: &str) -> i64 {
+    let reply = client.post(&format!("/v1/users/{receiver}/inbox"), &message(sender, client_id, client_id)).await;
+    assert_eq!(reply.status, 201, "{}", reply.text);
+    reply.body["seq"].as_i64().unwrap()
+}
+
+async fn inbox(client: &Client, user: i64, query: &str) -> Value {
+    client.get(&format!("/v1/users/{user}/inbox{query}")).await.ok()
+}
+
+/// The numbers of some rows.
+fn seqs(inbox: &Value) -> Vec<i64> {
+    inbox["items"].as_array().unwrap().iter().map(|item| item["seq"].as_i64().unwrap()).collect()
+}
+
+/// Marks a chat as read; what is unread after it.
+async fn read(client: &Client, user: i64, peer: i64, body: &Value) -> i64 {
+    client.post(&format!("/v1/users/{user}/directs/{peer}/read"), body).await.ok()["unread"].as_i64().unwrap()
+}
+
+async fn mute(client: &Client, user: i64, peer: i64, muted: bool) -> Value {
+    put(client, &format!("/v1/users/{user}/directs/{peer}/settings"), &json!({"muted": muted})).await.ok()
+}
+
+/// Peer, unread and muted of each chat, in the order of the list.
+async fn chats(client: &Client, user: i64) -> Vec<(i64, i64, bool)> {
+    let items = client.walk(&format!("/v1/users/{user}/directs"), 3).await;
+    let chat = |item: &Value| (item["peer_id"].as_str().unwrap().parse().unwrap(), item["unread"].as_i64().unwrap(), item["muted"] == true);
+    items.iter().map(chat).collect()
+}
+
+/// What a user's own row sums up: unread direct messages, and from how many peers.
+async fn sums(node: &Node, user: i64) -> (i64, i64) {
+    static SUMS: Statement = Statement::one("select direct_unread, direct_chats from users where user_id = $1", &[("user_id", Type::Int)]);
+    let rows: Vec<(i64, i64)> = node.app.state().db.fetch(&SUMS, &[Column::Int(vec![user])]).await.unwrap();
+    rows.first().copied().unwrap_or_default()
+}
+
+/// Puts rows of groups into inboxes, as a group's fan-out does.
+#[derive(Debug)]
+struct FanOut(Vec<(UserId, Item)>);
+
+impl lane::Command for FanOut {
+    fn needs(&self, needs: &mut Needs) {
+        self.0.iter().for_each(|(user, _)| needs.user(*user));
+    }
+
+    fn lane_key(&self) -> i64 {
+        0
+    }
+
+    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
+        let seqs: Vec<_> = self.0.iter().map(|(user, item)| rows.append_inbox(*user, item.clone(), now)).collect();
+        Answer::ok(&seqs)
+    }
+}
+
+/// The numbers that the rows got.
+async fn fan_out(node: &Node, items: Vec<(i64, Item)>) -> Vec<i64> {
+    let items = items.into_iter().map(|(user, item)| (id(user), item)).collect();
+    let answer = node.app.state().lanes.submit(Job { command: std::sync::Arc::new(FanOut(items)), key: None }).await.unwrap();
+    serde_json::from_str(&answer.body).unwrap()
+}
+
+fn of_group(sender: i64, group: i64, seq: i64, own: bool) -> Item {
+    Item { sender: id(sender), own, of: Of::Group { group: GroupId::try_from(group).unwrap(), seq } }
+}

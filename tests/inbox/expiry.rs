@@ -1,0 +1,128 @@
+//! What is kept, for how long, and for whom.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use headmark::clock::{Clock, DAY_MS};
+use headmark::inbox::expiry::{Walk, sweep};
+use serde_json::json;
+
+use super::{chats, fan_out, inbox, message, of_group, put, read, send, seqs, sums};
+use crate::both_tiers;
+use crate::support::Node;
+
+async fn sweep_all(node: &Node) -> u64 {
+    let mut walk = Walk::default();
+    let removed = sweep(node.app.state(), &mut walk).await.unwrap();
+    assert_eq!(walk, Walk::default(), "it came to the end");
+    removed
+}
+
+async fn seen(node: &Node, device: &str, seq: i64) {
+    put(&node.client, &format!("/v1/users/2/devices/{device}/cursor"), &json!({"seq": seq})).await.ok();
+}
+
+/// What of the inbox of user 2 can be fetched: the numbers, or where what is kept begins.
+async fn kept(node: &Node, after: i64) -> Result<Vec<i64>, i64> {
+    let reply = node.client.get(&format!("/v1/users/2/inbox?after={after}")).await;
+    if reply.status == 200 { Ok(seqs(&reply.body)) } else { Err(reply.problem(410, "cursor_expired")["earliest_seq"].as_i64().unwrap()) }
+}
+
+both_tiers! {
+    async fn old_rows_go_but_not_those_that_a_living_device_has_yet_to_fetch(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let client = &node.client;
+        // In the inbox of 2: 1 at 1, 3, 5, 7; 3 at 2, 4, 6, 8; the last two are young.
+        seen(&node, "dead", 0).await;
+        for n in 0..3 {
+            send(client, 1, 2, &format!("a{n}")).await;
+            send(client, 3, 2, &format!("b{n}")).await;
+        }
+        at.fetch_add(20 * DAY_MS, Ordering::SeqCst);
+        send(client, 1, 2, "a3").await;
+        send(client, 3, 2, "b3").await;
+        assert_eq!(sweep_all(&node).await, 0, "nothing is old");
+        at.fetch_add(5 * DAY_MS, Ordering::SeqCst);
+        seen(&node, "alive", 2).await;
+        at.fetch_add(6 * DAY_MS, Ordering::SeqCst);
+        let revision = client.sheet(2).await["revision"].clone();
+        sweep_all(&node).await;
+        assert_eq!((kept(&node, 2).await, kept(&node, 1).await, kept(&node, 0).await), (Ok((3..=8).collect()), Err(3), Err(3)));
+        assert_eq!(seqs(&inbox(client, 2, "").await), (3..=8).collect::<Vec<_>>(), "without `after`, from the first that is kept");
+        seen(&node, "alive", 5).await;
+        sweep_all(&node).await;
+        assert_eq!((kept(&node, 5).await, kept(&node, 4).await), (Ok(vec![6, 7, 8]), Err(6)));
+        client.delete("/v1/users/2/devices/alive").await;
+        sweep_all(&node).await;
+        assert_eq!((kept(&node, 6).await, kept(&node, 5).await), (Ok(vec![7, 8]), Err(7)), "the dead one keeps nothing");
+        assert_eq!(sweep_all(&node).await, 0);
+
+        // What expired counts until it is read, and is read by where it was.
+        assert_eq!((sums(&node, 2).await, chats(client, 2).await), ((8, 2), vec![(3, 4, false), (1, 4, false)]));
+        assert_eq!(client.sheet(2).await["revision"], revision, "no number has changed");
+        assert_eq!((read(client, 2, 1, &json!({"up_to": 3})).await, read(client, 2, 1, &json!({"up_to": 4})).await), (2, 2));
+        assert_eq!((read(client, 2, 3, &json!({"up_to": 1})).await, read(client, 2, 3, &json!({"up_to": 7})).await), (4, 1));
+        assert_eq!((read(client, 2, 1, &json!({"up_to": 6})).await, read(client, 2, 1, &json!({})).await, sums(&node, 2).await), (1, 0, (1, 1)));
+
+        // All of it goes, and the numbers go on.
+        at.fetch_add(40 * DAY_MS, Ordering::SeqCst);
+        sweep_all(&node).await;
+        assert_eq!((kept(&node, 8).await, kept(&node, 7).await), (Ok(vec![]), Err(9)));
+        let found = inbox(client, 2, "").await;
+        assert_eq!((&found["head"], &found["next_after"], seqs(&found)), (&json!(8), &json!(8), vec![]));
+        assert_eq!((read(client, 2, 3, &json!({"up_to": 7})).await, read(client, 2, 3, &json!({"up_to": 8})).await), (1, 0));
+        assert_eq!(send(client, 1, 2, "a4").await, 9);
+        assert_eq!(client.post("/v1/users/2/inbox", &message(1, "a0", "again")).await.body["seq"], 10, "the id went with its row");
+        assert_eq!((kept(&node, 8).await, sums(&node, 2).await), (Ok(vec![9, 10]), (2, 1)));
+        node.stop().await;
+    }
+
+    async fn the_days_are_a_setting(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = world.try_node(&["--inbox-days", "2"], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        send(&node.client, 1, 2, "a").await;
+        at.fetch_add(2 * DAY_MS, Ordering::SeqCst);
+        assert_eq!(sweep_all(&node).await, 0);
+        at.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(sweep_all(&node).await, 2, "the receiver's and the sender's");
+        node.stop().await;
+        for days in ["0", "3651", "x"] {
+            assert!(world.try_node(&["--inbox-days", days], Clock::System).await.is_err());
+        }
+    }
+
+    async fn a_sweep_passes_by_what_is_kept_and_takes_all_of_the_rest(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        // More than a round looks at, all of one moment, of which the first thousands are to be kept.
+        fan_out(&node, (10..2710).map(|user| (user, of_group(1, 9, 1, false))).collect()).await;
+        fan_out(&node, (0..2500).map(|n| (5, of_group(1, 9, n + 1, false))).collect()).await;
+        at.fetch_add(31 * DAY_MS, Ordering::SeqCst);
+        let insert = match world.tier {
+            crate::support::Tier::Server => "insert into devices select user_id, 'd', 0, SEEN, 0 from users where user_id >= 10 and user_id < 2510",
+            crate::support::Tier::Embedded => "insert into devices (user_id, device_id, seq, seen_at, created_at) select user_id, 'd', 0, SEEN, 0 from users where user_id >= 10 and user_id < 2510",
+        };
+        by_hand(&world, insert.replace("SEEN", &at.load(Ordering::SeqCst).to_string())).await;
+        assert_eq!(sweep_all(&node).await, 2500 + 200);
+        assert_eq!(sweep_all(&node).await, 0);
+        assert_eq!(inbox(&node.client, 5, "").await["head"], 2500);
+        for (user, rows) in [(5, 0), (10, 1), (2509, 1), (2510, 0), (2709, 0)] {
+            assert_eq!(seqs(&inbox(&node.client, user, "").await).len(), rows, "{user}");
+        }
+        node.stop().await;
+    }
+}
+
+/// Changes rows by hand.
+async fn by_hand(world: &crate::support::World, sql: String) {
+    use sqlx::{Connection as _, Executor as _};
+    let sql = sqlx::AssertSqlSafe(sql);
+    match world.tier {
+        crate::support::Tier::Server => drop(world.postgres().await.execute(sql).await.unwrap()),
+        crate::support::Tier::Embedded => {
+            let path = format!("sqlite://{}/headmark.sqlite", world.dir.display());
+            sqlx::SqliteConnection::connect(&path).await.unwrap().execute(sql).await.unwrap();
+        }
+    }
+}
