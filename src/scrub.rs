@@ -3,9 +3,9 @@
 //!
 //! Two things are compared. The *cache entry* of a user with the rows that it was made from, where both are at the same revision; it is drift only if both say
 //! the same again a moment later, as an enrolment changes an entry without a revision. And the *numbers* that rows only carry along (how many counters a user has,
-//! follows, followers) with what they count, as `headmark recount` does.
+//! follows, followers, unread direct messages) with what they count, as `headmark recount` does.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,6 +83,9 @@ pub async fn scrub(state: &AppState, users: &[UserId]) -> Result<u64> {
         tracing::warn!(%difference, "a number differed from its rows; repaired");
         metrics::counter!(DRIFT, "what" => "number").increment(1);
     }
+    // Some of these numbers are in the entries too.
+    let repaired: BTreeSet<_> = numbers.iter().filter_map(|found| UserId::try_from(found.user).ok()).collect();
+    read_anew(state, &repaired.into_iter().collect::<Vec<_>>()).await;
     Ok(entries + u64::try_from(numbers.len()).unwrap_or_default())
 }
 
@@ -99,16 +102,23 @@ async fn entries(state: &AppState, users: &[UserId]) -> Result<u64> {
         tracing::warn!(%user, "a cache entry differed from its rows; it is read anew");
         metrics::counter!(DRIFT, "what" => "entry").increment(1);
     }
-    // A writer that touches and leaves makes an entry dirty, so that whoever reads next fills it.
+    read_anew(state, &drifted).await;
+    Ok(u64::try_from(drifted.len()).unwrap_or_default())
+}
+
+/// Has these users' entries read anew. A writer that touches and leaves makes an entry dirty, so that whoever reads next fills it.
+async fn read_anew(state: &AppState, users: &[UserId]) {
+    if users.is_empty() {
+        return;
+    }
     let writer = Writer(rand::rng().random());
     let repaired = async {
-        state.cache.touch(&drifted, writer).await?;
-        state.cache.leave(&drifted, writer).await
+        state.cache.touch(users, writer).await?;
+        state.cache.leave(users, writer).await
     };
     if let Err(error) = repaired.await {
         tracing::warn!(%error, "could not have the entries read anew; they end with their time to live");
     }
-    Ok(u64::try_from(drifted.len()).unwrap_or_default())
 }
 
 /// An entry, and what the rows make of it.
@@ -139,7 +149,7 @@ async fn differing(state: &AppState, users: &[UserId]) -> Result<HashMap<UserId,
     Ok(found)
 }
 
-/// The parts that say something: a mark at 0, or an enrolment that is none, is as good as no part.
+/// The parts that say something: a mark at 0, no direct message, a group that was left, or an enrolment that is none, is as good as no part.
 fn saying(entry: &Entry) -> BTreeMap<&str, &str> {
-    entry.parts.iter().filter(|(_, text)| *text != "0" && !text.starts_with('-')).collect()
+    entry.parts.iter().filter(|(_, text)| !matches!(*text, "" | "0" | "0 0") && !text.starts_with('-')).collect()
 }

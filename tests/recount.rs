@@ -81,6 +81,33 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn a_recount_compares_direct_chats_with_the_inbox(world: World) {
+        let node = world.node_with(UNSCRUBBED).await;
+        for (sender, id) in [(1, "a"), (1, "b"), (2, "a"), (3, "a")] {
+            node.client.post("/v1/users/9/inbox", &json!({"sender_id": sender, "client_id": id, "content": ""})).await.ok();
+        }
+        let mute = node.client.request(reqwest::Method::PUT, "/v1/users/9/directs/3/settings").json(&json!({"muted": true}));
+        crate::support::Client::send(mute).await.ok();
+        node.stop().await;
+        assert!(recount(&world, &["--dry-run"]).await.out.contains(HEALTHY));
+        damage(&world, "update directs set head = 5 where user_id = 9 and peer_id = 1; update directs set mark = 3 where user_id = 9 and peer_id = 2").await;
+        damage(&world, "update users set direct_unread = 7, direct_chats = 0, inbox_seq = 2 where user_id = 9").await;
+        let sides = ["user 9 direct head 1: stored 5, counted 2", "user 9 direct mark 2: stored 3, counted 1"];
+        let found = recount(&world, &["--dry-run", "--user", "9"]).await;
+        assert!(found.status == Some(3) && differences(&found).is_superset(&sides.into()), "{found:?}");
+        let repaired = recount(&world, &[]).await;
+        let numbers = ["user 9 direct_unread: stored 7, counted 2", "user 9 direct_chats: stored 0, counted 1", "user 9 inbox_seq: stored 2, counted 4"];
+        assert_eq!((repaired.status, differences(&repaired)), (Some(0), [sides.as_slice(), &numbers].concat().into_iter().collect()), "{repaired:?}");
+        assert!(recount(&world, &[]).await.out.contains(HEALTHY));
+        let node = world.node_with(UNSCRUBBED).await;
+        let sent = node.client.post("/v1/users/9/inbox", &json!({"sender_id": 1, "client_id": "c", "content": ""})).await.ok();
+        assert_eq!(sent["seq"], 5);
+        let chats = node.client.get("/v1/users/9/directs").await.ok();
+        let unread: Vec<_> = chats["items"].as_array().unwrap().iter().map(|chat| (chat["peer_id"].as_str().unwrap(), chat["unread"].as_i64().unwrap())).collect();
+        assert_eq!(unread, [("1", 3), ("3", 1), ("2", 0)]);
+        node.stop().await;
+    }
+
     async fn a_recount_looks_at_every_user_of_a_large_database(world: World) {
         import(&world, &sample("follows-nostr-sample.csv.gz"), &[]).await;
         damage(&world, "delete from followers where follower_id % 2 = 0; update users set following = following - 1").await;

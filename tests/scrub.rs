@@ -12,6 +12,11 @@ static RAISE_HEAD: Statement =
 static RAISE_COUNT: Statement =
     Statement::new("update users set counters = counters + 1 where user_id in (select user_id from {rows} r)", &[("user_id", Type::Int)]);
 
+static RAISE_DIRECTS: Statement = Statement::new(
+    "update users set direct_unread = direct_unread + 4 where user_id in (select user_id from {rows} r)",
+    &[("user_id", Type::Int)],
+);
+
 async fn by_hand(node: &Node, statement: &'static Statement) {
     let changed = node.app.state().db.connect().await.unwrap().run(statement, &[Column::Int(vec![1])]).await.unwrap();
     assert_eq!(changed, 1);
@@ -40,6 +45,24 @@ both_tiers! {
         assert_eq!(scrub(state, &users).await.unwrap(), 0, "repaired");
         let metrics = node.client.get("/metrics").await.text;
         assert!(metrics.contains("headmark_drift_total{what=\"entry\"} 1") && metrics.contains("headmark_drift_total{what=\"number\"} 1"), "{metrics}");
+        node.stop().await;
+    }
+
+    async fn unread_direct_messages_are_repaired_in_rows_and_entries(world: World) {
+        let node = world.node_with(&["--scrub-users", "0"]).await;
+        let send = async |id: &str| node.client.post("/v1/users/1/inbox", &json!({"sender_id": 2, "client_id": id, "content": ""})).await.ok();
+        send("a").await;
+        let users: Vec<_> = [1_i64, 2].map(|user| user.try_into().unwrap()).into();
+        for _ in 0..2 {
+            assert_eq!(node.client.sheet(1).await["revision"], 1);
+        }
+        by_hand(&node, &RAISE_DIRECTS).await;
+        assert!(scrub(node.app.state(), &users).await.unwrap() >= 1);
+        assert_eq!(node.client.sheet(1).await["revision"], 2, "the entry is read anew, under another tag");
+        assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 0);
+        send("b").await;
+        node.client.post("/v1/users/1/directs/2/read", &json!({})).await.ok();
+        assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 0);
         node.stop().await;
     }
 

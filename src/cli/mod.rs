@@ -50,10 +50,11 @@ enum Command {
     /// Compare every number with the rows that it counts, and repair what differs.
     ///
     /// Compared are: how many badges and follows a user has, how many followers and mutual follows, and whether both sides of each follow agree (then the
-    /// follower's side is right). Each difference is printed as it is found. A row that is missing or too much makes the number of followers differ
+    /// follower's side is right); how many direct messages are unread, and where each direct chat is in the inbox. Each difference is printed as it is found. A row that is missing or too much makes the number of followers differ
     /// as well.
     ///
-    /// On Postgres it works beside running servers; their caches show none of these numbers. On SQLite stop the server first, or use --dry-run, which
+    /// On Postgres it works beside running servers; of these numbers their caches show only the unread direct messages, and take up to HEADMARK_CACHE_TTL_S to
+    /// show a repaired one. On SQLite stop the server first, or use --dry-run, which
     /// needs no lock.
     ///
     /// Exit status: 0 nothing differed, or all was repaired; 3 something differs and --dry-run left it so; 1 it could not run, or not to its end; 2

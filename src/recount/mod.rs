@@ -7,19 +7,25 @@
 //! 0 takes the difference.
 //!
 //! First the rows: `following` is the truth, and a row of `followers` that is missing or too much is repaired under the lock of its pair, after looking
-//! again. Then, in a second pass, the numbers, as a number may be right only once its rows are. A sheet shows none of these numbers, so no cache and no
-//! revision is concerned, and on Postgres no node has to be stopped. SQLite has one writing process, so there the server is.
+//! again; so too a direct chat that says something else than the inbox. Then, in a second pass, the numbers, as a number may be right only once its rows are. On
+//! Postgres no node has to be stopped; SQLite has one writing process, so there the server is. Of these numbers a sheet shows only the unread direct messages:
+//! with those the revision is raised, and a cache that does not hear of it shows the old ones until the entry ends.
 //!
-//! To add a number: its columns in `store::COUNT`, a [`What`], and what adds to it in `store::repair_numbers`.
+//! To add a number: its columns in `store::COUNT` (or that of `directs.rs`), a [`What`], and what adds to it in `repair_numbers` there.
 
+mod directs;
 mod store;
 
 use std::fmt;
 use std::time::Duration;
 
-pub use self::store::statements;
+/// Every statement of a recount, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> Vec<&'static Statement> {
+    [store::statements().as_slice(), directs::statements().as_slice()].concat()
+}
 
-use crate::db::{Conn, Db, DbResult, is_outage, is_transient};
+use crate::db::{Conn, Db, DbResult, Statement, is_outage, is_transient};
 use crate::ids::UserId;
 
 use self::store::{PAGE, Row};
@@ -48,6 +54,16 @@ pub enum What {
     Missing,
     /// One is there who does not follow.
     Extra,
+    /// How many messages the other side of a direct chat ever sent.
+    DirectHead,
+    /// How many of them the user has read.
+    DirectMark,
+    /// How many direct messages the user has not read.
+    DirectUnread,
+    /// From how many others those are.
+    DirectChats,
+    /// The last row of the user's inbox.
+    InboxSeq,
 }
 
 /// A number, or a row, that is not as it should be.
@@ -57,7 +73,7 @@ pub struct Difference {
     pub user: i64,
     /// Which number.
     pub what: What,
-    /// For a row: the follower.
+    /// For a row: the follower. For a direct chat: the other side.
     pub other: Option<i64>,
     /// What is stored.
     pub stored: i64,
@@ -73,6 +89,11 @@ impl fmt::Display for Difference {
             What::Followers => "followers",
             What::Mutuals => "mutuals",
             What::Missing | What::Extra => "follower",
+            What::DirectHead => "direct head",
+            What::DirectMark => "direct mark",
+            What::DirectUnread => "direct_unread",
+            What::DirectChats => "direct_chats",
+            What::InboxSeq => "inbox_seq",
         };
         write!(f, "user {} {what}", self.user)?;
         if let Some(other) = self.other {
@@ -115,10 +136,11 @@ impl Recount {
         let mut after = 0;
         while let Some(users) = self.next_users(&mut conn, &mut after).await? {
             self.rows(&mut conn, &users, &mut told).await?;
+            told(&sides(&mut conn, &users, self.dry_run).await?);
         }
         let (mut after, mut users_seen) = (0, 0);
         while let Some(users) = self.next_users(&mut conn, &mut after).await? {
-            let found = store::count(&mut conn, &users).await?;
+            let found = count(&mut conn, &users).await?;
             told(&found);
             if !found.is_empty() && !self.dry_run {
                 repair(&mut conn, Repair::Numbers(&found)).await?;
@@ -180,17 +202,38 @@ impl Recount {
 pub async fn numbers(db: &Db, users: &[UserId]) -> DbResult<Vec<Difference>> {
     let mut conn = db.connect().await?;
     let ids: Vec<_> = users.iter().map(|user| user.get()).collect();
-    let found = store::count(&mut conn, &ids).await?;
+    let chats = sides(&mut conn, &ids, false).await?;
+    let found = count(&mut conn, &ids).await?;
     if !found.is_empty() {
         repair(&mut conn, Repair::Numbers(&found)).await?;
     }
-    Ok(found)
+    Ok([chats, found].concat())
+}
+
+/// All numbers of these users that differ.
+async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
+    Ok([store::count(conn, users).await?, directs::count(conn, users).await?].concat())
+}
+
+/// Compares the direct chats of these users, and repairs what differs unless it is only to be said.
+async fn sides(conn: &mut Conn, users: &[i64], dry_run: bool) -> DbResult<Vec<Difference>> {
+    let (mut differences, mut after) = (Vec::new(), Some((0, 0)));
+    while let Some(place) = after {
+        let (found, next) = directs::sides(conn, users, place).await?;
+        if !found.is_empty() && !dry_run {
+            repair(conn, Repair::Sides(&found)).await?;
+        }
+        differences.extend(found);
+        after = next;
+    }
+    Ok(differences)
 }
 
 /// What one transaction repairs.
 #[derive(Clone, Copy)]
 enum Repair<'a> {
     Rows(What, &'a [Row]),
+    Sides(&'a [Difference]),
     Numbers(&'a [Difference]),
 }
 
@@ -219,7 +262,11 @@ async fn try_repair(conn: &mut Conn, what: Repair<'_>) -> DbResult<()> {
     conn.begin().await?;
     match what {
         Repair::Rows(what, rows) => store::repair_rows(conn, what, rows).await?,
-        Repair::Numbers(found) => store::repair_numbers(conn, found).await?,
+        Repair::Sides(found) => directs::repair_sides(conn, found).await?,
+        Repair::Numbers(found) => {
+            directs::repair_numbers(conn, found).await?;
+            store::repair_numbers(conn, found).await?;
+        }
     }
     conn.commit().await
 }

@@ -17,6 +17,7 @@ static NEXT_USERS: Statement = Statement::one(
         union select follower_id from (select distinct follower_id from following where follower_id > $1 order by follower_id limit $2) c
         union select followee_id from (select distinct followee_id from followers where followee_id > $1 order by followee_id limit $2) d
         union select user_id from (select distinct user_id from follower_counts where user_id > $1 order by user_id limit $2) e
+        union select user_id from (select distinct user_id from directs where user_id > $1 order by user_id limit $2) f
     ) ids
     order by user_id
     limit $2",
@@ -130,7 +131,7 @@ static ADD_TO_USERS: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 8] {
+pub(super) fn statements() -> [&'static Statement; 8] {
     [&NEXT_USERS, &MISSING, &MISSING_OF, &EXTRA, &ADD_MISSING, &REMOVE_EXTRA, &COUNT, &ADD_TO_USERS]
 }
 
@@ -200,7 +201,7 @@ pub(super) async fn repair_numbers(conn: &mut Conn, found: &[Difference]) -> DbR
             What::Following => *following += by,
             What::Followers => *followers += by,
             What::Mutuals => *mutuals += by,
-            What::Missing | What::Extra => {}
+            _ => {}
         }
     }
     let own: Vec<_> = users.iter().filter(|(_, [counters, following, ..])| (*counters, *following) != (0, 0)).collect();

@@ -168,12 +168,18 @@ impl Run {
         let entry = self.owner(user).devices.entry(device).or_insert((0, now));
         *entry = (entry.0.max(seq.min(head)), now);
         assert_eq!(reply["cursor"], entry.0);
+        // A node sweeps by itself as it starts: nothing is to be left for that.
+        self.sweep().await;
     }
 
     async fn pass_time(&mut self) {
         let days = i64::try_from(self.dice.roll(12)).unwrap();
-        let now = self.at.fetch_add(days * DAY_MS + 1, Ordering::SeqCst) + days * DAY_MS + 1;
-        let at = self.dice.roll(self.nodes.len());
+        self.at.fetch_add(days * DAY_MS + 1, Ordering::SeqCst);
+        self.sweep().await;
+    }
+
+    async fn sweep(&mut self) {
+        let (at, now) = (self.dice.roll(self.nodes.len()), self.at.load(Ordering::SeqCst));
         sweep(self.nodes[at].app.state(), &mut Walk::default()).await.unwrap();
         self.owners.values_mut().for_each(|owner| owner.expire(now));
     }
