@@ -2,6 +2,7 @@
 
 mod chats;
 mod devices;
+mod epochs;
 mod expiry;
 mod kills;
 mod model;

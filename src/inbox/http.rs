@@ -17,13 +17,13 @@ use super::{Command, CursorOut, DevicesOut, DirectOut, DirectSettingsOut, InboxO
 use crate::auth::Caller;
 use crate::db::DbResult;
 use crate::error::{Code, Error, Fault, Problem, ProblemOut, Result};
+use crate::groups::MAX_CONTENT_CHARS;
 use crate::http::body::{Body, in_range, present, text_within};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{AnyUserPath, UserOrMe, UserPath};
 use crate::ids::{ClientId, UserId};
 use crate::lane::{Answer, Job};
 use crate::marks::MAX_HEAD;
-use crate::messages::MAX_CONTENT_CHARS;
 use crate::page::{self, PageOut, PageParams, Position};
 use crate::poll::{self, MAX_WAIT_S, Reading, Resource, Version};
 use crate::sheet::{self, store_away};
@@ -54,7 +54,7 @@ pub struct SendDirectIn {
     #[schema(example = "c-117")]
     client_id: ClientId,
     /// What it says.
-    #[schema(max_length = 10_000, example = "Are you there?")]
+    #[schema(min_length = 1, max_length = 10_000, example = "Are you there?")]
     content: String,
 }
 
@@ -157,7 +157,7 @@ fn bad_query(name: &str, detail: String) -> Problem {
 async fn send_direct(State(state): State<AppState>, caller: Caller, path: AnyUserPath, body: Body<SendDirectIn>) -> Result<Answer> {
     let SendDirectIn { sender_id: sender, client_id: client, content } = body.value;
     caller.may_act_for(sender)?;
-    text_within(&content, 0, MAX_CONTENT_CHARS, "/content")?;
+    text_within(&content, 1, MAX_CONTENT_CHARS, "/content")?;
     submit(&state, Command::Send { receiver: path.user, sender, client, content: content.into() }).await
 }
 

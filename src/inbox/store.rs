@@ -342,7 +342,7 @@ impl Tables {
 
     /// A user's rows up to this seq go.
     pub fn remove(&mut self, user: UserId, up_to: i64) {
-        self.gone.set(&user, up_to);
+        self.gone.set(&user, up_to.max(self.gone.get(&user)));
     }
 
     /// The command took effect.

@@ -79,6 +79,7 @@ both_tiers! {
         assert_eq!((&mine["items"][0]["content"], &mine["items"][0]["own"], seqs(&mine)), (&json!("Hi"), &Value::Null, vec![2]));
         assert_eq!((sums(&node, 1).await, sums(&node, 2).await, sums(&node, 3).await), ((1, 1), (1, 1), (0, 0)));
         assert_eq!(client.sheet(2).await["revision"], 2, "one for each of the two messages, none for a repeat");
+        assert_eq!(client.sheet(2).await["chats"], json!({"unread": 1, "groups": 0, "directs": 1}));
         // The same id from another sender, or to another receiver, is another message.
         assert_eq!((send(client, 3, 2, "c-1").await, send(client, 1, 3, "c-1").await), (3, 2));
         node.stop().await;
@@ -277,6 +278,7 @@ both_tiers! {
             (with("client_id", json!("a b")), "/client_id"),
             (with("client_id", json!("a".repeat(129))), "/client_id"),
             (with("content", json!(7)), "/content"),
+            (with("content", json!("")), "/content"),
             (with("content", json!("é".repeat(10_001))), "/content"),
             (with("content", json!("a\u{0}b")), "/content"),
             (with("contents", json!("x")), "/contents"),
