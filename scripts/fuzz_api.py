@@ -37,6 +37,9 @@ def filter_failure(context, failure, case, response):
     # Which keys were used before is state.
     if problem.get("code") == "idempotency_key_reused":
         return False
+    # Which numbers an inbox has given, and in which epoch, is state.
+    if problem.get("code") in ("inbox_reset", "cursor_expired"):
+        return False
     # That two values of a path must differ is nothing that a document can say.
     path = case.path_parameters or {}
     if problem.get("code") == "self_relation" and path.get("user") == path.get("target"):

@@ -20,7 +20,7 @@ use crate::state::AppState;
 
 /// How inboxes are kept.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Writes")]
+#[command(next_help_heading = "Inbox")]
 pub struct InboxConfig {
     /// After how many days rows of inboxes go, but for those that a device seen in that time still has to fetch.
     #[arg(long, env = "HEADMARK_INBOX_DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3650))]
