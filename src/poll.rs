@@ -234,7 +234,7 @@ async fn told(also: &mut Option<watch::Receiver<()>>) {
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Holds the request while the answer is one of those.

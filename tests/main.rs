@@ -26,6 +26,7 @@ mod fuzz;
 mod groups;
 mod idempotency;
 mod import;
+mod import_messages;
 mod inbox;
 mod messages;
 mod polling;

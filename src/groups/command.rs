@@ -136,9 +136,9 @@ impl lane::Command for Command {
         let (group, head) = (self.group(), StreamKey::group(self.group()));
         needs.groups.groups.insert(group);
         if self.is_own() {
-            needs.seen_head(head)
+            needs.seen_head(head);
         } else {
-            needs.head(head)
+            needs.head(head);
         }
         for user in self.users() {
             needs.user(*user);

@@ -64,14 +64,17 @@ pub struct View {
     pub since: Option<i64>,
 }
 
+/// A row of [`VIEW`].
+type ViewRow = (i64, i64, i64, i64, i64, i64, i64, i64);
+
 /// Reads a group for somebody; None where there is no such group.
 ///
 /// # Errors
 /// The driver's own.
 pub async fn view(db: &Db, group: GroupId, viewer: Option<UserId>) -> DbResult<Option<View>> {
     let columns = one(&[group.get(), viewer.map_or(0, UserId::get)]);
-    let rows: Vec<(i64, i64, i64, i64, i64, i64, i64, i64)> = db.fetch(&VIEW, &columns).await?;
-    let row = |(delivery, receipts, members, ordinals, tasks, created_at, head, since): (i64, i64, i64, i64, i64, i64, i64, i64)| {
+    let rows: Vec<ViewRow> = db.fetch(&VIEW, &columns).await?;
+    let row = |(delivery, receipts, members, ordinals, tasks, created_at, head, since): ViewRow| {
         let delivery = if delivery == 1 { Delivery::Write } else { Delivery::Read };
         let group = Group { delivery, receipts: receipts == 1, members, ordinals, tasks, created_at: UnixMs(created_at) };
         View { group, head, since: (since >= 0).then_some(since) }
