@@ -66,6 +66,9 @@ pub fn statements() -> [&'static Statement; 5] {
     [&LOAD, &SAVE, &DELETE, &LIST, &SWEEP]
 }
 
+/// The first of all ids of devices.
+const LOWEST_ID: &str = "-";
+
 /// The users whose devices a batch needs.
 pub type Needs = BTreeSet<UserId>;
 
@@ -139,9 +142,10 @@ impl Devices {
 
     /// All devices of a user.
     pub fn of_user(&self, user: UserId) -> impl Iterator<Item = Device> + '_ {
-        // Below every id that a device may have.
-        let mine = self.0.rows.iter().filter(move |((of, _), _)| *of == user);
-        mine.filter_map(|(_, (_, device))| *device)
+        // The lowest id that there can be.
+        let lowest = LOWEST_ID.parse().ok().map(|id| (user, id));
+        let from = lowest.into_iter().flat_map(|lowest| self.0.from(&lowest));
+        from.take_while(move |((of, _), _)| *of == user).filter_map(|(_, device)| *device)
     }
 
     /// Whether a user may have no more.

@@ -201,8 +201,9 @@ async fn get_inbox(
             }
             let read = in_time(lists::read(&state.db, user, after.unwrap_or(0), i64::from(limit))).await?;
             let read = read.ok_or_else(|| Error::from(Fault::Bug("there is no epoch of inboxes".to_owned())))?;
-            let found = Found::new(&read, after, epoch)?;
-            *nothing.lock().unwrap_or_else(PoisonError::into_inner) = Some((read.revision, found.clone())).filter(|_| found.is_empty);
+            let revision = read.revision;
+            let found = Found::new(read, after, epoch)?;
+            *nothing.lock().unwrap_or_else(PoisonError::into_inner) = Some((revision, found.clone())).filter(|_| found.is_empty);
             Ok(Reading { version: Some(found.version), value: found })
         }
     };
@@ -221,26 +222,26 @@ struct Found {
 impl Found {
     /// Checks that nothing between `after` and what was read is missing. The tag is made from the body, as a group's message may be recalled without a change of
     /// the user's own rows.
-    fn new(read: &lists::Read, after: Option<i64>, epoch: Option<&str>) -> Result<Self> {
-        let lists::Read { head, earliest, items, .. } = read;
-        if epoch.is_some_and(|epoch| epoch != read.epoch) {
+    fn new(read: lists::Read, after: Option<i64>, known_epoch: Option<&str>) -> Result<Self> {
+        let lists::Read { epoch, head, earliest, items, .. } = read;
+        if known_epoch.is_some_and(|known| known != epoch) {
             return Err(Problem::new(Code::InboxReset, "Inboxes are numbered anew: begin without 'after' and 'epoch'.").into());
         }
-        if after.is_some_and(|after| after > *head) {
+        if after.is_some_and(|after| after > head) {
             let detail = format!("The inbox ends at {head}, so 'after' is from another numbering: begin without it.");
             return Err(Problem::new(Code::InboxReset, detail).into());
         }
-        if after.is_some_and(|after| after + 1 < *earliest) {
+        if after.is_some_and(|after| after + 1 < earliest) {
             let detail = format!("Rows before {earliest} are kept no longer.");
-            return Err(Problem::new(Code::CursorExpired, detail).kept_from(*earliest).into());
+            return Err(Problem::new(Code::CursorExpired, detail).kept_from(earliest).into());
         }
-        let next_after = items.last().map_or(*head, |item| item.seq);
-        let out = InboxOut { items: items.clone(), epoch: read.epoch.clone(), head: *head, next_after, has_more: next_after < *head };
-        let body = poll::json(&out)?;
+        let next_after = items.last().map_or(head, |item| item.seq);
+        let is_empty = items.is_empty();
+        let body = poll::json(&InboxOut { items, epoch, head, next_after, has_more: next_after < head })?;
         let mut print = [0; 8];
         print.iter_mut().zip(Sha256::digest(&body)).for_each(|(to, from)| *to = from);
-        let version = Version { revision: *head, shared: 0, print: u64::from_be_bytes(print) };
-        Ok(Self { body: body.into(), version, is_empty: items.is_empty() })
+        let version = Version { revision: head, shared: 0, print: u64::from_be_bytes(print) };
+        Ok(Self { body: body.into(), version, is_empty })
     }
 }
 

@@ -308,3 +308,6 @@ pub struct DevicesOut {
     #[schema(minimum = 0, example = 57)]
     pub head: i64,
 }
+
+#[cfg(test)]
+mod tests;

@@ -364,7 +364,10 @@ impl Tables {
     }
 }
 
-fn inbox_columns(rows: &[(&(UserId, i64), &(Item, UnixMs))]) -> [Column; 12] {
+/// A row that is made: whose and which number, what it holds and since when.
+type NewRow<'a> = (&'a (UserId, i64), &'a (Item, UnixMs));
+
+fn inbox_columns(rows: &[NewRow<'_>]) -> [Column; 12] {
     let number = |value: fn(&Item) -> i64| Column::Int(rows.iter().map(|(_, (item, _))| value(item)).collect());
     let text = |value: fn(&Item) -> &str| Column::Text(rows.iter().map(|(_, (item, _))| value(item).to_owned()).collect());
     [

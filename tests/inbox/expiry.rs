@@ -78,6 +78,25 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn of_many_scattered_messages_that_expired_the_lowest_are_cleared_together(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let client = &node.client;
+        // Those of 1 are at 1, 3, … 239: each a run of its own, of which 100 are kept, from 41 on.
+        for n in 0..120 {
+            send(client, 1, 2, &format!("a{n}")).await;
+            send(client, 3, 2, &format!("b{n}")).await;
+        }
+        assert_eq!(read(client, 2, 3, &json!({"up_to": 100})).await, 70);
+        at.fetch_add(31 * DAY_MS, Ordering::SeqCst);
+        sweep_all(&node).await;
+        assert_eq!((kept(&node, 240).await, sums(&node, 2).await), (Ok(vec![]), (190, 2)));
+        assert_eq!((read(client, 2, 1, &json!({"up_to": 1})).await, read(client, 2, 1, &json!({"up_to": 42})).await), (100, 99));
+        assert_eq!((read(client, 2, 3, &json!({"up_to": 101})).await, read(client, 2, 3, &json!({"up_to": 102})).await), (70, 69));
+        assert_eq!((read(client, 2, 1, &json!({"up_to": 239})).await, read(client, 2, 3, &json!({"up_to": 239})).await, sums(&node, 2).await), (0, 1, (1, 1)));
+        node.stop().await;
+    }
+
     async fn the_days_are_a_setting(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
         let node = world.try_node(&["--inbox-days", "2"], Clock::Manual(Arc::clone(&at))).await.unwrap();

@@ -59,7 +59,7 @@ impl Owner {
 
     /// As the list shows it: peer, unread, muted; those with nothing in them last.
     fn list(&self) -> Vec<(i64, i64, bool)> {
-        let last = |peer: i64| self.numbered().filter(|(_, row)| row.peer == peer).map(|(seq, _)| seq).last().unwrap_or(0);
+        let last = |peer: i64| self.numbered().filter(|(_, row)| row.peer == peer).map(|(seq, _)| seq).next_back().unwrap_or(0);
         let mut chats: Vec<_> = self.chats.iter().map(|(peer, chat)| (last(*peer), *peer, self.unread(*peer), chat.muted)).collect();
         chats.retain(|(last, _, _, muted)| *last > 0 || *muted);
         chats.sort_unstable_by_key(|(last, peer, ..)| (-last, -peer));
