@@ -387,7 +387,7 @@ both_tiers! {
         #[derive(Default)]
         struct Group {
             messages: Vec<(i64, bool)>,
-            stays: BTreeMap<i64, Vec<(BTreeSet<i64>, BTreeSet<i64>, bool)>>,
+            stays: BTreeMap<i64, crate::receipts::Stays>,
         }
         impl Group {
             fn unread(&self, user: i64) -> Option<i64> {

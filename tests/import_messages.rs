@@ -110,6 +110,32 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn a_log_becomes_direct_messages(world: World) {
+        let log = "timestamp,channel,sender,content\n100,2,1,hello\n100,2,1,again\n101,1,2,hi\n102,2,3,me too\n";
+        let ran = import(&world, log, &["--as", "directs"]).await;
+        assert_eq!((ran.status, ran.told("sent"), ran.told("known already")), (Some(0), 4, 0), "{ran:?}");
+        let ran = import(&world, log, &["--as", "directs"]).await;
+        assert_eq!((ran.status, ran.told("sent"), ran.told("known already")), (Some(0), 0, 4), "{ran:?}");
+        let node = world.node().await;
+        let inbox = node.client.get("/v1/users/2/inbox").await.ok();
+        let items: Vec<_> = inbox["items"].as_array().unwrap().iter().map(|of| (of["sender_id"].as_str().unwrap(), of["own"] == true, of["content"].as_str().unwrap(), of["sent_at"].as_str().unwrap())).collect();
+        assert_eq!(
+            items,
+            [
+                ("1", false, "hello", "1970-01-01T00:01:40.000Z"),
+                ("1", false, "again", "1970-01-01T00:01:40.000Z"),
+                ("2", true, "hi", "1970-01-01T00:01:41.000Z"),
+                ("3", false, "me too", "1970-01-01T00:01:42.000Z")
+            ]
+        );
+        assert_eq!(node.client.sheet(2).await["chats"].to_string(), r#"{"directs":2,"groups":0,"unread":3}"#);
+        let directs = node.client.get("/v1/users/2/directs").await.ok();
+        assert_eq!(directs["items"][0]["last_at"], "1970-01-01T00:01:42.000Z");
+        let refused = import(&world, log, &["--as", "directs", "--members", "x"]).await;
+        assert_eq!(refused.status, Some(1));
+        node.stop().await;
+    }
+
     async fn bad_lines_are_told_and_the_rest_goes_on(world: World) {
         let log = "timestamp,channel,sender\n100,a,1\n99,a,1\nx,a,1\n101,a,0\n101,,1\n101,a,1,2\n102,a,2\n";
         let ran = import(&world, log, &[]).await;

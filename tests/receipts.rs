@@ -15,10 +15,10 @@ use crate::support::{Client, eventually};
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 /// The times that a user was a member: messages there, messages read, whether it goes on.
-type Stays = Vec<(BTreeSet<i64>, BTreeSet<i64>, bool)>;
+pub(crate) type Stays = Vec<(BTreeSet<i64>, BTreeSet<i64>, bool)>;
 
 /// Messages (sender, whether recalled), and the stays of each user.
-type Model = BTreeMap<i64, (Vec<(i64, bool)>, BTreeMap<i64, Stays>)>;
+pub(crate) type Model = BTreeMap<i64, (Vec<(i64, bool)>, BTreeMap<i64, Stays>)>;
 
 async fn receipts(client: &Client, group: i64, seq: i64, query: &str) -> Value {
     client.get(&format!("/v1/groups/{group}/messages/{seq}/receipts{query}")).await.ok()

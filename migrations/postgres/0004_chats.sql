@@ -96,6 +96,8 @@ create table inbox (
     content text not null,
     -- When the row was made. A direct message is sent at that moment; of a group's the group knows.
     put_at bigint not null,
+    -- When a direct message was sent, which is earlier where it was imported; 0: it is the group's.
+    sent_at bigint not null,
     primary key (user_id, seq)
 );
 create index inbox_client on inbox (user_id, peer_id, own, client_id) where client_id <> '';

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,7 @@ use crate::import::{OnBad, Progress, lane_config};
 use crate::lane::Lanes;
 use crate::relations::FollowLimit;
 use crate::stores::Writing;
-use crate::{feed, groups, relations};
+use crate::{feed, groups, inbox, relations};
 
 /// How many bad lines are told one by one; the others are counted.
 const MAX_TOLD: u64 = 20;
@@ -66,6 +66,8 @@ pub(super) enum ImportCommand {
     /// Senders are members from their first message on, or from what --members tells: a file with timestamp,channel,user,event, where the event is join or leave,
     /// in the order of time. Both are merged by time, events before messages of the same second. A sender who is not a member joins by sending.
     ///
+    /// With `--as directs` each line is a direct message to the user whose id the channel is. They are kept in inboxes from the import on.
+    ///
     /// A message that is known counts once, so an import may be run again, also after it was killed: what is imported stays.
     ///
     /// It writes as a server does. On Postgres with Redis it works beside running servers; give it their DATABASE_URL, REDIS_URL and HEADMARK_CACHE_PREFIX. On
@@ -75,11 +77,24 @@ pub(super) enum ImportCommand {
     Messages(Box<ImportMessagesArgs>),
 }
 
+/// What the messages of a log become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum MessagesAs {
+    /// Messages of groups: each channel is a group.
+    Groups,
+    /// Direct messages: each channel is the user who received them.
+    Directs,
+}
+
 /// Which file, and how.
 #[derive(Debug, Args)]
 pub(super) struct ImportMessagesArgs {
     /// The file; `-` is standard input.
     file: PathBuf,
+
+    /// What the messages become.
+    #[arg(long = "as", env = "HEADMARK_IMPORT_AS", value_enum, default_value_t = MessagesAs::Groups)]
+    becomes: MessagesAs,
 
     /// A file of who joined and left when.
     #[arg(long, env = "HEADMARK_MEMBERS")]
@@ -181,6 +196,9 @@ fn import_posts(args: ImportPostsArgs) -> Result<Done, String> {
 
 fn import_messages(args: ImportMessagesArgs) -> Result<Done, String> {
     args.logs.init()?;
+    if args.becomes == MessagesAs::Directs {
+        return import_directs(args);
+    }
     let (file, members, id_offset, first_group_id) = (args.file, args.members, args.id_offset, args.first_group_id);
     let import = groups::import::Import { file, members, id_offset, first_group_id };
     let (report, took) =
@@ -189,6 +207,17 @@ fn import_messages(args: ImportMessagesArgs) -> Result<Done, String> {
         say(&format!("channel {channel} is group {group}"));
     }
     say(&summary_of_messages(&report, took));
+    Ok(if report.bad + report.done.refused == 0 { Done::Well } else { Done::WithFindings })
+}
+
+fn import_directs(args: ImportMessagesArgs) -> Result<Done, String> {
+    if args.members.is_some() {
+        return Err("--members is about groups; leave it out with --as directs".to_owned());
+    }
+    let import = inbox::import::Import { file: args.file, id_offset: args.id_offset };
+    let (report, took) =
+        through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
+    say(&summary_of_directs(&report, took));
     Ok(if report.bad + report.done.refused == 0 { Done::Well } else { Done::WithFindings })
 }
 
@@ -309,5 +338,18 @@ fn summary_of_messages(report: &groups::import::Report, took: Duration) -> Strin
         done.refused,
         took.as_secs_f64(),
         per_second(steps, took)
+    )
+}
+
+fn summary_of_directs(report: &inbox::import::Report, took: Duration) -> String {
+    let inbox::import::Report { lines, bad, done } = report;
+    format!(
+        "lines read        {lines}\nsent              {}\nknown already     {}\nrefused           {}\nbad               {bad}\nseconds           {:.1}\n\
+         messages a second {}",
+        done.sent,
+        done.known,
+        done.refused,
+        took.as_secs_f64(),
+        per_second(done.sent + done.known + done.refused, took)
     )
 }

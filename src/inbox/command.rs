@@ -70,15 +70,18 @@ pub enum Command {
     },
 }
 
+/// What sending looks at.
+pub(super) fn needs_of_send(needs: &mut Needs, receiver: UserId, sender: UserId, client: &ClientId) {
+    needs.user(receiver);
+    needs.user(sender);
+    needs.inbox.directs.extend([(receiver, sender), (sender, receiver)]);
+    needs.inbox.sent.extend([(receiver, sender, false, client.clone()), (sender, receiver, true, client.clone())]);
+}
+
 impl lane::Command for Command {
     fn needs(&self, needs: &mut Needs) {
         match self {
-            Self::Send { receiver, sender, client, .. } => {
-                needs.user(*receiver);
-                needs.user(*sender);
-                needs.inbox.directs.extend([(*receiver, *sender), (*sender, *receiver)]);
-                needs.inbox.sent.extend([(*receiver, *sender, false, client.clone()), (*sender, *receiver, true, client.clone())]);
-            }
+            Self::Send { receiver, sender, client, .. } => needs_of_send(needs, *receiver, *sender, client),
             Self::Read { user, peer, up_to } => {
                 needs.user(*user);
                 needs.inbox.directs.insert((*user, *peer));
@@ -123,7 +126,7 @@ impl lane::Command for Command {
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         match self {
-            Self::Send { receiver, sender, client, content } => send(rows, *receiver, *sender, client, content, now),
+            Self::Send { receiver, sender, client, content } => send(rows, *receiver, *sender, Text { client, content, sent_at: now }, now),
             Self::Read { user, peer, up_to } => Answer::ok(&read(rows, *user, *peer, *up_to)),
             Self::Mute { user, peer, muted } => Answer::ok(&mute(rows, *user, *peer, *muted)?),
             Self::PutCursor { user, device, seq } => Answer::ok(&put_cursor(rows, *user, device, *seq, now)?),
@@ -151,8 +154,20 @@ fn refuse_if_blocked(_rows: &Rows, _receiver: UserId, _sender: UserId) -> Result
     Ok(())
 }
 
+/// A direct message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Text<'a> {
+    /// The id that its sender gave it.
+    pub(super) client: &'a ClientId,
+    /// What it says.
+    pub(super) content: &'a Arc<str>,
+    /// When it was sent.
+    pub(super) sent_at: UnixMs,
+}
+
 /// A message is found again by its sender's id for as long as its row is kept: then nothing changes, and the answer is the first one's.
-fn send(rows: &mut Rows, receiver: UserId, sender: UserId, client: &ClientId, content: &Arc<str>, now: UnixMs) -> Result<Answer, Problem> {
+pub(super) fn send(rows: &mut Rows, receiver: UserId, sender: UserId, text: Text<'_>, now: UnixMs) -> Result<Answer, Problem> {
+    let Text { client, content, sent_at } = text;
     let own = |rows: &Rows| rows.inbox.sent(&(sender, receiver, true, client.clone()));
     let to_oneself = receiver == sender;
     if let Some(sent) = rows.inbox.sent(&(receiver, sender, to_oneself, client.clone())) {
@@ -161,7 +176,7 @@ fn send(rows: &mut Rows, receiver: UserId, sender: UserId, client: &ClientId, co
     }
     refuse_if_blocked(rows, receiver, sender)?;
     let item = |own, peer, peer_seq| {
-        let of = Of::Direct { peer, peer_seq, client: client.clone(), content: Arc::clone(content) };
+        let of = Of::Direct { peer, peer_seq, client: client.clone(), content: Arc::clone(content), sent_at };
         Item { sender, own, of }
     };
     let mut direct = rows.inbox.direct(receiver, sender);
@@ -172,14 +187,14 @@ fn send(rows: &mut Rows, receiver: UserId, sender: UserId, client: &ClientId, co
         direct.head += 1;
         rows.append_inbox(receiver, item(false, sender, direct.head), now)
     };
-    rows.set_direct(receiver, sender, Direct { last_seq: seq, last_at: now, ..direct });
+    rows.set_direct(receiver, sender, Direct { last_seq: seq, last_at: sent_at, ..direct });
     let mut own_seq = seq;
     if !to_oneself {
         let mine = rows.inbox.direct(sender, receiver);
         own_seq = rows.append_inbox(sender, item(true, receiver, mine.head), now);
-        rows.set_direct(sender, receiver, Direct { last_seq: own_seq, last_at: now, ..mine });
+        rows.set_direct(sender, receiver, Direct { last_seq: own_seq, last_at: sent_at, ..mine });
     }
-    Answer::created(&SentOut { seq, own_seq: Some(own_seq), sent_at: now })
+    Answer::created(&SentOut { seq, own_seq: Some(own_seq), sent_at })
 }
 
 /// How many of the peer's messages are at or before this row of the user's inbox. Of what has expired it is known where that was which had not been read.

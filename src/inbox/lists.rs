@@ -17,9 +17,9 @@ static READ_INBOX: Statement = Statement::one(
     union all
     select i.seq, i.sender_id, i.peer_id, i.group_id, i.group_seq, i.own, i.recall,
         case when i.group_id > 0 then coalesce(g.recalled, 1) else 0 end,
-        i.client_id, coalesce(g.content, i.content), case when i.recall = 1 then i.put_at else coalesce(g.sent_at, i.put_at) end
+        i.client_id, coalesce(g.content, i.content), case when i.sent_at > 0 then i.sent_at when i.recall = 1 then i.put_at else coalesce(g.sent_at, i.put_at) end
     from (
-        select n.seq, n.sender_id, n.peer_id, n.group_id, n.group_seq, n.own, n.recall, n.client_id, n.content, n.put_at
+        select n.seq, n.sender_id, n.peer_id, n.group_id, n.group_seq, n.own, n.recall, n.client_id, n.content, n.put_at, n.sent_at
         from inbox n
         where n.user_id = $1 and n.seq > $2
         order by n.seq

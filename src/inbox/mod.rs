@@ -16,6 +16,7 @@ pub mod devices;
 pub mod epoch;
 pub mod expiry;
 pub mod http;
+pub mod import;
 pub mod lists;
 pub mod store;
 
@@ -65,6 +66,8 @@ pub enum Of {
         client: ClientId,
         /// What it says.
         content: Arc<str>,
+        /// When it was sent: earlier than it was put here where it was imported.
+        sent_at: UnixMs,
     },
     /// A message of a group. What it says stays with the group, and is looked up when the inbox is read.
     Group {

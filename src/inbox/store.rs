@@ -12,7 +12,7 @@ use crate::marks::Intervals;
 /// Those that were sent with these ids, as either side has them. An id may come again after the receiver's row has expired, while the sender's own is kept: then
 /// the last one counts.
 static LOAD_SENT: Statement = Statement::new(
-    "select i.user_id, i.peer_id, i.own, i.client_id, i.seq, i.put_at
+    "select i.user_id, i.peer_id, i.own, i.client_id, i.seq, i.sent_at
     from {rows} r
     join inbox i on i.user_id = r.user_id and i.peer_id = r.peer_id and i.own = r.own and i.client_id = r.client_id
     where i.client_id <> ''
@@ -71,6 +71,7 @@ static INSERT_ROWS: Statement = Statement::insert(
         ("client_id", Type::Text),
         ("content", Type::Text),
         ("put_at", Type::Int),
+        ("sent_at", Type::Int),
     ],
 );
 
@@ -367,7 +368,7 @@ impl Tables {
 /// A row that is made: whose and which number, what it holds and since when.
 type NewRow<'a> = (&'a (UserId, i64), &'a (Item, UnixMs));
 
-fn inbox_columns(rows: &[NewRow<'_>]) -> [Column; 12] {
+fn inbox_columns(rows: &[NewRow<'_>]) -> [Column; 13] {
     let number = |value: fn(&Item) -> i64| Column::Int(rows.iter().map(|(_, (item, _))| value(item)).collect());
     let text = |value: fn(&Item) -> &str| Column::Text(rows.iter().map(|(_, (item, _))| value(item).to_owned()).collect());
     [
@@ -383,5 +384,6 @@ fn inbox_columns(rows: &[NewRow<'_>]) -> [Column; 12] {
         text(|item| if let Of::Direct { client, .. } = &item.of { client.as_str() } else { "" }),
         text(|item| if let Of::Direct { content, .. } = &item.of { content } else { "" }),
         Column::Int(rows.iter().map(|(_, (_, at))| at.0).collect()),
+        number(|item| if let Of::Direct { sent_at, .. } = &item.of { sent_at.0 } else { 0 }),
     ]
 }

@@ -10,7 +10,7 @@
 //! import may be run again: what is known changes nothing, and neither does an event that is older than what the group has of that user.
 
 mod command;
-mod lines;
+pub(crate) mod lines;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -246,7 +246,7 @@ impl Reader {
 }
 
 /// The id of a message of a log: the same whenever the log is read.
-fn client_id(at: UnixMs, number: u32) -> Result<ClientId, String> {
+pub(crate) fn client_id(at: UnixMs, number: u32) -> Result<ClientId, String> {
     format!("import:{}:{number}", at.0).parse().map_err(|Invalid(rule)| rule.to_owned())
 }
 
