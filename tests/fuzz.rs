@@ -9,7 +9,7 @@ use reqwest::Method;
 use crate::both_tiers;
 use crate::support::{Client, Reply, World};
 
-const WRITES: [(Method, &str); 7] = [
+const WRITES: [(Method, &str); 11] = [
     (Method::POST, "/v1/users/42/badges/mention/increment"),
     (Method::POST, "/v1/users/42/badges/mention/retract"),
     (Method::POST, "/v1/users/42/badges/mention/reset"),
@@ -17,9 +17,13 @@ const WRITES: [(Method, &str); 7] = [
     (Method::POST, "/v1/badges/increment"),
     (Method::POST, "/v1/badges/query"),
     (Method::PUT, "/v1/users/42/following/7"),
+    (Method::POST, "/v1/users/42/inbox"),
+    (Method::POST, "/v1/users/42/directs/7/read"),
+    (Method::PUT, "/v1/users/42/directs/7/settings"),
+    (Method::PUT, "/v1/users/42/devices/phone-1/cursor"),
 ];
 
-const LISTS: [&str; 4] = ["following", "followers", "relations", "relation-counts"];
+const LISTS: [&str; 6] = ["following", "followers", "relations", "relation-counts", "directs", "devices"];
 
 /// JSON that is near to what the routes take, and JSON that is not.
 fn json() -> impl Strategy<Value = serde_json::Value> {
@@ -44,7 +48,12 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
             "cap",
             "mention",
             "visibility",
-            "special"
+            "special",
+            "sender_id",
+            "client_id",
+            "content",
+            "muted",
+            "seq"
         ])
         .prop_map(str::to_owned),
         any::<String>()
@@ -174,6 +183,18 @@ both_tiers! {
         storm(&world, 400, (path, pairs), |client, ((user, list), pairs)| {
             let query: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
             client.request(Method::GET, &format!("/v1/users/{user}/{list}?{}", query.join("&")))
+        })
+        .await;
+    }
+
+    async fn any_query_of_an_inbox(world: World) {
+        // Without a tag it waits all the same.
+        let name = prop::sample::select(vec!["limit", "after", "epoch", "l%69mit", "cursor"]);
+        let value = prop_oneof!["[0-9-]{0,22}", "[0-9a-f]{16}", "[0-9]{1,3}", "[A-Za-z0-9._~%+,;-]{0,12}"];
+        let pairs = prop::collection::vec((name, value), 0..4);
+        storm(&world, 300, (prop::sample::select(vec!["42", "7", "0"]), pairs), |client, (user, pairs)| {
+            let query: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            client.request(Method::GET, &format!("/v1/users/{user}/inbox?{}", query.join("&")))
         })
         .await;
     }
