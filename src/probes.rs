@@ -107,6 +107,7 @@ async fn get_metrics(State(state): State<AppState>) -> Response {
     #[expect(clippy::cast_precision_loss, reason = "queues are far below 2^52")]
     let set = |name: &'static str, value: usize| metrics::gauge!(name).set(value as f64);
     set("headmark_lane_waiting", state.lanes.waiting());
+    set("headmark_fan_out_waiting", state.fan_out.waiting());
     set("headmark_polls_waiting", state.waiting_room.saturating_sub(state.waiting.available_permits()));
     let text = HeaderValue::from_static("text/plain; version=0.0.4");
     ([(header::CONTENT_TYPE, text)], state.metrics.render()).into_response()

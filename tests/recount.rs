@@ -81,6 +81,30 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn a_recount_compares_groups_with_their_memberships(world: World) {
+        let node = world.node_with(UNSCRUBBED).await;
+        crate::groups::make(&node.client, 5, &[1, 2, 3]).await;
+        crate::groups::make(&node.client, 6, &[1]).await;
+        node.client.delete("/v1/groups/5/members/2").await;
+        node.stop().await;
+        assert!(recount(&world, &["--dry-run"]).await.out.contains(HEALTHY));
+        damage(&world, "update chat_groups set members = 7, ordinals = 2 where group_id = 5").await;
+        damage(&world, "update users set chat_groups = 9 where user_id = 1").await;
+        let all = ["user 1 groups: stored 9, counted 2", "group 5 members: stored 7, counted 2", "group 5 ordinals: stored 2, counted 3"];
+        let found = recount(&world, &["--dry-run"]).await;
+        assert_eq!((found.status, differences(&found)), (Some(3), all.into()), "{found:?}");
+        let found = recount(&world, &["--dry-run", "--user", "1"]).await;
+        assert_eq!(differences(&found), [all[0]].into(), "{found:?}");
+        let repaired = recount(&world, &[]).await;
+        assert_eq!((repaired.status, differences(&repaired)), (Some(0), all.into()), "{repaired:?}");
+        assert!(recount(&world, &[]).await.out.contains(HEALTHY));
+        let node = world.node_with(UNSCRUBBED).await;
+        let joined = node.client.put("/v1/groups/5/members/4", &json!({})).await.ok();
+        assert_eq!(joined["ordinal"], 4);
+        assert_eq!(node.client.get("/v1/groups/5").await.ok()["members"], 3);
+        node.stop().await;
+    }
+
     async fn a_recount_compares_direct_chats_with_the_inbox(world: World) {
         let node = world.node_with(UNSCRUBBED).await;
         for (sender, id) in [(1, "a"), (1, "b"), (2, "a"), (3, "a")] {

@@ -289,8 +289,8 @@ impl Tables {
 
     /// Puts a row into an inbox.
     pub(super) fn put(&mut self, user: UserId, seq: i64, item: Item, now: UnixMs) {
-        if let Of::Direct { peer, client, .. } = &item.of {
-            self.sent.set(&(user, *peer, item.own, client.clone()), Some(Sent { seq, at: now }));
+        if let Of::Direct { peer, client, sent_at, .. } = &item.of {
+            self.sent.set(&(user, *peer, item.own, client.clone()), Some(Sent { seq, at: *sent_at }));
         }
         self.rows.set(&(user, seq), Some((item, now)));
     }

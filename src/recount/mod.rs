@@ -11,9 +11,10 @@
 //! Postgres no node has to be stopped; SQLite has one writing process, so there the server is. Of these numbers a sheet shows only the unread direct messages:
 //! with those the revision is raised, and a cache that does not hear of it shows the old ones until the entry ends.
 //!
-//! To add a number: its columns in `store::COUNT` (or that of `directs.rs`), a [`What`], and what adds to it in `repair_numbers` there.
+//! To add a number: its columns in `store::COUNT` (or that of `directs.rs`, `groups.rs`), a [`What`], and what adds to it in `repair_numbers` there.
 
 mod directs;
+mod groups;
 mod store;
 
 use std::fmt;
@@ -22,7 +23,7 @@ use std::time::Duration;
 /// Every statement of a recount, for the suite that runs each on both engines.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    [store::statements().as_slice(), directs::statements().as_slice()].concat()
+    [store::statements().as_slice(), directs::statements().as_slice(), groups::statements().as_slice()].concat()
 }
 
 use crate::db::{Conn, Db, DbResult, Statement, is_outage, is_transient};
@@ -64,12 +65,18 @@ pub enum What {
     DirectChats,
     /// The last row of the user's inbox.
     InboxSeq,
+    /// How many groups the user is in.
+    Groups,
+    /// How many members a group has.
+    GroupMembers,
+    /// How many ordinals a group has given.
+    GroupOrdinals,
 }
 
 /// A number, or a row, that is not as it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Difference {
-    /// Whose.
+    /// Whose; of a number of a group, which group.
     pub user: i64,
     /// Which number.
     pub what: What,
@@ -94,8 +101,12 @@ impl fmt::Display for Difference {
             What::DirectUnread => "direct_unread",
             What::DirectChats => "direct_chats",
             What::InboxSeq => "inbox_seq",
+            What::Groups => "groups",
+            What::GroupMembers => "members",
+            What::GroupOrdinals => "ordinals",
         };
-        write!(f, "user {} {what}", self.user)?;
+        let whose = if matches!(self.what, What::GroupMembers | What::GroupOrdinals) { "group" } else { "user" };
+        write!(f, "{whose} {} {what}", self.user)?;
         if let Some(other) = self.other {
             write!(f, " {other}")?;
         }
@@ -147,7 +158,25 @@ impl Recount {
             }
             users_seen += u64::try_from(users.len()).unwrap_or_default();
         }
+        if self.user.is_none() {
+            self.groups(&mut conn, &mut told).await?;
+        }
         Ok(Report { users: users_seen, ..report })
+    }
+
+    /// Compares every group with its memberships.
+    async fn groups(self, conn: &mut Conn, told: &mut impl FnMut(&[Difference])) -> DbResult<()> {
+        let mut after = 0;
+        loop {
+            let groups = groups::next_groups(conn, after, USERS_AT_ONCE).await?;
+            let Some(last) = groups.last() else { return Ok(()) };
+            after = *last;
+            let found = groups::count_groups(conn, &groups).await?;
+            told(&found);
+            if !found.is_empty() && !self.dry_run {
+                repair(conn, Repair::Groups(&found)).await?;
+            }
+        }
     }
 
     /// The next users after the last of the batch before; None at the end.
@@ -212,7 +241,7 @@ pub async fn numbers(db: &Db, users: &[UserId]) -> DbResult<Vec<Difference>> {
 
 /// All numbers of these users that differ.
 async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
-    Ok([store::count(conn, users).await?, directs::count(conn, users).await?].concat())
+    Ok([store::count(conn, users).await?, directs::count(conn, users).await?, groups::count(conn, users).await?].concat())
 }
 
 /// Compares the direct chats of these users, and repairs what differs unless it is only to be said.
@@ -234,6 +263,7 @@ async fn sides(conn: &mut Conn, users: &[i64], dry_run: bool) -> DbResult<Vec<Di
 enum Repair<'a> {
     Rows(What, &'a [Row]),
     Sides(&'a [Difference]),
+    Groups(&'a [Difference]),
     Numbers(&'a [Difference]),
 }
 
@@ -263,8 +293,10 @@ async fn try_repair(conn: &mut Conn, what: Repair<'_>) -> DbResult<()> {
     match what {
         Repair::Rows(what, rows) => store::repair_rows(conn, what, rows).await?,
         Repair::Sides(found) => directs::repair_sides(conn, found).await?,
+        Repair::Groups(found) => groups::repair_groups(conn, found).await?,
         Repair::Numbers(found) => {
             directs::repair_numbers(conn, found).await?;
+            groups::repair_numbers(conn, found).await?;
             store::repair_numbers(conn, found).await?;
         }
     }
