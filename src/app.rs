@@ -14,16 +14,19 @@ use crate::auth::Auth;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::DbResult;
+use crate::events::{Bell, Publisher};
 use crate::feed::Feeds;
 use crate::http::edge::EdgeConfig;
 use crate::http::limit::Limiter;
 use crate::lane::Lanes;
+use crate::operations::Operations;
 use crate::presence::Presence;
+use crate::relations::{Hot, Looks};
 use crate::sheet::{Sheets, Turns};
 use crate::state::{AppState, Engines};
 use crate::stores::Stores;
 use crate::traces::Traces;
-use crate::{feed, idempotency, lane, presence, router, scrub, telemetry};
+use crate::{events, feed, idempotency, lane, operations, presence, router, scrub, telemetry};
 
 /// How often what is no longer kept is swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -61,12 +64,16 @@ impl App {
         let metrics = telemetry::metrics();
         let traces = Traces::start(&config.traces)?;
         let Stores { db, cache, guard, heads, data_lock } = Stores::open(&config.stores, &config.cache, clock.clone()).await?;
+        let bell = Bell::default();
+        let events = Arc::new(Publisher::new(&config.events, db.clone(), Arc::clone(&cache), bell.clone()));
+        let looks = Looks::new(config.relations.list_cache_bytes, db.clone(), Arc::clone(&cache), Arc::clone(&guard));
         let engines = lane::Engines {
             db: db.clone(),
             cache: Arc::clone(&cache),
             guard: Arc::clone(&guard),
             heads: Arc::clone(&heads),
             clock: clock.clone(),
+            bell: bell.clone(),
         };
         let lanes = Lanes::start(&config.lanes, &engines);
         let presence = Arc::new(Presence::new(db.clone(), lanes.clone(), Arc::clone(&guard), clock.clone()));
@@ -85,6 +92,11 @@ impl App {
             presence,
             clock,
             relations: config.relations.clone(),
+            hot: Hot::default(),
+            looks,
+            events,
+            event_config: config.events.clone(),
+            operations: Operations::new(config.operations.clone()),
             feed: config.feed.clone(),
             poll_interval: config.polls.poll_interval,
             forget_after_days: config.presence.forget_after_days,
@@ -142,6 +154,8 @@ impl App {
     fn spawn_tasks(&self, limiter: Option<Arc<Limiter>>) {
         self.tasks.spawn(Arc::clone(&self.state.guard).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.heads).run(self.stop.clone()));
+        self.tasks.spawn(Arc::clone(&self.state.events).run(self.stop.clone()));
+        self.tasks.spawn(operations::run(self.state.clone(), self.stop.clone()));
         self.tasks.spawn(sweep(self.state.clone(), self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.auth).follow_keys(self.stop.clone()));
         self.tasks.spawn(fold_metrics(self.state.metrics.clone(), self.stop.clone()));
@@ -185,6 +199,8 @@ async fn sweep(state: AppState, stop: CancellationToken) {
             Err(error) => tracing::warn!(?error, "cannot forget users who stayed away; the next sweep tries again"),
         }
         sweep_rounds(&stop, "idempotency keys", || idempotency::sweep(&state.db, state.clock.now())).await;
+        sweep_rounds(&stop, "events", || events::sweep(&state.db, &state.event_config, state.clock.now())).await;
+        sweep_rounds(&stop, "operations", || operations::sweep(&state.db, &state.operations.config, state.clock.now())).await;
         sweep_rounds(&stop, "posts", || feed::sweep(&state.db, &state.feed, state.clock.now())).await;
     }
 }

@@ -9,9 +9,11 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::auth::AuthConfig;
 use crate::cache::{CacheConfig, RedisConfig};
 use crate::db::StoreConfig;
+use crate::events::EventConfig;
 use crate::feed::FeedConfig;
 use crate::http::cors::Origins;
 use crate::lane::LaneConfig;
+use crate::operations::OperationConfig;
 use crate::presence::PresenceConfig;
 use crate::relations::RelationConfig;
 use crate::scrub::ScrubConfig;
@@ -50,6 +52,12 @@ pub struct Config {
     /// How follows are bounded, and what they raise.
     #[command(flatten)]
     pub relations: RelationConfig,
+    /// How events are kept and handed on.
+    #[command(flatten)]
+    pub events: EventConfig,
+    /// How asynchronous writes are kept and bounded.
+    #[command(flatten)]
+    pub operations: OperationConfig,
     /// How the feed is kept.
     #[command(flatten)]
     pub feed: FeedConfig,

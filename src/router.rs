@@ -16,8 +16,9 @@ use crate::http::body::IdempotencyKey;
 use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route};
 use crate::http::path::UserOrMe;
 use crate::ids::Seq;
+use crate::operations::OperationId;
 use crate::state::AppState;
-use crate::{badges, broadcasts, dots, feed, messages, probes, relations, sheet, views};
+use crate::{badges, broadcasts, dots, events, feed, messages, operations, probes, relations, sheet, views};
 
 /// What the document says beyond the routes.
 #[derive(OpenApi)]
@@ -29,12 +30,14 @@ use crate::{badges, broadcasts, dots, feed, messages, probes, relations, sheet, 
         (name = "dots", description = "Red dots, lit for everybody by one write."),
         (name = "feed", description = "What those whom a user follows have posted."),
         (name = "messages", description = "Messages that are read by hand: site mail, system messages."),
-        (name = "relations", description = "Who follows whom."),
+        (name = "relations", description = "Who follows whom, and who blocks whom."),
+        (name = "events", description = "What happened, for services that read along."),
+        (name = "operations", description = "Writes that are accepted before they are done."),
         (name = "views", description = "Views: pages, forums, channels that are read by visiting."),
         (name = "server", description = "The server itself.")),
     security(("bearer" = [])),
     // Those of bodies are found; these stand in paths and headers alone.
-    components(schemas(UserOrMe, IdempotencyKey, Seq)),
+    components(schemas(UserOrMe, IdempotencyKey, Seq, OperationId)),
     modifiers(&Bearer)
 )]
 struct Document;
@@ -62,6 +65,8 @@ fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
         .merge(feed::http::routes())
         .merge(messages::http::routes())
         .merge(relations::http::routes())
+        .merge(events::http::routes())
+        .merge(operations::http::routes())
         .merge(views::http::routes())
         .merge(probes::routes());
     let (router, mut document) = routes.split_for_parts();
@@ -70,12 +75,13 @@ fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
 }
 
 /// Operations whose body may be left out: all its fields may be.
-const NO_BODY: [&str; 14] = [
+const NO_BODY: [&str; 15] = [
     "increment_badge",
     "retract_badge",
     "reset_badge",
     "reset_badges",
     "follow_user",
+    "block_user",
     "read_broadcasts",
     "light_dot",
     "clear_dot",

@@ -11,12 +11,14 @@ use crate::auth::Auth;
 use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::db::Db;
+use crate::events::{EventConfig, Publisher};
 use crate::feed::FeedConfig;
 use crate::guard::Guard;
 use crate::heads::Heads;
 use crate::lane::Lanes;
+use crate::operations::Operations;
 use crate::presence::{Presence, Witness};
-use crate::relations::RelationConfig;
+use crate::relations::{Hot, Looks, RelationConfig};
 use crate::sheet::Sheets;
 
 /// The engines of a running node, shared: every request clones it, so a clone is one count.
@@ -62,6 +64,16 @@ pub struct Engines {
     pub clock: Clock,
     /// How follows are bounded, and what they raise.
     pub relations: RelationConfig,
+    /// What strangers are shown of users whom many look at.
+    pub hot: Hot,
+    /// Look-ups of relations, and whole lists.
+    pub looks: Looks,
+    /// What numbers events.
+    pub events: Arc<Publisher>,
+    /// How events are kept.
+    pub event_config: EventConfig,
+    /// Writes that are accepted before they are done.
+    pub operations: Operations,
     /// How the feed is kept.
     pub feed: FeedConfig,
     /// The pace asked of polling clients, in seconds.

@@ -35,7 +35,7 @@ fn names(operation: &Value, status: u16) -> bool {
 }
 
 /// A value for each parameter of a path.
-const VALUES: [(&str, &str); 11] = [
+const VALUES: [(&str, &str); 13] = [
     ("{user}", "42"),
     ("{badge}", "mention"),
     ("{target}", "7"),
@@ -47,6 +47,8 @@ const VALUES: [(&str, &str); 11] = [
     ("{view}", "home"),
     ("{view_id}", "1"),
     ("{item_id}", "a"),
+    ("{fan}", "7"),
+    ("{id}", "0190163d8694739b3d5c2a7f00112233"),
 ];
 
 both_tiers! {

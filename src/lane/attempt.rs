@@ -126,6 +126,8 @@ struct Prepared {
     changes: Vec<crate::cache::Change>,
     /// Heads of shared streams that it changes.
     heads: Vec<(StreamKey, Stream)>,
+    /// Whether there are events.
+    events: bool,
 }
 
 impl Lane {
@@ -200,6 +202,9 @@ impl Lane {
         if !prepared.heads.is_empty() {
             self.engines.heads.committed(prepared.heads).await;
         }
+        if prepared.events {
+            self.engines.bell.ring();
+        }
         failpoint("lane::after_publish");
         metrics::histogram!("headmark_lane_batch_seconds").record(started.elapsed().as_secs_f64());
         metrics::counter!("headmark_lane_commands_total").increment(u64::try_from(jobs.len()).unwrap_or_default());
@@ -241,7 +246,7 @@ impl Lane {
             rows.save(conn, Batch { lane_id: id, batch, slot }).await.map_err(Failure::Store)?;
             keys.save(conn, now).await.map_err(Failure::Store)?;
             let heads = rows.changed_heads().map(|(key, stream)| (key.clone(), stream.clone())).collect();
-            Ok(Prepared { outcomes, changes: rows.changes(needs), heads })
+            Ok(Prepared { outcomes, changes: rows.changes(needs), heads, events: rows.has_events() })
         };
         match tokio::time::timeout(MAX_WORK, work).await {
             Ok(prepared) => prepared,

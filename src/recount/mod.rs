@@ -6,7 +6,7 @@
 //! writes a number that was counted a moment ago; which transactions came in between does not matter. The counts of followers are sums over slots, and slot
 //! 0 takes the difference.
 //!
-//! First the rows: `following` is the truth, and a row of `followers` that is missing or too much is repaired under the lock of its pair, after looking
+//! First the rows: `following` is the truth, and a row of `followers` or `secret_followers` that is missing or too much is repaired under the lock of its pair, after looking
 //! again. Then, in a second pass, the numbers, as a number may be right only once its rows are. A sheet shows none of these numbers, so no cache and no
 //! revision is concerned, and on Postgres no node has to be stopped. SQLite has one writing process, so there the server is.
 //!
@@ -44,6 +44,12 @@ pub enum What {
     Followers,
     /// How many of them go both ways.
     Mutuals,
+    /// How many of those that the user follows are secret.
+    Secret,
+    /// How many of them are special.
+    Special,
+    /// How many the user blocks.
+    Blocked,
     /// A follower is missing in the user's list.
     Missing,
     /// One is there who does not follow.
@@ -72,6 +78,9 @@ impl fmt::Display for Difference {
             What::Following => "following",
             What::Followers => "followers",
             What::Mutuals => "mutuals",
+            What::Secret => "secret",
+            What::Special => "special",
+            What::Blocked => "blocked",
             What::Missing | What::Extra => "follower",
         };
         write!(f, "user {} {what}", self.user)?;
@@ -147,10 +156,12 @@ impl Recount {
             let found = store::missing(conn, users, place).await?;
             after = self.handle(conn, What::Missing, &found, told).await?;
         }
-        after = Some(FIRST);
-        while let Some(place) = after {
-            let found = store::extra(conn, users, place).await?;
-            after = self.handle(conn, What::Extra, &found, told).await?;
+        for secret in [false, true] {
+            after = Some(FIRST);
+            while let Some(place) = after {
+                let found = store::extra(conn, users, secret, place).await?;
+                after = self.handle(conn, What::Extra, &found, told).await?;
+            }
         }
         // Of all users, what others follow was seen from their side.
         after = self.user.map(|_| FIRST);

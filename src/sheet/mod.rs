@@ -31,7 +31,7 @@ pub use self::explain::{
     ChannelTermsOut, CounterTermsOut, CreatorTermsOut, DotTermsOut, ExplainOut, FeedTermsOut, MessageTermsOut, routes,
 };
 pub use self::out::{CounterOut, DotOut, MAX_CAP, SheetOut, UnreadOut, ViewOut, Wanted};
-pub use self::parts::{FORGOTTEN, entry_of, message_part, part, user_parts};
+pub use self::parts::{FORGOTTEN, entry_of, list_versions, lists_part, message_part, part, user_parts};
 pub use self::turns::Turns;
 pub use self::whole::{FeedCount, ReadUpTo, Sheet};
 

@@ -7,11 +7,13 @@
 //! | `d:mall` | `4` | a dot: the mark |
 //! | `m:notice` | `1` | messages of a type: unread |
 //! | `e` | `812 20774` | the enrolment: the head of the board then, and the day on which the user was seen last |
+//! | `l` | `917 12` | the revisions at which the lists of those whom the user follows, and blocks, changed last |
 //! | `f` | `918` | the revision at which the list behind the feed changed last |
 
 use crate::cache::{Entry, Parts};
 use crate::marks::store::{NOT_ENROLLED, Snapshot, User};
 use crate::marks::{Kind, Mark, MarkKey};
+use crate::relations::Versions;
 
 /// A field and its text.
 pub(crate) type Part = (Box<str>, Box<str>);
@@ -43,6 +45,19 @@ pub fn user_parts(row: &User) -> [Part; 2] {
     [("e".into(), format!("{} {}", row.enrolled, row.seen_day).into()), ("f".into(), row.feed.to_string().into())]
 }
 
+/// When the user's own lists changed last, as a part.
+#[must_use]
+pub fn lists_part(versions: Versions) -> Part {
+    ("l".into(), format!("{} {}", versions.following, versions.blocks).into())
+}
+
+/// When the user's own lists changed last, as an entry has it.
+#[must_use]
+pub fn list_versions(entry: &Entry) -> Versions {
+    let mut numbers = entry.parts.get("l").unwrap_or_default().split(' ').map(|text| number(Some(text), 0));
+    Versions { following: numbers.next().unwrap_or(0), blocks: numbers.next().unwrap_or(0) }
+}
+
 /// What the cache may be filled with.
 #[must_use]
 pub fn entry_of(snapshot: &Snapshot) -> Entry {
@@ -51,6 +66,7 @@ pub fn entry_of(snapshot: &Snapshot) -> Entry {
     // Left out where they say nothing, to save room.
     let says = |(field, _): &Part| if **field == *"e" { snapshot.row.is_enrolled() } else { snapshot.row.feed > 0 };
     parts.extend(user_parts(&snapshot.row).into_iter().filter(says));
+    parts.extend(Some(snapshot.lists).filter(|lists| *lists != Versions::default()).map(lists_part));
     Entry { revision: snapshot.row.revision, parts }
 }
 

@@ -308,7 +308,10 @@ both_tiers! {
         statements.extend(headmark::messages::lists::statements());
         statements.extend(headmark::guard::statements());
         statements.extend(headmark::relations::store::statements());
+        statements.extend(headmark::relations::lists::statements());
         statements.extend(headmark::relations::export::statements());
+        statements.extend(headmark::events::store::statements());
+        statements.extend(headmark::operations::store::statements());
         statements.extend(headmark::recount::statements());
         statements.extend(headmark::feed::store::statements());
         statements.extend(headmark::views::store::statements());
