@@ -18,7 +18,7 @@ async fn export(world: &World, more: &[&str]) -> Ran {
 /// Who follows whom, of a line.
 fn pair(line: &str) -> &str {
     let (at, _) = line.match_indices(',').nth(1).unwrap();
-    &line[..at]
+    line.split_at(at).0
 }
 
 both_tiers! {

@@ -18,7 +18,7 @@ async fn later(client: &Client, method: Method, path: &str) -> Reply {
 }
 
 /// Where to ask what became of one that was accepted.
-fn location(reply: Reply) -> String {
+fn location(reply: &Reply) -> String {
     assert_eq!((reply.status.as_u16(), reply.header("preference-applied")), (202, "respond-async"), "{}", reply.text);
     assert_eq!(reply.body["status"], "pending");
     let location = reply.header("location").to_owned();
@@ -41,24 +41,24 @@ both_tiers! {
     async fn a_follow_is_accepted_and_then_done(world: World) {
         let node = world.node_with(&["--max-following", "2"]).await;
         let client = &node.client;
-        let accepted = location(later(client, Method::PUT, "/v1/users/1/following/2").await);
+        let accepted = location(&later(client, Method::PUT, "/v1/users/1/following/2").await);
         let done = outcome(client, &accepted).await;
         let relation = json!({"user_id": "2", "following": true, "secret": false, "special": false, "followed_by": false, "mutual": false, "blocking": false});
         assert_eq!((&done["status"], &done["answer"]), (&json!("done"), &json!({"status": 200, "body": relation})), "{done}");
         assert!(done["finished_at"].as_str() >= done["created_at"].as_str() && done.get("problem").is_none(), "{done}");
         assert_eq!(client.walk("/v1/users/1/following", 5).await.len(), 1);
 
-        let removed = outcome(client, &location(later(client, Method::DELETE, "/v1/users/2/followers/1").await)).await;
+        let removed = outcome(client, &location(&later(client, Method::DELETE, "/v1/users/2/followers/1").await)).await;
         assert_eq!(removed["answer"], json!({"status": 204}));
-        let blocked = outcome(client, &location(later(client, Method::PUT, "/v1/users/2/blocks/1").await)).await;
+        let blocked = outcome(client, &location(&later(client, Method::PUT, "/v1/users/2/blocks/1").await)).await;
         assert_eq!(blocked["answer"]["body"]["blocking"], true);
-        let refused = outcome(client, &location(later(client, Method::PUT, "/v1/users/1/following/2").await)).await;
+        let refused = outcome(client, &location(&later(client, Method::PUT, "/v1/users/1/following/2").await)).await;
         assert_eq!((&refused["status"], &refused["problem"]["code"], &refused["problem"]["status"]), (&json!("failed"), &json!("blocked"), &json!(403)));
-        assert_eq!(outcome(client, &location(later(client, Method::DELETE, "/v1/users/2/blocks/1").await)).await["status"], "done");
+        assert_eq!(outcome(client, &location(&later(client, Method::DELETE, "/v1/users/2/blocks/1").await)).await["status"], "done");
         for target in [3, 4] {
-            outcome(client, &location(later(client, Method::PUT, &format!("/v1/users/1/following/{target}")).await)).await;
+            outcome(client, &location(&later(client, Method::PUT, &format!("/v1/users/1/following/{target}")).await)).await;
         }
-        let over = outcome(client, &location(later(client, Method::PUT, "/v1/users/1/following/5").await)).await;
+        let over = outcome(client, &location(&later(client, Method::PUT, "/v1/users/1/following/5").await)).await;
         assert_eq!((&over["status"], &over["problem"]["code"]), (&json!("failed"), &json!("following_limit")));
         assert_eq!(client.get("/v1/users/1/relation-counts").await.ok()["following"], 2);
         node.stop().await;
@@ -84,8 +84,8 @@ both_tiers! {
         let token = |id: i64| node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(600)).unwrap();
         let (alice, bob, web, app) =
             (node.client.with_bearer(&token(1)), node.client.with_bearer(&token(2)), node.client.with_bearer("s3cret"), node.client.with_bearer("t0psecret"));
-        let hers = location(later(&alice, Method::PUT, "/v1/users/me/following/2").await);
-        let its = location(later(&web, Method::PUT, "/v1/users/1/following/3").await);
+        let hers = location(&later(&alice, Method::PUT, "/v1/users/me/following/2").await);
+        let its = location(&later(&web, Method::PUT, "/v1/users/1/following/3").await);
         later(&bob, Method::PUT, "/v1/users/1/following/3").await.problem(403, "forbidden");
         assert_eq!((outcome(&alice, &hers).await["status"].clone(), outcome(&web, &its).await["status"].clone()), (json!("done"), json!("done")));
         for (client, other) in [(&bob, &hers), (&web, &hers), (&app, &its), (&alice, &its)] {
@@ -101,10 +101,10 @@ both_tiers! {
         for round in 0..30_i64 {
             let (a, b) = (1 + 2 * round, 2 + 2 * round);
             let path = format!("/v1/users/{a}/following/{b}");
-            location(later(first, Method::PUT, &path).await);
-            location(later(last, Method::PUT, &format!("/v1/users/{b}/blocks/{a}")).await);
-            location(later(first, Method::DELETE, &format!("/v1/users/{b}/blocks/{a}")).await);
-            location(later(last, Method::PUT, &path).await);
+            location(&later(first, Method::PUT, &path).await);
+            location(&later(last, Method::PUT, &format!("/v1/users/{b}/blocks/{a}")).await);
+            location(&later(first, Method::DELETE, &format!("/v1/users/{b}/blocks/{a}")).await);
+            location(&later(last, Method::PUT, &path).await);
             // The last word, by either side.
             if round % 2 == 0 {
                 last.unfollow(a, b).await;
@@ -125,7 +125,7 @@ both_tiers! {
         let nodes = world.nodes().await;
         let accept = |n: i64| {
             let client = nodes[usize::try_from(n).unwrap() % nodes.len()].client.clone();
-            async move { location(later(&client, Method::PUT, &format!("/v1/users/{}/following/{}", 1 + n % 500, 1001 + n / 500)).await) }
+            async move { location(&later(&client, Method::PUT, &format!("/v1/users/{}/following/{}", 1 + n % 500, 1001 + n / 500)).await) }
         };
         let accepted: BTreeSet<String> = futures_util::stream::iter(0..CHANGES).map(accept).buffer_unordered(200).collect().await;
         assert_eq!(accepted.len(), 3500);
@@ -148,7 +148,7 @@ both_tiers! {
         let at = std::sync::Arc::new(std::sync::atomic::AtomicI64::new(1_800_000_000_000));
         let clock = headmark::clock::Clock::Manual(std::sync::Arc::clone(&at));
         let node = world.try_node(&["--operation-ttl-hours", "1"], clock).await.unwrap();
-        let accepted = location(later(&node.client, Method::PUT, "/v1/users/1/following/2").await);
+        let accepted = location(&later(&node.client, Method::PUT, "/v1/users/1/following/2").await);
         outcome(&node.client, &accepted).await;
         at.fetch_add(3_700_000, std::sync::atomic::Ordering::SeqCst);
         let state = node.app.state();
@@ -169,7 +169,7 @@ both_tiers! {
                 async move {
                     let path = format!("/v1/users/{}/following/{}", 1 + n, 5000 + death);
                     let sent = Client::try_send(client.request(Method::PUT, &path).header("prefer", "respond-async")).await;
-                    sent.ok().filter(|reply| reply.status == 202).map(|reply| (n, location(reply)))
+                    sent.ok().filter(|reply| reply.status == 202).map(|reply| (n, location(&reply)))
                 }
             };
             let accepting = futures_util::stream::iter(0..400).map(accept).buffer_unordered(50).collect::<Vec<_>>();
@@ -204,7 +204,7 @@ async fn kill_a_node_and_another_one_goes_on() {
     // It dies in the first batch after the one that accepted: the one that does it.
     let mut doomed = world.process(&[], &[("FAILPOINTS", "lane::before_commit=2*off->return")]).await;
     doomed.client.get("/v1/users/1/relations?ids=2").await.ok();
-    let accepted = location(later(&doomed.client, Method::PUT, "/v1/users/1/following/2").await);
+    let accepted = location(&later(&doomed.client, Method::PUT, "/v1/users/1/following/2").await);
     assert!(!doomed.ended().await.success());
     assert_eq!(outcome(&other.client, &accepted).await["status"], "done");
     eventually("the event is told", async || other.client.get("/v1/events").await.ok()["items"].as_array().unwrap().len() == 1).await;

@@ -82,6 +82,45 @@ async fn seen_by(stranger: &Client, user: i64) -> Vec<Value> {
     seen
 }
 
+/// How often indexes of these names were scanned, and how many entries that read, as Postgres has counted so far.
+async fn scanned(conn: &mut sqlx::PgConnection, names: &[&str]) -> (i64, i64) {
+    let sql = "select coalesce(sum(idx_scan), 0)::bigint, coalesce(sum(idx_tup_read), 0)::bigint from pg_stat_user_indexes where indexrelname = any($1)";
+    sqlx::query_as(sql).bind(names).fetch_one(conn).await.unwrap()
+}
+
+/// Twenty thousand secret rows stand between a hundred public ones: a page for a stranger looks at none of them, so its time tells nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_for_strangers_reads_nothing_secret() {
+    const PAGES: i64 = 20;
+    let world = World::new(crate::support::Tier::Server).await;
+    let scene = Scene::of(&world).await;
+    let mut conn = world.postgres().await;
+    for sql in [
+        "insert into following (follower_id, followee_id, since, secret) select 1, g, g, case when g % 200 = 0 then 0 else 1 end from generate_series(200, 20199) g",
+        "insert into secret_followers (followee_id, since, follower_id) select 1, g, g from generate_series(200, 20199) g where g % 200 <> 0",
+        "insert into followers (followee_id, since, follower_id) select 1, g, g from generate_series(200, 20199) g where g % 200 = 0",
+        "analyze",
+    ] {
+        sqlx::query(sql).execute(&mut conn).await.unwrap();
+    }
+    let stranger = scene.user(9);
+    for name in ["following", "followers"] {
+        let shown = stranger.walk(&format!("/v1/users/1/{name}"), 5).await;
+        assert_eq!(shown.len(), 100);
+    }
+    stranger.get("/v1/users/1/mutuals?limit=100").await.ok();
+    let public = ["following_public", "followers_pkey"];
+    crate::support::eventually("the scans are counted", async || scanned(&mut conn, &public).await.0 >= 2 * PAGES).await;
+    assert_eq!(scanned(&mut conn, &["following_secret", "secret_followers_pkey"]).await, (0, 0));
+    let (_, read) = scanned(&mut conn, &["following_public", "followers_pkey", "following_pkey"]).await;
+    assert!(read < 2000, "{read} entries for a list of a hundred on either side");
+    assert_eq!(list(&scene.service, "/v1/users/1/following?visibility=public").await.len(), 100);
+    let first = scene.service.get("/v1/users/1/following?limit=100").await.ok();
+    let ids: Vec<i64> = first["items"].as_array().unwrap().iter().map(|item| item["user_id"].as_str().unwrap().parse().unwrap()).collect();
+    assert_eq!(ids, (20_100..20_200).rev().collect::<Vec<_>>(), "the owner's page has both, in one order");
+    scene.node.stop().await;
+}
+
 both_tiers! {
     async fn a_follow_is_changed_by_what_is_named(world: World) {
         let scene = Scene::of(&world).await;

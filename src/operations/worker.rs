@@ -24,6 +24,9 @@ const ABANDONED_MS: i64 = 2000;
 /// How many pairs are under way at once.
 const PAIRS_UNDER_WAY: usize = 1000;
 
+/// The pause between two rounds: what cannot be done yet must not be asked for without end.
+const ROUNDS_APART: Duration = Duration::from_millis(10);
+
 /// The pause after something went wrong.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -38,7 +41,7 @@ pub async fn run(state: AppState, stop: CancellationToken) {
         loop {
             let pause = match round(&state).await {
                 Ok(0) => break,
-                Ok(_) => Duration::ZERO,
+                Ok(_) => ROUNDS_APART,
                 Err(error) => {
                     // They stay pending: the next round tries again.
                     tracing::debug!(?error, "cannot do asynchronous writes yet");

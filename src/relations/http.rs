@@ -1,4 +1,5 @@
-//! The routes of relations that change something. Those that read are in `list_http.rs`.
+//! The routes of relations that change something. Those that read are in `list_http.rs` and
+//! `look_http.rs`.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::state::Act;
-use super::{Command, Deed, Pair, RelationOut, list_http};
+use super::{Command, Deed, Pair, RelationOut, list_http, look_http};
 use crate::error::{Code, Error, Problem, ProblemOut, Result};
 use crate::http::body::{Body, NoFields, present};
 use crate::http::params::{NoParams, Query};
@@ -31,6 +32,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(remove_follower))
         .routes(routes!(block_user, unblock_user))
         .merge(list_http::routes())
+        .merge(look_http::routes())
 }
 
 /// Who sees a follow.

@@ -5,7 +5,8 @@
 //! changed, so that of two who act at once one comes after the other.
 //!
 //! `command.rs` applies acts to the rows of a batch, `store.rs` has the SQL of that, `lists.rs` that of the lists; `look.rs` answers look-ups and whole lists from the
-//! caches, `hot.rs` keeps what strangers are shown of much-read users. `http.rs` has the routes that change something, `list_http.rs` those that read.
+//! caches, `hot.rs` keeps what strangers are shown of much-read users. `http.rs` has the routes that change something, `list_http.rs`
+//! and `look_http.rs` those that read.
 
 mod command;
 pub mod export;
@@ -15,6 +16,7 @@ pub mod import;
 pub mod list_http;
 pub mod lists;
 mod look;
+pub mod look_http;
 pub mod state;
 pub mod store;
 
