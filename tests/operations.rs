@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::support::{Client, Node, Reply, Tier, World, eventually, eventually_within};
+use crate::support::{Client, Node, Reply, Tier, World, eventually_within};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
@@ -201,12 +201,16 @@ both_tiers! {
 async fn kill_a_node_and_another_one_goes_on() {
     let world = World::new(Tier::Server).await;
     let other = world.node().await;
-    // It dies in the first batch after the one that accepted: the one that does it.
-    let mut doomed = world.process(&[], &[("FAILPOINTS", "lane::before_commit=2*off->return")]).await;
-    doomed.client.get("/v1/users/1/relations?ids=2").await.ok();
-    let accepted = location(&later(&doomed.client, Method::PUT, "/v1/users/1/following/2").await);
-    assert!(!doomed.ended().await.success());
-    assert_eq!(outcome(&other.client, &accepted).await["status"], "done");
-    eventually("the event is told", async || other.client.get("/v1/events").await.ok()["items"].as_array().unwrap().len() == 1).await;
+    for (at, step) in ["lane::after_touch", "lane::before_commit", "lane::after_commit", "lane::after_publish"].iter().enumerate() {
+        let target = 10 + at;
+        // It dies in the first batch after the one that accepted: the one that does it.
+        let mut doomed = world.process(&[], &[("FAILPOINTS", &format!("{step}=2*off->return"))]).await;
+        doomed.client.get(&format!("/v1/users/{target}/relations?ids=2")).await.ok();
+        let accepted = location(&later(&doomed.client, Method::PUT, &format!("/v1/users/{target}/following/2")).await);
+        assert!(!doomed.ended().await.success(), "{step}");
+        assert_eq!(outcome(&other.client, &accepted).await["status"], "done", "{step}");
+        assert_eq!(other.client.get("/v1/users/2/relation-counts").await.ok()["followers"], at + 1, "{step}");
+        assert_eq!(crate::events::all(&other.client, at + 1).await.len(), at + 1, "{step}: told once");
+    }
     other.stop().await;
 }

@@ -40,7 +40,7 @@ pub struct EventConfig {
     #[arg(long, env = "HEADMARK_EVENT_TTL_HOURS", default_value_t = 168, value_parser = clap::value_parser!(u32).range(1..=876_000))]
     pub event_ttl_hours: u32,
 
-    /// The key of the stream in Redis to which events are appended too.
+    /// The key of the stream in Redis to which events are appended too. Empty: there is none.
     #[arg(long, env = "HEADMARK_EVENT_STREAM", default_value = "headmark:events")]
     pub event_stream: String,
 

@@ -51,8 +51,9 @@ impl Publisher {
     /// Over these stores.
     #[must_use]
     pub fn new(config: &EventConfig, db: Db, cache: Arc<Cache>, bell: Bell) -> Self {
-        let stream = (cache.is_shared() && config.event_stream_length > 0).then(|| Stream {
-            key: config.event_stream.clone(),
+        let key = config.event_stream.trim();
+        let stream = (cache.is_shared() && config.event_stream_length > 0 && !key.is_empty()).then(|| Stream {
+            key: key.to_owned(),
             max_entries: config.event_stream_length,
             ttl: config.ttl(),
         });

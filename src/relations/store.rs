@@ -31,7 +31,8 @@ static LOCK_STRIPES: Statement = Statement::each(
     &[("lock_class", Type::Int), ("stripe", Type::Int), ("shared", Type::Int)],
 );
 
-/// What there is of these pairs: follows (0), blocks (1), and which operations are accepted and not done (2, of the lower id first).
+/// What there is of these pairs: follows (0), blocks (1), and which operations are accepted and not done (2, of the lower id first). Where nobody blocks anybody, or
+/// nothing is pending, as most often, no pair is looked for: an import has thousands.
 static LOAD: Statement = Statement::new(
     "select cast(0 as bigint), f.follower_id, f.followee_id, f.since, f.mark, f.secret, f.special
     from {rows} r
@@ -40,10 +41,12 @@ static LOAD: Statement = Statement::new(
     select cast(1 as bigint), b.user_id, b.target_id, b.since, 0, 0, 0
     from {rows} r
     join blocks b on b.user_id = r.follower_id and b.target_id = r.followee_id
+    where exists (select 1 from blocks)
     union all
     select cast(2 as bigint), o.low_id, o.high_id, o.seq, 0, 0, 0
     from {rows} r
-    join operations o on o.low_id = r.follower_id and o.high_id = r.followee_id and o.status = 0",
+    join operations o on o.low_id = r.follower_id and o.high_id = r.followee_id and o.status = 0
+    where exists (select 1 from operations where status = 0)",
     PAIR,
 );
 

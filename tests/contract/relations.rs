@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use headmark::clock::UnixMs;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::Dice;
 use crate::both_tiers;
-use crate::support::{Client, Node};
+use crate::support::{Client, Node, RedisServer, Tier, World};
 
 const USERS: i64 = 6;
 const STEPS: usize = 60;
@@ -114,10 +115,17 @@ fn request(client: &Client, a: i64, b: i64, act: Act) -> reqwest::RequestBuilder
 /// One that is accepted to be done later: where to ask, and what must come of it.
 type Later = (String, u16);
 
+/// Whether a user is on another one's whole list.
+async fn stands_on(client: &Client, user: i64, name: &str, other: i64) -> bool {
+    let list = client.get(&format!("/v1/users/{user}/{name}/ids")).await.ok();
+    assert!(list.get("degraded").is_none(), "{list}");
+    list["ids"].as_array().unwrap().contains(&json!(other.to_string()))
+}
+
 /// Acts on pairs of its own, from both sides, through any node; what is acknowledged must show at once on each.
-async fn act(clients: Arc<Vec<Client>>, pairs: Vec<(i64, i64)>, seed: usize) -> (Naive, Vec<Later>) {
+async fn act(clients: Arc<Vec<Client>>, pairs: Vec<(i64, i64)>, seed: usize, steps: usize) -> (Naive, Vec<Later>) {
     let (mut dice, mut naive, mut later) = (Dice::new(seed + 1), Naive::default(), Vec::new());
-    for _ in 0..STEPS {
+    for _ in 0..steps {
         let (a, b) = dice.pick(&pairs);
         let (a, b) = if dice.roll(2) == 0 { (a, b) } else { (b, a) };
         let act = dice.pick(&ACTS);
@@ -137,6 +145,29 @@ async fn act(clients: Arc<Vec<Client>>, pairs: Vec<(i64, i64)>, seed: usize) -> 
         let other = &clients[dice.roll(clients.len())];
         let looked = other.get(&format!("/v1/users/{a}/relations?ids={b}")).await.ok();
         assert_eq!(looked["items"][0], naive.relation(a, b), "{a} {b} {act:?}: what was acknowledged shows on every node at once");
+        for (user, other) in [(a, b), (b, a)] {
+            let client = &clients[dice.roll(clients.len())];
+            let (name, expected) = if dice.roll(3) > 0 {
+                ("following", naive.follows.contains_key(&(user, other)))
+            } else {
+                ("blocks", naive.blocks.contains(&(user, other)))
+            };
+            assert_eq!(stands_on(client, user, name, other).await, expected, "{name} of {user}: {other}, after {act:?} of {a}");
+        }
+    }
+    (naive, later)
+}
+
+/// Many actors at once, each with pairs of its own.
+async fn crowd(clients: &Arc<Vec<Client>>, steps: usize) -> (Naive, Vec<Later>) {
+    let pairs: Vec<_> = (1..=USERS).flat_map(|a| (a + 1..=USERS).map(move |b| (a, b))).collect();
+    let actors = pairs.chunks(2).enumerate().map(|(seed, own)| tokio::spawn(act(Arc::clone(clients), own.to_vec(), seed, steps)));
+    let (mut naive, mut later) = (Naive::default(), Vec::new());
+    for outcome in join_all(actors).await {
+        let (part, accepted) = outcome.unwrap();
+        naive.follows.extend(part.follows);
+        naive.blocks.extend(part.blocks);
+        later.extend(accepted);
     }
     (naive, later)
 }
@@ -222,6 +253,31 @@ impl Command for Ask {
     }
 }
 
+/// What is kept beside the entries may be lost at any moment, and with it the entries: nothing that is shown is older for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engine_redis_is_flushed_while_relations_change() {
+    let mut world = World::new(Tier::Server).await;
+    let redis = RedisServer::start(&world.dir).await;
+    world.redis_url = redis.url();
+    let nodes = world.nodes().await;
+    let clients = Arc::new(nodes.iter().map(|node| node.client.clone()).collect::<Vec<_>>());
+    let flush = async {
+        loop {
+            redis.ask(&["FLUSHALL"]).await;
+            tokio::time::sleep(Duration::from_millis(15)).await;
+        }
+    };
+    let naive = tokio::select! {
+        (naive, _) = crowd(&clients, 40) => naive,
+        () = flush => unreachable!("it goes on for ever"),
+    };
+    for client in clients.iter() {
+        crate::support::eventually("what was accepted is done", async || client.metric("headmark_operations_pending").await == 0.0).await;
+        check(client, &naive).await;
+    }
+    Node::stop_all(nodes).await;
+}
+
 both_tiers! {
     async fn a_block_that_was_acknowledged_is_seen_by_every_transaction(world: World) {
         let nodes = world.nodes().await;
@@ -250,15 +306,7 @@ both_tiers! {
     async fn random_acts_at_two_nodes_match_a_model(world: World) {
         let nodes = world.nodes().await;
         let clients = Arc::new(nodes.iter().map(|node| node.client.clone()).collect::<Vec<_>>());
-        let pairs: Vec<_> = (1..=USERS).flat_map(|a| (a + 1..=USERS).map(move |b| (a, b))).collect();
-        let actors = pairs.chunks(2).enumerate().map(|(seed, own)| tokio::spawn(act(Arc::clone(&clients), own.to_vec(), seed)));
-        let (mut naive, mut later) = (Naive::default(), Vec::new());
-        for outcome in join_all(actors).await {
-            let (part, accepted) = outcome.unwrap();
-            naive.follows.extend(part.follows);
-            naive.blocks.extend(part.blocks);
-            later.extend(accepted);
-        }
+        let (naive, later) = crowd(&clients, STEPS).await;
         for (location, expected) in &later {
             let told = crate::operations::outcome(&clients[0], location).await;
             let status = if *expected < 400 { &told["answer"]["status"] } else { &told["problem"]["status"] };
