@@ -48,6 +48,8 @@ pub(crate) enum Peer {
     Deadpool,
     /// Reads it over one connection that all requests share.
     Multiplexed,
+    /// Reads a hundred fields of the user's hash of relations over such a connection, with one HMGET.
+    Fields,
 }
 
 /// The answer, ready to be given again and again.
@@ -116,6 +118,10 @@ pub(crate) async fn serve(hidden: &Hidden) -> Result<()> {
             let connection = Client::open(redis.as_str())?.get_connection_manager().await?;
             Router::new().route(route, get(multiplexed)).with_state((canned, connection))
         }
+        Peer::Fields => {
+            let connection = Client::open(redis.as_str())?.get_connection_manager().await?;
+            Router::new().route("/v1/users/{user}/relations", get(fields)).with_state((canned, connection))
+        }
     };
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     crate::report::show(&format!("{peer:?} is listening on http://{}\n", listener.local_addr()?))?;
@@ -137,6 +143,41 @@ async fn pooled(State((canned, pool)): State<(Canned, deadpool_redis::Pool)>, Pa
 async fn multiplexed(State((canned, mut connection)): State<(Canned, ConnectionManager)>, Path(user): Path<u64>) -> Response {
     match connection.hgetall(key(user)).await {
         Ok(fields) if !fields.is_empty() => canned.response(),
+        _ => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// A hash for each of these users, with a field for each of these others, as a cache of relations in one hash would hold it.
+pub(crate) async fn fill_fields(url: &str, users: &[u64], others: &[u64]) -> Result<()> {
+    let mut connection = Client::open(url)?.get_multiplexed_async_connection().await?;
+    for user in users {
+        let mut fill = cmd("HSET");
+        fill.arg(fields_key(*user));
+        for other in others {
+            fill.arg(*other).arg(1);
+        }
+        fill.exec_async(&mut connection).await?;
+    }
+    Ok(())
+}
+
+fn fields_key(user: u64) -> String {
+    format!("bench:{{u:{user}}}:r")
+}
+
+async fn fields(
+    State((canned, mut connection)): State<(Canned, ConnectionManager)>,
+    Path(user): Path<u64>,
+    axum::extract::RawQuery(query): axum::extract::RawQuery,
+) -> Response {
+    let ids = query.as_deref().and_then(|query| query.strip_prefix("ids=")).unwrap_or_default().split(',');
+    let mut ask = cmd("HMGET");
+    ask.arg(fields_key(user));
+    ids.for_each(|id| {
+        ask.arg(id);
+    });
+    match ask.query_async::<Vec<Option<i64>>>(&mut connection).await {
+        Ok(found) if !found.is_empty() => canned.response(),
         _ => StatusCode::NOT_FOUND.into_response(),
     }
 }

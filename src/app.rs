@@ -14,18 +14,21 @@ use crate::auth::Auth;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::DbResult;
+use crate::events::{Bell, Publisher};
 use crate::feed::Feeds;
 use crate::groups::fan_out;
 use crate::http::edge::EdgeConfig;
 use crate::http::limit::Limiter;
 use crate::lane::Lanes;
+use crate::operations::Operations;
 use crate::presence::Presence;
 use crate::receipts::Receipts;
+use crate::relations::{Hot, Looks};
 use crate::sheet::{Sheets, Turns};
 use crate::state::{AppState, Engines};
 use crate::stores::Stores;
 use crate::traces::Traces;
-use crate::{feed, idempotency, inbox, lane, presence, router, scrub, telemetry};
+use crate::{events, feed, idempotency, inbox, lane, operations, presence, router, scrub, telemetry};
 
 /// How often what is no longer kept is swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -63,6 +66,9 @@ impl App {
         let metrics = telemetry::metrics();
         let traces = Traces::start(&config.traces)?;
         let Stores { db, cache, guard, heads, data_lock } = Stores::open(&config.stores, &config.cache, clock.clone()).await?;
+        let bell = Bell::default();
+        let events = Arc::new(Publisher::new(&config.events, db.clone(), Arc::clone(&cache), bell.clone()));
+        let looks = Looks::new(config.relations.list_cache_bytes, db.clone(), Arc::clone(&cache), Arc::clone(&guard));
         let engines = lane::Engines {
             db: db.clone(),
             cache: Arc::clone(&cache),
@@ -70,6 +76,7 @@ impl App {
             heads: Arc::clone(&heads),
             fan_out: Arc::default(),
             clock: clock.clone(),
+            bell: bell.clone(),
         };
         let lanes = Lanes::start(&config.lanes, &engines);
         let presence = Arc::new(Presence::new(db.clone(), lanes.clone(), Arc::clone(&guard), clock.clone()));
@@ -91,6 +98,11 @@ impl App {
             relations: config.relations.clone(),
             receipts,
             fan_out: Arc::clone(&engines.fan_out),
+            hot: Hot::default(),
+            looks,
+            events,
+            event_config: config.events.clone(),
+            operations: Operations::new(config.operations.clone()),
             feed: config.feed.clone(),
             inbox: config.inbox.clone(),
             poll_interval: config.polls.poll_interval,
@@ -150,6 +162,8 @@ impl App {
     fn spawn_tasks(&self, limiter: Option<Arc<Limiter>>) {
         self.tasks.spawn(Arc::clone(&self.state.guard).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.heads).run(self.stop.clone()));
+        self.tasks.spawn(Arc::clone(&self.state.events).run(self.stop.clone()));
+        self.tasks.spawn(operations::run(self.state.clone(), self.stop.clone()));
         self.tasks.spawn(sweep(self.state.clone(), self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.auth).follow_keys(self.stop.clone()));
         self.tasks.spawn(fold_metrics(self.state.metrics.clone(), self.stop.clone()));
@@ -194,6 +208,8 @@ async fn sweep(state: AppState, stop: CancellationToken) {
             Err(error) => tracing::warn!(?error, "cannot forget users who stayed away; the next sweep tries again"),
         }
         sweep_rounds(&stop, "idempotency keys", || idempotency::sweep(&state.db, state.clock.now())).await;
+        sweep_rounds(&stop, "events", || events::sweep(&state.db, &state.event_config, state.clock.now())).await;
+        sweep_rounds(&stop, "operations", || operations::sweep(&state.db, &state.operations.config, state.clock.now())).await;
         sweep_rounds(&stop, "posts", || feed::sweep(&state.db, &state.feed, state.clock.now())).await;
         match inbox::expiry::sweep(&state, &mut old_rows).await {
             Ok(0) => {}

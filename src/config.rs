@@ -9,10 +9,12 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::auth::AuthConfig;
 use crate::cache::{CacheConfig, RedisConfig};
 use crate::db::StoreConfig;
+use crate::events::EventConfig;
 use crate::feed::FeedConfig;
 use crate::http::cors::Origins;
 use crate::inbox::InboxConfig;
 use crate::lane::LaneConfig;
+use crate::operations::OperationConfig;
 use crate::presence::PresenceConfig;
 use crate::receipts::ReceiptConfig;
 use crate::relations::RelationConfig;
@@ -52,6 +54,12 @@ pub struct Config {
     /// How follows are bounded, and what they raise.
     #[command(flatten)]
     pub relations: RelationConfig,
+    /// How events are kept and handed on.
+    #[command(flatten)]
+    pub events: EventConfig,
+    /// How asynchronous writes are kept and bounded.
+    #[command(flatten)]
+    pub operations: OperationConfig,
     /// How the feed is kept.
     #[command(flatten)]
     pub feed: FeedConfig,

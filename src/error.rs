@@ -84,6 +84,7 @@ codes! {
     InvalidCursor = BAD_REQUEST, "The cursor is not one that this server gave";
     Unauthorized = UNAUTHORIZED, "Credentials are missing or not valid";
     Forbidden = FORBIDDEN, "These credentials do not allow this";
+    Blocked = FORBIDDEN, "A block between the two users forbids it";
     CrossOrigin = FORBIDDEN, "A page of another origin may not call an open server";
     UnknownRoute = NOT_FOUND, "There is no such route";
     NotFound = NOT_FOUND, "There is no such thing";
@@ -100,11 +101,12 @@ codes! {
     BodyTooLarge = PAYLOAD_TOO_LARGE, "The body is too large";
     UnsupportedMediaType = UNSUPPORTED_MEDIA_TYPE, "The body must be JSON";
     InvalidBody = UNPROCESSABLE_ENTITY, "The body is well-formed but not valid";
-    SelfRelation = UNPROCESSABLE_ENTITY, "Nobody can follow themselves";
+    SelfRelation = UNPROCESSABLE_ENTITY, "A relation is between two different users";
     IdempotencyKeyReused = UNPROCESSABLE_ENTITY, "The idempotency key was used with another request";
     RateLimited = TOO_MANY_REQUESTS, "The caller makes too many requests";
     Overloaded = SERVICE_UNAVAILABLE, "The server is at its limit";
     StoreUnavailable = SERVICE_UNAVAILABLE, "A store is not reachable";
+    OperationsPending = SERVICE_UNAVAILABLE, "Writes that were accepted earlier are not done yet";
     OutcomeUnknown = SERVICE_UNAVAILABLE, "It is not known yet whether the write took effect";
     ShuttingDown = SERVICE_UNAVAILABLE, "The server is shutting down";
     InternalError = INTERNAL_SERVER_ERROR, "An error on the server's side";

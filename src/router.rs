@@ -16,8 +16,9 @@ use crate::http::body::IdempotencyKey;
 use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route};
 use crate::http::path::UserOrMe;
 use crate::ids::{GroupId, Seq};
+use crate::operations::OperationId;
 use crate::state::AppState;
-use crate::{badges, broadcasts, dots, feed, groups, inbox, messages, probes, receipts, relations, sheet, views};
+use crate::{badges, broadcasts, dots, events, feed, groups, inbox, messages, operations, probes, receipts, relations, sheet, views};
 
 /// What the document says beyond the routes.
 #[derive(OpenApi)]
@@ -32,12 +33,14 @@ use crate::{badges, broadcasts, dots, feed, groups, inbox, messages, probes, rec
         (name = "inbox", description = "Direct messages, and the inbox from which devices fetch what came for a user."),
         (name = "messages", description = "Messages that are read by hand: site mail, system messages."),
         (name = "receipts", description = "Who has read a message of a group."),
-        (name = "relations", description = "Who follows whom."),
+        (name = "relations", description = "Who follows whom, and who blocks whom."),
+        (name = "events", description = "What happened, for services that read along."),
+        (name = "operations", description = "Writes that are accepted before they are done."),
         (name = "views", description = "Views: pages, forums, channels that are read by visiting."),
         (name = "server", description = "The server itself.")),
     security(("bearer" = [])),
     // Those of bodies are found; these stand in paths and headers alone.
-    components(schemas(UserOrMe, IdempotencyKey, Seq, GroupId)),
+    components(schemas(UserOrMe, IdempotencyKey, Seq, GroupId, OperationId)),
     modifiers(&Bearer)
 )]
 struct Document;
@@ -69,6 +72,8 @@ fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
         .merge(messages::http::routes())
         .merge(receipts::http::routes())
         .merge(relations::http::routes())
+        .merge(events::http::routes())
+        .merge(operations::http::routes())
         .merge(views::http::routes())
         .merge(probes::routes());
     let (router, mut document) = routes.split_for_parts();
@@ -77,12 +82,13 @@ fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
 }
 
 /// Operations whose body may be left out: all its fields may be.
-const NO_BODY: [&str; 19] = [
+const NO_BODY: [&str; 20] = [
     "increment_badge",
     "retract_badge",
     "reset_badge",
     "reset_badges",
     "follow_user",
+    "block_user",
     "read_broadcasts",
     "light_dot",
     "clear_dot",

@@ -11,15 +11,17 @@ use crate::auth::Auth;
 use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::db::Db;
+use crate::events::{EventConfig, Publisher};
 use crate::feed::FeedConfig;
 use crate::groups::fan_out::FanOut;
 use crate::guard::Guard;
 use crate::heads::Heads;
 use crate::inbox::InboxConfig;
 use crate::lane::Lanes;
+use crate::operations::Operations;
 use crate::presence::{Presence, Witness};
 use crate::receipts::Receipts;
-use crate::relations::RelationConfig;
+use crate::relations::{Hot, Looks, RelationConfig};
 use crate::sheet::Sheets;
 
 /// The engines of a running node, shared: every request clones it, so a clone is one count.
@@ -69,6 +71,16 @@ pub struct Engines {
     pub fan_out: Arc<FanOut>,
     /// Who has read what in groups.
     pub receipts: Receipts,
+    /// What strangers are shown of users whom many look at.
+    pub hot: Hot,
+    /// Look-ups of relations, and whole lists.
+    pub looks: Looks,
+    /// What numbers events.
+    pub events: Arc<Publisher>,
+    /// How events are kept.
+    pub event_config: EventConfig,
+    /// Writes that are accepted before they are done.
+    pub operations: Operations,
     /// How the feed is kept.
     pub feed: FeedConfig,
     /// How inboxes are kept.

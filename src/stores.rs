@@ -10,6 +10,7 @@ use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::config::CacheArgs;
 use crate::db::{Db, StoreConfig};
+use crate::events::Bell;
 use crate::guard::Guard;
 use crate::heads::Heads;
 use crate::inbox;
@@ -69,7 +70,8 @@ impl Writing {
     /// A sentence for the operator.
     pub async fn start(stores: &StoreConfig, cache: &CacheArgs, lanes: &LaneConfig, clock: Clock) -> Result<Self, String> {
         let Stores { db, cache, guard, heads, data_lock } = Stores::open(stores, cache, clock.clone()).await?;
-        let engines = Engines { db: db.clone(), cache, guard: Arc::clone(&guard), heads, fan_out: Arc::default(), clock };
+        let engines =
+            Engines { db: db.clone(), cache, guard: Arc::clone(&guard), heads, fan_out: Arc::default(), clock, bell: Bell::default() };
         let lanes = Lanes::start(lanes, &engines);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         tasks.spawn(Arc::clone(&guard).run(stop.clone()));

@@ -149,6 +149,25 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn events_tell_who_joins_and_leaves(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make(client, 9, &[1, 2]).await;
+        make(client, 9, &[2, 3]).await;
+        leave(client, 9, 2).await;
+        leave(client, 9, 2).await;
+        let mut told = Vec::new();
+        eventually("they are numbered", async || {
+            let page = client.get("/v1/events").await.ok();
+            told = page["items"].as_array().unwrap().iter().map(|event| (event["type"].clone(), event["data"]["user_id"].clone(), event["data"]["member"].clone())).collect();
+            told.len() >= 4
+        })
+        .await;
+        let wanted = [("1", true), ("2", true), ("3", true), ("2", false)];
+        assert_eq!(told, wanted.map(|(user, member)| (json!("member"), json!(user), json!(member))));
+        node.stop().await;
+    }
+
     async fn a_recalled_message_is_unread_for_nobody(world: World) {
         let nodes = world.nodes().await;
         let (client, other) = (&nodes[0].client, &nodes.last().unwrap().client);

@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use reqwest::Method;
+use serde_json::json;
 
 use crate::both_tiers;
 use crate::support::{Client, Tier, World, eventually, run_with_input, start};
@@ -156,8 +157,28 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn secret_and_special_follows_are_imported_and_blocks_are_kept(world: World) {
+        let node = world.node().await;
+        Client::send(node.client.request(reqwest::Method::PUT, "/v1/users/5/blocks/1")).await.ok();
+        node.stop().await;
+        let text = "follower,followee,timestamp,visibility,special\n1,2,5,secret,1\n1,3,6,public,true\n1,5,7,,\n2,1,8,,0\n3,1,9,,\n";
+        let ran = import(&world, text, &["--events"]).await;
+        assert_eq!((ran.status, ran.told("followed"), ran.told("refused by block")), (Some(3), 4, 1), "{ran:?}");
+        let again = import(&world, "follower,followee,visibility\n1,2,public\n", &[]).await;
+        assert_eq!((again.status, again.told("known already")), (Some(0), 1), "what is there stays as it is");
+        let node = world.node().await;
+        let counts = node.client.get("/v1/users/1/relation-counts").await.ok();
+        assert_eq!(counts, json!({"following": 2, "followers": 2, "mutuals": 1, "secret": 1, "special": 2, "blocked": 0}));
+        let listed = node.client.walk("/v1/users/1/following", 5).await;
+        assert_eq!(listed[1], json!({"user_id": "2", "since": "1970-01-01T00:00:05.000Z", "mutual": false, "special": true, "secret": true}));
+        let told = crate::events::all(&node.client, 5).await;
+        let pairs: std::collections::BTreeSet<_> = told[1..].iter().map(|event| (event["data"]["user_id"].clone().to_string(), event["data"]["target_id"].to_string())).collect();
+        assert_eq!(pairs.len(), 4, "the block, and then the follows: {told:?}");
+        node.stop().await;
+    }
+
     async fn bad_lines_are_told_by_number_and_the_rest_goes_on(world: World) {
-        let text = "follower,followee,timestamp,visibility\n1,2,5,\nx,2,5,\n3,3,5,\n1,0,5,\n1,4,never,\n1,5,5\n1,6,5,,\n\n1,7,5,secret\n1,8,5,public\n";
+        let text = "follower,followee,timestamp,visibility\n1,2,5,\nx,2,5,\n3,3,5,\n1,0,5,\n1,4,never,\n1,5,5\n1,6,5,,\n\n1,7,5,hidden\n1,8,5,public\n";
         let mut bytes = text.as_bytes().to_vec();
         bytes.extend(b"1,\xff,5,\n1,9,5,\n");
         bytes.extend(b"0,1,5,\n".repeat(30));
@@ -171,7 +192,7 @@ both_tiers! {
             "line 6 has 'never' as timestamp, which is neither Unix seconds nor RFC 3339",
             "line 7 has 3 fields, not 4",
             "line 8 has 5 fields, not 4",
-            "line 10 has a secret follow, and those are not served yet",
+            "line 10 has 'hidden' as visibility, not public or secret",
             "line 12 is not UTF-8",
             "line 14 has 0 as follower",
         ]

@@ -22,7 +22,6 @@ async fn list(client: &Client, user: i64, name: &str) -> Vec<i64> {
 /// Following, followers and mutuals.
 async fn counts(client: &Client, user: i64) -> (i64, i64, i64) {
     let counts = client.get(&format!("/v1/users/{user}/relation-counts")).await.ok();
-    assert_eq!(counts.as_object().unwrap().len(), 3, "{counts}");
     let count = |name: &str| counts[name].as_i64().unwrap();
     (count("following"), count("followers"), count("mutuals"))
 }
@@ -140,9 +139,9 @@ both_tiers! {
             assert_eq!(client.delete(&path).await.pointers(400, "invalid_path"), ["target"]);
         }
         for (body, pointer) in [
-            (json!({"visibility": "secret"}), "/visibility"),
+            (json!({"visibility": "hidden"}), "/visibility"),
             (json!({"visibility": null}), "/visibility"),
-            (json!({"special": true}), "/special"),
+            (json!({"special": null}), "/special"),
             (json!({"special": "yes"}), "/special"),
             (json!({"visible": "public"}), "/visible"),
         ] {
@@ -195,7 +194,11 @@ both_tiers! {
             for limit in 1..=6 {
                 let items = client.walk(&format!("/v1/users/1/{name}"), limit).await;
                 assert_eq!(items.len(), 5, "{limit} a page");
-                assert_eq!(items[0], json!({"user_id": "5", "since": "2027-01-15T08:00:00.006Z", "mutual": true}));
+                let mut first = json!({"user_id": "5", "since": "2027-01-15T08:00:00.006Z", "mutual": true, "secret": false});
+                if name == "following" {
+                    first["special"] = json!(false);
+                }
+                assert_eq!(items[0], first);
             }
         }
         node.stop().await;
@@ -294,7 +297,7 @@ both_tiers! {
             assert_eq!((list(client, 1, "following").await, list(client, 2, "followers").await), (vec![3, 2], vec![1]));
             assert_eq!(counts(client, 1).await, (2, 0, 0));
         }
-        assert_eq!(alice.get("/v1/users/me/following").await.ok(), bob.get("/v1/users/1/following").await.ok());
+        assert_eq!(alice.get("/v1/users/me/following").await.ok(), service.get("/v1/users/1/following").await.ok());
         assert_eq!(bob.get("/v1/users/me/relation-counts").await.ok()["followers"], 1);
         assert_eq!(bob.get("/v1/users/me/relations?ids=1").await.ok()["items"][0]["followed_by"], true);
         for path in ["following", "followers", "relation-counts", "relations?ids=2"] {

@@ -35,7 +35,7 @@ fn names(operation: &Value, status: u16) -> bool {
 }
 
 /// A value for each parameter of a path.
-const VALUES: [(&str, &str); 14] = [
+const VALUES: [(&str, &str); 16] = [
     ("{group}", "9"),
     ("{user}", "42"),
     ("{badge}", "mention"),
@@ -50,6 +50,8 @@ const VALUES: [(&str, &str); 14] = [
     ("{item_id}", "a"),
     ("{peer}", "7"),
     ("{device_id}", "phone-1"),
+    ("{fan}", "7"),
+    ("{id}", "0190163d8694739b3d5c2a7f00112233"),
 ];
 
 both_tiers! {

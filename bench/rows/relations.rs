@@ -12,7 +12,7 @@ use crate::pgbench::Until;
 use crate::report::{Goal, Report};
 use crate::stats::{float, grouped};
 use crate::wire::{self, Connection};
-use crate::{Result, contest, data, process};
+use crate::{Result, contest, data, peers, process};
 
 use super::Stage;
 
@@ -21,6 +21,11 @@ const STAR: u64 = 9_000_000_001;
 const NEW_STAR: u64 = 9_000_000_002;
 /// Followers that the second star gains.
 const GAINED: usize = 10_000;
+/// Those who look others up, those who are looked up, how many in a request, and how many requests.
+const LOOKING: u64 = 200;
+const LOOKED_UP: u64 = 1000;
+const AT_ONCE: u64 = 100;
+const LOOK_UP_REQUESTS: u64 = 20_000;
 /// Users in a page of the list, and the page that is compared with the first.
 const PAGE: u64 = 20;
 const DEEP_PAGE: u64 = 10_000;
@@ -73,6 +78,8 @@ const FIRST: Goal = Goal { work: "followers of a star, first page", at_least: So
 const DEEP: Goal = Goal { work: "followers of a star, 10,000th page", at_least: Some(0.7), unit: "pages" };
 const EQUAL: Goal = Goal { work: "the 10,000th page against the first", at_least: Some(0.9), unit: "pages" };
 const FOLLOW: Goal = Goal { work: "follows, durable", at_least: Some(4.0), unit: "follows" };
+const LOOK_UPS: Goal = Goal { work: "for information: 100 look-ups in a request, from Redis", at_least: None, unit: "requests" };
+const COLD_LOOK_UPS: Goal = Goal { work: "for information: 100 look-ups in a request, from SQL", at_least: None, unit: "requests" };
 const GAIN: Goal = Goal { work: "for information: a star gains 10,000 followers", at_least: None, unit: "follows" };
 
 pub(super) async fn run(stage: &Stage, report: &mut Report, graph: Option<&Path>) -> Result<()> {
@@ -88,7 +95,8 @@ pub(super) async fn run(stage: &Stage, report: &mut Report, graph: Option<&Path>
     tokio::time::sleep(data::SETTLE).await;
     lists(stage, report).await?;
     follows(stage, report).await?;
-    gain(stage, report).await
+    gain(stage, report).await?;
+    look_ups(stage, report).await
 }
 
 /// Imports the made graph with its star, and the one that was given.
@@ -234,5 +242,37 @@ async fn gain(stage: &Stage, report: &mut Report) -> Result<()> {
         elapsed.as_secs_f64(),
         float(u64::try_from(GAINED)?) / plain.per_second(),
     ));
+    Ok(())
+}
+
+/// What each of a hundred others is to a user, both ways, against one HMGET of a hundred fields that gives the same bytes.
+async fn look_ups(stage: &Stage, report: &mut Report) -> Result<()> {
+    let connections = stage.scale.connections;
+    let (looking, looked_up) = (1..=LOOKING, LOOKING + 1..=LOOKING + LOOKED_UP);
+    let path = |number: u64| {
+        let user = 1 + number % LOOKING;
+        let ids: Vec<_> = (0..AT_ONCE).map(|at| (LOOKING + 1 + (number * 7 + at) % LOOKED_UP).to_string()).collect();
+        wire::request("GET", &format!("/v1/users/{user}/relations?ids={}", ids.join(",")), &[])
+    };
+    let requests = |count: u64| (0..count).map(path).collect::<Vec<_>>();
+    let rate = |elapsed: Duration| float(LOOK_UP_REQUESTS) / elapsed.as_secs_f64();
+    let cold = load::send_all(stage.server.address, requests(LOOK_UP_REQUESTS), connections).await?;
+    // Users who are there: their entries are in the cache, and the second time so is what they are to each other.
+    let polls =
+        looking.clone().chain(looked_up.clone()).map(|user| wire::request("GET", &format!("/v1/users/{user}/badges"), &[])).collect();
+    load::send_all(stage.server.address, polls, connections).await?;
+    load::send_all(stage.server.address, requests(LOOKING * 5), connections).await?;
+    let warm = load::send_all(stage.server.address, requests(LOOK_UP_REQUESTS), connections).await?;
+    let answer = wire::ask_once(stage.server.address, &path(0)).await?;
+    peers::fill_fields(&stage.redis, &looking.collect::<Vec<_>>(), &looked_up.collect::<Vec<_>>()).await?;
+    let peer = peers::start(peers::Peer::Fields, &answer, &stage.redis, stage.folder()).await?;
+    let plain = load::send_all(peer.address, requests(LOOK_UP_REQUESTS), connections).await?;
+    let plain = Series::single("one HMGET", rate(plain));
+    report.compare(LOOK_UPS, &Series::single("look-ups", rate(warm)), &plain);
+    report.compare(COLD_LOOK_UPS, &Series::single("look-ups", rate(cold)), &plain);
+    report.explain(
+        "**Look-ups** ask what each of 100 others is to a user, in both directions, so 200 facts, each with the version that makes it right; the HMGET reads 100 fields of \
+         one hash, which nobody keeps right, and gives the same bytes. From Redis: where the users' entries are in the cache; else SQL is asked.",
+    );
     Ok(())
 }

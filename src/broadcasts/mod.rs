@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use crate::clock::UnixMs;
 use crate::error::{Code, Problem};
+use crate::events::{BroadcastEventOut, Event};
 use crate::ids::{Name, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
 use crate::marks::{Kind, Refused, Stream, StreamKey};
@@ -209,6 +210,7 @@ fn send(rows: &mut Rows, channel: &Name, content: &Arc<str>, expires_at: UnixMs,
     let notice = Notice { position, content: Arc::clone(content), created_at: now, expires_at, withdrawn: false, changed: position };
     let answer = Answer::created(&NoticeOut::new(channel, seq, &notice, None));
     rows.set_notice(&NoticeKey { channel: channel.shared(), seq }, notice);
+    rows.event(now, &Event::Broadcast(BroadcastEventOut { channel: channel.clone(), seq, withdrawn: false }));
     answer
 }
 
@@ -222,6 +224,7 @@ fn withdraw(rows: &mut Rows, channel: &Name, seq: i64, now: UnixMs) -> Result<An
         notice.withdrawn = true;
         notice.changed = raise_board(rows, now)?;
         rows.set_notice(&key, notice);
+        rows.event(now, &Event::Broadcast(BroadcastEventOut { channel: channel.clone(), seq, withdrawn: true }));
     }
     Ok(Answer::no_content())
 }

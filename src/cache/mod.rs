@@ -134,6 +134,39 @@ impl fmt::Display for CacheError {
 
 impl std::error::Error for CacheError {}
 
+/// A list of a user's that is kept by version, beside the user's entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListKey {
+    /// What the feed is counted from.
+    Feed,
+    /// Whom the user follows.
+    Following,
+    /// Whom the user blocks.
+    Blocks,
+}
+
+/// What a user is to others, as of one version of the user's relations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// The revision at which the user's relations changed last.
+    pub version: i64,
+    /// To whom; left empty where the one who asked knows.
+    pub others: Vec<UserId>,
+    /// What, as a number for each; None where it is not known.
+    pub codes: Vec<Option<i64>>,
+}
+
+/// A stream of numbered entries.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    /// Its key.
+    pub key: String,
+    /// About how many entries are kept.
+    pub max_entries: u64,
+    /// How long it lives after the last entry.
+    pub ttl: Duration,
+}
+
 /// The cache, on one of two engines, chosen once at start.
 #[derive(Debug)]
 pub enum Cache {
@@ -260,16 +293,12 @@ impl Cache {
         Ok(())
     }
 
-    /// The list behind a user's feed as a node left it here, with its version. It is right for that version, however old it is. In process there is none: the one
-    /// node that there is keeps it decoded.
+    /// The list behind a user's feed as a node left it here, with its version.
     ///
     /// # Errors
     /// If Redis is away.
     pub async fn get_feed(&self, user: UserId) -> Result<Option<(i64, Vec<u8>)>, CacheError> {
-        match self {
-            Self::Memory(_) => Ok(None),
-            Self::Redis(redis) => redis.get_feed(user).await,
-        }
+        self.get_list(user, ListKey::Feed).await
     }
 
     /// Leaves the list behind a user's feed for other nodes.
@@ -277,9 +306,62 @@ impl Cache {
     /// # Errors
     /// If Redis is away.
     pub async fn set_feed(&self, user: UserId, version: i64, list: &[u8]) -> Result<(), CacheError> {
+        self.set_list(user, ListKey::Feed, version, list).await
+    }
+
+    /// A list of a user's as a node left it here, with its version. It is right for that version, however old it is. In process there is none: the one node that there is
+    /// keeps it decoded.
+    ///
+    /// # Errors
+    /// If Redis is away.
+    pub async fn get_list(&self, user: UserId, list: ListKey) -> Result<Option<(i64, Vec<u8>)>, CacheError> {
+        match self {
+            Self::Memory(_) => Ok(None),
+            Self::Redis(redis) => redis.get_list(user, list).await,
+        }
+    }
+
+    /// Leaves a list of a user's for other nodes.
+    ///
+    /// # Errors
+    /// If Redis is away.
+    pub async fn set_list(&self, user: UserId, list: ListKey, version: i64, content: &[u8]) -> Result<(), CacheError> {
         match self {
             Self::Memory(_) => Ok(()),
-            Self::Redis(redis) => redis.set_feed(user, version, list).await,
+            Self::Redis(redis) => redis.set_list(user, list, version, content).await,
+        }
+    }
+
+    /// What users are to others, as far as it was left here: for each user, the version and a code for each other. In process there is none.
+    ///
+    /// # Errors
+    /// If Redis is away.
+    pub async fn get_facts(&self, asked: &[(UserId, &[UserId])]) -> Result<Vec<Option<Facts>>, CacheError> {
+        match self {
+            Self::Memory(_) => Ok(asked.iter().map(|_| None).collect()),
+            Self::Redis(redis) => redis.get_facts(asked).await,
+        }
+    }
+
+    /// Leaves what users are to others, each as of one version of the user's relations.
+    ///
+    /// # Errors
+    /// If Redis is away.
+    pub async fn set_facts(&self, facts: &[(UserId, Facts)]) -> Result<(), CacheError> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Redis(redis) => redis.set_facts(facts).await,
+        }
+    }
+
+    /// Appends to a stream, each entry under its number, and trims it to about so many. What is there already is passed over. In process there is no stream.
+    ///
+    /// # Errors
+    /// If Redis is away; then some may have been appended.
+    pub async fn append(&self, stream: &Stream, entries: &[(i64, String)]) -> Result<(), CacheError> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Redis(redis) => redis.append(stream, entries).await,
         }
     }
 

@@ -14,7 +14,8 @@ use crate::relations::export::{self, ExportError};
 /// What to export.
 #[derive(Debug, Subcommand)]
 pub(super) enum ExportCommand {
-    /// Export who follows whom, as CSV that import takes: follower,followee,timestamp, with times in RFC 3339 and milliseconds, so that nothing is lost.
+    /// Export who follows whom, as CSV that import takes: follower,followee,timestamp,visibility,special, with times in RFC 3339 and milliseconds, so that nothing
+    /// is lost. Secret follows are in it.
     ///
     /// It works while servers run, also on SQLite, and reads in batches: what is changed meanwhile is in it or not, each follow for itself. A reader that
     /// goes away (`| head`) ends it without an error.

@@ -34,9 +34,10 @@ pub(super) enum ImportCommand {
     ///
     /// The first line names the columns, in any order: follower,followee[,timestamp][,action][,visibility][,special]. A timestamp is in Unix seconds or RFC
     /// 3339; without that column all follows are as of now. An action is `follow` or `unfollow`; the lines are then taken in the order of time, whatever
-    /// their order in the file, and of several about one pair the last one counts. The visibility can only be `public` so far, and special only `false`.
+    /// their order in the file, and of several about one pair the last one counts. The visibility is `public` or `secret`, special is `true` or `false`.
     ///
-    /// A follow that is there already is left as it is, so an import may be run again, also after it was killed: what is imported stays. Follows may exceed
+    /// A follow that is there already is left as it is, also where the file has it otherwise, so an import may be run again, also after it was killed: what is imported
+    /// stays. A follow that a block forbids is refused. Follows may exceed
     /// HEADMARK_MAX_FOLLOWING unless --enforce-limits is given. No badge is raised.
     ///
     /// It writes as a server does. On Postgres with Redis it works beside running servers; give it their DATABASE_URL, REDIS_URL and HEADMARK_CACHE_PREFIX. On
@@ -130,6 +131,10 @@ pub(super) struct ImportFollowsArgs {
     #[arg(long)]
     enforce_limits: bool,
 
+    /// Tell readers of events of each follow; else what is imported is no news.
+    #[arg(long)]
+    events: bool,
+
     /// How many lines a file with actions may have: they are held in memory, at about 100 bytes each, to put them in the order of time.
     #[arg(long, env = "HEADMARK_MAX_EVENTS", default_value_t = 10_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     max_events: u32,
@@ -176,13 +181,14 @@ fn import_follows(args: ImportFollowsArgs) -> Result<Done, String> {
         file: args.file,
         id_offset: args.id_offset,
         limit: args.enforce_limits.then_some(args.limit.max_following),
+        events: args.events,
         max_events: usize::try_from(args.max_events).unwrap_or(usize::MAX),
         now: Clock::System.now(),
     };
     let (report, took) =
         through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
     say(&summary_of_follows(&report, took));
-    Ok(if report.bad + report.done.over_limit == 0 { Done::Well } else { Done::WithFindings })
+    Ok(if report.bad + report.done.over_limit + report.done.blocked == 0 { Done::Well } else { Done::WithFindings })
 }
 
 fn import_posts(args: ImportPostsArgs) -> Result<Done, String> {
@@ -297,14 +303,15 @@ fn per_second(count: u64, took: Duration) -> u64 {
 
 fn summary_of_follows(report: &relations::import::Report, took: Duration) -> String {
     let relations::import::Report { lines, bad, overtaken, done } = report;
-    let edges = done.followed + done.unfollowed + done.known + done.over_limit;
+    let edges = done.followed + done.unfollowed + done.known + done.over_limit + done.blocked;
     format!(
         "lines read        {lines}\nfollowed          {}\nunfollowed        {}\nknown already     {}\novertaken         {overtaken}\n\
-         refused by limit  {}\nbad               {bad}\nseconds           {:.1}\nedges a second    {}",
+         refused by limit  {}\nrefused by block  {}\nbad               {bad}\nseconds           {:.1}\nedges a second    {}",
         done.followed,
         done.unfollowed,
         done.known,
         done.over_limit,
+        done.blocked,
         took.as_secs_f64(),
         per_second(edges, took)
     )

@@ -32,6 +32,7 @@ pub use self::snapshot::Snapshot;
 use crate::clock::{DAY_MS, UnixMs};
 use crate::db::{Db, DbResult};
 use crate::error::{Code, Problem};
+use crate::events::{Event, PostEventOut};
 use crate::ids::{ClientId, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
 use crate::marks::{Stream, StreamKey};
@@ -213,7 +214,7 @@ impl lane::Command for Command {
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         match self {
             Self::Post { creator, post } => put(rows, *creator, post, now),
-            Self::Delete { creator, post } => delete(rows, *creator, post),
+            Self::Delete { creator, post } => delete(rows, *creator, post, now),
             Self::Reset { user, followed } => {
                 look(rows, *user, &followed.heads);
                 let (creators, revision) = (rows.user(*user).following, rows.revision(*user));
@@ -251,7 +252,10 @@ fn post(rows: &mut Rows, creator: UserId, id: &ClientId, now: UnixMs) -> Put {
 
 fn put(rows: &mut Rows, creator: UserId, id: &ClientId, now: UnixMs) -> Result<Answer, Problem> {
     let status = match post(rows, creator, id, now) {
-        Put::New => StatusCode::CREATED,
+        Put::New => {
+            tell(rows, creator, id, false, now);
+            StatusCode::CREATED
+        }
         Put::Known => StatusCode::OK,
         Put::Gone => return Err(Problem::new(Code::Gone, "This post was deleted. Its id cannot be used again.")),
         Put::Full => return Err(Problem::new(Code::TooMany, "The creator has reached the highest head there is, 2^53-1.")),
@@ -260,7 +264,11 @@ fn put(rows: &mut Rows, creator: UserId, id: &ClientId, now: UnixMs) -> Result<A
     Ok(Answer { status, ..Answer::ok(&PostOut { post_id: id.clone(), posts, head })? })
 }
 
-fn delete(rows: &mut Rows, creator: UserId, id: &ClientId) -> Result<Answer, Problem> {
+fn tell(rows: &mut Rows, creator: UserId, id: &ClientId, deleted: bool, now: UnixMs) {
+    rows.event(now, &Event::Post(PostEventOut { user_id: creator, post_id: id.clone(), deleted }));
+}
+
+fn delete(rows: &mut Rows, creator: UserId, id: &ClientId, now: UnixMs) -> Result<Answer, Problem> {
     let Some(post) = rows.post(creator, id) else {
         return Err(Problem::new(Code::NotFound, "The creator has no post with this id, or it is too old to be known."));
     };
@@ -271,6 +279,7 @@ fn delete(rows: &mut Rows, creator: UserId, id: &ClientId) -> Result<Answer, Pro
         stream.position += 1;
         rows.set_head(&key, stream);
         rows.set_post(creator, id, Post { gone: true, ..post });
+        tell(rows, creator, id, true, now);
     }
     Ok(Answer::no_content())
 }
@@ -349,13 +358,13 @@ mod tests {
     #[test]
     fn a_post_counts_once_and_goes_once() {
         let (mut rows, creator, id) = (Rows::default(), user(9), "p".parse::<ClientId>().unwrap());
-        assert_eq!(delete(&mut rows, creator, &id).unwrap_err().code, Code::NotFound);
+        assert_eq!(delete(&mut rows, creator, &id, UnixMs(0)).unwrap_err().code, Code::NotFound);
         let status = |answer: Result<Answer, Problem>| answer.map(|answer| answer.status.as_u16()).map_err(|problem| problem.code);
         assert_eq!([1, 2].map(|at| status(put(&mut rows, creator, &id, UnixMs(at)))), [Ok(201), Ok(200)]);
         let count = |rows: &Rows| PostCountOut::of(&rows.head(&StreamKey::posts(creator)));
         assert_eq!(count(&rows), PostCountOut { posts: 1, head: 1 });
         for _ in 0..2 {
-            assert_eq!(status(delete(&mut rows, creator, &id)), Ok(204));
+            assert_eq!(status(delete(&mut rows, creator, &id, UnixMs(0))), Ok(204));
             assert_eq!(count(&rows), PostCountOut { posts: 0, head: 1 });
         }
         assert_eq!(status(put(&mut rows, creator, &id, UnixMs(3))), Err(Code::Gone));

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::clock::UnixMs;
 use crate::error::{Code, Problem};
+use crate::events::{Event, MemberEventOut};
 use crate::ids::{ClientId, GroupId, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
 use crate::marks::{Refused, StreamKey};
@@ -169,15 +170,24 @@ impl lane::Command for Command {
             Self::Put { group, delivery, receipts } => put(rows, *group, *delivery, *receipts, now),
             Self::Join { group, user } => {
                 let (member, new) = join(rows, *group, *user, now, "")?;
+                tell(rows, now, *group, *user, new.then_some(true));
                 if new { Answer::created(&member) } else { Answer::ok(&member) }
             }
             Self::JoinMany { group, users } => {
                 let pointer = |at: usize| format!("/user_ids/{at}");
-                let joined = users.iter().enumerate().map(|(at, user)| join(rows, *group, *user, now, &pointer(at)));
-                let items = joined.map(|joined| joined.map(|(member, _)| member)).collect::<Result<_, _>>()?;
+                let mut items = Vec::with_capacity(users.len());
+                for (at, user) in users.iter().enumerate() {
+                    let (member, new) = join(rows, *group, *user, now, &pointer(at))?;
+                    tell(rows, now, *group, *user, new.then_some(true));
+                    items.push(member);
+                }
                 Answer::ok(&MembersOut { items })
             }
-            Self::Leave { group, user } => leave(rows, *group, *user, now),
+            Self::Leave { group, user } => {
+                let left = leave(rows, *group, *user, now)?;
+                tell(rows, now, *group, *user, left.then_some(false));
+                Ok(Answer::no_content())
+            }
             Self::Send { group, sender, client_id, content } => send(rows, *group, *sender, client_id, content, now),
             Self::Recall { group, seq, by } => recall(rows, *group, *seq, *by),
             Self::Read { user, group, up_to } => {
@@ -261,15 +271,22 @@ pub(super) fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, poin
     Ok((member, true))
 }
 
-pub(super) fn leave(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs) -> Result<Answer, Problem> {
+/// Returns whether the user was a member.
+pub(super) fn leave(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs) -> Result<bool, Problem> {
     let group = known(rows, id)?;
-    if let Ok((span, of)) = member(rows, id, user) {
-        let to_seq = Some(rows.head(&StreamKey::group(id)).head);
-        rows.groups.set_membership(user, id, span, Membership { to_seq, at: now, ..of });
-        rows.groups.set_group(id, Group { members: group.members - 1, ..group });
-        rows.revise(user, |row| row.chat_groups -= 1);
+    let Ok((span, of)) = member(rows, id, user) else { return Ok(false) };
+    let to_seq = Some(rows.head(&StreamKey::group(id)).head);
+    rows.groups.set_membership(user, id, span, Membership { to_seq, at: now, ..of });
+    rows.groups.set_group(id, Group { members: group.members - 1, ..group });
+    rows.revise(user, |row| row.chat_groups -= 1);
+    Ok(true)
+}
+
+/// Tells those who read events that somebody is a member from now on, or no longer; None: nothing has changed.
+pub(super) fn tell(rows: &mut Rows, now: UnixMs, group_id: GroupId, user_id: UserId, member: Option<bool>) {
+    if let Some(member) = member {
+        rows.event(now, &Event::Member(MemberEventOut { group_id, user_id, member }));
     }
-    Ok(Answer::no_content())
 }
 
 pub(super) fn send(

@@ -95,6 +95,16 @@ impl UserPath {
 pub struct AnyUserPath {
     /// Who it is about.
     pub user: UserId,
+    /// Who is calling.
+    pub caller: Caller,
+}
+
+impl AnyUserPath {
+    /// Whether the caller may see what is the user's own: the user does, and services.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.caller.may_act_for(self.user).is_ok()
+    }
 }
 
 /// Finds out who calls, and then whom the path names.
@@ -141,7 +151,7 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let (_, _, user) = caller_and_user(parts, state).await?;
-        Ok(Self { user })
+        let (caller, _, user) = caller_and_user(parts, state).await?;
+        Ok(Self { user, caller })
     }
 }

@@ -8,6 +8,7 @@ use crate::clock::UnixMs;
 use crate::error::{Code, Problem};
 use crate::ids::{ClientId, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
+use crate::relations::Pair;
 
 /// A write to inboxes, direct chats or devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +75,9 @@ pub enum Command {
 pub(super) fn needs_of_send(needs: &mut Needs, receiver: UserId, sender: UserId, client: &ClientId) {
     needs.user(receiver);
     needs.user(sender);
+    if receiver != sender {
+        needs.seen_block(Pair { follower: receiver, followee: sender });
+    }
     needs.inbox.directs.extend([(receiver, sender), (sender, receiver)]);
     needs.inbox.sent.extend([(receiver, sender, false, client.clone()), (sender, receiver, true, client.clone())]);
 }
@@ -147,10 +151,11 @@ fn unknown_device(device: &ClientId) -> Problem {
     Problem::new(Code::NotFound, format!("There is no device {device}."))
 }
 
-/// The one place where it is asked whether a receiver has blocked a sender: the block is a row of relations, which [`Command::needs`] is to ask for with the
-/// users' own rows, and the answer is 403. Relations keep no blocks yet, so nobody is refused.
-#[expect(clippy::unnecessary_wraps, reason = "refuses once there are blocks to ask for")]
-fn refuse_if_blocked(_rows: &Rows, _receiver: UserId, _sender: UserId) -> Result<(), Problem> {
+/// The one place where it is asked whether a receiver has blocked a sender. The pair is locked for others who change it, so a block that was acknowledged is seen.
+fn refuse_if_blocked(rows: &Rows, receiver: UserId, sender: UserId) -> Result<(), Problem> {
+    if rows.blocks(Pair { follower: receiver, followee: sender }) {
+        return Err(Problem::new(Code::Blocked, "The receiver takes no messages of this sender."));
+    }
     Ok(())
 }
 

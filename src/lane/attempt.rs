@@ -129,6 +129,8 @@ struct Prepared {
     heads: Vec<(StreamKey, Stream)>,
     /// Groups that have something new to be put into inboxes.
     fan_out: Vec<GroupId>,
+    /// Whether there are events.
+    events: bool,
 }
 
 impl Lane {
@@ -204,6 +206,9 @@ impl Lane {
             self.engines.heads.committed(prepared.heads).await;
         }
         prepared.fan_out.into_iter().for_each(|group| self.engines.fan_out.nudge(group));
+        if prepared.events {
+            self.engines.bell.ring();
+        }
         failpoint("lane::after_publish");
         metrics::histogram!("headmark_lane_batch_seconds").record(started.elapsed().as_secs_f64());
         metrics::counter!("headmark_lane_commands_total").increment(u64::try_from(jobs.len()).unwrap_or_default());
@@ -246,7 +251,7 @@ impl Lane {
             keys.save(conn, now).await.map_err(Failure::Store)?;
             let heads = rows.changed_heads().map(|(key, stream)| (key.clone(), stream.clone())).collect();
             let fan_out = rows.groups.with_tasks().collect();
-            Ok(Prepared { outcomes, changes: rows.changes(needs), heads, fan_out })
+            Ok(Prepared { outcomes, changes: rows.changes(needs), heads, fan_out, events: rows.has_events() })
         };
         match tokio::time::timeout(MAX_WORK, work).await {
             Ok(prepared) => prepared,

@@ -34,6 +34,7 @@ use crate::cache::Cache;
 use crate::clock::{Clock, UnixMs};
 use crate::db::{Db, Statement};
 use crate::error::{Code, Error, Fault, Problem};
+use crate::events::Bell;
 use crate::groups::fan_out::FanOut;
 use crate::guard::Guard;
 use crate::heads::Heads;
@@ -80,6 +81,8 @@ pub struct Engines {
     pub fan_out: Arc<FanOut>,
     /// The time.
     pub clock: Clock,
+    /// Rung where events are committed.
+    pub bell: Bell,
 }
 
 /// How long opening a connection may take.

@@ -19,7 +19,13 @@ pub struct Needs {
     pub(super) all_marks: BTreeSet<(UserId, Kind)>,
     /// Both directions of each pair.
     pub(super) follows: BTreeSet<Pair>,
+    /// Pairs that are only looked at.
+    pub(super) seen_pairs: BTreeSet<Pair>,
+    /// Users whose own relations may change.
+    pub(super) related: BTreeSet<UserId>,
     pub(super) stripes: BTreeSet<i64>,
+    /// Stripes of pairs that are only looked at.
+    pub(super) seen_stripes: BTreeSet<i64>,
     /// Heads that may be changed.
     pub(super) heads: BTreeSet<StreamKey>,
     pub(super) notices: BTreeSet<NoticeKey>,
@@ -67,10 +73,30 @@ impl Needs {
         self.all_marks.insert((user, kind));
     }
 
-    /// Whether one follows another, and the other way round; with it the follower's own row, and the lock of the pair.
+    /// What two users are to each other, to change what the first is to the second; with it the first one's own row and counts, and the lock of the pair.
     pub fn follow(&mut self, pair: Pair) {
         self.users.insert(pair.follower);
+        self.related.insert(pair.follower);
         self.follows.extend([pair, pair.reversed()]);
+        self.stripes.insert(pair.stripe());
+    }
+
+    /// The same to change both directions.
+    pub fn block(&mut self, pair: Pair) {
+        self.follow(pair);
+        self.follow(pair.reversed());
+    }
+
+    /// What two users are to each other, only to look at it: nobody changes it before this transaction ends, so that what is done because neither blocks the
+    /// other stands before the block.
+    pub fn seen_block(&mut self, pair: Pair) {
+        self.seen_pairs.extend([pair, pair.reversed()]);
+        self.seen_stripes.insert(pair.stripe());
+    }
+
+    /// The lock of a pair, and which writes of it are accepted and not done.
+    pub fn operations(&mut self, pair: Pair) {
+        self.seen_pairs.insert(pair.unordered());
         self.stripes.insert(pair.stripe());
     }
 

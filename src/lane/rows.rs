@@ -3,6 +3,8 @@
 //! To add a table: a [`Table`] here, its needs in [`Needs`], and one line each in [`Rows::load`], [`Rows::save`], `settle` and `undo`. Tables are
 //! loaded and written in the order in which they stand here, rows in the order of their keys: the one lock order of the program.
 
+mod relating;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,6 +14,7 @@ use crate::broadcasts::{self, Notice, NoticeKey};
 use crate::cache::{Change, Parts, Revision};
 use crate::clock::UnixMs;
 use crate::db::{Conn, DbResult};
+use crate::events;
 use crate::feed::{self, Post};
 use crate::groups::{self, GroupMark};
 use crate::heads;
@@ -20,7 +23,8 @@ use crate::inbox;
 use crate::marks::store::{self, NOT_ENROLLED, User};
 use crate::marks::{Kind, Mark, MarkKey, Stream, StreamKey};
 use crate::messages;
-use crate::relations::{self, Fans, Follow, Pair};
+use crate::operations;
+use crate::relations::{Fans, Follow, Own, Pair};
 use crate::sheet;
 use crate::views;
 
@@ -47,8 +51,16 @@ pub struct Rows {
     /// Users of whom all marks of a kind are to go.
     forgotten: Table<UserId, bool>,
     follows: Table<Pair, Option<Follow>>,
+    /// Who blocks whom, and since when.
+    blocks: Table<Pair, Option<UnixMs>>,
+    /// What users' own relations count.
+    own: Table<UserId, Own>,
     /// What is to be added to the counts of those who are followed: these rows are never loaded.
     fans: Table<UserId, Fans>,
+    /// Writes that were accepted before they are done.
+    pub operations: operations::store::Tables,
+    /// What happened, for those who read along.
+    events: events::Written,
     posts: Table<(UserId, ClientId), Option<Post>>,
     /// As they are stored; empty where there is none.
     snapshots: Table<UserId, Arc<[u8]>>,
@@ -74,8 +86,7 @@ impl Rows {
     /// # Errors
     /// The driver's own.
     pub async fn lock(conn: &mut Conn, needs: &Needs) -> DbResult<()> {
-        let stripes: Vec<_> = needs.stripes.iter().copied().collect();
-        relations::store::lock_stripes(conn, &stripes).await
+        Self::lock_pairs(conn, needs).await
     }
 
     /// Locks the users and the heads that may change, and loads what is needed.
@@ -104,10 +115,7 @@ impl Rows {
             let users: Vec<_> = needs.all_marks.iter().copied().collect();
             rows.marks.insert_loaded(store::load_marks_of_users(conn, &users).await?);
         }
-        if !needs.follows.is_empty() {
-            let pairs: Vec<_> = needs.follows.iter().copied().collect();
-            rows.follows.insert_loaded(relations::store::load(conn, &pairs).await?);
-        }
+        rows.load_relations(conn, needs).await?;
         if !needs.posts.is_empty() {
             let keys: Vec<_> = needs.posts.iter().cloned().collect();
             rows.posts.insert_loaded(feed::store::load_posts(conn, &keys).await?);
@@ -168,14 +176,16 @@ impl Rows {
         if !marks.is_empty() {
             store::save_marks(conn, &marks).await?;
         }
-        self.save_follows(conn, batch.slot).await?;
+        self.save_relations(conn, batch.slot).await?;
         self.save_feeds(conn).await?;
         self.messages.save(conn).await?;
         views::store::save(conn, &self.view_items).await?;
         self.groups.save(conn, batch.now).await?;
         groups::delivery::save(conn, &self.deliveries, batch.now).await?;
         self.inbox.save(conn).await?;
-        self.devices.save(conn).await
+        self.devices.save(conn).await?;
+        self.operations.save(conn).await?;
+        self.events.save(conn).await
     }
 
     async fn save_feeds(&self, conn: &mut Conn) -> DbResult<()> {
@@ -186,26 +196,6 @@ impl Rows {
         let snapshots: Vec<_> = self.snapshots.changed().map(|(user, data)| (*user, Arc::clone(data))).collect();
         if !snapshots.is_empty() {
             feed::store::save_snapshots(conn, &snapshots).await?;
-        }
-        Ok(())
-    }
-
-    /// A follow that changed is one removed and one made.
-    async fn save_follows(&self, conn: &mut Conn, slot: i64) -> DbResult<()> {
-        let (mut gone, mut made) = (Vec::new(), Vec::new());
-        for (pair, (loaded, now)) in self.follows.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
-            gone.extend(loaded.map(|follow| (*pair, follow)));
-            made.extend(now.map(|follow| (*pair, follow)));
-        }
-        if !gone.is_empty() {
-            relations::store::delete(conn, &gone).await?;
-        }
-        if !made.is_empty() {
-            relations::store::insert(conn, &made).await?;
-        }
-        let fans: Vec<_> = self.fans.changed().map(|(user, fans)| (*user, *fans)).collect();
-        if !fans.is_empty() {
-            relations::store::add_counts(conn, slot, &fans).await?;
         }
         Ok(())
     }
@@ -293,27 +283,6 @@ impl Rows {
         self.forgotten.set(&user, true);
     }
 
-    /// One follow as it is now.
-    #[must_use]
-    pub fn follow(&self, pair: Pair) -> Option<Follow> {
-        self.follows.get(&pair)
-    }
-
-    /// Sets or removes a follow, takes every count along, and raises the follower's revision. One that is the same changes nothing.
-    pub fn set_follow(&mut self, pair: Pair, follow: Option<Follow>) {
-        let before = self.follow(pair);
-        if before == follow {
-            return;
-        }
-        let step = i64::from(follow.is_some()) - i64::from(before.is_some());
-        let mutual = if self.follow(pair.reversed()).is_some() { step } else { 0 };
-        self.revise(pair.follower, |row| row.following += step);
-        self.feed_changed(pair.follower);
-        self.add_fans(pair.followee, Fans { followers: step, mutuals: mutual });
-        self.add_fans(pair.follower, Fans { followers: 0, mutuals: mutual });
-        self.follows.set(&pair, follow);
-    }
-
     /// The list behind the user's feed is another from this revision on.
     pub fn feed_changed(&mut self, user: UserId) {
         self.revise(user, |_| {});
@@ -344,15 +313,15 @@ impl Rows {
         self.snapshots.set(&user, data);
     }
 
-    /// What this batch adds to the counts of a user whom others follow.
-    #[must_use]
-    pub fn fans(&self, user: UserId) -> Fans {
-        self.fans.get(&user)
+    /// Tells those who read along what happened. Rows that only one may change at a time must be locked by then: their order is that of the events.
+    pub fn event(&mut self, now: UnixMs, event: &events::Event) {
+        self.events.add(now, event);
     }
 
-    fn add_fans(&mut self, user: UserId, more: Fans) {
-        let fans = self.fans(user);
-        self.fans.set(&user, Fans { followers: fans.followers + more.followers, mutuals: fans.mutuals + more.mutuals });
+    /// Whether anything happened that is told.
+    #[must_use]
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
     }
 
     /// Changes the user's own row, and raises its revision, once for each command.
@@ -385,7 +354,11 @@ impl Rows {
         self.marks.settle();
         self.forgotten.settle();
         self.follows.settle();
+        self.blocks.settle();
+        self.own.settle();
         self.fans.settle();
+        self.operations.settle();
+        self.events.settle();
         self.posts.settle();
         self.snapshots.settle();
         self.messages.settle();
@@ -405,7 +378,11 @@ impl Rows {
         self.marks.undo();
         self.forgotten.undo();
         self.follows.undo();
+        self.blocks.undo();
+        self.own.undo();
         self.fans.undo();
+        self.operations.undo();
+        self.events.undo();
         self.posts.undo();
         self.snapshots.undo();
         self.messages.undo();
@@ -436,6 +413,9 @@ impl Rows {
         for (user, (loaded, now)) in self.users.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
             let more = sheet::user_parts(now).into_iter().zip(sheet::user_parts(loaded)).filter(|(now, loaded)| now != loaded);
             parts.entry(*user).or_default().extend(more.map(|(part, _)| part));
+        }
+        for (user, own) in self.own.changed() {
+            parts.entry(*user).or_default().extend([sheet::lists_part(own.versions)]);
         }
         let change = |user: &UserId| {
             let (before, after) = self.users.rows.get(user).map_or((0, 0), |(loaded, now)| (loaded.revision, now.revision));

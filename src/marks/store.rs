@@ -4,6 +4,7 @@ use crate::clock::UnixMs;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 use crate::groups::GroupMark;
 use crate::ids::{GroupId, UserId};
+use crate::relations::Versions;
 
 use super::{Kind, Mark, MarkKey};
 
@@ -168,7 +169,8 @@ static DELETE_MARKS_OF_USERS: Statement = Statement::new(
 );
 
 /// All that a cache entry shows of whole users, in one statement, so that it belongs together: first the user's own row (as kind 0), then the marks (views
-/// aside, which are many and read one by one), the memberships of groups (as kind 6), and the types of messages (as kind 8).
+/// aside, which are many and read one by one), the memberships of groups (as kind 6), the types of messages (as kind 8), and when the lists of relations changed
+/// (as kind 20).
 static READ_USERS: Statement = Statement::new(
     "select u.user_id, 0 as kind, '' as name, u.revision as a, u.enrolled as b, u.seen_day as c, u.feed as d, u.direct_unread as e,
         u.direct_chats as f, '' as retracted, cast(null as bytea) as data
@@ -186,6 +188,10 @@ static READ_USERS: Statement = Statement::new(
     select t.user_id, 8, t.type, t.unread, 0, 0, 0, 0, 0, '', cast(null as bytea)
     from {rows} r
     join message_types t on t.user_id = r.user_id
+    union all
+    select c.user_id, 20, '', c.following_version, c.blocks_version, 0, 0, 0, 0, '', cast(null as bytea)
+    from {rows} r
+    join relation_counts c on c.user_id = r.user_id
     order by 1, 2, 3",
     &[("user_id", Type::Int)],
 );
@@ -209,6 +215,7 @@ type ReadRow = (i64, i64, String, i64, i64, i64, i64, i64, i64, String, Option<V
 const USER_ROW: i64 = 0;
 const MEMBERSHIP_ROW: i64 = 6;
 const MESSAGE_TYPE_ROW: i64 = 8;
+const RELATIONS_ROW: i64 = 20;
 
 /// One user's own rows as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -223,6 +230,8 @@ pub struct Snapshot {
     pub messages: Vec<(String, i64)>,
     /// The groups that the user is in, and how far it has read each.
     pub groups: Vec<(GroupId, GroupMark)>,
+    /// When the user's lists of relations changed last.
+    pub lists: Versions,
     /// Whether that is all there is. Not so where a newer version, side by side with this one during an upgrade, wrote rows of a kind that
     /// this one does not know: then the cache that both share must not be filled from here.
     pub complete: bool,
@@ -232,7 +241,15 @@ impl Snapshot {
     /// Of a user without any row.
     #[must_use]
     pub fn none(user: UserId) -> Self {
-        Self { user, row: User::default(), marks: Vec::new(), messages: Vec::new(), groups: Vec::new(), complete: true }
+        Self {
+            user,
+            row: User::default(),
+            marks: Vec::new(),
+            messages: Vec::new(),
+            groups: Vec::new(),
+            lists: Versions::default(),
+            complete: true,
+        }
     }
 }
 
@@ -373,6 +390,7 @@ pub async fn read_users(db: &Db, users: &[UserId]) -> DbResult<Vec<Snapshot>> {
                 snapshot.groups.extend(group.map(|group| (group, GroupMark::from_row(b, c, d, data.as_deref()))));
             }
             MESSAGE_TYPE_ROW => snapshot.messages.push((name, a)),
+            RELATIONS_ROW => snapshot.lists = Versions { following: a, blocks: b },
             _ => match mark_of_row((id, kind, name, a, b, retracted, c)) {
                 Some(mark) => snapshot.marks.push(mark),
                 None => snapshot.complete = false,

@@ -6,8 +6,8 @@
 //! writes a number that was counted a moment ago; which transactions came in between does not matter. The counts of followers are sums over slots, and slot
 //! 0 takes the difference.
 //!
-//! First the rows: `following` is the truth, and a row of `followers` that is missing or too much is repaired under the lock of its pair, after looking
-//! again; so too a direct chat that says something else than the inbox. Then, in a second pass, the numbers, as a number may be right only once its rows are. On
+//! First the rows: `following` is the truth, and a row of `followers` or `secret_followers` that is missing or too much is repaired under the lock of its pair, after
+//! looking again; so too a direct chat that says something else than the inbox. Then, in a second pass, the numbers, as a number may be right only once its rows are. On
 //! Postgres no node has to be stopped; SQLite has one writing process, so there the server is. Of these numbers a sheet shows only the unread direct messages:
 //! with those the revision is raised, and a cache that does not hear of it shows the old ones until the entry ends.
 //!
@@ -51,6 +51,12 @@ pub enum What {
     Followers,
     /// How many of them go both ways.
     Mutuals,
+    /// How many of those that the user follows are secret.
+    Secret,
+    /// How many of them are special.
+    Special,
+    /// How many the user blocks.
+    Blocked,
     /// A follower is missing in the user's list.
     Missing,
     /// One is there who does not follow.
@@ -95,6 +101,9 @@ impl fmt::Display for Difference {
             What::Following => "following",
             What::Followers => "followers",
             What::Mutuals => "mutuals",
+            What::Secret => "secret",
+            What::Special => "special",
+            What::Blocked => "blocked",
             What::Missing | What::Extra => "follower",
             What::DirectHead => "direct head",
             What::DirectMark => "direct mark",
@@ -198,10 +207,12 @@ impl Recount {
             let found = store::missing(conn, users, place).await?;
             after = self.handle(conn, What::Missing, &found, told).await?;
         }
-        after = Some(FIRST);
-        while let Some(place) = after {
-            let found = store::extra(conn, users, place).await?;
-            after = self.handle(conn, What::Extra, &found, told).await?;
+        for secret in [false, true] {
+            after = Some(FIRST);
+            while let Some(place) = after {
+                let found = store::extra(conn, users, secret, place).await?;
+                after = self.handle(conn, What::Extra, &found, told).await?;
+            }
         }
         // Of all users, what others follow was seen from their side.
         after = self.user.map(|_| FIRST);

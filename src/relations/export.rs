@@ -13,7 +13,7 @@ const BATCH: i64 = 10_000;
 const PAGE: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int), ("max_rows", Type::Int)];
 
 static ALL: Statement = Statement::one(
-    "select follower_id, followee_id, since
+    "select follower_id, followee_id, since, secret, special
     from following
     where (follower_id, followee_id) > ($1, $2)
     order by follower_id, followee_id
@@ -22,7 +22,7 @@ static ALL: Statement = Statement::one(
 );
 
 static OF_FOLLOWER: Statement = Statement::one(
-    "select follower_id, followee_id, since
+    "select follower_id, followee_id, since, secret, special
     from following
     where follower_id = $1 and followee_id > $2
     order by followee_id
@@ -31,10 +31,26 @@ static OF_FOLLOWER: Statement = Statement::one(
 );
 
 static OF_FOLLOWEE: Statement = Statement::one(
-    "select follower_id, followee_id, since
-    from followers
-    where followee_id = $1 and (since, follower_id) > ($2, $3)
-    order by since, follower_id
+    "select u.follower_id, u.followee_id, u.since, u.secret,
+        coalesce((select f.special from following f where f.follower_id = u.follower_id and f.followee_id = u.followee_id), 0)
+    from (
+        select a.follower_id, a.followee_id, a.since, a.secret from (
+            select f.follower_id, f.followee_id, f.since, cast(0 as bigint) as secret
+            from followers f
+            where f.followee_id = $1 and (f.since, f.follower_id) > ($2, $3)
+            order by f.since, f.follower_id
+            limit $4
+        ) a
+        union all
+        select s.follower_id, s.followee_id, s.since, s.secret from (
+            select f.follower_id, f.followee_id, f.since, cast(1 as bigint) as secret
+            from secret_followers f
+            where f.followee_id = $1 and (f.since, f.follower_id) > ($2, $3)
+            order by f.since, f.follower_id
+            limit $4
+        ) s
+    ) u
+    order by u.since, u.follower_id
     limit $4",
     &[("followee_id", Type::Int), ("since", Type::Int), ("follower_id", Type::Int), ("max_rows", Type::Int)],
 );
@@ -66,8 +82,8 @@ impl From<io::Error> for ExportError {
     }
 }
 
-/// A follow: who, whom, since when.
-type Row = (i64, i64, i64);
+/// A follow: who, whom, since when, whether it is secret, and whether special.
+type Row = (i64, i64, i64, i64, i64);
 
 /// Writes all follows; with a user, those of this user in both directions.
 ///
@@ -75,13 +91,13 @@ type Row = (i64, i64, i64);
 /// When the database cannot be read, or nothing more be written.
 pub async fn run(db: &Db, user: Option<UserId>, out: &mut impl Write) -> Result<(), ExportError> {
     let mut conn = db.connect_patient().await?;
-    out.write_all(b"follower,followee,timestamp\n")?;
+    out.write_all(b"follower,followee,timestamp,visibility,special\n")?;
     let Some(user) = user.map(UserId::get) else {
-        return walk(&mut conn, out, &ALL, |after| after.map_or(vec![0, 0], |(follower, followee, _)| vec![follower, followee])).await;
+        return walk(&mut conn, out, &ALL, |after| after.map_or(vec![0, 0], |(follower, followee, ..)| vec![follower, followee])).await;
     };
-    walk(&mut conn, out, &OF_FOLLOWER, |after| vec![user, after.map_or(0, |(_, followee, _)| followee)]).await?;
+    walk(&mut conn, out, &OF_FOLLOWER, |after| vec![user, after.map_or(0, |(_, followee, ..)| followee)]).await?;
     walk(&mut conn, out, &OF_FOLLOWEE, |after| {
-        let (follower, _, since) = after.unwrap_or((0, 0, i64::MIN));
+        let (follower, _, since, ..) = after.unwrap_or((0, 0, i64::MIN, 0, 0));
         vec![user, since, follower]
     })
     .await
@@ -99,9 +115,10 @@ async fn walk(
     loop {
         let rows = read(conn, statement, after(last)).await?;
         text.clear();
-        for (follower, followee, since) in &rows {
+        for (follower, followee, since, secret, special) in &rows {
+            let visibility = if *secret == 1 { "secret" } else { "public" };
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "{follower},{followee},{}", UnixMs(*since));
+            let _ = writeln!(text, "{follower},{followee},{},{visibility},{}", UnixMs(*since), *special == 1);
         }
         out.write_all(text.as_bytes())?;
         last = rows.last().copied();

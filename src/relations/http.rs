@@ -1,41 +1,38 @@
-//! The routes of relations.
+//! The routes of relations that change something. Those that read are in `list_http.rs` and
+//! `look_http.rs`.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
-use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::store::{self, List};
-use super::{Command, Counts, Listed, Pair, RelationOut};
-use crate::clock::UnixMs;
-use crate::error::{Code, Problem, ProblemOut, Result};
-use crate::http::body::{Body, present};
+use super::state::Act;
+use super::{Command, Deed, Pair, RelationOut, list_http, look_http};
+use crate::error::{Code, Error, Problem, ProblemOut, Result};
+use crate::http::body::{Body, NoFields, present};
 use crate::http::params::{NoParams, Query};
-use crate::http::path::{AnyUserPath, UserOrMe, UserPath};
-use crate::ids::{Invalid, UserId};
+use crate::http::path::{UserOrMe, UserPath};
+use crate::ids::UserId;
 use crate::lane::{Answer, Job};
-use crate::page::{self, PageOut, PageParams, Position};
+use crate::operations;
+use crate::operations::http::Prefer;
 use crate::state::AppState;
 
-/// The most users of one look-up.
-pub const MAX_LOOK_UPS: usize = 100;
+/// How often a write has pending ones of its pair done before it gives up: others may go on accepting more.
+const MAX_TURNS: u32 = 50;
 
 /// The routes of this feature.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(follow_user, unfollow_user))
-        .routes(routes!(list_following))
-        .routes(routes!(list_followers))
-        .routes(routes!(get_relations))
-        .routes(routes!(get_relation_counts))
+        .routes(routes!(remove_follower))
+        .routes(routes!(block_user, unblock_user))
+        .merge(list_http::routes())
+        .merge(look_http::routes())
 }
 
 /// Who sees a follow.
@@ -46,180 +43,153 @@ pub fn routes() -> OpenApiRouter<AppState> {
 pub enum Visibility {
     /// Everybody.
     Public,
+    /// The two of them alone.
+    Secret,
 }
 
 impl TryFrom<String> for Visibility {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        if text == "public" { Ok(Self::Public) } else { Err("the visibility must be 'public': secret follows are not served yet") }
+        match text.as_str() {
+            "public" => Ok(Self::Public),
+            "secret" => Ok(Self::Secret),
+            _ => Err("the visibility must be 'public' or 'secret'"),
+        }
     }
 }
 
-/// How to follow.
+/// How to follow. What is not named stays as it is; of a new follow, public and not special.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FollowUserIn {
-    /// Who sees the follow: everybody, so far.
-    #[serde(default, deserialize_with = "present", rename = "visibility")]
-    #[schema(nullable = false)]
-    _visibility: Option<Visibility>,
-    /// Whether the other is special to the user: never, so far.
+    /// Who sees the follow.
     #[serde(default, deserialize_with = "present")]
-    #[schema(schema_with = only_false)]
+    #[schema(nullable = false)]
+    visibility: Option<Visibility>,
+    /// Whether the other is special to the user.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
     special: Option<bool>,
 }
 
-fn only_false() -> Object {
-    ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([false])).description(Some("Never, so far.")).build()
-}
-
-/// An entry of a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ListedUserOut {
-    /// Who.
-    pub user_id: UserId,
-    /// Since when one follows the other.
-    pub since: UnixMs,
-    /// Whether both follow each other.
-    pub mutual: bool,
-}
-
-/// Whom a look-up is about.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct RelationsParams {
-    /// The other users, comma-separated, at most 100.
-    #[param(example = "1,2,3", pattern = "^[1-9][0-9]{0,18}(,[1-9][0-9]{0,18}){0,99}$")]
-    ids: String,
-}
-
-/// What others are to a user, in the order asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct RelationsOut {
-    /// One for each id.
-    pub items: Vec<RelationOut>,
-}
-
-fn pair(path: &UserPath) -> Result<Pair, Problem> {
-    let followee: UserId = path.get("target")?;
+/// The pair of the path: the user, and the one in `{name}`.
+fn pair(path: &UserPath, name: &str) -> Result<Pair, Problem> {
+    let followee: UserId = path.get(name)?;
     if followee == path.user {
-        return Err(Problem::new(Code::SelfRelation, "The two users of a follow must be different."));
+        return Err(Problem::new(Code::SelfRelation, "The two users of a relation must be different."));
     }
     Ok(Pair { follower: path.user, followee })
 }
 
+/// Does it now, or accepts it to be done later where the caller prefers that.
+async fn write(state: &AppState, path: &UserPath, prefer: Prefer, pair: Pair, act: Act) -> Result<Response> {
+    let deed = Deed { pair, act };
+    if prefer.respond_async {
+        return operations::http::accept(state, &path.caller, deed).await;
+    }
+    submit(state, deed).await.map(IntoResponse::into_response)
+}
+
+/// Does it, after what was accepted of the same pair before.
+async fn submit(state: &AppState, deed: Deed) -> Result<Answer> {
+    let mut turns = 0;
+    loop {
+        let command = Arc::new(Command::Do { deed, terms: state.relations.terms() });
+        let outcome = state.lanes.submit(Job { command, key: None }).await;
+        // Also after an error: what became of it may not be known.
+        state.hot.wrote([deed.pair.follower, deed.pair.followee]);
+        turns += 1;
+        match outcome {
+            Err(Error::Problem(problem)) if problem.code == Code::OperationsPending && turns < MAX_TURNS => {
+                operations::drain(state, &[deed.pair.unordered()]).await?;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
 /// Follow a user
 ///
-/// Answers with the relation. Following someone again changes nothing.
+/// Answers with the relation. Following someone again changes what it names, and nothing else. Where either of the two blocks the other it is refused, and it is not
+/// told which. With `Prefer: respond-async` it is accepted with 202 and done later, in order for the two users.
 #[utoipa::path(put, path = "/v1/users/{user}/following/{target}", tag = "relations",
-    params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "Whom to follow", example = "7")),
+    params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "Whom to follow", example = "7"),
+        ("Prefer" = Option<String>, Header, description = "respond-async: accept it with 202, and do it later")),
     request_body(content = FollowUserIn, description = "May be left out"),
     responses(
         (status = 200, body = RelationOut),
+        (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "Where to ask what comes of it"))),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn follow_user(State(state): State<AppState>, path: UserPath, body: Body<FollowUserIn>) -> Result<Answer> {
-    let pair = pair(&path)?;
-    if body.value.special == Some(true) {
-        return Err(Problem::invalid("/special", "special follows are not served yet; leave it out or false").into());
-    }
-    let settings = &state.relations;
-    let command = Command::Follow { pair, limit: settings.limit.max_following, badge: settings.follower_badge.0.clone() };
-    state.lanes.submit(Job { command: Arc::new(command), key: None }).await
+async fn follow_user(State(state): State<AppState>, path: UserPath, prefer: Prefer, body: Body<FollowUserIn>) -> Result<Response> {
+    let pair = pair(&path, "target")?;
+    let FollowUserIn { visibility, special } = body.value;
+    let secret = visibility.map(|visibility| visibility == Visibility::Secret);
+    write(&state, &path, prefer, pair, Act::Follow { secret, special }).await
 }
 
 /// Unfollow a user
 ///
 /// Also answers 204 when there was no follow.
 #[utoipa::path(delete, path = "/v1/users/{user}/following/{target}", tag = "relations",
-    params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "Whom to unfollow", example = "7")),
+    params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "Whom to unfollow", example = "7"),
+        ("Prefer" = Option<String>, Header, description = "respond-async: accept it with 202, and do it later")),
     responses(
+        (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "Where to ask what comes of it"))),
         (status = 204, description = "The user does not follow the other"),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn unfollow_user(State(state): State<AppState>, path: UserPath, _: Query<NoParams>) -> Result<Answer> {
-    let command = Command::Unfollow(pair(&path)?);
-    state.lanes.submit(Job { command: Arc::new(command), key: None }).await
+async fn unfollow_user(State(state): State<AppState>, path: UserPath, prefer: Prefer, _: Query<NoParams>) -> Result<Response> {
+    let pair = pair(&path, "target")?;
+    write(&state, &path, prefer, pair, Act::Unfollow).await
 }
 
-/// List whom a user follows
+/// Remove a follower
 ///
-/// Newest first.
-#[utoipa::path(get, path = "/v1/users/{user}/following", tag = "relations",
-    params(("user" = UserOrMe, Path), PageParams),
+/// The other follows the user no longer, and is not told. Also answers 204 when there was no follow.
+#[utoipa::path(delete, path = "/v1/users/{user}/followers/{fan}", tag = "relations",
+    params(("user" = UserOrMe, Path), ("fan" = UserId, Path, description = "Who is to follow no longer", example = "7"),
+        ("Prefer" = Option<String>, Header, description = "respond-async: accept it with 202, and do it later")),
     responses(
-        (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, where there is one"))),
+        (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "Where to ask what comes of it"))),
+        (status = 204, description = "The other does not follow the user"),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn list_following(State(state): State<AppState>, path: AnyUserPath, uri: Uri, Query(params): Query<PageParams>) -> Result<Response> {
-    list(&state, List::Following, path.user, &uri, &params).await
+async fn remove_follower(State(state): State<AppState>, path: UserPath, prefer: Prefer, _: Query<NoParams>) -> Result<Response> {
+    let pair = pair(&path, "fan")?;
+    write(&state, &path, prefer, pair, Act::RemoveFollower).await
 }
 
-/// List who follows a user
+/// Block a user
 ///
-/// Newest first.
-#[utoipa::path(get, path = "/v1/users/{user}/followers", tag = "relations",
-    params(("user" = UserOrMe, Path), PageParams),
+/// Severs both follows, and forbids new ones and direct messages, either way. Answers with the relation; blocking someone again changes nothing.
+#[utoipa::path(put, path = "/v1/users/{user}/blocks/{target}", tag = "relations",
+    params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "Whom to block", example = "7"),
+        ("Prefer" = Option<String>, Header, description = "respond-async: accept it with 202, and do it later")),
+    request_body(content = NoFields, description = "May be left out"),
     responses(
-        (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, where there is one"))),
+        (status = 200, body = RelationOut),
+        (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "Where to ask what comes of it"))),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn list_followers(State(state): State<AppState>, path: AnyUserPath, uri: Uri, Query(params): Query<PageParams>) -> Result<Response> {
-    list(&state, List::Followers, path.user, &uri, &params).await
+async fn block_user(State(state): State<AppState>, path: UserPath, prefer: Prefer, _: Body<NoFields>) -> Result<Response> {
+    let pair = pair(&path, "target")?;
+    write(&state, &path, prefer, pair, Act::Block).await
 }
 
-async fn list(state: &AppState, list: List, user: UserId, uri: &Uri, params: &PageParams) -> Result<Response> {
-    let wanted = params.wanted()?;
-    let rows = store::page(&state.db, list, user, wanted.after, wanted.rows()).await?;
-    let position = |row: &Listed| Position { at: row.since.0, id: row.user.get() };
-    page::respond(uri, wanted, &rows, position, |row| ListedUserOut { user_id: row.user, since: row.since, mutual: row.mutual })
-}
-
-/// Look up relations
+/// Unblock a user
 ///
-/// What each of up to 100 others is to the user, in the order asked.
-#[utoipa::path(get, path = "/v1/users/{user}/relations", tag = "relations",
-    params(("user" = UserOrMe, Path), RelationsParams),
+/// Brings no follow back. Also answers 204 when there was no block.
+#[utoipa::path(delete, path = "/v1/users/{user}/blocks/{target}", tag = "relations",
+    params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "Whom to block no longer", example = "7"),
+        ("Prefer" = Option<String>, Header, description = "respond-async: accept it with 202, and do it later")),
     responses(
-        (status = 200, body = RelationsOut),
+        (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "Where to ask what comes of it"))),
+        (status = 204, description = "The user does not block the other"),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn get_relations(State(state): State<AppState>, path: UserPath, Query(params): Query<RelationsParams>) -> Result<Response> {
-    let others = ids(&params.ids).map_err(|why| Problem::new(Code::InvalidQuery, "See errors.").at("ids", why))?;
-    let there = others.iter().map(|other| Pair { follower: path.user, followee: *other });
-    let pairs: Vec<_> = there.flat_map(|pair| [pair, pair.reversed()]).collect();
-    let follows: HashSet<Pair> = store::read(&state.db, &pairs).await?.into_iter().map(|(pair, _)| pair).collect();
-    let relation = |other: &UserId| {
-        let pair = Pair { follower: path.user, followee: *other };
-        RelationOut::new(*other, follows.contains(&pair), follows.contains(&pair.reversed()))
-    };
-    Ok(fresh(Json(RelationsOut { items: others.iter().map(relation).collect() })))
-}
-
-/// Reads `1,2,3`.
-fn ids(text: &str) -> Result<Vec<UserId>, String> {
-    if text.split(',').nth(MAX_LOOK_UPS).is_some() {
-        return Err(format!("more than {MAX_LOOK_UPS} ids"));
-    }
-    text.split(',').map(|id| id.parse().map_err(|rule: Invalid| rule.0.to_owned())).collect()
-}
-
-/// Count relations
-///
-/// Each count is the length of its list.
-#[utoipa::path(get, path = "/v1/users/{user}/relation-counts", tag = "relations",
-    params(("user" = UserOrMe, Path)),
-    responses(
-        (status = 200, body = Counts),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn get_relation_counts(State(state): State<AppState>, path: AnyUserPath, _: Query<NoParams>) -> Result<Response> {
-    Ok(fresh(Json(store::counts(&state.db, path.user).await?)))
-}
-
-/// What must be asked for anew each time.
-fn fresh(body: impl IntoResponse) -> Response {
-    ([(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"))], body).into_response()
+async fn unblock_user(State(state): State<AppState>, path: UserPath, prefer: Prefer, _: Query<NoParams>) -> Result<Response> {
+    let pair = pair(&path, "target")?;
+    write(&state, &path, prefer, pair, Act::Unblock).await
 }

@@ -1,12 +1,23 @@
-//! Who follows whom: follow, unfollow, the two lists, the counts, and what two users are to each other.
+//! Who follows whom, openly or in secret, who is special to whom, and who blocks whom: the acts, the lists, the counts, and what two users are to each other.
 //!
-//! A follow is two rows, one for each side's list, and a step of each side's count, in one transaction. That two users follow each other (mutual) is
-//! derived from the rows of both directions. A pair is locked as a whole, whichever way it is changed, so that of two who act at once one comes
-//! after the other. `http.rs` has the routes, `store.rs` the SQL.
+//! `state.rs` is the rule: what each act makes of a pair. A follow is two rows, one for each side's list, and a step of each side's count, in one transaction; a block
+//! is a row of its own. That two users follow each other (mutual) is derived from the rows of both directions. A pair is locked as a whole, whichever way it is
+//! changed, so that of two who act at once one comes after the other.
+//!
+//! `command.rs` applies acts to the rows of a batch, `store.rs` has the SQL of that, `lists.rs` that of the lists; `look.rs` answers look-ups and whole lists from the
+//! caches, `hot.rs` keeps what strangers are shown of much-read users. `http.rs` has the routes that change something, `list_http.rs`
+//! and `look_http.rs` those that read.
 
+mod command;
 pub mod export;
+mod hot;
 pub mod http;
 pub mod import;
+pub mod list_http;
+pub mod lists;
+mod look;
+pub mod look_http;
+pub mod state;
 pub mod store;
 
 use std::str::FromStr;
@@ -15,11 +26,12 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+pub use self::command::{Command, Deed, Terms, apply_deed};
+pub use self::hot::Hot;
+pub use self::look::{Looks, Related, WholeList};
+use self::state::{Manner, Standing};
 use crate::clock::UnixMs;
-use crate::error::{Code, Problem};
 use crate::ids::{Invalid, Name, UserId};
-use crate::lane::{self, Answer, Needs, Rows};
-use crate::marks::{Kind, StreamKey};
 
 /// How follows are bounded.
 #[derive(Debug, Clone, Args)]
@@ -30,7 +42,7 @@ pub struct FollowLimit {
     pub max_following: i64,
 }
 
-/// How follows are bounded, and what they raise.
+/// How relations are bounded, what they raise, and how much of them is kept in memory.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Relations")]
 pub struct RelationConfig {
@@ -38,9 +50,25 @@ pub struct RelationConfig {
     #[command(flatten)]
     pub limit: FollowLimit,
 
+    /// How many users one may block; beyond it a block gets 409.
+    #[arg(long, env = "HEADMARK_MAX_BLOCKS", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
+    pub max_blocks: i64,
+
+    /// How many bytes of whole lists (whom a user follows, whom a user blocks) this process keeps; beyond that they are read anew.
+    #[arg(long, env = "HEADMARK_LIST_CACHE_BYTES", default_value_t = 64 << 20, value_parser = clap::value_parser!(u64).range(1 << 20..=1 << 40))]
+    pub list_cache_bytes: u64,
+
     /// The badge that each new follower raises by one, such as `follower`, in the transaction of the follow. Unset: none.
     #[arg(long, env = "HEADMARK_FOLLOWER_BADGE", default_value = "", hide_default_value = true)]
     pub follower_badge: FollowerBadge,
+}
+
+impl RelationConfig {
+    /// What acts are held to.
+    #[must_use]
+    pub fn terms(&self) -> Terms {
+        Terms { max_following: self.limit.max_following, max_blocks: self.max_blocks, badge: self.follower_badge.0.clone() }
+    }
 }
 
 /// The badge that new followers raise, if any.
@@ -56,12 +84,12 @@ impl FromStr for FollowerBadge {
     }
 }
 
-/// Two users, one of whom may follow the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// Two users, one of whom may follow the other, or block the other, or do something about the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Pair {
-    /// Who follows.
+    /// Who follows, or acts.
     pub follower: UserId,
-    /// Who is followed.
+    /// Who is followed, or acted upon.
     pub followee: UserId,
 }
 
@@ -70,6 +98,12 @@ impl Pair {
     #[must_use]
     pub fn reversed(self) -> Self {
         Self { follower: self.followee, followee: self.follower }
+    }
+
+    /// The same for both directions: the lower id first.
+    #[must_use]
+    pub fn unordered(self) -> Self {
+        self.min(self.reversed())
     }
 
     /// Which lock keeps others from changing this pair, in either direction: the same on every node and in every version.
@@ -95,6 +129,38 @@ pub struct Follow {
     pub since: UnixMs,
     /// How much the followee had posted by then: the feed counts what came after it.
     pub mark: i64,
+    /// Whether it is secret, and whether the followee is special.
+    pub manner: Manner,
+}
+
+/// What a user's own relations count, beside the follows themselves, which the user's row counts; and when its lists changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Own {
+    /// How many of the follows are secret.
+    pub secret: i64,
+    /// How many of those followed are special.
+    pub special: i64,
+    /// How many the user blocks.
+    pub blocked: i64,
+    /// When the lists changed.
+    pub versions: Versions,
+}
+
+/// The revisions at which a user's own lists changed last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Versions {
+    /// Whom the user follows.
+    pub following: i64,
+    /// Whom the user blocks.
+    pub blocks: i64,
+}
+
+impl Versions {
+    /// The revision at which anything that the user is to others changed last.
+    #[must_use]
+    pub fn relations(self) -> i64 {
+        self.following.max(self.blocks)
+    }
 }
 
 /// What is added to the counts of a user whom others follow.
@@ -107,18 +173,20 @@ pub struct Fans {
 }
 
 /// The counts of a user's relations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
-#[schema(as = RelationCountsOut)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// How many the user follows: the length of the list `following`.
-    #[schema(minimum = 0, example = 120)]
+    /// How many the user follows.
     pub following: i64,
-    /// How many follow the user: the length of the list `followers`.
-    #[schema(minimum = 0, example = 98)]
+    /// How many follow the user.
     pub followers: i64,
-    /// How many of them go both ways.
-    #[schema(minimum = 0, example = 40)]
+    /// How many of them go both ways, for everybody to see.
     pub mutuals: i64,
+    /// How many of those that the user follows are secret.
+    pub secret: i64,
+    /// How many of them are special.
+    pub special: i64,
+    /// How many the user blocks.
+    pub blocked: i64,
 }
 
 /// An entry of a list.
@@ -126,9 +194,11 @@ pub struct Counts {
 pub struct Listed {
     /// Who.
     pub user: UserId,
-    /// Since when one follows the other.
+    /// Since when one follows the other, or blocks the other.
     pub since: UnixMs,
-    /// Whether both do.
+    /// How one follows the other; of a block, nothing.
+    pub manner: Manner,
+    /// Whether both do, for everybody to see.
     pub mutual: bool,
 }
 
@@ -137,23 +207,48 @@ pub struct Listed {
 pub struct RelationOut {
     /// The other user.
     pub user_id: UserId,
+    /// What the two are to each other.
+    #[serde(flatten)]
+    #[schema(inline)]
+    pub standing: StandingOut,
+}
+
+/// What two users are to each other, as one of them may see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct StandingOut {
     /// Whether the user follows the other.
     pub following: bool,
-    /// Whether that is a secret: never yet.
+    /// Whether only the two of them see that.
     pub secret: bool,
-    /// Whether the other is marked as special: never yet.
+    /// Whether the other is special to the user.
     pub special: bool,
     /// Whether the other follows the user.
     pub followed_by: bool,
-    /// Whether both follow each other.
+    /// Whether both follow each other, neither in secret.
     pub mutual: bool,
-    /// Whether the user blocks the other: never yet.
+    /// Whether the user blocks the other. Whether the other blocks the user is not told.
     pub blocking: bool,
 }
 
+impl From<Standing> for StandingOut {
+    fn from(standing: Standing) -> Self {
+        let manner = standing.mine.manner();
+        Self {
+            following: manner.is_some(),
+            secret: manner.is_some_and(|manner| manner.secret),
+            special: manner.is_some_and(|manner| manner.special),
+            followed_by: standing.theirs.manner().is_some(),
+            mutual: standing.is_mutual(),
+            blocking: standing.mine == state::Stance::Blocks,
+        }
+    }
+}
+
 impl RelationOut {
-    fn new(other: UserId, following: bool, followed_by: bool) -> Self {
-        Self { user_id: other, following, secret: false, special: false, followed_by, mutual: following && followed_by, blocking: false }
+    /// What this other is to the user, in this standing.
+    #[must_use]
+    pub fn new(other: UserId, standing: Standing) -> Self {
+        Self { user_id: other, standing: standing.into() }
     }
 }
 
@@ -162,8 +257,8 @@ impl RelationOut {
 pub struct Step {
     /// Who and whom.
     pub pair: Pair,
-    /// When the follow was made; None takes it back.
-    pub follow: Option<UnixMs>,
+    /// When the follow was made, and how; None takes it back.
+    pub follow: Option<(UnixMs, Manner)>,
 }
 
 /// What an import did.
@@ -177,6 +272,8 @@ pub struct Imported {
     pub known: u64,
     /// Follows beyond the limit.
     pub over_limit: u64,
+    /// Follows that a block forbids.
+    pub blocked: u64,
 }
 
 impl std::ops::AddAssign for Imported {
@@ -185,119 +282,8 @@ impl std::ops::AddAssign for Imported {
         self.unfollowed += more.unfollowed;
         self.known += more.known;
         self.over_limit += more.over_limit;
+        self.blocked += more.blocked;
     }
-}
-
-/// A write to relations.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
-    /// One follows another.
-    Follow {
-        /// Who and whom.
-        pair: Pair,
-        /// How many the follower may follow.
-        limit: i64,
-        /// The badge of the followee to raise.
-        badge: Option<Name>,
-    },
-    /// One follows another no longer.
-    Unfollow(Pair),
-    /// Many steps, in order; one that the limit refuses is passed over. No badge is raised: what is imported is no news.
-    Import {
-        /// The steps.
-        steps: Vec<Step>,
-        /// How many each follower may follow, where that is to be kept.
-        limit: Option<i64>,
-        /// Which lane.
-        lane_key: i64,
-    },
-}
-
-impl lane::Command for Command {
-    fn needs(&self, needs: &mut Needs) {
-        match self {
-            Self::Follow { pair, badge, .. } => {
-                needs.follow(*pair);
-                if let Some(badge) = badge {
-                    needs.mark(pair.followee, Kind::Counter, badge);
-                }
-            }
-            Self::Unfollow(pair) => needs.follow(*pair),
-            Self::Import { steps, .. } => steps.iter().for_each(|step| needs.follow(step.pair)),
-        }
-    }
-
-    // By the follower, whose own row every change locks.
-    fn lane_key(&self) -> i64 {
-        match self {
-            Self::Follow { pair, .. } | Self::Unfollow(pair) => pair.follower.get(),
-            Self::Import { lane_key, .. } => *lane_key,
-        }
-    }
-
-    fn weight(&self) -> u32 {
-        match self {
-            Self::Import { steps, .. } => u32::try_from(steps.len()).unwrap_or(u32::MAX),
-            _ => 1,
-        }
-    }
-
-    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
-        match self {
-            Self::Follow { pair, limit, badge } => {
-                if rows.follow(*pair).is_none() {
-                    follow(rows, *pair, now, Some(*limit))?;
-                    if let Some(badge) = badge {
-                        raise(rows, pair.followee, badge);
-                    }
-                }
-                let followed_by = rows.follow(pair.reversed()).is_some();
-                Answer::ok(&RelationOut::new(pair.followee, true, followed_by))
-            }
-            Self::Unfollow(pair) => {
-                rows.set_follow(*pair, None);
-                Ok(Answer::no_content())
-            }
-            Self::Import { steps, limit, .. } => Answer::ok(&import(rows, steps, *limit)),
-        }
-    }
-}
-
-fn follow(rows: &mut Rows, pair: Pair, since: UnixMs, limit: Option<i64>) -> Result<(), Problem> {
-    if let Some(limit) = limit.filter(|limit| rows.user(pair.follower).following >= *limit) {
-        let detail = format!("User {} follows {limit} users already, which is the most.", pair.follower);
-        return Err(Problem::new(Code::FollowingLimit, detail));
-    }
-    let mark = rows.head(&StreamKey::posts(pair.followee)).head;
-    rows.set_follow(pair, Some(Follow { since, mark }));
-    Ok(())
-}
-
-/// Raises the badge of a new follower. That a badge is full, or that there are too many, must not keep anybody from following.
-fn raise(rows: &mut Rows, user: UserId, badge: &Name) {
-    let mut mark = rows.mark(user, Kind::Counter, badge);
-    let room = mark.head() > 0 || rows.user(user).counters < crate::badges::MAX_BADGES;
-    if room && mark.advance(1).is_ok() {
-        rows.set_mark(user, Kind::Counter, badge, mark);
-    }
-}
-
-fn import(rows: &mut Rows, steps: &[Step], limit: Option<i64>) -> Imported {
-    let mut done = Imported::default();
-    for step in steps {
-        match (rows.follow(step.pair), step.follow) {
-            (None, Some(since)) => match follow(rows, step.pair, since, limit) {
-                Ok(()) => done.followed += 1,
-                Err(_) => done.over_limit += 1,
-            },
-            (Some(_), None) => {
-                rows.set_follow(step.pair, None);
-                done.unfollowed += 1;
-            }
-            (Some(_), Some(_)) | (None, None) => done.known += 1,
-        }
-    }
-    done
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! The rows of `following`, `followers` and `follower_counts`, and the locks of pairs.
+//! The rows of `following`, `followers`, `secret_followers`, `blocks`, `relation_counts` and `follower_counts` that lanes load and write, and the locks of pairs.
+//! What is read of them outside of lanes is in `lists.rs`.
 
 use crate::clock::UnixMs;
-use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::db::{Column, Conn, DbResult, Statement, Type};
 use crate::ids::UserId;
-use crate::page::Position;
 
-use super::{Counts, Fans, Follow, Listed, Pair};
+use super::state::Manner;
+use super::{Fans, Follow, Own, Pair, Versions};
 
 /// How many locks there are for pairs. An absent row cannot be locked, so a pair is locked by its stripe. All batches together hold no more locks than
 /// there are stripes, which must stay well below what Postgres has room for (`max_locks_per_transaction` × `max_connections`, 6400 by default).
@@ -19,27 +20,80 @@ const PAIR_LOCKS: i64 = 0x7061_6972;
 
 const PAIR: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int)];
 const FOLLOW: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int), ("since", Type::Int)];
-const PAGE: &[(&str, Type)] = &[("user_id", Type::Int), ("since", Type::Int), ("id", Type::Int), ("max_rows", Type::Int)];
 
 /// Taken in the order of the stripes; the inner query is not merged into the outer one, as it is ordered. SQLite's one writer needs no lock.
 static LOCK_STRIPES: Statement = Statement::each(
     "select stripe from {rows} r where lock_class < 0",
-    "select pg_advisory_xact_lock(cast(lock_class as integer), cast(stripe as integer))
-    from (select lock_class, stripe from {rows} r order by stripe) sorted",
-    &[("lock_class", Type::Int), ("stripe", Type::Int)],
+    "select case when shared = 1
+        then pg_advisory_xact_lock_shared(cast(lock_class as integer), cast(stripe as integer))
+        else pg_advisory_xact_lock(cast(lock_class as integer), cast(stripe as integer)) end
+    from (select lock_class, stripe, shared from {rows} r order by stripe) sorted",
+    &[("lock_class", Type::Int), ("stripe", Type::Int), ("shared", Type::Int)],
 );
 
+/// What there is of these pairs: follows (0), blocks (1), and which operations are accepted and not done (2, of the lower id first). Where nobody blocks anybody, or
+/// nothing is pending, as most often, no pair is looked for: an import has thousands.
 static LOAD: Statement = Statement::new(
-    "select f.follower_id, f.followee_id, f.since, f.mark
+    "select cast(0 as bigint), f.follower_id, f.followee_id, f.since, f.mark, f.secret, f.special
     from {rows} r
-    join following f on f.follower_id = r.follower_id and f.followee_id = r.followee_id",
+    join following f on f.follower_id = r.follower_id and f.followee_id = r.followee_id
+    union all
+    select cast(1 as bigint), b.user_id, b.target_id, b.since, 0, 0, 0
+    from {rows} r
+    join blocks b on b.user_id = r.follower_id and b.target_id = r.followee_id
+    where exists (select 1 from blocks)
+    union all
+    select cast(2 as bigint), o.low_id, o.high_id, o.seq, 0, 0, 0
+    from {rows} r
+    join operations o on o.low_id = r.follower_id and o.high_id = r.followee_id and o.status = 0
+    where exists (select 1 from operations where status = 0)",
     PAIR,
 );
 
-static INSERT_FOLLOWING: Statement =
-    Statement::insert("following", &[("follower_id", Type::Int), ("followee_id", Type::Int), ("since", Type::Int), ("mark", Type::Int)]);
+static LOAD_OWN: Statement = Statement::new(
+    "select c.user_id, c.secret, c.special, c.blocked, c.following_version, c.blocks_version
+    from {rows} r
+    join relation_counts c on c.user_id = r.user_id",
+    &[("user_id", Type::Int)],
+);
+
+static SAVE_OWN: Statement = Statement::new(
+    "insert into relation_counts (user_id, secret, special, blocked, following_version, blocks_version)
+    select user_id, secret, special, blocked, following_version, blocks_version
+    from {rows} r
+    where true
+    order by user_id
+    on conflict (user_id) do update set
+        secret = excluded.secret,
+        special = excluded.special,
+        blocked = excluded.blocked,
+        following_version = excluded.following_version,
+        blocks_version = excluded.blocks_version",
+    &[
+        ("user_id", Type::Int),
+        ("secret", Type::Int),
+        ("special", Type::Int),
+        ("blocked", Type::Int),
+        ("following_version", Type::Int),
+        ("blocks_version", Type::Int),
+    ],
+);
+
+static INSERT_FOLLOWING: Statement = Statement::insert(
+    "following",
+    &[
+        ("follower_id", Type::Int),
+        ("followee_id", Type::Int),
+        ("since", Type::Int),
+        ("mark", Type::Int),
+        ("secret", Type::Int),
+        ("special", Type::Int),
+    ],
+);
 
 static INSERT_FOLLOWERS: Statement = Statement::insert("followers", FOLLOW);
+
+static INSERT_SECRET_FOLLOWERS: Statement = Statement::insert("secret_followers", FOLLOW);
 
 static DELETE_FOLLOWING: Statement = Statement::new(
     "delete from following
@@ -51,6 +105,20 @@ static DELETE_FOLLOWERS: Statement = Statement::new(
     "delete from followers
     where (followee_id, since, follower_id) in (select followee_id, since, follower_id from {rows} r)",
     FOLLOW,
+);
+
+static DELETE_SECRET_FOLLOWERS: Statement = Statement::new(
+    "delete from secret_followers
+    where (followee_id, since, follower_id) in (select followee_id, since, follower_id from {rows} r)",
+    FOLLOW,
+);
+
+static INSERT_BLOCKS: Statement = Statement::insert("blocks", &[("user_id", Type::Int), ("target_id", Type::Int), ("since", Type::Int)]);
+
+static DELETE_BLOCKS: Statement = Statement::new(
+    "delete from blocks
+    where (user_id, target_id) in (select user_id, target_id from {rows} r)",
+    &[("user_id", Type::Int), ("target_id", Type::Int)],
 );
 
 static ADD_COUNTS: Statement = Statement::new(
@@ -65,68 +133,50 @@ static ADD_COUNTS: Statement = Statement::new(
     &[("user_id", Type::Int), ("slot", Type::Int), ("followers", Type::Int), ("mutuals", Type::Int)],
 );
 
-static COUNTS: Statement = Statement::new(
-    "select r.user_id,
-        coalesce((select u.following from users u where u.user_id = r.user_id), 0),
-        coalesce((select cast(sum(c.followers) as bigint) from follower_counts c where c.user_id = r.user_id), 0),
-        coalesce((select cast(sum(c.mutuals) as bigint) from follower_counts c where c.user_id = r.user_id), 0)
-    from {rows} r",
-    &[("user_id", Type::Int)],
-);
-
-/// Mutual is a count, which is 0 or 1: an `exists` Postgres may choose to answer by making a hash of all follows there are, for a page of twenty.
-static PAGE_OF_FOLLOWING: Statement = Statement::one(
-    "select f.followee_id, f.since, (select count(*) from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id)
-    from following f
-    where f.follower_id = $1 and (f.since, f.followee_id) < ($2, $3)
-    order by f.since desc, f.followee_id desc
-    limit $4",
-    PAGE,
-);
-
-static PAGE_OF_FOLLOWERS: Statement = Statement::one(
-    "select f.follower_id, f.since, (select count(*) from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id)
-    from followers f
-    where f.followee_id = $1 and (f.since, f.follower_id) < ($2, $3)
-    order by f.since desc, f.follower_id desc
-    limit $4",
-    PAGE,
-);
-
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 10] {
+pub fn statements() -> [&'static Statement; 13] {
     [
         &LOCK_STRIPES,
         &LOAD,
+        &LOAD_OWN,
+        &SAVE_OWN,
         &INSERT_FOLLOWING,
         &INSERT_FOLLOWERS,
+        &INSERT_SECRET_FOLLOWERS,
         &DELETE_FOLLOWING,
         &DELETE_FOLLOWERS,
+        &DELETE_SECRET_FOLLOWERS,
+        &INSERT_BLOCKS,
+        &DELETE_BLOCKS,
         &ADD_COUNTS,
-        &COUNTS,
-        &PAGE_OF_FOLLOWING,
-        &PAGE_OF_FOLLOWERS,
     ]
 }
 
-/// Which of a user's two lists.
+/// What is loaded of a direction of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum List {
-    /// Whom the user follows.
-    Following,
-    /// Who follows the user.
-    Followers,
+pub enum Loaded {
+    /// A follow.
+    Follow(Follow),
+    /// A block, since when.
+    Block(UnixMs),
+    /// An operation that is accepted and not done, by its number.
+    Pending(i64),
 }
 
-/// Locks pairs against each other for the rest of the transaction, by their stripes (sorted, without repeats). The first thing that a transaction
-/// does, so that the order of the locks is also the order of the transactions' numbers.
+/// Locks pairs against each other for the rest of the transaction, by their stripes (sorted, without repeats), each shared with others who only look or not. The
+/// first thing that a transaction does, so that the order of the locks is also the order of the transactions' numbers.
 ///
 /// # Errors
 /// The driver's own.
-pub async fn lock_stripes(conn: &mut Conn, stripes: &[i64]) -> DbResult<()> {
+pub async fn lock_stripes(conn: &mut Conn, stripes: &[(i64, bool)]) -> DbResult<()> {
     if conn.locks_rows() && !stripes.is_empty() {
-        conn.later(&LOCK_STRIPES, &[Column::Int(vec![PAIR_LOCKS; stripes.len()]), Column::Int(stripes.to_vec())]).await?;
+        let columns = [
+            Column::Int(vec![PAIR_LOCKS; stripes.len()]),
+            Column::Int(stripes.iter().map(|(stripe, _)| *stripe).collect()),
+            Column::Int(stripes.iter().map(|(_, shared)| i64::from(*shared)).collect()),
+        ];
+        conn.later(&LOCK_STRIPES, &columns).await?;
     }
     Ok(())
 }
@@ -135,32 +185,69 @@ fn pair_columns<'a>(pairs: impl Iterator<Item = &'a Pair> + Clone) -> [Column; 2
     [Column::Int(pairs.clone().map(|pair| pair.follower.get()).collect()), Column::Int(pairs.map(|pair| pair.followee.get()).collect())]
 }
 
-fn follow_of_row((follower, followee, since, mark): (i64, i64, i64, i64)) -> Option<(Pair, Option<Follow>)> {
-    let pair = Pair { follower: UserId::try_from(follower).ok()?, followee: UserId::try_from(followee).ok()? };
-    Some((pair, Some(Follow { since: UnixMs(since), mark })))
+/// A row of [`LOAD_OWN`].
+type OwnRow = (i64, i64, i64, i64, i64, i64);
+
+/// A row of [`LOAD`].
+type Row = (i64, i64, i64, i64, i64, i64, i64);
+
+fn loaded_of_row((what, first, second, since, mark, secret, special): Row) -> Option<(Pair, Loaded)> {
+    let pair = Pair { follower: UserId::try_from(first).ok()?, followee: UserId::try_from(second).ok()? };
+    let loaded = match what {
+        0 => Loaded::Follow(Follow { since: UnixMs(since), mark, manner: Manner { secret: secret == 1, special: special == 1 } }),
+        1 => Loaded::Block(UnixMs(since)),
+        _ => Loaded::Pending(since),
+    };
+    Some((pair, loaded))
 }
 
-/// Loads these follows inside a transaction; the missing ones are left out.
+/// What a batch finds: what there is of its pairs, and what the relations of its users count.
+pub type Found = (Vec<(Pair, Loaded)>, Vec<(UserId, Own)>);
+
+/// Loads what there is of these pairs, and the counts of these users; what is missing is left out.
 ///
 /// # Errors
 /// The driver's own.
-pub async fn load(conn: &mut Conn, pairs: &[Pair]) -> DbResult<Vec<(Pair, Option<Follow>)>> {
-    let rows = conn.fetch(&LOAD, &pair_columns(pairs.iter())).await?;
-    Ok(rows.into_iter().filter_map(follow_of_row).collect())
+pub async fn load(conn: &mut Conn, pairs: &[Pair], users: &[UserId]) -> DbResult<Found> {
+    let (pairs, users) = (pair_columns(pairs.iter()), [Column::Int(users.iter().map(|user| user.get()).collect())]);
+    let (found, own): (Vec<Row>, Vec<OwnRow>) = conn.fetch_both((&LOAD, &pairs), (&LOAD_OWN, &users)).await?;
+    let own_of_row = |(user, secret, special, blocked, following, blocks): OwnRow| {
+        Some((UserId::try_from(user).ok()?, Own { secret, special, blocked, versions: Versions { following, blocks } }))
+    };
+    Ok((found.into_iter().filter_map(loaded_of_row).collect(), own.into_iter().filter_map(own_of_row).collect()))
 }
 
-/// Reads these follows as of one moment; the missing ones are left out.
+/// Writes what these users' relations count.
 ///
 /// # Errors
 /// The driver's own.
-pub async fn read(db: &Db, pairs: &[Pair]) -> DbResult<Vec<(Pair, Option<Follow>)>> {
-    let rows = db.fetch(&LOAD, &pair_columns(pairs.iter())).await?;
-    Ok(rows.into_iter().filter_map(follow_of_row).collect())
+pub async fn save_own(conn: &mut Conn, users: &[(UserId, Own)]) -> DbResult<()> {
+    if users.is_empty() {
+        return Ok(());
+    }
+    let column = |value: fn(&Own) -> i64| Column::Int(users.iter().map(|(_, own)| value(own)).collect());
+    let columns = [
+        Column::Int(users.iter().map(|(user, _)| user.get()).collect()),
+        column(|own| own.secret),
+        column(|own| own.special),
+        column(|own| own.blocked),
+        column(|own| own.versions.following),
+        column(|own| own.versions.blocks),
+    ];
+    conn.later(&SAVE_OWN, &columns).await
 }
 
-fn follow_columns(follows: &[(Pair, Follow)]) -> [Column; 3] {
-    let [followers, followees] = pair_columns(follows.iter().map(|(pair, _)| pair));
-    [followers, followees, Column::Int(follows.iter().map(|(_, follow)| follow.since.0).collect())]
+fn follow_columns<'a>(follows: impl Iterator<Item = &'a (Pair, Follow)> + Clone) -> [Column; 3] {
+    let [followers, followees] = pair_columns(follows.clone().map(|(pair, _)| pair));
+    [followers, followees, Column::Int(follows.map(|(_, follow)| follow.since.0).collect())]
+}
+
+/// Those that are secret, and the others, as columns; None where there are none.
+fn by_secrecy(follows: &[(Pair, Follow)]) -> [Option<[Column; 3]>; 2] {
+    [true, false].map(|secret| {
+        let these = follows.iter().filter(move |(_, follow)| follow.manner.secret == secret);
+        these.clone().next().map(|_| follow_columns(these))
+    })
 }
 
 /// Writes these follows, which are not there yet.
@@ -168,11 +255,21 @@ fn follow_columns(follows: &[(Pair, Follow)]) -> [Column; 3] {
 /// # Errors
 /// The driver's own.
 pub async fn insert(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()> {
-    let columns = follow_columns(follows);
-    let [followers, followees, since] = columns.clone();
-    let marks = Column::Int(follows.iter().map(|(_, follow)| follow.mark).collect());
-    conn.insert(&INSERT_FOLLOWING, &[followers, followees, since, marks]).await?;
-    conn.insert(&INSERT_FOLLOWERS, &columns).await
+    if follows.is_empty() {
+        return Ok(());
+    }
+    let column = |value: fn(&Follow) -> i64| Column::Int(follows.iter().map(|(_, follow)| value(follow)).collect());
+    let [followers, followees, since] = follow_columns(follows.iter());
+    let (secret, special) = (column(|follow| i64::from(follow.manner.secret)), column(|follow| i64::from(follow.manner.special)));
+    conn.insert(&INSERT_FOLLOWING, &[followers, followees, since, column(|follow| follow.mark), secret, special]).await?;
+    let [secret, public] = by_secrecy(follows);
+    if let Some(columns) = public {
+        conn.insert(&INSERT_FOLLOWERS, &columns).await?;
+    }
+    if let Some(columns) = secret {
+        conn.insert(&INSERT_SECRET_FOLLOWERS, &columns).await?;
+    }
+    Ok(())
 }
 
 /// Removes these follows, which are there.
@@ -180,9 +277,38 @@ pub async fn insert(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()>
 /// # Errors
 /// The driver's own.
 pub async fn delete(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()> {
-    let columns = follow_columns(follows);
-    conn.later(&DELETE_FOLLOWING, &columns).await?;
-    conn.later(&DELETE_FOLLOWERS, &columns).await
+    if follows.is_empty() {
+        return Ok(());
+    }
+    conn.later(&DELETE_FOLLOWING, &follow_columns(follows.iter())).await?;
+    let [secret, public] = by_secrecy(follows);
+    if let Some(columns) = public {
+        conn.later(&DELETE_FOLLOWERS, &columns).await?;
+    }
+    if let Some(columns) = secret {
+        conn.later(&DELETE_SECRET_FOLLOWERS, &columns).await?;
+    }
+    Ok(())
+}
+
+/// Writes these blocks, which are not there yet.
+///
+/// # Errors
+/// The driver's own.
+pub async fn insert_blocks(conn: &mut Conn, blocks: &[(Pair, UnixMs)]) -> DbResult<()> {
+    if blocks.is_empty() {
+        return Ok(());
+    }
+    let [users, targets] = pair_columns(blocks.iter().map(|(pair, _)| pair));
+    conn.insert(&INSERT_BLOCKS, &[users, targets, Column::Int(blocks.iter().map(|(_, since)| since.0).collect())]).await
+}
+
+/// Removes these blocks, which are there.
+///
+/// # Errors
+/// The driver's own.
+pub async fn delete_blocks(conn: &mut Conn, blocks: &[Pair]) -> DbResult<()> {
+    if blocks.is_empty() { Ok(()) } else { conn.later(&DELETE_BLOCKS, &pair_columns(blocks.iter())).await }
 }
 
 /// Adds to the counts of these users, in one slot.
@@ -197,32 +323,4 @@ pub async fn add_counts(conn: &mut Conn, slot: i64, changes: &[(UserId, Fans)]) 
         Column::Int(changes.iter().map(|(_, fans)| fans.mutuals).collect()),
     ];
     conn.later(&ADD_COUNTS, &columns).await
-}
-
-/// The counts of one user; zeros for one without rows.
-///
-/// # Errors
-/// The driver's own.
-pub async fn counts(db: &Db, user: UserId) -> DbResult<Counts> {
-    let rows: Vec<(i64, i64, i64, i64)> = db.fetch(&COUNTS, &[Column::Int(vec![user.get()])]).await?;
-    let (_, following, followers, mutuals) = rows.into_iter().next().unwrap_or_default();
-    Ok(Counts { following, followers, mutuals })
-}
-
-/// Up to `limit` entries of a list that stand after the position, newest first.
-///
-/// # Errors
-/// The driver's own.
-pub async fn page(db: &Db, list: List, user: UserId, after: Position, limit: i64) -> DbResult<Vec<Listed>> {
-    let statement = match list {
-        List::Following => &PAGE_OF_FOLLOWING,
-        List::Followers => &PAGE_OF_FOLLOWERS,
-    };
-    let columns = [user.get(), after.at, after.id, limit].map(|value| Column::Int(vec![value]));
-    let rows: Vec<(i64, i64, i64)> = db.fetch(statement, &columns).await?;
-    Ok(rows.into_iter().filter_map(listed).collect())
-}
-
-fn listed((user, since, mutual): (i64, i64, i64)) -> Option<Listed> {
-    Some(Listed { user: UserId::try_from(user).ok()?, since: UnixMs(since), mutual: mutual == 1 })
 }

@@ -1,14 +1,19 @@
-//! The rule against a naive model: a set of pairs.
+//! The rule over the rows of a batch, against a naive model: what each of a few users is to each other.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use super::command::import;
+use super::state::{Act, Room, Stance, step};
 use super::*;
-use crate::lane::Command as _;
+use crate::error::Code;
+use crate::lane::{Command as _, Rows};
+use crate::marks::Kind;
 
 const USERS: i64 = 5;
 const LIMIT: i64 = 3;
+const BLOCK_LIMIT: i64 = 2;
 
 fn user(id: i64) -> UserId {
     UserId::try_from(id).unwrap()
@@ -18,33 +23,49 @@ fn pair(follower: i64, followee: i64) -> Pair {
     Pair { follower: user(follower), followee: user(followee) }
 }
 
+fn terms() -> Terms {
+    Terms { max_following: LIMIT, max_blocks: BLOCK_LIMIT, badge: Some("fans".parse().unwrap()) }
+}
+
 #[derive(Debug, Clone)]
 enum Op {
-    Follow(Pair),
-    Unfollow(Pair),
-    Import(Vec<(Pair, bool)>, bool),
+    Do(Pair, Act),
+    Import(Vec<(Pair, Option<Manner>)>, bool),
 }
 
 fn any_pair() -> impl Strategy<Value = Pair> {
     (1..=USERS, 1..USERS).prop_map(|(follower, step)| pair(follower, (follower - 1 + step) % USERS + 1))
 }
 
+fn manner() -> impl Strategy<Value = Manner> {
+    (any::<bool>(), any::<bool>()).prop_map(|(secret, special)| Manner { secret, special })
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        5 => (any::<Option<bool>>(), any::<Option<bool>>()).prop_map(|(secret, special)| Act::Follow { secret, special }),
+        2 => Just(Act::Unfollow),
+        1 => Just(Act::RemoveFollower),
+        1 => Just(Act::Block),
+        1 => Just(Act::Unblock),
+    ]
+}
+
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        4 => any_pair().prop_map(Op::Follow),
-        2 => any_pair().prop_map(Op::Unfollow),
-        1 => (prop::collection::vec((any_pair(), prop::bool::weighted(0.7)), 0..6), any::<bool>()).prop_map(|(steps, limit)| Op::Import(steps, limit)),
+        6 => (any_pair(), act()).prop_map(|(pair, act)| Op::Do(pair, act)),
+        1 => (prop::collection::vec((any_pair(), prop::option::weighted(0.7, manner())), 0..6), any::<bool>()).prop_map(|(steps, limit)| Op::Import(steps, limit)),
     ]
 }
 
 impl Op {
     fn command(&self) -> Command {
         match self {
-            Self::Follow(pair) => Command::Follow { pair: *pair, limit: LIMIT, badge: Some("fans".parse().unwrap()) },
-            Self::Unfollow(pair) => Command::Unfollow(*pair),
+            Self::Do(pair, act) => Command::Do { deed: Deed { pair: *pair, act: *act }, terms: terms() },
             Self::Import(steps, limited) => Command::Import {
-                steps: steps.iter().map(|(pair, follow)| Step { pair: *pair, follow: follow.then_some(UnixMs(5)) }).collect(),
+                steps: steps.iter().map(|(pair, manner)| Step { pair: *pair, follow: manner.map(|manner| (UnixMs(5), manner)) }).collect(),
                 limit: limited.then_some(LIMIT),
+                events: false,
                 lane_key: 1,
             },
         }
@@ -53,44 +74,62 @@ impl Op {
 
 #[derive(Debug, Default, Clone)]
 struct Naive {
-    follows: BTreeSet<Pair>,
+    stances: BTreeMap<Pair, Stance>,
     /// New followers of each user, for the badge.
-    fans: std::collections::BTreeMap<UserId, i64>,
+    fans: BTreeMap<UserId, i64>,
 }
 
 impl Naive {
-    fn count(&self, is: impl Fn(&Pair) -> bool) -> i64 {
-        i64::try_from(self.follows.iter().filter(|pair| is(pair)).count()).unwrap()
+    fn stance(&self, pair: Pair) -> Stance {
+        self.stances.get(&pair).copied().unwrap_or_default()
     }
 
-    fn has_room(&self, follower: UserId) -> bool {
-        self.count(|pair| pair.follower == follower) < LIMIT
+    fn count(&self, is: impl Fn(Pair, Stance) -> bool) -> i64 {
+        i64::try_from(self.stances.iter().filter(|(pair, stance)| is(**pair, **stance)).count()).unwrap()
+    }
+
+    fn followed_by(&self, me: UserId) -> i64 {
+        self.count(|pair, stance| pair.follower == me && stance.manner().is_some())
     }
 
     /// Returns whether the rule takes it.
     fn apply(&mut self, op: &Op) -> bool {
         match op {
-            Op::Follow(pair) if self.follows.contains(pair) => true,
-            Op::Follow(pair) if !self.has_room(pair.follower) => false,
-            Op::Follow(pair) => {
-                *self.fans.entry(pair.followee).or_default() += 1;
-                self.follows.insert(*pair)
-            }
-            Op::Unfollow(pair) => {
-                self.follows.remove(pair);
-                true
+            Op::Do(pair, act) => {
+                let before = Standing { mine: self.stance(*pair), theirs: self.stance(pair.reversed()) };
+                let me = pair.follower;
+                let room = Room {
+                    follow: self.followed_by(me) < LIMIT,
+                    block: self.count(|pair, stance| pair.follower == me && stance == Stance::Blocks) < BLOCK_LIMIT,
+                };
+                let Ok(after) = step(before, *act, room) else { return false };
+                if before.mine.manner().is_none() && after.mine.manner().is_some() {
+                    *self.fans.entry(pair.followee).or_default() += 1;
+                }
+                self.stances.insert(*pair, after.mine);
+                self.stances.insert(pair.reversed(), after.theirs);
             }
             Op::Import(steps, limited) => {
-                for (pair, follow) in steps {
-                    match follow {
-                        false => drop(self.follows.remove(pair)),
-                        true if *limited && !self.has_room(pair.follower) => {}
-                        true => drop(self.follows.insert(*pair)),
+                for (pair, manner) in steps {
+                    let blocked = [*pair, pair.reversed()].iter().any(|pair| self.stance(*pair) == Stance::Blocks);
+                    let full = *limited && self.followed_by(pair.follower) >= LIMIT;
+                    match (self.stance(*pair), manner) {
+                        (Stance::Nothing, Some(manner)) if !blocked && !full => drop(self.stances.insert(*pair, Stance::Follows(*manner))),
+                        (Stance::Follows(_), None) => drop(self.stances.remove(pair)),
+                        _ => {}
                     }
                 }
-                true
             }
         }
+        true
+    }
+
+    fn mine(&self, me: UserId) -> Vec<(Pair, Stance)> {
+        self.stances
+            .iter()
+            .filter(|(pair, stance)| pair.follower == me && **stance != Stance::Nothing)
+            .map(|(pair, stance)| (*pair, *stance))
+            .collect()
     }
 }
 
@@ -104,20 +143,38 @@ proptest! {
             let taken = naive.apply(op);
             match op.command().apply(&mut rows, UnixMs(7)) {
                 Ok(_) => { prop_assert!(taken, "{:?}", op); rows.settle(); }
-                Err(problem) => { prop_assert!(!taken); prop_assert_eq!(problem.code, Code::FollowingLimit); rows.undo(); }
+                Err(problem) => {
+                    prop_assert!(!taken);
+                    prop_assert!([Code::FollowingLimit, Code::Blocked, Code::TooMany].contains(&problem.code));
+                    rows.undo();
+                }
             }
             for id in 1..=USERS {
                 let me = user(id);
-                prop_assert_eq!(rows.user(me).following, naive.count(|pair| pair.follower == me));
-                let fans = Fans { followers: naive.count(|pair| pair.followee == me), mutuals: naive.count(|pair| pair.follower == me && naive.follows.contains(&pair.reversed())) };
+                prop_assert_eq!(rows.user(me).following, naive.followed_by(me));
+                let mine = |is: fn(Stance) -> bool| naive.count(|pair, stance| pair.follower == me && is(stance));
+                let own = rows.own(me);
+                prop_assert_eq!(
+                    (own.secret, own.special, own.blocked),
+                    (
+                        mine(|stance| stance.manner().is_some_and(|manner| manner.secret)),
+                        mine(|stance| stance.manner().is_some_and(|manner| manner.special)),
+                        mine(|stance| stance == Stance::Blocks),
+                    )
+                );
+                let fans = Fans {
+                    followers: naive.count(|pair, stance| pair.followee == me && stance.manner().is_some()),
+                    mutuals: naive.count(|pair, stance| pair.follower == me && stance.is_public() && naive.stance(pair.reversed()).is_public()),
+                };
                 prop_assert_eq!(rows.fans(me), fans);
                 prop_assert_eq!(rows.mark(me, Kind::Counter, &"fans".parse().unwrap()).head(), naive.fans.get(&me).copied().unwrap_or_default());
-                let mine = |naive: &Naive| naive.follows.iter().filter(|pair| pair.follower == me).copied().collect::<Vec<_>>();
-                if mine(&known) != mine(&naive) {
+                if known.mine(me) != naive.mine(me) {
                     prop_assert!(rows.revision(me) > before[usize::try_from(id - 1).unwrap()], "one's own rows changed");
+                    prop_assert_eq!(own.versions.relations(), rows.revision(me), "and the lists are of another version");
                 }
                 for other in (1..=USERS).filter(|other| *other != id) {
-                    prop_assert_eq!(rows.follow(pair(id, other)).is_some(), naive.follows.contains(&pair(id, other)));
+                    prop_assert_eq!(rows.standing(pair(id, other)).mine, naive.stance(pair(id, other)));
+                    prop_assert!(!(rows.blocks(pair(id, other)) && rows.follow(pair(other, id)).is_some()), "a block leaves no follow behind");
                 }
             }
         }
@@ -142,7 +199,12 @@ fn both_directions_of_a_pair_have_one_lock_and_pairs_spread_over_all() {
 #[test]
 fn an_import_says_what_it_did() {
     let mut rows = Rows::default();
-    let step = |follower, followee, since: Option<i64>| Step { pair: pair(follower, followee), follow: since.map(UnixMs) };
+    let secret = Manner { secret: true, special: false };
+    let step = |follower, followee, since: Option<i64>| Step {
+        pair: pair(follower, followee),
+        follow: since.map(|since| (UnixMs(since), if since == 9 { secret } else { Manner::default() })),
+    };
+    rows.set_block(pair(5, 1), Some(UnixMs(1)));
     let steps = vec![
         step(1, 2, Some(5)),
         step(1, 2, Some(6)),
@@ -150,10 +212,12 @@ fn an_import_says_what_it_did() {
         step(1, 3, Some(7)),
         step(1, 4, Some(8)),
         step(1, 2, None),
+        step(1, 5, Some(1)),
         step(1, 4, Some(9)),
     ];
-    let done = import(&mut rows, &steps, Some(2));
-    assert_eq!(done, Imported { followed: 3, unfollowed: 1, known: 2, over_limit: 1 });
-    assert_eq!(rows.follow(pair(1, 3)), Some(Follow { since: UnixMs(7), mark: 0 }), "the first time stays");
-    assert_eq!(rows.follow(pair(1, 4)), Some(Follow { since: UnixMs(9), mark: 0 }));
+    let done = import(&mut rows, &steps, Some(2), true, UnixMs(1));
+    assert_eq!(done, Imported { followed: 3, unfollowed: 1, known: 2, over_limit: 1, blocked: 1 });
+    assert_eq!(rows.follow(pair(1, 3)), Some(Follow { since: UnixMs(7), mark: 0, manner: Manner::default() }), "the first time stays");
+    assert_eq!(rows.follow(pair(1, 4)), Some(Follow { since: UnixMs(9), mark: 0, manner: secret }));
+    assert!(rows.has_events());
 }

@@ -35,7 +35,7 @@ pub use self::explain::{
     MessageTermsOut, routes,
 };
 pub use self::out::{ChatsOut, CounterOut, DotOut, MAX_CAP, SheetOut, UnreadOut, ViewOut, Wanted};
-pub use self::parts::{FORGOTTEN, entry_of, group_part, message_part, part, user_parts};
+pub use self::parts::{FORGOTTEN, entry_of, group_part, list_versions, lists_part, message_part, part, user_parts};
 pub use self::turns::Turns;
 pub use self::whole::{FeedCount, ReadUpTo, Sheet};
 

@@ -7,6 +7,7 @@
 //! | `d:mall` | `4` | a dot: the mark |
 //! | `m:notice` | `1` | messages of a type: unread |
 //! | `e` | `812 20774` | the enrolment: the head of the board then, and the day on which the user was seen last |
+//! | `l` | `917 12` | the revisions at which the lists of those whom the user follows, and blocks, changed last |
 //! | `f` | `918` | the revision at which the list behind the feed changed last |
 //! | `g:42` | `120 1767225600123m 122-124` | a group: read up to, when the user was there last, `m` where it is muted, single messages above that are read; empty: not in it any more |
 //! | `h` | `6 2` | direct messages: unread, from how many peers |
@@ -17,6 +18,7 @@ use crate::groups::GroupMark;
 use crate::ids::GroupId;
 use crate::marks::store::{NOT_ENROLLED, Snapshot, User};
 use crate::marks::{Intervals, Kind, Mark, MarkKey};
+use crate::relations::Versions;
 
 /// A field and its text.
 pub(crate) type Part = (Box<str>, Box<str>);
@@ -79,6 +81,19 @@ pub fn user_parts(row: &User) -> [Part; 3] {
     ]
 }
 
+/// When the user's own lists changed last, as a part.
+#[must_use]
+pub fn lists_part(versions: Versions) -> Part {
+    ("l".into(), format!("{} {}", versions.following, versions.blocks).into())
+}
+
+/// When the user's own lists changed last, as an entry has it.
+#[must_use]
+pub fn list_versions(entry: &Entry) -> Versions {
+    let mut numbers = entry.parts.get("l").unwrap_or_default().split(' ').map(|text| number(Some(text), 0));
+    Versions { following: numbers.next().unwrap_or(0), blocks: numbers.next().unwrap_or(0) }
+}
+
 /// What the cache may be filled with.
 #[must_use]
 pub fn entry_of(snapshot: &Snapshot) -> Entry {
@@ -92,6 +107,7 @@ pub fn entry_of(snapshot: &Snapshot) -> Entry {
     };
     parts.extend(snapshot.groups.iter().map(|(group, mark)| group_part(*group, Some(mark))));
     parts.extend(user_parts(&snapshot.row).into_iter().filter(says));
+    parts.extend(Some(snapshot.lists).filter(|lists| *lists != Versions::default()).map(lists_part));
     Entry { revision: snapshot.row.revision, parts }
 }
 

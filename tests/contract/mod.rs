@@ -14,6 +14,7 @@ mod kill;
 mod lapse;
 mod model;
 mod nodes;
+mod relations;
 mod stores;
 pub mod storm;
 mod truth;

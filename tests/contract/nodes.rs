@@ -313,7 +313,10 @@ both_tiers! {
         statements.extend(headmark::inbox::epoch::statements());
         statements.extend(headmark::guard::statements());
         statements.extend(headmark::relations::store::statements());
+        statements.extend(headmark::relations::lists::statements());
         statements.extend(headmark::relations::export::statements());
+        statements.extend(headmark::events::store::statements());
+        statements.extend(headmark::operations::store::statements());
         statements.extend(headmark::recount::statements());
         statements.extend(headmark::feed::store::statements());
         statements.extend(headmark::views::store::statements());

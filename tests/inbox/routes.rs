@@ -90,6 +90,20 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn who_is_blocked_cannot_send(world: World) {
+        let nodes = world.nodes().await;
+        let (client, other) = (&nodes[0].client, &nodes.last().unwrap().client);
+        let message = json!({"sender_id": 1, "client_id": "before", "content": "x"});
+        client.post("/v1/users/2/inbox", &message).await.ok();
+        Client::send(client.request(reqwest::Method::PUT, "/v1/users/2/blocks/1")).await.ok();
+        other.post("/v1/users/2/inbox", &json!({"sender_id": 1, "client_id": "after", "content": "x"})).await.problem(403, "blocked");
+        assert_eq!(other.post("/v1/users/2/inbox", &message).await.status, 200, "what was sent before stays sent");
+        assert_eq!(other.post("/v1/users/1/inbox", &json!({"sender_id": 2, "client_id": "back", "content": "x"})).await.status, 201);
+        client.delete("/v1/users/2/blocks/1").await;
+        assert_eq!(other.post("/v1/users/2/inbox", &json!({"sender_id": 1, "client_id": "after", "content": "x"})).await.status, 201);
+        Node::stop_all(nodes).await;
+    }
+
     async fn a_message_to_oneself_is_one_row_and_never_unread(world: World) {
         let node = world.node().await;
         let client = &node.client;

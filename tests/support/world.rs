@@ -76,11 +76,17 @@ impl World {
         args
     }
 
+    /// The key of this world's stream of events.
+    pub fn event_stream(&self) -> String {
+        format!("{}events", self.prefix)
+    }
+
     /// The arguments with which a node of this world is started.
     pub fn args(&self) -> Vec<String> {
         let mut args: Vec<String> = ["headmark", "--listen", "127.0.0.1:0"].map(String::from).into();
         args.extend(self.store_args());
         args.extend(self.cache_args());
+        args.extend(["--event-stream".to_owned(), self.event_stream()]);
         args
     }
 

@@ -1,9 +1,10 @@
 //! The cache that all nodes share: one hash for each user in Redis or Redis Cluster.
 //!
-//! `wire.rs` connects and sends, `breaker.rs` fails fast while that does not work, `reads.rs` makes one pipeline of many reads, `pipe.rs` is the
+//! `beside.rs` holds what is kept beside the entries, `wire.rs` connects and sends, `breaker.rs` fails fast while that does not work, `reads.rs` makes one pipeline of many reads, `pipe.rs` is the
 //! connection for them, `resp.rs` what is said over it, `scripts.rs` builds the calls and reads the replies, `wakes.rs` holds the subscription. To add an operation: a `.lua` in `scripts/`, a
 //! field in `Scripts`, a method here, the same in `entry.rs`, and a step in the test that compares the two.
 
+mod beside;
 mod breaker;
 mod pipe;
 mod reads;
@@ -78,10 +79,6 @@ impl Shared {
     /// How many keys go into one call of a script that takes many.
     fn keys_per_call(&self) -> usize {
         if self.redis.cluster { 1 } else { KEYS_PER_CALL }
-    }
-
-    fn feed_key(&self, user: UserId) -> String {
-        format!("{}:f", self.key(user))
     }
 
     fn wake_channel(&self, user: UserId) -> String {
@@ -327,28 +324,6 @@ impl Redis {
         let shared = &self.shared;
         let call = |users: &[UserId], form| shared.scripts.leave(form, &shared.keys(users.iter().copied()), writer);
         shared.run_chunks(users, call).await.map(|_| ())
-    }
-
-    pub(super) async fn get_feed(&self, user: UserId) -> Result<Option<(i64, Vec<u8>)>, CacheError> {
-        let shared = &self.shared;
-        let mut get = cmd("GET");
-        get.arg(shared.feed_key(user));
-        let value = shared.send(shared.scripts_wire(), vec![get], shared.deadline()).await?.pop().ok_or_else(unexpected_reply)?;
-        match value.map_err(|error| away(&error))? {
-            Value::BulkString(bytes) => Ok(bytes.split_first_chunk().map(|(version, list)| (i64::from_be_bytes(*version), list.to_vec()))),
-            _ => Ok(None),
-        }
-    }
-
-    pub(super) async fn set_feed(&self, user: UserId, version: i64, list: &[u8]) -> Result<(), CacheError> {
-        let shared = &self.shared;
-        let mut set = cmd("SET");
-        let value = [version.to_be_bytes().as_slice(), list].concat();
-        set.arg(shared.feed_key(user)).arg(value).arg("PX").arg(u64::try_from(shared.config.ttl.as_millis()).unwrap_or(u64::MAX));
-        for result in shared.send(shared.scripts_wire(), vec![set], shared.deadline()).await? {
-            result.map_err(|error| away(&error))?;
-        }
-        Ok(())
     }
 
     pub(super) async fn run_id(&self) -> Result<String, CacheError> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deadpool_redis::redis::{Cmd, Script, Value, cmd};
 
-use crate::cache::{CacheConfig, Change, Entry, FillToken, Lookup, Parts, Revision, Writer};
+use crate::cache::{CacheConfig, Change, Entry, Facts, FillToken, Lookup, Parts, Revision, Writer};
 
 macro_rules! script {
     ($file:literal) => {
@@ -32,6 +32,7 @@ pub(super) struct Scripts {
     fill: Source,
     publish: Source,
     leave: Source,
+    facts: Source,
     lease_ms: u64,
     ttl_ms: u64,
 }
@@ -91,6 +92,7 @@ impl Scripts {
             fill: script!("fill.lua"),
             publish: script!("publish.lua"),
             leave: script!("leave.lua"),
+            facts: script!("facts.lua"),
             lease_ms: millis(config.lease),
             // Dirt must not expire before the lease that it stands for.
             ttl_ms: millis(config.ttl.max(config.lease)),
@@ -99,7 +101,7 @@ impl Scripts {
 
     /// All of them, to be loaded.
     pub(super) fn all(&self) -> impl Iterator<Item = &Script> {
-        [&self.touch, &self.get, &self.fill, &self.publish, &self.leave].into_iter().map(|source| &source.script)
+        [&self.touch, &self.get, &self.fill, &self.publish, &self.leave, &self.facts].into_iter().map(|source| &source.script)
     }
 
     pub(super) fn touch(&self, form: Form, keys: &[String], writer: Writer) -> Cmd {
@@ -130,6 +132,16 @@ impl Scripts {
         for change in changes {
             call.arg(change.before).arg(change.after).arg(2 * change.parts.len());
             add_parts(&mut call, &change.parts);
+        }
+        call
+    }
+
+    /// What a user is to others.
+    pub(super) fn facts(&self, form: Form, key: &str, ttl_ms: u64, facts: &Facts) -> Cmd {
+        let mut call = self.facts.call(form, key);
+        call.arg(facts.version).arg(ttl_ms);
+        for (other, code) in facts.others.iter().zip(&facts.codes) {
+            call.arg(other.get()).arg(code.unwrap_or_default());
         }
         call
     }

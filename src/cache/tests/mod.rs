@@ -1,5 +1,6 @@
 //! The protocol on both engines: that they agree, that a hit is never stale, and what only a real server shows.
 
+mod beside;
 mod conformance;
 mod live;
 mod memory;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::UnixMs;
 use crate::error::Problem;
-use crate::groups::command::{join, leave, put, send};
+use crate::groups::command::{join, leave, put, send, tell};
 use crate::ids::{ClientId, GroupId, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
 use crate::marks::StreamKey;
@@ -96,26 +96,27 @@ impl lane::Command for Import {
         u32::try_from(self.steps.len()).unwrap_or(u32::MAX)
     }
 
-    fn apply(&self, rows: &mut Rows, _now: UnixMs) -> Result<Answer, Problem> {
+    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         let mut done = Imported::default();
         for step in &self.steps {
-            take(rows, step, &mut done)?;
+            take(rows, step, now, &mut done)?;
         }
         Answer::ok(&done)
     }
 }
 
-fn take(rows: &mut Rows, step: &Step, done: &mut Imported) -> Result<(), Problem> {
+fn take(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> Result<(), Problem> {
     let Step { group, user, at, what } = step;
     if rows.groups.group(*group).is_none() {
         put(rows, *group, None, None, *at)?;
     }
     match what {
         What::Join if is_past(rows, step) => done.known += 1,
-        What::Join => enter(rows, step, done),
+        What::Join => enter(rows, step, now, done),
         What::Leave => match rows.groups.latest(*user, *group) {
             Some((_, of)) if of.is_open() && of.joined_at <= *at => {
-                leave(rows, *group, *user, *at)?;
+                let left = leave(rows, *group, *user, *at)?;
+                tell(rows, now, *group, *user, left.then_some(false));
                 done.left += 1;
             }
             _ => done.known += 1,
@@ -126,7 +127,7 @@ fn take(rows: &mut Rows, step: &Step, done: &mut Imported) -> Result<(), Problem
                 return Ok(());
             }
             if !rows.groups.latest(*user, *group).is_some_and(|(_, of)| of.is_open()) {
-                enter(rows, step, done);
+                enter(rows, step, now, done);
             }
             match send(rows, *group, *user, client, content, *at) {
                 Ok(_) => done.sent += 1,
@@ -143,9 +144,12 @@ fn is_past(rows: &Rows, step: &Step) -> bool {
     latest.is_some_and(|(_, of)| of.is_open() || of.joined_at >= step.at || of.at >= step.at)
 }
 
-fn enter(rows: &mut Rows, step: &Step, done: &mut Imported) {
+fn enter(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) {
     match join(rows, step.group, step.user, step.at, "") {
-        Ok((_, true)) => done.joined += 1,
+        Ok((_, true)) => {
+            tell(rows, now, step.group, step.user, Some(true));
+            done.joined += 1;
+        }
         Ok((_, false)) => done.known += 1,
         Err(_) => done.refused += 1,
     }

@@ -3,6 +3,7 @@
 //! What a pair was in between is gone before anybody could have seen it, and leaving it out makes an import that is run again change nothing.
 
 use crate::clock::UnixMs;
+use crate::relations::state::Manner;
 use crate::relations::{Pair, Step};
 
 use super::line::Line;
@@ -18,11 +19,12 @@ struct Event {
     pair: Pair,
     at: UnixMs,
     follow: bool,
+    manner: Manner,
 }
 
 impl Events {
     pub(super) fn push(&mut self, line: Line) {
-        self.lines.push(Event { pair: line.pair, at: line.at.unwrap_or(UnixMs(0)), follow: line.follow });
+        self.lines.push(Event { pair: line.pair, at: line.at.unwrap_or(UnixMs(0)), follow: line.follow, manner: line.manner });
     }
 
     pub(super) fn len(&self) -> usize {
@@ -38,15 +40,15 @@ impl Events {
         for event in self.lines {
             match steps.last_mut() {
                 Some((step, last)) if step.pair == event.pair => {
-                    // Following again changes nothing, so the follow is as old as its first line.
-                    step.follow = if event.follow { Some(step.follow.unwrap_or(event.at)) } else { None };
+                    // Following again changes how, not since when: the follow is as old as its first line.
+                    step.follow = event.follow.then(|| (step.follow.map_or(event.at, |(since, _)| since), event.manner));
                     *last = event.at;
                 }
-                _ => steps.push((Step { pair: event.pair, follow: event.follow.then_some(event.at) }, event.at)),
+                _ => steps.push((Step { pair: event.pair, follow: event.follow.then_some((event.at, event.manner)) }, event.at)),
             }
         }
         // Unfollows make room for later follows under a limit.
-        steps.sort_by_key(|(step, last)| (step.pair.follower, step.follow.unwrap_or(*last)));
+        steps.sort_by_key(|(step, last)| (step.pair.follower, step.follow.map_or(*last, |(since, _)| since)));
         let overtaken = u64::try_from(lines - steps.len()).unwrap_or_default();
         (steps.into_iter().map(|(step, _)| step).collect(), overtaken)
     }
@@ -60,10 +62,13 @@ mod tests {
         let mut events = Events::default();
         for (at, follower, followee, follow) in lines {
             let pair = Pair { follower: (*follower).try_into().unwrap(), followee: (*followee).try_into().unwrap() };
-            events.push(Line { pair, at: Some(UnixMs(*at)), follow: *follow });
+            events.push(Line { pair, at: Some(UnixMs(*at)), follow: *follow, manner: Manner::default() });
         }
         let (steps, overtaken) = events.into_steps();
-        (steps.iter().map(|step| (step.pair.follower.get(), step.pair.followee.get(), step.follow.map(|at| at.0))).collect(), overtaken)
+        (
+            steps.iter().map(|step| (step.pair.follower.get(), step.pair.followee.get(), step.follow.map(|(at, _)| at.0))).collect(),
+            overtaken,
+        )
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::clock::UnixMs;
 use crate::import::field::{self, id, shown, time};
 use crate::relations::Pair;
+use crate::relations::state::Manner;
 
 /// The columns that a file may have.
 const KNOWN: [&str; 6] = ["follower", "followee", "timestamp", "action", "visibility", "special"];
@@ -20,6 +21,8 @@ pub(super) struct Line {
     pub(super) at: Option<UnixMs>,
     /// Whether the follow was made; else it was taken back.
     pub(super) follow: bool,
+    /// Whether it is secret, and whether the followee is special.
+    pub(super) manner: Manner,
 }
 
 impl Columns {
@@ -47,7 +50,7 @@ impl Columns {
     /// A sentence: why it cannot be taken.
     pub(super) fn parse(&self, line: &[u8], id_offset: i64) -> Result<Line, String> {
         let [follower, followee, timestamp, action, visibility, special] = self.0.values(line)?;
-        not_served_yet(visibility, special)?;
+        let manner = Manner { secret: is_secret(visibility)?, special: is_special(special)? };
         let pair = Pair {
             follower: id("follower", follower.unwrap_or_default(), id_offset)?,
             followee: id("followee", followee.unwrap_or_default(), id_offset)?,
@@ -60,20 +63,23 @@ impl Columns {
             Some("unfollow") => false,
             Some(other) => return Err(format!("has '{}' as action, not follow or unfollow", shown(other))),
         };
-        Ok(Line { pair, at: timestamp.map(time).transpose()?, follow })
+        Ok(Line { pair, at: timestamp.map(time).transpose()?, follow, manner })
     }
 }
 
-fn not_served_yet(visibility: Option<&str>, special: Option<&str>) -> Result<(), String> {
+fn is_secret(visibility: Option<&str>) -> Result<bool, String> {
     match visibility {
-        None | Some("" | "public") => {}
-        Some("secret") => return Err("has a secret follow, and those are not served yet".to_owned()),
-        Some(other) => return Err(format!("has '{}' as visibility, not public", shown(other))),
+        None | Some("" | "public") => Ok(false),
+        Some("secret") => Ok(true),
+        Some(other) => Err(format!("has '{}' as visibility, not public or secret", shown(other))),
     }
+}
+
+fn is_special(special: Option<&str>) -> Result<bool, String> {
     match special {
-        None | Some("" | "0" | "false") => Ok(()),
-        Some("1" | "true") => Err("has a special follow, and those are not served yet".to_owned()),
-        Some(other) => Err(format!("has '{}' as special, not false", shown(other))),
+        None | Some("" | "0" | "false") => Ok(false),
+        Some("1" | "true") => Ok(true),
+        Some(other) => Err(format!("has '{}' as special, not true or false", shown(other))),
     }
 }
 
@@ -103,10 +109,14 @@ mod tests {
             ("visibility,special,action,follower,followee,timestamp", "public,false,follow,1,2,5"),
         ] {
             let parsed = columns(header).parse(line.as_bytes(), 0);
-            assert_eq!(parsed, Ok(Line { pair: pair(1, 2), at, follow: true }), "{header}: {line}");
+            assert_eq!(parsed, Ok(Line { pair: pair(1, 2), at, follow: true, manner: Manner::default() }), "{header}: {line}");
         }
         let unfollow = columns("action,timestamp,follower,followee").parse(b"unfollow,0,1,2", 0).unwrap();
-        assert_eq!(unfollow, Line { pair: pair(1, 2), at: Some(UnixMs(0)), follow: false });
+        assert_eq!(unfollow, Line { pair: pair(1, 2), at: Some(UnixMs(0)), follow: false, manner: Manner::default() });
+        let manner = |line: &str| columns("follower,followee,visibility,special").parse(line.as_bytes(), 0).unwrap().manner;
+        assert_eq!(manner("1,2,secret,0"), Manner { secret: true, special: false });
+        assert_eq!(manner("1,2,,true"), Manner { secret: false, special: true });
+        assert_eq!(manner("1,2,secret,1"), Manner { secret: true, special: true });
         assert_eq!(columns("follower,followee").parse(b"1,2", 0).unwrap().at, None);
     }
 
@@ -146,9 +156,8 @@ mod tests {
             ("1,2,1671916715000,follow,,", "in seconds, not milliseconds"),
             ("1,2,9223372036854775,follow,,", "not from 1970 to 9999"),
             ("1,2,5,like,,", "has 'like' as action, not follow or unfollow"),
-            ("1,2,5,follow,secret,", "secret follow, and those are not served yet"),
-            ("1,2,5,follow,hidden,", "'hidden' as visibility"),
-            ("1,2,5,follow,,true", "special follow, and those are not served yet"),
+            ("1,2,5,follow,secret,true", ""),
+            ("1,2,5,follow,hidden,", "'hidden' as visibility, not public or secret"),
             ("1,2,5,follow,,maybe", "'maybe' as special"),
         ] {
             match why {

@@ -37,6 +37,8 @@ pub struct Import {
     pub id_offset: i64,
     /// How many each user may follow, where that is to be kept.
     pub limit: Option<i64>,
+    /// Whether readers of events are told of each follow.
+    pub events: bool,
     /// How many lines with actions are held in memory at most.
     pub max_events: usize,
     /// Since when follows hold for which the file has no time.
@@ -59,6 +61,7 @@ pub struct Report {
 /// Follows within a limit, where there is one.
 struct Follows {
     limit: Option<i64>,
+    events: bool,
 }
 
 impl Task for Follows {
@@ -70,7 +73,7 @@ impl Task for Follows {
     }
 
     fn command(&self, steps: Vec<Step>, lane_key: i64) -> Arc<dyn lane::Command> {
-        Arc::new(Command::Import { steps, limit: self.limit, lane_key })
+        Arc::new(Command::Import { steps, limit: self.limit, events: self.events, lane_key })
     }
 }
 
@@ -80,7 +83,7 @@ impl Import {
     /// # Errors
     /// A sentence: why the file cannot be read (on), or that the stores do not answer. What was imported before stays.
     pub async fn run(self, lanes: &Lanes, progress: Arc<Progress>, on_bad: OnBad) -> Result<Report, String> {
-        let mut workers = Workers::start(Follows { limit: self.limit }, lanes, &progress);
+        let mut workers = Workers::start(Follows { limit: self.limit, events: self.events }, lanes, &progress);
         let queues = workers.queues();
         let read = tokio::task::spawn_blocking(move || {
             let input = Input::open(&self.file, &progress, on_bad)?;
@@ -118,7 +121,7 @@ impl Reader {
                     return end.map(|_| ());
                 }
             };
-            self.window.push(Step { pair: line.pair, follow: Some(line.at.unwrap_or(self.import.now)) });
+            self.window.push(Step { pair: line.pair, follow: Some((line.at.unwrap_or(self.import.now), line.manner)) });
             if self.window.len() == WINDOW_STEPS && !self.flush() {
                 return Ok(());
             }

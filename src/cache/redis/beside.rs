@@ -1,0 +1,118 @@
+//! What Redis keeps beside the entries: lists by version (`{u:42}:f`, `:l`, `:b`), what users are to others (`{u:42}:r`), and the stream of events.
+
+use deadpool_redis::redis::{Cmd, Value, cmd};
+
+use super::{COMMANDS_PER_PIPELINE, Redis, Shared, away, unexpected_reply};
+use crate::cache::{CacheError, Facts, ListKey, Stream};
+use crate::ids::UserId;
+
+/// What Redis answers to an entry whose number is not above the last one.
+const NOT_ABOVE: &str = "equal or smaller";
+
+impl Shared {
+    fn list_key(&self, user: UserId, list: ListKey) -> String {
+        let suffix = match list {
+            ListKey::Feed => "f",
+            ListKey::Following => "l",
+            ListKey::Blocks => "b",
+        };
+        format!("{}:{suffix}", self.key(user))
+    }
+
+    fn facts_key(&self, user: UserId) -> String {
+        format!("{}:r", self.key(user))
+    }
+
+    fn ttl_ms(&self) -> u64 {
+        u64::try_from(self.config.ttl.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The number in a field.
+fn number(value: &Value) -> Option<i64> {
+    match value {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok()?.parse().ok(),
+        Value::Int(number) => Some(*number),
+        _ => None,
+    }
+}
+
+impl Redis {
+    pub(in crate::cache) async fn get_list(&self, user: UserId, list: ListKey) -> Result<Option<(i64, Vec<u8>)>, CacheError> {
+        let shared = &self.shared;
+        let mut get = cmd("GET");
+        get.arg(shared.list_key(user, list));
+        let value = shared.send(shared.scripts_wire(), vec![get], shared.deadline()).await?.pop().ok_or_else(unexpected_reply)?;
+        match value.map_err(|error| away(&error))? {
+            Value::BulkString(bytes) => Ok(bytes.split_first_chunk().map(|(version, list)| (i64::from_be_bytes(*version), list.to_vec()))),
+            _ => Ok(None),
+        }
+    }
+
+    pub(in crate::cache) async fn set_list(&self, user: UserId, list: ListKey, version: i64, content: &[u8]) -> Result<(), CacheError> {
+        let shared = &self.shared;
+        let mut set = cmd("SET");
+        let value = [version.to_be_bytes().as_slice(), content].concat();
+        set.arg(shared.list_key(user, list)).arg(value).arg("PX").arg(shared.ttl_ms());
+        for result in shared.send(shared.scripts_wire(), vec![set], shared.deadline()).await? {
+            result.map_err(|error| away(&error))?;
+        }
+        Ok(())
+    }
+
+    pub(in crate::cache) async fn get_facts(&self, asked: &[(UserId, &[UserId])]) -> Result<Vec<Option<Facts>>, CacheError> {
+        let shared = &self.shared;
+        let deadline = shared.deadline();
+        let mut facts = Vec::with_capacity(asked.len());
+        for chunk in asked.chunks(COMMANDS_PER_PIPELINE) {
+            let get = |(user, others): &(UserId, &[UserId])| {
+                let mut get = cmd("HMGET");
+                get.arg(shared.facts_key(*user)).arg("!v");
+                others.iter().for_each(|other| {
+                    get.arg(other.get());
+                });
+                get
+            };
+            for result in shared.send(shared.scripts_wire(), chunk.iter().map(get).collect(), deadline).await? {
+                let Value::Array(values) = result.map_err(|error| away(&error))? else { return Err(unexpected_reply()) };
+                let (version, codes) = values.split_first().ok_or_else(unexpected_reply)?;
+                let codes = codes.iter().map(number).collect();
+                facts.push(number(version).map(|version| Facts { version, others: Vec::new(), codes }));
+            }
+        }
+        Ok(facts)
+    }
+
+    pub(in crate::cache) async fn set_facts(&self, facts: &[(UserId, Facts)]) -> Result<(), CacheError> {
+        let shared = &self.shared;
+        let call = |(user, facts): &(UserId, Facts), form| shared.scripts.facts(form, &shared.facts_key(*user), shared.ttl_ms(), facts);
+        shared.run(facts, shared.deadline(), call).await.map(|_| ())
+    }
+
+    pub(in crate::cache) async fn append(&self, stream: &Stream, entries: &[(i64, String)]) -> Result<(), CacheError> {
+        let shared = &self.shared;
+        let deadline = shared.deadline();
+        for chunk in entries.chunks(COMMANDS_PER_PIPELINE) {
+            let commands = chunk.iter().map(|(id, entry)| add(stream, *id, entry)).collect();
+            for result in shared.send(shared.scripts_wire(), commands, deadline).await? {
+                match result {
+                    Err(error) if !error.to_string().contains(NOT_ABOVE) => return Err(away(&error)),
+                    _ => {}
+                }
+            }
+        }
+        let mut expire = cmd("PEXPIRE");
+        expire.arg(&stream.key).arg(u64::try_from(stream.ttl.as_millis()).unwrap_or(u64::MAX));
+        for result in shared.send(shared.scripts_wire(), vec![expire], deadline).await? {
+            result.map_err(|error| away(&error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Numbered by us, so that one that is sent twice is there once.
+fn add(stream: &Stream, id: i64, entry: &str) -> Cmd {
+    let mut add = cmd("XADD");
+    add.arg(&stream.key).arg("MAXLEN").arg("~").arg(stream.max_entries).arg(format!("{id}-0")).arg("event").arg(entry);
+    add
+}

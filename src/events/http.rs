@@ -1,0 +1,167 @@
+//! The route of events.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::publisher::with_id;
+use super::{Event, store};
+use crate::auth::Service;
+use crate::clock::UnixMs;
+use crate::error::{Code, Error, Problem, ProblemOut, Result};
+use crate::http::params::Query;
+use crate::marks::MAX_HEAD;
+use crate::poll::MAX_WAIT_S;
+use crate::state::AppState;
+
+/// The most events of an answer, and how many where no limit is given.
+pub const MAX_EVENTS: usize = 1000;
+const DEFAULT_EVENTS: usize = 100;
+
+/// How often one who waits looks without being told.
+const RECHECK: Duration = Duration::from_secs(1);
+
+/// How many rows are read first; each may hold the events of a whole batch. Then twice as many each time, up to the most.
+const FIRST_ROWS: i64 = 4;
+const MOST_ROWS: i64 = 256;
+
+/// The routes of this feature.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(list_events))
+}
+
+/// Which events.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct EventsParams {
+    /// The number after which to begin: the `next_after` of the answer before. Without it, with the first that is kept.
+    #[param(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64)]
+    after: Option<i64>,
+    /// How many at most.
+    #[param(nullable = false, minimum = 1, maximum = 1000, default = 100)]
+    limit: Option<usize>,
+    /// Hold the request for up to so many seconds while there is nothing after it.
+    #[param(nullable = false, minimum = 0, maximum = 60, default = 0)]
+    wait: Option<u32>,
+}
+
+/// An event.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EventOut {
+    /// Its number: none is given before a lower one can be read.
+    #[schema(minimum = 1, example = 918)]
+    pub id: i64,
+    /// When it happened.
+    pub at: UnixMs,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// Some events, in the order of their numbers.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EventsOut {
+    /// The events.
+    #[schema(value_type = Vec<EventOut>)]
+    items: Vec<Box<RawValue>>,
+    /// What to send as `after` next.
+    #[schema(minimum = 0, example = 918)]
+    next_after: i64,
+    /// Whether there are more already.
+    has_more: bool,
+}
+
+/// Read events
+///
+/// Every change of a relation, a broadcast or a post, each with a number to tell a repeat by. None appears after a higher one could be read; those of one pair,
+/// creator or channel are in the order in which they happened.
+#[utoipa::path(get, path = "/v1/events", tag = "events",
+    params(EventsParams),
+    responses(
+        (status = 200, body = EventsOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn list_events(State(state): State<AppState>, _: Service, Query(params): Query<EventsParams>) -> Result<Response> {
+    let bad = |name: &str, detail: String| Error::from(Problem::new(Code::InvalidQuery, "See errors.").at(name, detail));
+    let (limit, wait) = (params.limit.unwrap_or(DEFAULT_EVENTS), params.wait.unwrap_or(0));
+    if !(1..=MAX_EVENTS).contains(&limit) {
+        return Err(bad("limit", format!("{limit} is not from 1 to {MAX_EVENTS}")));
+    }
+    if wait > MAX_WAIT_S {
+        return Err(bad("wait", format!("{wait} is not from 0 to {MAX_WAIT_S}")));
+    }
+    if let Some(after) = params.after.filter(|after| !(0..=MAX_HEAD).contains(after)) {
+        return Err(bad("after", format!("{after} is not from 0 to {MAX_HEAD}")));
+    }
+    let deadline = Instant::now() + Duration::from_secs(u64::from(wait));
+    let _room = if wait > 0 { state.waiting.try_acquire().ok() } else { None };
+    // Listens before it reads: what comes in between would be missed the other way round.
+    let mut heads = state.events.listen();
+    loop {
+        let out = read(&state, params.after, limit).await?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        if !out.items.is_empty() || left.is_zero() || _room.is_none() || state.draining.is_cancelled() {
+            return answer(&out);
+        }
+        tokio::select! {
+            _ = heads.changed() => {}
+            () = tokio::time::sleep(left.min(RECHECK)) => {}
+            () = state.draining.cancelled() => {}
+        }
+    }
+}
+
+fn answer(out: &EventsOut) -> Result<Response> {
+    let body = crate::poll::json(out)?;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
+    ];
+    Ok((headers, body).into_response())
+}
+
+async fn read(state: &AppState, after: Option<i64>, limit: usize) -> Result<EventsOut> {
+    let from = match after {
+        Some(after) => after,
+        None => store::floor(&state.db).await?.0,
+    };
+    let mut items: Vec<Box<RawValue>> = Vec::new();
+    let (mut last, mut rows) = (from, FIRST_ROWS);
+    while items.len() <= limit {
+        let found = store::read(&state.db, last, rows).await?;
+        let ended = i64::try_from(found.len()).unwrap_or(i64::MAX) < rows;
+        for (first, content) in found {
+            let events: Vec<&RawValue> = serde_json::from_str(&content).map_err(|error| crate::error::Fault::Bug(error.to_string()))?;
+            for (id, event) in (first..).zip(events).filter(|(id, _)| *id > from) {
+                last = id;
+                if items.len() <= limit {
+                    items.push(RawValue::from_string(with_id(id, event)).map_err(|error| crate::error::Fault::Bug(error.to_string()))?);
+                }
+            }
+        }
+        if ended {
+            break;
+        }
+        rows = (rows * 2).min(MOST_ROWS);
+    }
+    // After the rows: what was swept meanwhile would be missing among them.
+    let (floor, head) = store::floor(&state.db).await?;
+    if from < floor {
+        let detail = format!("Events up to {floor} are no longer kept. Read on with after={floor}, or without it.");
+        return Err(Problem::new(Code::Gone, detail).into());
+    }
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let shown = i64::try_from(items.len()).unwrap_or_default();
+    debug_assert!(head >= from || shown == 0, "nothing stands above the head");
+    Ok(EventsOut { items, next_after: from + shown, has_more })
+}

@@ -1,0 +1,296 @@
+//! Operations: writes that are accepted before they are done, where the caller prefers that (`Prefer: respond-async`, RFC 7240).
+//!
+//! ```text
+//!   PUT …/following/7 ─ accept: a row, under the lock of the pair ─▶ 202, Location: /v1/operations/{id}
+//!                                    └─ worker: all that is pending of a pair, in order, in one transaction with what comes of it
+//! ```
+//!
+//! Accepting is a command of the lanes, so a 202 means durable. The row's number is given under the lock of the pair, so the order of the rows is that in which they were
+//! accepted, on whichever nodes. What comes of an operation is written in the transaction of its effect, which takes the same lock and looks whether it is still
+//! pending: so it is done once, however many nodes try, and after a crash whoever looks next goes on. A write that is not asynchronous finds pending ones of its
+//! pair under that lock, has them done, and tries again: so it comes after them.
+//!
+//! `worker.rs` does what is pending, `store.rs` has the SQL, `http.rs` the route and the preference.
+
+pub mod http;
+pub mod store;
+mod worker;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use axum::http::StatusCode;
+use clap::Args;
+use rand::RngExt as _;
+use serde::{Serialize, Serializer};
+use tokio::sync::Notify;
+use utoipa::ToSchema;
+
+pub use self::worker::{drain, run};
+use crate::clock::UnixMs;
+use crate::db::{Db, DbResult};
+use crate::error::{Code, Fault, Problem};
+use crate::ids::Invalid;
+use crate::lane::{self, Answer, Needs, Rows};
+use crate::relations::{Deed, Pair, Terms, apply_deed};
+
+/// How operations are kept and bounded.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Operations")]
+pub struct OperationConfig {
+    /// For how many hours it can be read what came of an asynchronous write; after that it gets 410.
+    #[arg(long, env = "HEADMARK_OPERATION_TTL_HOURS", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=8760))]
+    pub operation_ttl_hours: u32,
+
+    /// How many asynchronous writes may be pending; beyond that they get 503 at once.
+    #[arg(long, env = "HEADMARK_MAX_PENDING_OPERATIONS", default_value_t = 100_000, value_parser = clap::value_parser!(i64).range(1..=10_000_000))]
+    pub max_pending_operations: i64,
+}
+
+impl OperationConfig {
+    fn ttl_ms(&self) -> i64 {
+        i64::from(self.operation_ttl_hours) * 3_600_000
+    }
+}
+
+const ID_RULE: Invalid = Invalid("an operation's id has 32 characters of 0-9, a-f");
+
+/// The id of an operation: the time at which it was accepted, in 12 hexadecimal digits of milliseconds, and 20 that nobody can guess.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, ToSchema)]
+#[schema(value_type = String, pattern = "^[0-9a-f]{32}$", example = "0190163d8694739b3d5c2a7f00112233")]
+pub struct OperationId(Arc<str>);
+
+impl OperationId {
+    /// A new one.
+    #[must_use]
+    pub fn new(now: UnixMs) -> Self {
+        let mut rng = rand::rng();
+        let (high, low): (u16, u64) = (rng.random(), rng.random());
+        Self(format!("{:012x}{high:04x}{low:016x}", now.0.unsigned_abs() & 0xffff_ffff_ffff).into())
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// When it was accepted, as the id tells.
+    #[must_use]
+    pub fn time(&self) -> UnixMs {
+        let digits = self.0.get(..12).unwrap_or_default();
+        UnixMs(i64::from_str_radix(digits, 16).unwrap_or_default())
+    }
+}
+
+impl FromStr for OperationId {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        if text.len() == 32 && text.bytes().all(digit) { Ok(Self(text.into())) } else { Err(ID_RULE) }
+    }
+}
+
+impl fmt::Display for OperationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for OperationId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// How far an operation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OperationStatus {
+    /// Accepted, and not done yet.
+    Pending,
+    /// Done.
+    Done,
+    /// Refused, as it would have been at once.
+    Failed,
+}
+
+/// An operation as it is accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// Its id.
+    pub id: OperationId,
+    /// Who may read what came of it.
+    pub caller: String,
+    /// What is to be done.
+    pub deed: Deed,
+    /// Which node accepted it.
+    pub node: i64,
+}
+
+/// What came of an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// JSON: the answer's body or the problem.
+    pub body: String,
+    /// When.
+    pub at: UnixMs,
+}
+
+/// A write of operations.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// One is accepted.
+    Accept(Operation),
+    /// Those of a pair are done, in order.
+    Drain {
+        /// The pair, the lower id first.
+        pair: Pair,
+        /// What was pending when somebody looked, by number: it may have been done since, and more may have come.
+        queue: Vec<(i64, Deed)>,
+        /// To what the deeds are held.
+        terms: Terms,
+    },
+}
+
+/// The answer to one that was accepted.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AcceptedOut {
+    /// Where to ask what comes of it: `/v1/operations/{operation_id}`.
+    operation_id: OperationId,
+    /// Not done yet.
+    status: OperationStatus,
+}
+
+impl lane::Command for Command {
+    fn needs(&self, needs: &mut Needs) {
+        match self {
+            Self::Accept(operation) => needs.operations(operation.deed.pair),
+            Self::Drain { pair, queue, terms } => {
+                needs.operations(*pair);
+                queue.iter().for_each(|(_, deed)| deed.needs(terms, needs));
+            }
+        }
+    }
+
+    fn lane_key(&self) -> i64 {
+        match self {
+            Self::Accept(operation) => operation.deed.pair.follower.get(),
+            Self::Drain { pair, queue, .. } => queue.first().map_or(pair.follower, |(_, deed)| deed.pair.follower).get(),
+        }
+    }
+
+    fn weight(&self) -> u32 {
+        match self {
+            Self::Accept(_) => 1,
+            Self::Drain { queue, .. } => u32::try_from(queue.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
+        match self {
+            Self::Accept(operation) => {
+                rows.operations.accept(operation, now);
+                let accepted = AcceptedOut { operation_id: operation.id.clone(), status: OperationStatus::Pending };
+                Ok(Answer { status: StatusCode::ACCEPTED, ..Answer::ok(&accepted)? })
+            }
+            Self::Drain { pair, queue, terms } => {
+                for (seq, deed) in queue {
+                    match rows.operations.first_pending(*pair) {
+                        Some(first) if first == *seq => finish(rows, *pair, *seq, deed, terms, now),
+                        // One stands before it that was not in sight: it comes with the next look.
+                        Some(first) if first < *seq => break,
+                        _ => {}
+                    }
+                }
+                Ok(Answer::no_content())
+            }
+        }
+    }
+}
+
+/// Does one operation: its effect stays, or nothing of it does; what came of it is kept in either case.
+fn finish(rows: &mut Rows, pair: Pair, seq: i64, deed: &Deed, terms: &Terms, now: UnixMs) {
+    let applied = catch_unwind(AssertUnwindSafe(|| apply_deed(rows, deed, terms, now)));
+    let outcome = match applied.unwrap_or_else(|_| Err(Fault::Bug(String::new()).problem())) {
+        Ok(answer) => {
+            rows.settle();
+            Outcome { status: answer.status, body: answer.body.into_owned(), at: now }
+        }
+        Err(problem) => {
+            rows.undo();
+            let body = serde_json::to_string(&problem.body()).unwrap_or_default();
+            Outcome { status: problem.code.status(), body, at: now }
+        }
+    };
+    rows.operations.finish(pair, seq, outcome);
+    rows.settle();
+}
+
+/// The operations of a node.
+#[derive(Debug)]
+pub struct Operations {
+    /// How they are kept and bounded.
+    pub config: OperationConfig,
+    /// Which node this is.
+    node: i64,
+    /// About how many are pending.
+    pending: AtomicI64,
+    /// Rung for the worker.
+    bell: Notify,
+}
+
+impl Operations {
+    /// Of a new node.
+    #[must_use]
+    pub fn new(config: OperationConfig) -> Self {
+        Self { config, node: rand::rng().random_range(1..i64::MAX), pending: AtomicI64::new(0), bell: Notify::new() }
+    }
+
+    /// An operation of this node's, if there is room for one more.
+    ///
+    /// # Errors
+    /// 503 where there is none.
+    pub fn begin(&self, caller: String, deed: Deed, now: UnixMs) -> Result<Operation, Problem> {
+        if self.pending.load(Ordering::Relaxed) >= self.config.max_pending_operations {
+            return Err(Problem::new(Code::Overloaded, "Too many asynchronous writes are pending."));
+        }
+        Ok(Operation { id: OperationId::new(now), caller, deed, node: self.node })
+    }
+
+    /// One is durable: the worker is told.
+    pub fn accepted(&self) {
+        self.pending.fetch_add(1, Ordering::Relaxed);
+        self.bell.notify_one();
+    }
+}
+
+/// Removes some operations of which it is no longer kept what came of them; returns how many. Call again while it returns any.
+///
+/// # Errors
+/// The driver's own.
+pub async fn sweep(db: &Db, config: &OperationConfig, now: UnixMs) -> DbResult<u64> {
+    store::sweep(db, UnixMs(now.0 - config.ttl_ms())).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_tells_its_time_and_is_never_the_same() {
+        let ids = [0; 50].map(|_| OperationId::new(UnixMs(1_800_000_000_123)));
+        let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
+        assert_eq!((distinct.len(), ids[0].time()), (50, UnixMs(1_800_000_000_123)));
+        assert_eq!(ids[0].as_str().parse::<OperationId>().as_ref(), Ok(&ids[0]));
+        for bad in ["", "1", &"g".repeat(32), &"A".repeat(32), &"0".repeat(33), &"é".repeat(16)] {
+            assert_eq!(bad.parse::<OperationId>(), Err(ID_RULE), "{bad}");
+        }
+    }
+}
