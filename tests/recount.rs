@@ -30,7 +30,7 @@ async fn damage(world: &World, sql: &'static str) {
 
 /// What a recount said before its summary, sorted.
 fn differences(ran: &Ran) -> BTreeSet<&str> {
-    ran.out.lines().filter(|line| line.starts_with("user ")).collect()
+    ran.out.lines().filter(|line| line.starts_with("user ") || line.starts_with("group ")).collect()
 }
 
 const HEALTHY: &str = "nothing differs";
