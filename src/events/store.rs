@@ -71,14 +71,19 @@ static FLOOR: Statement = Statement::new("select floor, head from event_head whe
 static LOCK_HEAD: Statement =
     Statement::each("select floor from event_head where id = 1", "select floor from event_head where id = 1 for update", &[]);
 
+/// Looks at the oldest alone, so that it costs little where nothing is to go.
 static SWEEP: Statement = Statement::one(
     "delete from events
     where batch_id in (
-        select e.batch_id
-        from events e
-        where e.last_id > 0 and e.created_at < $1
-        order by e.last_id
-        limit $2
+        select o.batch_id
+        from (
+            select e.batch_id, e.created_at
+            from events e
+            where e.last_id > 0
+            order by e.last_id
+            limit $2
+        ) o
+        where o.created_at < $1
     )
     returning last_id",
     &[("oldest", Type::Int), ("max_rows", Type::Int)],

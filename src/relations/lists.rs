@@ -14,10 +14,11 @@ use super::{Counts, Listed, Pair, Related};
 const PAGE: &[(&str, Type)] = &[("user_id", Type::Int), ("since", Type::Int), ("id", Type::Int), ("max_rows", Type::Int)];
 const USER: &[(&str, Type)] = &[("user_id", Type::Int)];
 
-/// Mutual is a count, which is 0 or 1: an `exists` Postgres may choose to answer by making a hash of all follows there are, for a page of twenty.
+/// Mutual is a number, 1 or 0, of one row at most: an `exists` Postgres may choose to answer by making a hash of all follows there are, for a page of twenty. And it does
+/// not filter by `secret`, or the index of public follows might serve, in which the followee stands last: then all follows of each entry are gone through.
 static PUBLIC_FOLLOWING: Statement = Statement::one(
     "select f.followee_id, f.since, f.secret, f.special,
-        (select count(*) from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id and b.secret = 0)
+        coalesce((select 1 - b.secret from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id), 0)
     from following f
     where f.follower_id = $1 and f.secret = 0 and (f.since, f.followee_id) < ($2, $3)
     order by f.since desc, f.followee_id desc
@@ -36,7 +37,7 @@ static SECRET_FOLLOWING: Statement = Statement::one(
 
 static ALL_FOLLOWING: Statement = Statement::one(
     "select u.id, u.since, u.secret, u.special,
-        (1 - u.secret) * (select count(*) from following b where b.follower_id = u.id and b.followee_id = $1 and b.secret = 0)
+        (1 - u.secret) * coalesce((select 1 - b.secret from following b where b.follower_id = u.id and b.followee_id = $1), 0)
     from (
         select a.id, a.since, a.secret, a.special from (
             select f.followee_id as id, f.since, f.secret, f.special
@@ -61,7 +62,7 @@ static ALL_FOLLOWING: Statement = Statement::one(
 
 static SPECIAL: Statement = Statement::one(
     "select f.followee_id, f.since, f.secret, f.special,
-        (1 - f.secret) * (select count(*) from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id and b.secret = 0)
+        (1 - f.secret) * coalesce((select 1 - b.secret from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id), 0)
     from following f
     where f.follower_id = $1 and f.special = 1 and (f.since, f.followee_id) < ($2, $3)
     order by f.since desc, f.followee_id desc
@@ -71,7 +72,7 @@ static SPECIAL: Statement = Statement::one(
 
 static PUBLIC_FOLLOWERS: Statement = Statement::one(
     "select f.follower_id, f.since, cast(0 as bigint), cast(0 as bigint),
-        (select count(*) from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id and b.secret = 0)
+        coalesce((select 1 - b.secret from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id), 0)
     from followers f
     where f.followee_id = $1 and (f.since, f.follower_id) < ($2, $3)
     order by f.since desc, f.follower_id desc
@@ -81,7 +82,7 @@ static PUBLIC_FOLLOWERS: Statement = Statement::one(
 
 static ALL_FOLLOWERS: Statement = Statement::one(
     "select u.id, u.since, u.secret, cast(0 as bigint),
-        (1 - u.secret) * (select count(*) from following b where b.follower_id = $1 and b.followee_id = u.id and b.secret = 0)
+        (1 - u.secret) * coalesce((select 1 - b.secret from following b where b.follower_id = $1 and b.followee_id = u.id), 0)
     from (
         select a.id, a.since, a.secret from (
             select f.follower_id as id, f.since, cast(0 as bigint) as secret
@@ -109,7 +110,7 @@ static MUTUALS: Statement = Statement::one(
     "select f.followee_id, f.since, f.secret, f.special, cast(1 as bigint)
     from following f
     where f.follower_id = $1 and f.secret = 0 and (f.since, f.followee_id) < ($2, $3)
-        and (select count(*) from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id and b.secret = 0) = 1
+        and coalesce((select 1 - b.secret from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id), 0) = 1
     order by f.since desc, f.followee_id desc
     limit $4",
     PAGE,
@@ -118,7 +119,7 @@ static MUTUALS: Statement = Statement::one(
 static BLOCKS: Statement = Statement::one(
     "select b.target_id, b.since, cast(0 as bigint), cast(0 as bigint), cast(0 as bigint)
     from blocks b
-    where b.user_id = $1 and (b.since, b.target_id) < ($2, $3)
+    where b.user_id = $1 and b.since >= 0 and (b.since, b.target_id) < ($2, $3)
     order by b.since desc, b.target_id desc
     limit $4",
     PAGE,
