@@ -13,6 +13,7 @@ use super::{Counts, Listed, Pair, Related};
 
 const PAGE: &[(&str, Type)] = &[("user_id", Type::Int), ("since", Type::Int), ("id", Type::Int), ("max_rows", Type::Int)];
 const USER: &[(&str, Type)] = &[("user_id", Type::Int)];
+const WHOLE: &[(&str, Type)] = &[("user_id", Type::Int), ("max_rows", Type::Int)];
 
 /// Mutual is a number, 1 or 0, of one row at most: an `exists` Postgres may choose to answer by making a hash of all follows there are, for a page of twenty. And it does
 /// not filter by `secret`, or the index of public follows might serve, in which the followee stands last: then all follows of each entry are gone through.
@@ -129,16 +130,16 @@ static BLOCKS: Statement = Statement::one(
 static WHOLE_FOLLOWING: Statement = Statement::one(
     "select cast(0 as bigint), coalesce((select c.following_version from relation_counts c where c.user_id = $1), 0)
     union all
-    select f.followee_id, f.since from following f where f.follower_id = $1",
-    USER,
+    select w.id, w.since from (select f.followee_id as id, f.since from following f where f.follower_id = $1 limit $2) w",
+    WHOLE,
 );
 
 /// The same for blocks.
 static WHOLE_BLOCKS: Statement = Statement::one(
     "select cast(0 as bigint), coalesce((select c.blocks_version from relation_counts c where c.user_id = $1), 0)
     union all
-    select b.target_id, b.since from blocks b where b.user_id = $1",
-    USER,
+    select w.id, w.since from (select b.target_id as id, b.since from blocks b where b.user_id = $1 limit $2) w",
+    WHOLE,
 );
 
 static COUNTS: Statement = Statement::one(
@@ -244,16 +245,17 @@ pub async fn counts(db: &Db, user: UserId) -> DbResult<Counts> {
     Ok(Counts { following, followers, mutuals, secret, special, blocked })
 }
 
-/// A whole list, newest first, with its version, as of one moment.
+/// A whole list, newest first, with its version, as of one moment; of one that is longer than `most`, some of it, one more than that.
 ///
 /// # Errors
 /// The driver's own.
-pub async fn whole(db: &Db, user: UserId, related: Related) -> DbResult<(i64, Vec<UserId>)> {
+pub async fn whole(db: &Db, user: UserId, related: Related, most: usize) -> DbResult<(i64, Vec<UserId>)> {
     let statement = match related {
         Related::Following => &WHOLE_FOLLOWING,
         Related::Blocks => &WHOLE_BLOCKS,
     };
-    let mut rows: Vec<(i64, i64)> = db.fetch(statement, &one(&[user.get()])).await?;
+    let mut rows: Vec<(i64, i64)> =
+        db.fetch(statement, &one(&[user.get(), i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1)])).await?;
     let version = rows.iter().find(|(id, _)| *id == 0).map_or(0, |(_, version)| *version);
     rows.sort_unstable_by_key(|(id, since)| std::cmp::Reverse((*since, *id)));
     Ok((version, rows.into_iter().filter_map(|(id, _)| UserId::try_from(id).ok()).collect()))
