@@ -61,6 +61,9 @@ async fn a_page_of_a_long_list_reads_no_more_than_it_shows() {
         "insert into following select g, 1, g from generate_series(2, 20001) g",
         "insert into followers select 1, g, g from generate_series(2, 20001) g",
         "insert into following select 1, g, g from generate_series(2, 4001) g",
+        // Those on the pages follow many others.
+        "insert into following select f, 100000 + g, g from generate_series(19982, 20001) f, generate_series(1, 1000) g",
+        "insert into following select f, 100000 + g, g from generate_series(3982, 4001) f, generate_series(1, 1000) g",
         "analyze",
     ] {
         sqlx::query(sql).execute(&mut conn).await.unwrap();

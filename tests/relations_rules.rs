@@ -121,6 +121,20 @@ async fn a_page_for_strangers_reads_nothing_secret() {
     scene.node.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_whole_list_has_a_bound() {
+    let world = World::new(crate::support::Tier::Server).await;
+    let node = world.node().await;
+    let mut conn = world.postgres().await;
+    let fill = "insert into following (follower_id, followee_id, since) select 1, g, g from generate_series(2, 100001) g";
+    sqlx::query(fill).execute(&mut conn).await.unwrap();
+    let whole = node.client.get("/v1/users/1/following/ids").await.ok();
+    assert_eq!((&whole["count"], &whole["ids"][0], &whole["ids"][99_999]), (&json!(100_000), &json!("100001"), &json!("2")));
+    node.client.follow(1, 200_000).await;
+    node.client.get("/v1/users/1/following/ids").await.problem(409, "too_many");
+    node.stop().await;
+}
+
 both_tiers! {
     async fn a_follow_is_changed_by_what_is_named(world: World) {
         let scene = Scene::of(&world).await;

@@ -25,7 +25,8 @@ create table blocks (
     since integer not null,
     primary key (user_id, target_id)
 ) without rowid;
-create index blocks_since on blocks (user_id, since, target_id);
+-- The list. The condition always holds: a look-up of two users does not name it, so it is left to the key above, where the target stands second.
+create index blocks_since on blocks (user_id, since, target_id) where since >= 0;
 
 -- What a user's own relations count, beside the number of follows in users. Written under the lock of the user's row there.
 create table relation_counts (

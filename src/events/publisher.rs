@@ -17,8 +17,8 @@ use crate::db::{Conn, Db, DbResult};
 /// How often a publisher looks by itself: others may have written.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// The pause between two rounds, in which more gathers.
-const ROUNDS_APART: Duration = Duration::from_millis(10);
+/// The pause between two rounds, in which more gathers: each is a commit, for which on SQLite the writes wait.
+const ROUNDS_APART: Duration = Duration::from_millis(50);
 
 /// The pause after a store did not answer.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -26,8 +26,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long one round may take.
 const MAX_ROUND: Duration = Duration::from_secs(5);
 
-/// How many rows are appended to the stream in one round.
-const STREAMED_AT_ONCE: i64 = 20;
+/// How many rows are read at once for the stream, each of which may hold the events of a whole batch; and from how many events on a round has done enough.
+const ROWS_AT_ONCE: i64 = 20;
+const ENOUGH_EVENTS: usize = 5000;
 
 /// The publisher of a node.
 #[derive(Debug)]
@@ -131,23 +132,26 @@ impl Publisher {
             return Ok(Some(streamed));
         }
         // What the stream would drop at once is not appended.
-        let from = streamed.max(head.saturating_sub(i64::try_from(stream.max_entries).unwrap_or(i64::MAX)));
-        let rows = store::read_in(conn, from, STREAMED_AT_ONCE).await?;
-        let mut entries: Vec<(i64, String)> = Vec::new();
-        for (first, content) in rows {
-            let events: Vec<&RawValue> = serde_json::from_str(&content).unwrap_or_default();
-            entries.extend((first..).zip(events).map(|(id, event)| (id, with_id(id, event))).filter(|(id, _)| *id > from && *id <= head));
-        }
-        let Some((last, _)) = entries.last() else { return Ok(Some(head)) };
-        let last = *last;
-        match self.cache.append(stream, &entries).await {
-            Ok(()) => Ok(Some(last)),
-            Err(error) => {
+        let mut from = streamed.max(head.saturating_sub(i64::try_from(stream.max_entries).unwrap_or(i64::MAX)));
+        let (mut reached, mut appended) = (streamed, 0);
+        while from < head && appended < ENOUGH_EVENTS {
+            let mut entries: Vec<(i64, String)> = Vec::new();
+            for (first, content) in store::read_in(conn, from, ROWS_AT_ONCE).await? {
+                let events: Vec<&RawValue> = serde_json::from_str(&content).unwrap_or_default();
+                entries
+                    .extend((first..).zip(events).map(|(id, event)| (id, with_id(id, event))).filter(|(id, _)| *id > from && *id <= head));
+            }
+            // Those that were left are swept.
+            let Some(last) = entries.last().map(|(id, _)| *id) else { return Ok(Some(head)) };
+            if let Err(error) = self.cache.append(stream, &entries).await {
                 // They are appended when Redis is back.
                 tracing::debug!(%error, "cannot append events to the stream");
-                Ok(Some(streamed))
+                break;
             }
+            appended += entries.len();
+            (from, reached) = (last, last);
         }
+        Ok(Some(reached))
     }
 
     fn tell(&self, head: i64) {

@@ -66,19 +66,24 @@ static READ: Statement = Statement::one(
     &[("after", Type::Int), ("max_rows", Type::Int)],
 );
 
-static FLOOR: Statement = Statement::new("select floor, head from event_head where id = 1", &[]);
+static FLOOR: Statement = Statement::new("select floor from event_head where id = 1", &[]);
 
 static LOCK_HEAD: Statement =
     Statement::each("select floor from event_head where id = 1", "select floor from event_head where id = 1 for update", &[]);
 
+/// Looks at the oldest alone, so that it costs little where nothing is to go.
 static SWEEP: Statement = Statement::one(
     "delete from events
     where batch_id in (
-        select e.batch_id
-        from events e
-        where e.last_id > 0 and e.created_at < $1
-        order by e.last_id
-        limit $2
+        select o.batch_id
+        from (
+            select e.batch_id, e.created_at
+            from events e
+            where e.last_id > 0
+            order by e.last_id
+            limit $2
+        ) o
+        where o.created_at < $1
     )
     returning last_id",
     &[("oldest", Type::Int), ("max_rows", Type::Int)],
@@ -169,9 +174,10 @@ pub(super) async fn read_in(conn: &mut Conn, from: i64, max_rows: i64) -> DbResu
     conn.fetch(&READ, &after(from, max_rows)).await
 }
 
-/// Up to which number events are kept no longer, and the highest number.
-pub(super) async fn floor(db: &Db) -> DbResult<(i64, i64)> {
-    Ok(db.fetch(&FLOOR, &[]).await?.first().copied().unwrap_or_default())
+/// Up to which number events are kept no longer.
+pub(super) async fn floor(db: &Db) -> DbResult<i64> {
+    let rows: Vec<(i64,)> = db.fetch(&FLOOR, &[]).await?;
+    Ok(rows.first().map_or(0, |(floor,)| *floor))
 }
 
 /// Removes some rows that were written before this time; returns how many.

@@ -201,12 +201,14 @@ impl lane::Command for Command {
                 Ok(Answer { status: StatusCode::ACCEPTED, ..Answer::ok(&accepted)? })
             }
             Self::Drain { pair, queue, terms } => {
-                for (seq, deed) in queue {
-                    match rows.operations.first_pending(*pair) {
-                        Some(first) if first == *seq => finish(rows, *pair, *seq, deed, terms, now),
-                        // One stands before it that was not in sight: it comes with the next look.
-                        Some(first) if first < *seq => break,
-                        _ => {}
+                // What has a lower number is done; what has a higher one than all of these came after them, and is seen with the next look.
+                let Some(first) = rows.operations.first_pending(*pair) else { return Ok(Answer::no_content()) };
+                let mut left = queue.iter().filter(|(seq, _)| *seq >= first).peekable();
+                // One may stand before them that was not in sight.
+                if left.peek().is_some_and(|(seq, _)| *seq == first) {
+                    while let Some((seq, deed)) = left.next() {
+                        let next = left.peek().map(|(seq, _)| *seq);
+                        finish(rows, *pair, (*seq, next), deed, terms, now);
                     }
                 }
                 Ok(Answer::no_content())
@@ -216,7 +218,7 @@ impl lane::Command for Command {
 }
 
 /// Does one operation: its effect stays, or nothing of it does; what came of it is kept in either case.
-fn finish(rows: &mut Rows, pair: Pair, seq: i64, deed: &Deed, terms: &Terms, now: UnixMs) {
+fn finish(rows: &mut Rows, pair: Pair, (seq, next): (i64, Option<i64>), deed: &Deed, terms: &Terms, now: UnixMs) {
     let applied = catch_unwind(AssertUnwindSafe(|| apply_deed(rows, deed, terms, now)));
     let outcome = match applied.unwrap_or_else(|_| Err(Fault::Bug(String::new()).problem())) {
         Ok(answer) => {
@@ -229,7 +231,7 @@ fn finish(rows: &mut Rows, pair: Pair, seq: i64, deed: &Deed, terms: &Terms, now
             Outcome { status: problem.code.status(), body, at: now }
         }
     };
-    rows.operations.finish(pair, seq, outcome);
+    rows.operations.finish(pair, seq, next, outcome);
     rows.settle();
 }
 
@@ -282,6 +284,7 @@ pub async fn sweep(db: &Db, config: &OperationConfig, now: UnixMs) -> DbResult<u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::relations::state::Act;
 
     #[test]
     fn an_id_tells_its_time_and_is_never_the_same() {
@@ -292,5 +295,53 @@ mod tests {
         for bad in ["", "1", &"g".repeat(32), &"A".repeat(32), &"0".repeat(33), &"é".repeat(16)] {
             assert_eq!(bad.parse::<OperationId>(), Err(ID_RULE), "{bad}");
         }
+    }
+
+    fn deed(act: Act) -> Deed {
+        Deed { pair: Pair { follower: 1.try_into().unwrap(), followee: 2.try_into().unwrap() }, act }
+    }
+
+    fn drain(rows: &mut Rows, queue: &[(i64, Act)]) {
+        use crate::lane::Command as _;
+        let terms = Terms { max_following: 10, max_blocks: 10, badge: None };
+        let queue = queue.iter().map(|(seq, act)| (*seq, deed(*act))).collect();
+        Command::Drain { pair: deed(Act::Block).pair, queue, terms }.apply(rows, UnixMs(1)).unwrap();
+        rows.settle();
+    }
+
+    const FOLLOW: Act = Act::Follow { secret: None, special: None };
+
+    #[test]
+    fn those_of_a_pair_are_done_in_order_and_once() {
+        let pair = deed(Act::Block).pair;
+        let mut rows = Rows::default();
+        rows.operations.insert_pending(pair, 3, 7);
+        drain(&mut rows, &[(5, Act::Block), (7, Act::Unblock)]);
+        assert!(rows.follow(pair).is_none() && !rows.blocks(pair), "3 was not in sight and comes first");
+        drain(&mut rows, &[(1, Act::Block), (3, FOLLOW)]);
+        assert!(rows.follow(pair).is_some() && !rows.blocks(pair), "1 was done before");
+        assert!(rows.has_pending(pair.reversed()), "up to 7");
+        drain(&mut rows, &[(3, Act::Unfollow)]);
+        assert!(rows.follow(pair).is_some(), "done already");
+    }
+
+    #[test]
+    fn what_came_after_those_in_sight_is_still_waited_for() {
+        let pair = deed(Act::Block).pair;
+        let operation = Operation { id: OperationId::new(UnixMs(1)), caller: String::new(), deed: deed(FOLLOW), node: 1 };
+        let mut rows = Rows::default();
+        assert!(!rows.has_pending(pair));
+        rows.operations.insert_pending(pair, 3, 3);
+        rows.operations.accept(&operation, UnixMs(1));
+        rows.settle();
+        drain(&mut rows, &[(3, FOLLOW)]);
+        assert!(rows.follow(pair).is_some() && rows.has_pending(pair), "the one of this batch has no number yet");
+        let mut rows = Rows::default();
+        rows.operations.insert_pending(pair, 3, 3);
+        drain(&mut rows, &[(3, FOLLOW)]);
+        assert!(!rows.has_pending(pair));
+        rows.operations.accept(&operation, UnixMs(1));
+        rows.undo();
+        assert!(!rows.has_pending(pair));
     }
 }

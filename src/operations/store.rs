@@ -67,11 +67,24 @@ static PENDING_PAIRS: Statement = Statement::one(
     &[("node_id", Type::Int), ("created_before", Type::Int), ("max_rows", Type::Int)],
 );
 
-static PENDING_OF_PAIRS: Statement = Statement::new(
+/// Pair by pair: either dialect is kept from going through all that is pending and comparing it with all pairs.
+static PENDING_OF_PAIRS: Statement = Statement::each(
     "select o.seq, o.low_id, o.high_id, o.command
     from {rows} r
-    join operations o on o.low_id = r.low_id and o.high_id = r.high_id and o.status = 0
+    cross join operations o
+    where o.low_id = r.low_id and o.high_id = r.high_id and o.status = 0
     order by o.seq
+    limit 10000",
+    "select p.seq, p.low_id, p.high_id, p.command
+    from {rows} r
+    cross join lateral (
+        select o.seq, o.low_id, o.high_id, o.command
+        from operations o
+        where o.low_id = r.low_id and o.high_id = r.high_id and o.status = 0
+        order by o.low_id, o.high_id, o.seq
+        limit 10000
+    ) p
+    order by p.seq
     limit 10000",
     &[("low_id", Type::Int), ("high_id", Type::Int)],
 );
@@ -100,8 +113,9 @@ pub fn statements() -> [&'static Statement; 7] {
 /// What a batch holds of operations.
 #[derive(Debug, Default)]
 pub struct Tables {
-    /// What of a pair (the lower id first) is accepted and not done, in order.
-    pending: Table<Pair, Vec<i64>>,
+    /// Of each pair (the lower id first) with operations that are accepted and not done: a number below which all are done, and the highest number. Where the first one is
+    /// known to this batch, it is that one's.
+    pending: Table<Pair, Option<(i64, i64)>>,
     /// What came of those that are done in this batch, by number.
     finished: Table<i64, Option<Outcome>>,
     /// Those that are accepted in this batch, in order.
@@ -111,35 +125,32 @@ pub struct Tables {
 }
 
 impl Tables {
-    pub(crate) fn insert_pending(&mut self, pair: Pair, seq: i64) {
-        let mut seqs = self.pending.get(&pair);
-        seqs.push(seq);
-        seqs.sort_unstable();
-        seqs.dedup();
-        self.pending.insert_loaded([(pair, seqs)]);
+    pub(crate) fn insert_pending(&mut self, pair: Pair, first: i64, last: i64) {
+        self.pending.insert_loaded([(pair, Some((first, last)))]);
     }
 
     pub(crate) fn has_pending(&self, pair: Pair) -> bool {
-        !self.pending.get(&pair.unordered()).is_empty()
+        self.first_pending(pair).is_some()
     }
 
     pub(super) fn first_pending(&self, pair: Pair) -> Option<i64> {
-        self.pending.get(&pair.unordered()).first().copied()
+        self.pending.get(&pair.unordered()).map(|(first, _)| first)
     }
 
     pub(super) fn accept(&mut self, operation: &Operation, now: UnixMs) {
         let pair = operation.deed.pair.unordered();
-        let mut seqs = self.pending.get(&pair);
-        seqs.push(NOT_NUMBERED);
-        self.pending.set(&pair, seqs);
+        let first = self.first_pending(pair).unwrap_or(NOT_NUMBERED);
+        self.pending.set(&pair, Some((first, NOT_NUMBERED)));
         self.accepted.push((operation.clone(), now));
     }
 
-    pub(super) fn finish(&mut self, pair: Pair, seq: i64, outcome: Outcome) {
+    /// The first one of a pair is done; `next` is the one after it, where that is known.
+    pub(super) fn finish(&mut self, pair: Pair, seq: i64, next: Option<i64>, outcome: Outcome) {
         let pair = pair.unordered();
-        let mut seqs = self.pending.get(&pair);
-        seqs.retain(|pending| *pending != seq);
-        self.pending.set(&pair, seqs);
+        let last = self.pending.get(&pair).map_or(seq, |(_, last)| last);
+        // There may be some that came after those that are known: what is to come after all must still wait for them.
+        let left = if last > seq { Some((next.unwrap_or(seq + 1), last)) } else { None };
+        self.pending.set(&pair, left);
         self.finished.set(&seq, Some(outcome));
     }
 

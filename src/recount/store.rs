@@ -160,8 +160,8 @@ static COUNT: Statement = Statement::new(
             (
                 select count(*)
                 from following f
-                join following b on b.follower_id = f.followee_id and b.followee_id = f.follower_id and b.secret = 0
-                where f.follower_id = r.user_id and f.secret = 0
+                join following b on b.follower_id = f.followee_id and b.followee_id = f.follower_id
+                where f.follower_id = r.user_id and f.secret + b.secret = 0
             ) as mutuals_counted,
             coalesce(o.secret, 0) as secret,
             (select count(*) from following f where f.follower_id = r.user_id and f.secret = 1) as secret_counted,

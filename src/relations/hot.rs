@@ -1,16 +1,18 @@
 //! What strangers are shown of users whom many look at: first pages and counts, kept in memory for a moment, so that a million visitors of a star cost the
 //! database a read a second. What this node has changed shows at once; what others changed, within [`KEPT`]. Owners and services are never answered from here.
 
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use moka::future::Cache;
+use moka::ops::compute::{CompResult, Op};
 
 use super::lists::List;
 use super::{Counts, Listed};
 use crate::db::DbResult;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Fault, Result};
 use crate::ids::UserId;
 
 /// For how long an answer is kept: with the time that reading it takes, below the 2 s in which a change must show.
@@ -81,27 +83,80 @@ impl Hot {
         self.kept(&self.counts, user, user, read).await
     }
 
-    /// One reading for all who ask within a moment, unless this node has written since it began.
+    /// One reading for all who ask within a moment, unless this node has written since it began. Then those who ask meanwhile wait for one new reading, so a star that
+    /// gains followers all the time is not read once for each visitor.
     async fn kept<K, T, F>(&self, cache: &Cache<K, Arc<Kept<T>>>, key: K, user: UserId, read: impl Fn() -> F) -> Result<T>
     where
-        K: std::hash::Hash + Eq + Send + Sync + Clone + 'static,
+        K: Hash + Eq + Send + Sync + Clone + 'static,
         T: Clone + Send + Sync + 'static,
         F: Future<Output = DbResult<T>>,
     {
-        let load = async {
-            let begun = self.writes.load(Ordering::Acquire);
-            Ok::<_, sqlx::Error>(Arc::new(Kept { begun, value: read().await? }))
-        };
-        let kept = cache.try_get_with(key.clone(), load).await.map_err(|error| shared(&error))?;
-        if self.written.get(&user).is_none_or(|written| kept.begun >= written) {
+        let written = self.written.get(&user).unwrap_or(0);
+        if let Some(kept) = cache.get(&key).await.filter(|kept| kept.begun >= written) {
             return Ok(kept.value.clone());
         }
-        cache.invalidate(&key).await;
-        Ok(read().await?)
+        let load = async |kept: Option<moka::Entry<K, Arc<Kept<T>>>>| {
+            if kept.is_some_and(|kept| kept.value().begun >= written) {
+                return Ok(Op::Nop);
+            }
+            let begun = self.writes.load(Ordering::Acquire);
+            Ok::<_, sqlx::Error>(Op::Put(Arc::new(Kept { begun, value: read().await? })))
+        };
+        match cache.entry(key).and_try_compute_with(load).await? {
+            CompResult::Inserted(kept) | CompResult::ReplacedWith(kept) | CompResult::Unchanged(kept) | CompResult::Removed(kept) => {
+                Ok(kept.into_value().value.clone())
+            }
+            CompResult::StillNone(_) => Err(Fault::Bug("an answer that was read is not there".to_owned()).into()),
+        }
     }
 }
 
-/// An error that several share, of which only one can have the driver's own.
-fn shared(error: &sqlx::Error) -> Error {
-    if crate::db::is_outage(error) { crate::sheet::store_away() } else { Fault::Bug(error.to_string()).into() }
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicI64;
+
+    use super::*;
+
+    fn user(id: i64) -> UserId {
+        id.try_into().unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_reading_serves_many_until_this_node_writes() {
+        let (hot, reads) = (Hot::default(), AtomicI64::new(0));
+        let counts = async |id: i64| {
+            let read = || async { Ok(Counts { followers: reads.fetch_add(1, Ordering::SeqCst) + 1, ..Counts::default() }) };
+            hot.counts(user(id), read).await.unwrap().followers
+        };
+        assert_eq!([counts(1).await, counts(1).await, counts(2).await, counts(1).await], [1, 1, 2, 1]);
+        hot.wrote([user(1), user(3)]);
+        assert_eq!([counts(1).await, counts(1).await, counts(2).await], [3, 3, 2], "anew, and once");
+    }
+
+    #[tokio::test]
+    async fn a_reading_that_began_before_a_write_is_not_shown_after_it() {
+        let hot = Arc::new(Hot::default());
+        let (begun, go_on) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+        let slow = {
+            let (hot, begun, go_on) = (Arc::clone(&hot), Arc::clone(&begun), Arc::clone(&go_on));
+            tokio::spawn(async move {
+                let read = || async {
+                    begun.notify_one();
+                    go_on.notified().await;
+                    Ok(Counts::default())
+                };
+                hot.counts(user(1), read).await.unwrap().followers
+            })
+        };
+        begun.notified().await;
+        hot.wrote([user(1)]);
+        let later = {
+            let hot = Arc::clone(&hot);
+            tokio::spawn(async move {
+                hot.counts(user(1), || async { Ok(Counts { followers: 1, ..Counts::default() }) }).await.unwrap().followers
+            })
+        };
+        go_on.notify_one();
+        assert_eq!((slow.await.unwrap(), later.await.unwrap()), (0, 1));
+    }
 }

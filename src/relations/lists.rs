@@ -13,11 +13,13 @@ use super::{Counts, Listed, Pair, Related};
 
 const PAGE: &[(&str, Type)] = &[("user_id", Type::Int), ("since", Type::Int), ("id", Type::Int), ("max_rows", Type::Int)];
 const USER: &[(&str, Type)] = &[("user_id", Type::Int)];
+const WHOLE: &[(&str, Type)] = &[("user_id", Type::Int), ("max_rows", Type::Int)];
 
-/// Mutual is a count, which is 0 or 1: an `exists` Postgres may choose to answer by making a hash of all follows there are, for a page of twenty.
+/// Mutual is a number, 1 or 0, of one row at most: an `exists` Postgres may choose to answer by making a hash of all follows there are, for a page of twenty. And it does
+/// not filter by `secret`, or the index of public follows might serve, in which the followee stands last: then all follows of each entry are gone through.
 static PUBLIC_FOLLOWING: Statement = Statement::one(
     "select f.followee_id, f.since, f.secret, f.special,
-        (select count(*) from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id and b.secret = 0)
+        coalesce((select 1 - b.secret from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id), 0)
     from following f
     where f.follower_id = $1 and f.secret = 0 and (f.since, f.followee_id) < ($2, $3)
     order by f.since desc, f.followee_id desc
@@ -36,7 +38,7 @@ static SECRET_FOLLOWING: Statement = Statement::one(
 
 static ALL_FOLLOWING: Statement = Statement::one(
     "select u.id, u.since, u.secret, u.special,
-        (1 - u.secret) * (select count(*) from following b where b.follower_id = u.id and b.followee_id = $1 and b.secret = 0)
+        (1 - u.secret) * coalesce((select 1 - b.secret from following b where b.follower_id = u.id and b.followee_id = $1), 0)
     from (
         select a.id, a.since, a.secret, a.special from (
             select f.followee_id as id, f.since, f.secret, f.special
@@ -61,7 +63,7 @@ static ALL_FOLLOWING: Statement = Statement::one(
 
 static SPECIAL: Statement = Statement::one(
     "select f.followee_id, f.since, f.secret, f.special,
-        (1 - f.secret) * (select count(*) from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id and b.secret = 0)
+        (1 - f.secret) * coalesce((select 1 - b.secret from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id), 0)
     from following f
     where f.follower_id = $1 and f.special = 1 and (f.since, f.followee_id) < ($2, $3)
     order by f.since desc, f.followee_id desc
@@ -71,7 +73,7 @@ static SPECIAL: Statement = Statement::one(
 
 static PUBLIC_FOLLOWERS: Statement = Statement::one(
     "select f.follower_id, f.since, cast(0 as bigint), cast(0 as bigint),
-        (select count(*) from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id and b.secret = 0)
+        coalesce((select 1 - b.secret from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id), 0)
     from followers f
     where f.followee_id = $1 and (f.since, f.follower_id) < ($2, $3)
     order by f.since desc, f.follower_id desc
@@ -81,7 +83,7 @@ static PUBLIC_FOLLOWERS: Statement = Statement::one(
 
 static ALL_FOLLOWERS: Statement = Statement::one(
     "select u.id, u.since, u.secret, cast(0 as bigint),
-        (1 - u.secret) * (select count(*) from following b where b.follower_id = $1 and b.followee_id = u.id and b.secret = 0)
+        (1 - u.secret) * coalesce((select 1 - b.secret from following b where b.follower_id = $1 and b.followee_id = u.id), 0)
     from (
         select a.id, a.since, a.secret from (
             select f.follower_id as id, f.since, cast(0 as bigint) as secret
@@ -109,7 +111,7 @@ static MUTUALS: Statement = Statement::one(
     "select f.followee_id, f.since, f.secret, f.special, cast(1 as bigint)
     from following f
     where f.follower_id = $1 and f.secret = 0 and (f.since, f.followee_id) < ($2, $3)
-        and (select count(*) from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id and b.secret = 0) = 1
+        and coalesce((select 1 - b.secret from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id), 0) = 1
     order by f.since desc, f.followee_id desc
     limit $4",
     PAGE,
@@ -118,7 +120,7 @@ static MUTUALS: Statement = Statement::one(
 static BLOCKS: Statement = Statement::one(
     "select b.target_id, b.since, cast(0 as bigint), cast(0 as bigint), cast(0 as bigint)
     from blocks b
-    where b.user_id = $1 and (b.since, b.target_id) < ($2, $3)
+    where b.user_id = $1 and b.since >= 0 and (b.since, b.target_id) < ($2, $3)
     order by b.since desc, b.target_id desc
     limit $4",
     PAGE,
@@ -128,16 +130,16 @@ static BLOCKS: Statement = Statement::one(
 static WHOLE_FOLLOWING: Statement = Statement::one(
     "select cast(0 as bigint), coalesce((select c.following_version from relation_counts c where c.user_id = $1), 0)
     union all
-    select f.followee_id, f.since from following f where f.follower_id = $1",
-    USER,
+    select w.id, w.since from (select f.followee_id as id, f.since from following f where f.follower_id = $1 limit $2) w",
+    WHOLE,
 );
 
 /// The same for blocks.
 static WHOLE_BLOCKS: Statement = Statement::one(
     "select cast(0 as bigint), coalesce((select c.blocks_version from relation_counts c where c.user_id = $1), 0)
     union all
-    select b.target_id, b.since from blocks b where b.user_id = $1",
-    USER,
+    select w.id, w.since from (select b.target_id as id, b.since from blocks b where b.user_id = $1 limit $2) w",
+    WHOLE,
 );
 
 static COUNTS: Statement = Statement::one(
@@ -243,16 +245,17 @@ pub async fn counts(db: &Db, user: UserId) -> DbResult<Counts> {
     Ok(Counts { following, followers, mutuals, secret, special, blocked })
 }
 
-/// A whole list, newest first, with its version, as of one moment.
+/// A whole list, newest first, with its version, as of one moment; of one that is longer than `most`, some of it, one more than that.
 ///
 /// # Errors
 /// The driver's own.
-pub async fn whole(db: &Db, user: UserId, related: Related) -> DbResult<(i64, Vec<UserId>)> {
+pub async fn whole(db: &Db, user: UserId, related: Related, most: usize) -> DbResult<(i64, Vec<UserId>)> {
     let statement = match related {
         Related::Following => &WHOLE_FOLLOWING,
         Related::Blocks => &WHOLE_BLOCKS,
     };
-    let mut rows: Vec<(i64, i64)> = db.fetch(statement, &one(&[user.get()])).await?;
+    let mut rows: Vec<(i64, i64)> =
+        db.fetch(statement, &one(&[user.get(), i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1)])).await?;
     let version = rows.iter().find(|(id, _)| *id == 0).map_or(0, |(_, version)| *version);
     rows.sort_unstable_by_key(|(id, since)| std::cmp::Reverse((*since, *id)));
     Ok((version, rows.into_iter().filter_map(|(id, _)| UserId::try_from(id).ok()).collect()))

@@ -14,10 +14,13 @@ use super::state::{Stance, Standing};
 use super::{Pair, lists};
 use crate::cache::{Cache, Facts, ListKey, Lookup};
 use crate::db::Db;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Code, Error, Fault, Problem, Result};
 use crate::guard::{Guard, Trust};
 use crate::ids::UserId;
 use crate::sheet;
+
+/// How long a list may be that is given at once. Longer ones there are by import, or by a high limit on following.
+pub const MAX_WHOLE: usize = 100_000;
 
 /// What a list takes besides its ids.
 const LIST_BYTES: usize = 96;
@@ -131,7 +134,12 @@ impl Looks {
     }
 
     async fn read(&self, user: UserId, related: Related) -> Result<WholeList> {
-        let (version, ids) = lists::whole(&self.db, user, related).await?;
+        let (version, ids) = lists::whole(&self.db, user, related, MAX_WHOLE).await?;
+        if ids.len() > MAX_WHOLE {
+            let detail =
+                format!("The list has more than {MAX_WHOLE} users, which is the most that is given at once. Read it page by page.");
+            return Err(Problem::new(Code::TooMany, detail).into());
+        }
         let list = WholeList { version, ids: ids.into() };
         if let Err(error) = self.cache.set_list(user, related.key(), version, &list.encode()).await {
             // The next node reads it from SQL.

@@ -28,7 +28,7 @@ use utoipa::ToSchema;
 
 pub use self::command::{Command, Deed, Terms, apply_deed};
 pub use self::hot::Hot;
-pub use self::look::{Looks, Related, WholeList};
+pub use self::look::{Looks, MAX_WHOLE, Related, WholeList};
 use self::state::{Manner, Standing};
 use crate::clock::UnixMs;
 use crate::ids::{Invalid, Name, UserId};

@@ -31,7 +31,7 @@ static LOCK_STRIPES: Statement = Statement::each(
     &[("lock_class", Type::Int), ("stripe", Type::Int), ("shared", Type::Int)],
 );
 
-/// What there is of these pairs: follows (0), blocks (1), and which operations are accepted and not done (2, of the lower id first). Where nobody blocks anybody, or
+/// What there is of these pairs: follows (0), blocks (1), and the first and the last operation that are accepted and not done (2, of the lower id first). Where nobody blocks anybody, or
 /// nothing is pending, as most often, no pair is looked for: an import has thousands.
 static LOAD: Statement = Statement::new(
     "select cast(0 as bigint), f.follower_id, f.followee_id, f.since, f.mark, f.secret, f.special
@@ -43,10 +43,15 @@ static LOAD: Statement = Statement::new(
     join blocks b on b.user_id = r.follower_id and b.target_id = r.followee_id
     where exists (select 1 from blocks)
     union all
-    select cast(2 as bigint), o.low_id, o.high_id, o.seq, 0, 0, 0
-    from {rows} r
-    join operations o on o.low_id = r.follower_id and o.high_id = r.followee_id and o.status = 0
-    where exists (select 1 from operations where status = 0)",
+    select cast(2 as bigint), p.low_id, p.high_id, p.first_seq, p.last_seq, 0, 0
+    from (
+        select r.follower_id as low_id, r.followee_id as high_id,
+            (select min(o.seq + 0) from operations o where o.low_id = r.follower_id and o.high_id = r.followee_id and o.status = 0) as first_seq,
+            (select max(o.seq + 0) from operations o where o.low_id = r.follower_id and o.high_id = r.followee_id and o.status = 0) as last_seq
+        from {rows} r
+        where r.follower_id < r.followee_id and exists (select 1 from operations where status = 0)
+    ) p
+    where p.first_seq is not null",
     PAIR,
 );
 
@@ -160,8 +165,8 @@ pub enum Loaded {
     Follow(Follow),
     /// A block, since when.
     Block(UnixMs),
-    /// An operation that is accepted and not done, by its number.
-    Pending(i64),
+    /// The first and the last operation that are accepted and not done, by their numbers.
+    Pending(i64, i64),
 }
 
 /// Locks pairs against each other for the rest of the transaction, by their stripes (sorted, without repeats), each shared with others who only look or not. The
@@ -196,7 +201,7 @@ fn loaded_of_row((what, first, second, since, mark, secret, special): Row) -> Op
     let loaded = match what {
         0 => Loaded::Follow(Follow { since: UnixMs(since), mark, manner: Manner { secret: secret == 1, special: special == 1 } }),
         1 => Loaded::Block(UnixMs(since)),
-        _ => Loaded::Pending(since),
+        _ => Loaded::Pending(since, mark),
     };
     Some((pair, loaded))
 }

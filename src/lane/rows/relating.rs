@@ -31,7 +31,7 @@ impl Rows {
             match loaded {
                 Loaded::Follow(follow) => self.follows.insert_loaded([(pair, Some(follow))]),
                 Loaded::Block(since) => self.blocks.insert_loaded([(pair, Some(since))]),
-                Loaded::Pending(seq) => self.operations.insert_pending(pair, seq),
+                Loaded::Pending(first, last) => self.operations.insert_pending(pair, first, last),
             }
         }
         self.own.insert_loaded(own);
