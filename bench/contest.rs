@@ -8,6 +8,8 @@ use crate::pgbench::{Pgbench, Script, Until};
 use crate::process::Process;
 use crate::stats::{float, median, range};
 
+/// The connections of a side that is to have only one request under way.
+pub(crate) const ALONE: usize = 1;
 /// The first turn of each side, which is not counted.
 const WARM_UP: Duration = Duration::from_secs(1);
 
@@ -53,6 +55,12 @@ impl Series {
     /// A series of a single number.
     pub(crate) fn single(name: &str, rate: f64) -> Self {
         Self { rates: vec![rate], ..Self::new(name) }
+    }
+
+    /// So many things in one go, with the processor time that they took.
+    pub(crate) fn once(name: &str, things: u64, seconds: f64, cpu_s: Option<f64>) -> Self {
+        let cpu_us = cpu_s.map(|cpu_s| cpu_s * 1e6 / float(things.max(1)));
+        Self { rates: vec![float(things) / seconds], cpu_us: cpu_us.into_iter().collect(), ..Self::new(name) }
     }
 
     pub(crate) fn rate(&self) -> f64 {

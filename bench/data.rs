@@ -88,8 +88,30 @@ impl Postgres {
         Ok(Self { options, url: format!("{base}/headmark"), version, pgbench })
     }
 
-    async fn connect(&self, database: &str) -> Result<PgConnection> {
+    pub(crate) async fn connect(&self, database: &str) -> Result<PgConnection> {
         Ok(self.options.clone().database(database).connect().await?)
+    }
+
+    /// Makes one more database; returns its URL.
+    pub(crate) async fn create(&self, database: &'static str) -> Result<String> {
+        let create = format!("create database {database}");
+        self.connect("plain").await?.execute(sqlx::AssertSqlSafe(create)).await?;
+        let base = self.url.rsplit_once('/').map(|(base, _)| base).ok_or("a Postgres URL without a database")?;
+        Ok(format!("{base}/{database}"))
+    }
+
+    /// How many bytes of log this Postgres has ever written.
+    pub(crate) async fn wal_bytes(&self) -> Result<f64> {
+        let position = "select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8";
+        Ok(sqlx::query_scalar(position).fetch_one(&mut self.connect("plain").await?).await?)
+    }
+
+    /// Whether it cleans up by itself: not while bytes are counted.
+    pub(crate) async fn autovacuum(&self, on: bool) -> Result<()> {
+        let mut conn = self.connect("plain").await?;
+        conn.execute(if on { "alter system reset autovacuum" } else { "alter system set autovacuum = off" }).await?;
+        conn.execute("select pg_reload_conf()").await?;
+        Ok(())
     }
 
     /// Users with badges in headmark's own tables, and as many counters in the plain one.

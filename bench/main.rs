@@ -42,10 +42,20 @@ type Result<T> = std::result::Result<T, Failure>;
 enum Part {
     /// Polls on both tiers, and their latencies.
     Polls,
+    /// A poll of everything, and of the feed, and what users take in Redis.
+    Unread,
     /// Durable increments, alone and in batches.
     Increments,
     /// Lists, follows, and the import of a graph.
     Relations,
+    /// Groups: polls, sends, fan-out, inboxes, receipts.
+    Chats,
+    /// Many relations, and many users' sheets, in one request.
+    Lookups,
+    /// What reading a group writes and stores.
+    Written,
+    /// A broadcast with few users and with ten million.
+    Broadcasts,
 }
 
 /// Measure the rows of the table of speeds, and write them to docs/benchmarks.md.
@@ -96,7 +106,13 @@ struct Scale {
     polling: usize,
     followers: u64,
     edges: u64,
+    /// Users who get a broadcast.
+    crowd: u64,
+    /// Members of the group into whose inboxes messages are put.
+    members: u64,
     rounds: Rounds,
+    /// Of rows of which there are many.
+    brief: Rounds,
     open: Duration,
     connections: usize,
 }
@@ -108,13 +124,18 @@ impl Scale {
         let times = |count: u64| ((stats::float(count) * factor) as u64).max(1000);
         let (count, seconds) = if args.quick { (2, 2) } else { (5, 4) };
         let each = Duration::from_secs(u64::from(args.seconds.unwrap_or(seconds)));
+        let (brief_count, brief_seconds) = if args.quick { (2, 1) } else { (3, 2) };
+        let brief_each = Duration::from_secs(u64::from(args.seconds.unwrap_or(brief_seconds)));
         Self {
             users: times(1_000_000),
             // Few enough that what expires between two turns of a side is a small part of what it answers in one.
             polling: 2_000,
             followers: times(1_000_000),
             edges: times(2_000_000),
+            crowd: times(10_000_000),
+            members: times(10_000).min(100_000),
             rounds: Rounds { count: usize::from(args.rounds.unwrap_or(count)), each },
+            brief: Rounds { count: usize::from(args.rounds.unwrap_or(brief_count)), each: brief_each },
             open: Duration::from_secs(if args.quick { 5 } else { 30 }),
             connections: usize::from(args.connections),
         }
@@ -189,7 +210,7 @@ mod tests {
     fn only_a_whole_run_takes_the_place_of_the_document() {
         let out = |words: &[&str]| Args::try_parse_from([&["bench"], words].concat()).unwrap().out();
         assert_eq!(out(&[]), Some("docs/benchmarks.md".into()));
-        for words in [&["--quick"][..], &["--only", "polls"], &["--scale", "0.5"]] {
+        for words in [&["--quick"][..], &["--only", "polls"], &["--only", "chats,written"], &["--scale", "0.5"]] {
             assert_eq!(out(words), None, "{words:?}");
         }
         assert_eq!(out(&["--quick", "--out", "x.md"]), Some("x.md".into()));

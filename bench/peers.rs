@@ -1,7 +1,7 @@
 //! What the polls are compared with: the least that a web service can do, as processes of their own, so that what they cost is counted
 //! apart. The bench starts its own program again with a hidden command for each.
 //!
-//! To add one: a variant of [`Peer`], its handler, and a side in `rows/polls.rs`.
+//! To add one: a variant of [`Peer`], its handler, and a side in `rows/`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::serve::ListenerExt as _;
 use clap::{Subcommand, ValueEnum};
 use deadpool_redis::redis::aio::ConnectionManager;
-use deadpool_redis::redis::{AsyncTypedCommands as _, Client, cmd, pipe};
+use deadpool_redis::redis::{AsyncTypedCommands as _, Client, Cmd, Value, cmd, pipe};
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
@@ -36,6 +36,9 @@ pub(crate) enum Hidden {
         answer: PathBuf,
         #[arg(long)]
         redis: String,
+        /// How many values it reads for each answer, where it reads a number of them.
+        #[arg(long, default_value_t = 0)]
+        reads: u32,
     },
 }
 
@@ -50,6 +53,8 @@ pub(crate) enum Peer {
     Multiplexed,
     /// Reads a hundred fields of the user's hash of relations over such a connection, with one HMGET.
     Fields,
+    /// Reads a number of keys with one MGET, over such a connection.
+    Mget,
 }
 
 /// The answer, ready to be given again and again.
@@ -105,11 +110,15 @@ pub(crate) async fn fill_redis(url: &str, users: &[u64], badges: &[&str]) -> Res
 
 /// Serves until it is killed.
 pub(crate) async fn serve(hidden: &Hidden) -> Result<()> {
-    let Hidden::Peer { peer, answer, redis } = hidden;
+    let Hidden::Peer { peer, answer, redis, reads } = hidden;
     let canned = Canned::parse(&std::fs::read(answer)?)?;
     let route = "/v1/users/{user}/badges";
     let router = match peer {
-        Peer::Bare => Router::new().route(route, get(async |State(canned): State<Canned>| canned.response())).with_state(canned),
+        Peer::Bare => {
+            let bare = get(give);
+            let more = Router::new().route("/v1/users/{user}/groups", bare.clone()).route("/v1/badges/query", post(give));
+            more.route(route, bare).with_state(canned)
+        }
         Peer::Deadpool => {
             let pool = deadpool_redis::Config::from_url(redis).create_pool(Some(deadpool_redis::Runtime::Tokio1))?;
             Router::new().route(route, get(pooled)).with_state((canned, pool))
@@ -122,6 +131,11 @@ pub(crate) async fn serve(hidden: &Hidden) -> Result<()> {
             let connection = Client::open(redis.as_str())?.get_connection_manager().await?;
             Router::new().route("/v1/users/{user}/relations", get(fields)).with_state((canned, connection))
         }
+        Peer::Mget => {
+            let connection = Client::open(redis.as_str())?.get_connection_manager().await?;
+            let state = Values { canned, command: Arc::new(mget(*reads)), reads: usize::try_from(*reads)?, connection };
+            Router::new().route(route, get(values)).with_state(state)
+        }
     };
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     crate::report::show(&format!("{peer:?} is listening on http://{}\n", listener.local_addr()?))?;
@@ -130,6 +144,49 @@ pub(crate) async fn serve(hidden: &Hidden) -> Result<()> {
         let _gone = stream.set_nodelay(true);
     });
     Ok(axum::serve(listener, router).await?)
+}
+
+/// What reads a number of values: the least there is, one command that was made ahead and whose answer is not looked into.
+#[derive(Clone)]
+struct Values {
+    canned: Canned,
+    command: Arc<Cmd>,
+    reads: usize,
+    connection: ConnectionManager,
+}
+
+/// The values that one answer takes.
+fn mget(reads: u32) -> Cmd {
+    let mut command = cmd("MGET");
+    for number in 0..reads {
+        command.arg(value_key(number));
+    }
+    command
+}
+
+fn value_key(number: u32) -> String {
+    format!("bench:v{number}")
+}
+
+/// So many values, each as a key and as a field.
+pub(crate) async fn fill_values(url: &str, count: u32) -> Result<()> {
+    let mut connection = Client::open(url)?.get_multiplexed_async_connection().await?;
+    let mut pipeline = pipe();
+    for number in 0..count {
+        pipeline.cmd("SET").arg(value_key(number)).arg(120 + number % 10);
+    }
+    Ok(pipeline.exec_async(&mut connection).await?)
+}
+
+async fn give(State(canned): State<Canned>) -> Response {
+    canned.response()
+}
+
+async fn values(State(Values { canned, command, reads, mut connection }): State<Values>) -> Response {
+    match command.query_async::<Value>(&mut connection).await {
+        Ok(Value::Array(values)) if values.len() == reads => canned.response(),
+        _ => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
 }
 
 async fn pooled(State((canned, pool)): State<(Canned, deadpool_redis::Pool)>, Path(user): Path<u64>) -> Response {
@@ -184,6 +241,11 @@ async fn fields(
 
 /// Starts a peer that gives this answer.
 pub(crate) async fn start(peer: Peer, answer: &Answer, redis: &str, folder: &std::path::Path) -> Result<Process> {
+    start_reading(peer, 0, answer, redis, folder).await
+}
+
+/// Starts a peer that reads so many values and gives this answer.
+pub(crate) async fn start_reading(peer: Peer, reads: u32, answer: &Answer, redis: &str, folder: &std::path::Path) -> Result<Process> {
     let file = folder.join(format!("{peer:?}.answer"));
     let mut text = format!("HTTP/1.1 {}\r\n", answer.status).into_bytes();
     for (name, value) in &answer.headers {
@@ -194,7 +256,7 @@ pub(crate) async fn start(peer: Peer, answer: &Answer, redis: &str, folder: &std
     std::fs::write(&file, text)?;
     let name = peer.to_possible_value().ok_or("a peer without a name")?;
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["peer", name.get_name(), "--redis", redis, "--answer"]).arg(&file);
+    command.args(["peer", name.get_name(), "--redis", redis, "--reads", &reads.to_string(), "--answer"]).arg(&file);
     Process::start(command).await
 }
 

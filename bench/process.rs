@@ -29,8 +29,8 @@ pub(crate) struct Process {
 pub(crate) enum Stores {
     /// SQLite in this folder, the cache in the process.
     Embedded(PathBuf),
-    /// Postgres and Redis.
-    Server { postgres: String, redis: String },
+    /// Postgres and Redis, with what its keys begin with.
+    Server { postgres: String, redis: String, prefix: &'static str },
 }
 
 impl Stores {
@@ -53,7 +53,9 @@ pub(crate) fn headmark(program: &Path, stores: &Stores) -> Command {
     }
     match stores {
         Stores::Embedded(folder) => command.env("HEADMARK_DATA_DIR", folder),
-        Stores::Server { postgres, redis } => command.env("DATABASE_URL", postgres).env("REDIS_URL", redis),
+        Stores::Server { postgres, redis, prefix } => {
+            command.env("DATABASE_URL", postgres).env("REDIS_URL", redis).env("HEADMARK_CACHE_PREFIX", prefix)
+        }
     };
     command.env("HEADMARK_RATE_LIMIT", "0").env("HEADMARK_LOG", "error").stdin(Stdio::null()).kill_on_drop(true);
     command

@@ -38,11 +38,31 @@ struct Latency {
     cpu_us: Option<f64>,
 }
 
+/// A size, or how much was written.
+#[derive(Debug)]
+struct Size {
+    what: String,
+    bytes: f64,
+    limit: Limit,
+}
+
+/// What a size is to be like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Limit {
+    /// For information.
+    None,
+    /// At most so many bytes.
+    AtMost(f64),
+    /// So many times fewer than those of the other side, at least.
+    Fewer { times: f64, than: &'static str, bytes: f64 },
+}
+
 /// All that came out.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     rows: Vec<Row>,
     latencies: Vec<Latency>,
+    sizes: Vec<Size>,
     facts: Vec<String>,
     /// What the rows mean, in their order.
     explanations: Vec<String>,
@@ -70,6 +90,19 @@ impl Report {
 
     pub(crate) fn latency(&mut self, what: &str, per_second: f64, below_ms: Option<f64>, (latencies, cpu_us): (Latencies, Option<f64>)) {
         self.latencies.push(Latency { what: what.to_owned(), per_second, below_ms, latencies, cpu_us });
+    }
+
+    /// A number of bytes.
+    pub(crate) fn size(&mut self, what: &str, bytes: f64, limit: Limit) {
+        eprintln!("  {what}: {bytes:.1} bytes");
+        self.sizes.push(Size { what: what.to_owned(), bytes, limit });
+    }
+
+    /// Goes on without the rows that failed, which the document then names.
+    pub(crate) fn attempt(&mut self, what: &str, outcome: Result<()>) {
+        if let Err(error) = outcome {
+            self.skip(&format!("{what}: {error}"));
+        }
     }
 
     /// A line about the machine or the data.
@@ -105,6 +138,7 @@ impl Report {
         }
         self.write_rows(&mut out)?;
         self.write_latencies(&mut out)?;
+        self.write_sizes(&mut out)?;
         if !self.skipped.is_empty() {
             writeln!(out, "\n## Not measured\n")?;
             for why in &self.skipped {
@@ -188,11 +222,31 @@ impl Report {
         Ok(())
     }
 
+    fn write_sizes(&self, out: &mut String) -> Result<()> {
+        if self.sizes.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\n## Bytes\n\n| what | bytes | against | bytes | goal | met |\n| --- | ---: | --- | ---: | ---: | --- |")?;
+        for Size { what, bytes, limit } in &self.sizes {
+            let (against, theirs, goal, is_met) = match *limit {
+                Limit::None => ("–", "–".to_owned(), "–".to_owned(), None),
+                Limit::AtMost(most) => ("–", "–".to_owned(), format!("≤ {most}"), Some(*bytes <= most)),
+                Limit::Fewer { times, than, bytes: theirs } => {
+                    let ratio = if *bytes > 0.0 { format!(" ({:.1} ×)", theirs / bytes) } else { String::new() };
+                    (than, format!("{}{ratio}", shown(theirs)), format!("≥ {times} × fewer"), Some(theirs >= times * bytes))
+                }
+            };
+            let met = is_met.map_or("–", |is_met| if is_met { "yes" } else { "**no**" });
+            writeln!(out, "| {what} | {} | {against} | {theirs} | {goal} | {met} |", shown(*bytes))?;
+        }
+        Ok(())
+    }
+
     fn write_repeat(&self, out: &mut String) -> Result<()> {
         writeln!(
             out,
             "\n## Doing it again\n\n\
-             `make bench` measures all of it. `make bench ARGS=\"--only polls\"` (or `increments`, `relations`) measures one part and prints it,\n\
+             `make bench` measures all of it. `make bench ARGS=\"--only polls\"` (or another part, see `--help`) measures that and prints it,\n\
              `make bench ARGS=--quick` all of it, small, in a few minutes. `--help` names the other settings: how many users, rounds, seconds.\n\
              In the run above these were, with the files in a folder of the run:\n"
         )?;
@@ -230,6 +284,11 @@ fn optional(us: Option<f64>) -> String {
     us.map_or_else(|| "n/a".to_owned(), |us| format!("{us:.1}"))
 }
 
+/// Bytes: small numbers with a digit after the point.
+fn shown(bytes: f64) -> String {
+    if bytes.abs() < 1000.0 { format!("{bytes:.1}") } else { grouped(bytes) }
+}
+
 /// Microseconds as milliseconds.
 fn ms(us: u64) -> String {
     format!("{:.2}", float(us) / 1000.0)
@@ -251,5 +310,19 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("| poll | 60 polls/s | – | – | – | ≥ 50/s | yes | n/a / n/a |"), "{text}");
+    }
+
+    #[test]
+    fn sizes_have_limits_of_either_kind() {
+        let mut report = Report::default();
+        report.size("an entry", 240.04, Limit::AtMost(250.0));
+        report.size("written", 100.0, Limit::Fewer { times: 50.0, than: "plain", bytes: 4000.0 });
+        report.size("stored", 0.0, Limit::Fewer { times: 50.0, than: "plain", bytes: 54.0 });
+        report.attempt("more", Err("no".into()));
+        let text = report.markdown().unwrap();
+        assert!(text.contains("| an entry | 240.0 | – | – | ≤ 250 | yes |"), "{text}");
+        assert!(text.contains("| written | 100.0 | plain | 4,000 (40.0 ×) | ≥ 50 × fewer | **no** |"), "{text}");
+        assert!(text.contains("| stored | 0.0 | plain | 54.0 | ≥ 50 × fewer | yes |"), "{text}");
+        assert!(text.contains("- more: no"), "{text}");
     }
 }

@@ -123,6 +123,11 @@ pub(crate) fn with_body(method: &str, path: &str, headers: &[(&str, &str)], body
     text.into_bytes()
 }
 
+/// A request with this as its JSON body.
+pub(crate) fn json(method: &str, path: &str, body: &serde_json::Value) -> Vec<u8> {
+    with_body(method, path, &[], &body.to_string())
+}
+
 /// Asks once, over a connection of its own.
 pub(crate) async fn ask_once(address: SocketAddr, request: &[u8]) -> Result<Answer> {
     Connection::open(address).await?.ask(request).await

@@ -1,15 +1,26 @@
 //! The rows: what stands ready for all of them, and in which order they are measured.
 
+mod bytes;
+mod chats;
+mod crowd;
+mod feed;
+mod inboxes;
 mod increments;
+mod lookups;
+mod memory;
 mod polls;
+mod receipts;
 mod relations;
+mod whole;
 
 use std::path::{Path, PathBuf};
 
+use crate::contest::{self, Rounds, Series, Side, Work};
 use crate::data::{self, Postgres};
-use crate::load::Client;
+use crate::load::{self, Client, Order, Requests};
 use crate::process::{self, Folder, Process, Stores};
 use crate::report::Report;
+use crate::wire::{self, Answer};
 use crate::{Args, Part, Result, Scale, machine, peers};
 
 /// What all rows share.
@@ -32,6 +43,51 @@ impl Stage {
         self.folder.path()
     }
 
+    /// Sends all of these, to fill a server with what is measured.
+    async fn fill(&self, process: &Process, requests: Vec<Vec<u8>>) -> Result<()> {
+        load::send_all(process.address, requests, self.scale.connections).await.map(|_| ())
+    }
+
+    /// What a server answers to this; an error where that is none.
+    async fn ask(&self, process: &Process, path: &str) -> Result<Answer> {
+        let answer = wire::ask_once(process.address, &wire::request("GET", path, &[])).await?;
+        if answer.status != 200 {
+            return Err(format!("GET {path} is answered {}: {}", answer.status, String::from_utf8_lossy(&answer.body)).into());
+        }
+        Ok(answer)
+    }
+
+    /// GETs of these paths, in any order.
+    fn gets(&self, name: &str, paths: impl IntoIterator<Item = String>) -> Result<Requests> {
+        let all = paths.into_iter().map(|path| wire::request("GET", &path, &[])).collect();
+        Requests::new(self.folder(), name, Order::Random, all)
+    }
+
+    /// One side over HTTP, with all connections.
+    fn side<'a>(&self, name: &str, process: &'a Process, requests: &'a Requests) -> Side<'a> {
+        Side { name: name.to_owned(), work: Work::Http { process, requests, connections: self.scale.connections, counts_for: 1 } }
+    }
+
+    /// One side in plain SQL.
+    fn plain(&self, name: &str, script: crate::pgbench::Script) -> Side<'_> {
+        Side { name: name.to_owned(), work: Work::Pgbench { pgbench: &self.postgres.pgbench, script } }
+    }
+
+    /// The sides by turns, in the brief rounds of rows of which there are many.
+    async fn contest(&self, sides: &[Side<'_>]) -> Result<Vec<Series>> {
+        contest::run(&self.client, self.scale.brief, sides).await
+    }
+
+    /// One more server of the server tier, with a database and keys of its own, and what it is made of.
+    async fn one_more(&self, database: &'static str, prefix: &'static str) -> Result<Stores> {
+        let postgres = self.postgres.create(database).await?;
+        let stores = Stores::Server { postgres, redis: self.redis.clone(), prefix };
+        let mut migrate = process::headmark(&self.program, &stores);
+        migrate.arg("migrate");
+        process::run(migrate, "headmark migrate").await?;
+        Ok(stores)
+    }
+
     /// A script for pgbench, as a file, and in the document.
     fn script(
         &self,
@@ -41,10 +97,23 @@ impl Stage {
         text: &str,
         defines: &[(&'static str, u64)],
     ) -> Result<crate::pgbench::Script> {
+        self.script_for(report, self.scale.rounds, what, name, text, defines)
+    }
+
+    /// The same for these rounds.
+    fn script_for(
+        &self,
+        report: &mut Report,
+        rounds: Rounds,
+        what: &'static str,
+        name: &str,
+        text: &str,
+        defines: &[(&'static str, u64)],
+    ) -> Result<crate::pgbench::Script> {
         let file = self.folder().join(name);
         std::fs::write(&file, text)?;
         let clients = self.scale.connections;
-        let mut command = format!("pgbench -n -M prepared -j 2 -c {clients} -T {}", self.scale.rounds.each.as_secs());
+        let mut command = format!("pgbench -n -M prepared -j 2 -c {clients} -T {}", rounds.each.as_secs());
         for (define, value) in defines {
             command.push_str(&format!(" -D {define}={value}"));
         }
@@ -57,16 +126,55 @@ impl Stage {
 pub(crate) async fn run(args: &Args, scale: Scale) -> Result<Report> {
     let mut report = Report::default();
     let stage = prepare(args, scale, &mut report).await?;
-    if args.wants(Part::Polls) {
-        polls::run(&stage, &mut report).await?;
-    }
-    if args.wants(Part::Increments) {
-        increments::run(&stage, &mut report).await?;
-    }
-    if args.wants(Part::Relations) {
-        relations::run(&stage, &mut report, args.graph.as_deref()).await?;
+    let parts = [Part::Polls, Part::Unread, Part::Increments, Part::Relations, Part::Chats, Part::Lookups, Part::Written, Part::Broadcasts];
+    for part in parts.into_iter().filter(|part| args.wants(*part)) {
+        measure(part, args, &stage, &mut report).await;
     }
     Ok(report)
+}
+
+/// One part. What fails is told, and the others are measured all the same.
+async fn measure(part: Part, args: &Args, stage: &Stage, report: &mut Report) {
+    match part {
+        Part::Polls => {
+            let outcome = polls::run(stage, report).await;
+            report.attempt("polls", outcome);
+        }
+        Part::Unread => {
+            let outcome = whole::run(stage, report).await;
+            report.attempt("polls of the whole sheet", outcome);
+            let outcome = feed::run(stage, report).await;
+            report.attempt("the feed", outcome);
+        }
+        Part::Increments => {
+            let outcome = increments::run(stage, report).await;
+            report.attempt("increments", outcome);
+        }
+        Part::Relations => {
+            let outcome = relations::run(stage, report, args.graph.as_deref()).await;
+            report.attempt("relations", outcome);
+        }
+        Part::Chats => {
+            let outcome = chats::run(stage, report).await;
+            report.attempt("groups", outcome);
+            let outcome = inboxes::run(stage, report).await;
+            report.attempt("inboxes", outcome);
+            let outcome = receipts::run(stage, report).await;
+            report.attempt("receipts", outcome);
+        }
+        Part::Lookups => {
+            let outcome = lookups::run(stage, report).await;
+            report.attempt("look-ups", outcome);
+        }
+        Part::Written => {
+            let outcome = bytes::run(stage, report).await;
+            report.attempt("what reading writes", outcome);
+        }
+        Part::Broadcasts => {
+            let outcome = crowd::run(stage, report).await;
+            report.attempt("broadcasts", outcome);
+        }
+    }
 }
 
 /// Databases with their data, and a server of each tier.
@@ -100,7 +208,7 @@ async fn prepare(args: &Args, scale: Scale, report: &mut Report) -> Result<Stage
     ));
 
     let embedded_stores = Stores::Embedded(folder.path().join("embedded"));
-    let server_stores = Stores::Server { postgres: postgres.url.clone(), redis: redis.clone() };
+    let server_stores = Stores::Server { postgres: postgres.url.clone(), redis: redis.clone(), prefix: memory::PREFIX };
     for stores in [&embedded_stores, &server_stores] {
         eprintln!("filling the {} tier", stores.name());
         let mut migrate = process::headmark(&program, stores);
