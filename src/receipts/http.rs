@@ -54,10 +54,10 @@ pub enum Format {
 #[into_params(parameter_in = Query)]
 pub struct ReceiptsParams {
     /// List the recipients who have read the message, or who have not, in place of the counts.
-    #[param(nullable = false)]
+    #[param(nullable = false, inline)]
     members: Option<Members>,
     /// Answer with bitmaps in place of the counts. Not together with `members`.
-    #[param(nullable = false)]
+    #[param(nullable = false, inline)]
     format: Option<Format>,
     /// With `members`: how many entries at most.
     #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
