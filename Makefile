@@ -10,7 +10,12 @@ ARGS ?=
 
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 
-.PHONY: help run run-server demo bench test lint audit fuzz-api openapi clean-engines
+# For the two below: make check-log LOG=log.csv.gz; make replay-feed FOLLOWS=follows.csv.gz LOG=log.csv.gz
+LOG ?=
+FOLLOWS ?=
+ON_ENGINES := sh -c 'DATABASE_URL=$$HEADMARK_TEST_POSTGRES REDIS_URL=$$HEADMARK_TEST_REDIS exec "$$@"' sh
+
+.PHONY: help run run-server demo check-log replay-feed bench test lint audit fuzz-api openapi clean-engines
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -24,6 +29,16 @@ run-server: ## the server tier, on a private Postgres and Redis that keep their 
 demo: ## replay a real log of private messages as badges, and check every number
 	cargo build --release --bin headmark
 	cargo run --release --example demo -- --server "$(TARGET_DIR)/release/headmark" $(ARGS)
+
+check-log: ## import a chat log (LOG=) on both tiers, and compare every number with a count over the file
+	cargo build --release --bin headmark
+	scripts/check_log.py "$(TARGET_DIR)/release/headmark" "$(LOG)"
+	scripts/engines.sh with -- $(ON_ENGINES) scripts/check_log.py "$(TARGET_DIR)/release/headmark" "$(LOG)"
+
+replay-feed: ## replay follows and messages as posts (FOLLOWS=, LOG=) on both tiers, and compare every feed with a count over the files
+	cargo build --release --bin headmark
+	scripts/replay_feed.py "$(TARGET_DIR)/release/headmark" "$(FOLLOWS)" "$(LOG)" $(ARGS)
+	scripts/engines.sh with -- $(ON_ENGINES) scripts/replay_feed.py "$(TARGET_DIR)/release/headmark" "$(FOLLOWS)" "$(LOG)" $(ARGS)
 
 bench: ## every speed beside what it is compared with; writes docs/benchmarks.md (ARGS=--quick: a few minutes, writes nothing)
 	cargo build --release --bin headmark --example bench
