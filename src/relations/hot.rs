@@ -58,7 +58,10 @@ impl Hot {
     /// This node has changed relations of these users: what was read before is shown no longer.
     pub fn wrote(&self, users: impl IntoIterator<Item = UserId>) {
         let number = self.writes.fetch_add(1, Ordering::AcqRel) + 1;
-        users.into_iter().for_each(|user| self.written.insert(user, number));
+        for user in users {
+            // Of two writes at once the later number stays, whichever comes here first.
+            self.written.entry(user).and_upsert_with(|known| known.map_or(number, |known| known.into_value().max(number)));
+        }
     }
 
     /// The first entries of a list, as many as the longest page has and one more.

@@ -278,6 +278,21 @@ async fn engine_redis_is_flushed_while_relations_change() {
     Node::stop_all(nodes).await;
 }
 
+/// Postgres without Redis: one node, with its caches in the process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_acts_at_a_node_alone_match_the_model_too() {
+    let mut world = World::new(Tier::Server).await;
+    world.redis_url.clear();
+    let node = world.node().await;
+    let (naive, later) = crowd(&Arc::new(vec![node.client.clone()]), 40).await;
+    for (location, _) in &later {
+        crate::operations::outcome(&node.client, location).await;
+    }
+    check(&node.client, &naive).await;
+    assert_eq!(replayed(&node.client, &naive).await, naive);
+    node.stop().await;
+}
+
 both_tiers! {
     async fn a_block_that_was_acknowledged_is_seen_by_every_transaction(world: World) {
         let nodes = world.nodes().await;
