@@ -47,7 +47,11 @@ impl Pgbench {
         }
         let output = command.arg("-f").arg(&script.file).arg(&self.url).kill_on_drop(true).output().await?;
         let text = String::from_utf8_lossy(&output.stdout);
-        parse(&text).ok_or_else(|| format!("pgbench failed: {text} {}", String::from_utf8_lossy(&output.stderr)).into())
+        // Every client tells the same: the first lines will do.
+        parse(&text).ok_or_else(|| {
+            let lines: Vec<_> = String::from_utf8_lossy(&output.stderr).lines().take(3).map(|line| line.trim().to_owned()).collect();
+            format!("pgbench failed: {}", lines.join(" ")).into()
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 
 use crate::contest::Series;
-use crate::pgbench::Until;
+use crate::pgbench::{Script, Until};
 use crate::report::{Goal, Report};
 use crate::stats::{float, grouped};
 use crate::{Result, wire};
@@ -109,8 +109,13 @@ async fn fan_out(stage: &Stage, report: &mut Report) -> Result<()> {
     let seconds = begun.elapsed().as_secs_f64();
     let cpu_s = stage.server.cpu_s().zip(before_s).map(|(after_s, before_s)| after_s - before_s);
     let ours = Series::once("fan-out", expected, seconds, cpu_s);
-    let mut script = stage.script_for(report, stage.scale.brief, "The plain fan-out", "fan-out.sql", FAN_OUT_SQL, &[])?;
-    script.clients = 1;
+    let file = stage.folder().join("fan-out.sql");
+    std::fs::write(&file, FAN_OUT_SQL)?;
+    report.command(
+        "The plain fan-out",
+        format!("pgbench -n -M prepared -c 1 -t {MESSAGES} -f fan-out.sql DATABASE\n\n{}", FAN_OUT_SQL.trim()),
+    );
+    let script = Script { file, clients: 1, defines: Vec::new() };
     let plain = stage.postgres.pgbench.run(&script, Until::Done(usize::try_from(MESSAGES)?)).await?;
     report.compare(FAN_OUT, &ours, &Series::once("pgbench, plain fan-out", expected, plain.seconds, None));
     report.explain(&format!(

@@ -34,7 +34,8 @@ const PLAIN_TABLE: &str = "
 
 const COUNT_SQL: &str = "\
 \\set first random(1, 301 - :messages)
-select seq, bit_count(read_bits) from plain_receipts where group_id = 1 and seq >= :first and seq < :first + :messages order by seq;
+\\set last :first + :messages - 1
+select seq, bit_count(read_bits) from plain_receipts where group_id = 1 and seq between :first and :last order by seq;
 ";
 
 pub(super) async fn run(stage: &Stage, report: &mut Report) -> Result<()> {
