@@ -48,17 +48,8 @@ static LOAD_MEMBERS: Statement = Statement::new(
     &[("group_id", Type::Int), ("user_id", Type::Int)],
 );
 
-static SAVE_MEMBERS: Statement = Statement::new(
-    "insert into memberships (group_id, user_id, span, ordinal, from_seq, to_seq, read_seq, extra, muted, joined_at, at)
-    select group_id, user_id, span, ordinal, from_seq, to_seq, read_seq, extra, muted, joined_at, at
-    from {rows} r
-    where true
-    on conflict (user_id, group_id, span) do update set
-        to_seq = excluded.to_seq,
-        read_seq = excluded.read_seq,
-        extra = excluded.extra,
-        muted = excluded.muted,
-        at = excluded.at",
+static INSERT_MEMBERS: Statement = Statement::insert(
+    "memberships",
     &[
         ("group_id", Type::Int),
         ("user_id", Type::Int),
@@ -70,6 +61,23 @@ static SAVE_MEMBERS: Statement = Statement::new(
         ("extra", Type::Bytes),
         ("muted", Type::Int),
         ("joined_at", Type::Int),
+        ("at", Type::Int),
+    ],
+);
+
+static UPDATE_MEMBERS: Statement = Statement::new(
+    "update memberships
+    set to_seq = r.to_seq, read_seq = r.read_seq, extra = r.extra, muted = r.muted, at = r.at
+    from {rows} r
+    where memberships.user_id = r.user_id and memberships.group_id = r.group_id and memberships.span = r.span",
+    &[
+        ("group_id", Type::Int),
+        ("user_id", Type::Int),
+        ("span", Type::Int),
+        ("to_seq", Type::Int),
+        ("read_seq", Type::Int),
+        ("extra", Type::Bytes),
+        ("muted", Type::Int),
         ("at", Type::Int),
     ],
 );
@@ -114,8 +122,19 @@ static INSERT_TASKS: Statement =
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 9] {
-    [&LOAD_GROUPS, &SAVE_GROUPS, &LOAD_MEMBERS, &SAVE_MEMBERS, &LOAD_CLIENTS, &LOAD_MESSAGES, &INSERT_MESSAGES, &RECALL, &INSERT_TASKS]
+pub fn statements() -> [&'static Statement; 10] {
+    [
+        &LOAD_GROUPS,
+        &SAVE_GROUPS,
+        &LOAD_MEMBERS,
+        &INSERT_MEMBERS,
+        &UPDATE_MEMBERS,
+        &LOAD_CLIENTS,
+        &LOAD_MESSAGES,
+        &INSERT_MESSAGES,
+        &RECALL,
+        &INSERT_TASKS,
+    ]
 }
 
 /// A message by its sender's own id.
@@ -203,6 +222,23 @@ fn ints<T>(items: &[T], value: impl Fn(&T) -> i64) -> Column {
     Column::Int(items.iter().map(value).collect())
 }
 
+/// A membership with its key.
+type MemberOf<'a> = (&'a (UserId, GroupId, i64), &'a Membership);
+
+/// The columns of [`UPDATE_MEMBERS`].
+fn member_columns(members: &[MemberOf<'_>]) -> [Column; 8] {
+    [
+        ints(members, |((_, group, _), _)| group.get()),
+        ints(members, |((user, ..), _)| user.get()),
+        ints(members, |((.., span), _)| *span),
+        ints(members, |(_, row)| row.to_seq.unwrap_or(-1)),
+        ints(members, |(_, row)| row.reading.read_seq()),
+        Column::Bytes(members.iter().map(|(_, row)| row.reading.extra_data()).collect()),
+        ints(members, |(_, row)| i64::from(row.muted)),
+        ints(members, |(_, row)| row.at.0),
+    ]
+}
+
 impl Tables {
     /// Loads what is needed, under the locks of users and heads.
     ///
@@ -279,24 +315,22 @@ impl Tables {
     }
 
     async fn save_members(&self, conn: &mut Conn) -> DbResult<()> {
-        let members: Vec<_> = self.members.changed().filter_map(|(key, row)| Some((key, row.as_ref()?))).collect();
-        if members.is_empty() {
-            return Ok(());
+        let (mut new, mut changed) = (Vec::new(), Vec::new());
+        for (key, (loaded, now)) in self.members.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
+            let Some(now) = now else { continue };
+            if loaded.is_none() { new.push((key, now)) } else { changed.push((key, now)) }
         }
-        let columns = [
-            ints(&members, |((_, group, _), _)| group.get()),
-            ints(&members, |((user, ..), _)| user.get()),
-            ints(&members, |((.., span), _)| *span),
-            ints(&members, |(_, row)| row.ordinal),
-            ints(&members, |(_, row)| row.from_seq),
-            ints(&members, |(_, row)| row.to_seq.unwrap_or(-1)),
-            ints(&members, |(_, row)| row.reading.read_seq()),
-            Column::Bytes(members.iter().map(|(_, row)| row.reading.extra_data()).collect()),
-            ints(&members, |(_, row)| i64::from(row.muted)),
-            ints(&members, |(_, row)| row.joined_at.0),
-            ints(&members, |(_, row)| row.at.0),
-        ];
-        conn.later(&SAVE_MEMBERS, &columns).await
+        if !new.is_empty() {
+            let [group, user, span, to_seq, read_seq, extra, muted, at] = member_columns(&new);
+            let ordinal = ints(&new, |(_, row)| row.ordinal);
+            let (from_seq, joined_at) = (ints(&new, |(_, row)| row.from_seq), ints(&new, |(_, row)| row.joined_at.0));
+            let columns = [group, user, span, ordinal, from_seq, to_seq, read_seq, extra, muted, joined_at, at];
+            conn.insert(&INSERT_MEMBERS, &columns).await?;
+        }
+        if !changed.is_empty() {
+            conn.later(&UPDATE_MEMBERS, &member_columns(&changed)).await?;
+        }
+        Ok(())
     }
 
     async fn save_messages(&self, conn: &mut Conn) -> DbResult<()> {

@@ -92,7 +92,8 @@ static LOCK_USERS: Statement = Statement::each(
     &[("user_id", Type::Int)],
 );
 
-static SAVE_USERS: Statement = Statement::new(
+/// On Postgres the rows are there, as [`MAKE_USERS`] ran before: an update writes less to the log than an insert that meets a row.
+static SAVE_USERS: Statement = Statement::each(
     "insert into users (user_id, revision, counters, following, enrolled, seen_day, feed, message_seq, chat_groups, inbox_seq, direct_unread,
         direct_chats)
     select user_id, revision, counters, following, enrolled, seen_day, feed, message_seq, chat_groups, inbox_seq, direct_unread, direct_chats
@@ -111,6 +112,20 @@ static SAVE_USERS: Statement = Statement::new(
         inbox_seq = excluded.inbox_seq,
         direct_unread = excluded.direct_unread,
         direct_chats = excluded.direct_chats",
+    "update users
+    set revision = r.revision,
+        counters = r.counters,
+        following = r.following,
+        enrolled = r.enrolled,
+        seen_day = r.seen_day,
+        feed = r.feed,
+        message_seq = r.message_seq,
+        chat_groups = r.chat_groups,
+        inbox_seq = r.inbox_seq,
+        direct_unread = r.direct_unread,
+        direct_chats = r.direct_chats
+    from {rows} r
+    where users.user_id = r.user_id",
     &[
         ("user_id", Type::Int),
         ("revision", Type::Int),
