@@ -211,7 +211,7 @@ async fn follows(stage: &Stage, report: &mut Report) -> Result<()> {
     let script = stage.script(report, "The plain follow", "follow.sql", FOLLOW_SQL, &[("users", users)])?;
     report.explain(
         "**Follows** are between two users drawn from all of them. The plain design is one transaction each, which locks both users' rows of counts, in one \
-         order, then writes both directions and both counts.",
+         order, then writes both directions and both counts. Nearly every follower is seen for the first time on that day, which is a durable write of its own before the follow: so each of our follows is two.",
     );
     let sides = [
         Side { name: "pgbench, plain follows".to_owned(), work: Work::Pgbench { pgbench: &stage.postgres.pgbench, script } },
