@@ -15,7 +15,15 @@ pub(crate) fn describe() -> String {
     let system = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
     let name = system.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
     let name = name.map_or(std::env::consts::OS, |name| name.trim_matches('"'));
-    format!("{text}, {name}")
+    let grouped =
+        if groups_processes() { "; its scheduler groups processes, which makes latencies long (sched_autogroup_enabled)" } else { "" };
+    format!("{text}, {name}{grouped}")
+}
+
+/// Whether Linux gives each group of processes the same share of the cores. Each process of Postgres is a group, and the server is one together with the load
+/// generator: so it waits for many of them whenever the cores are busy. It is not so under systemd or in containers, which make groups of their own.
+fn groups_processes() -> bool {
+    std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|enabled| enabled.trim() == "1")
 }
 
 /// Rounded up: the kernel keeps some for itself.

@@ -92,8 +92,8 @@ async fn explain(stage: &Stage, report: &mut Report, answer: &wire::Answer, befo
     let (body_bytes, polling) = (answer.body.len(), grouped(float(u64::try_from(stage.scale.polling)?)));
     report.explain(&format!(
         "**Polls** pick users at random from {polling} of all users, so that nearly all are answered from the cache, as in production, where a user \
-         who polls does it again and again; each was polled once before. Share of hits in the run, from `/metrics`: embedded {}, server {}. An entry lives for 60 s, as by \
-         default, and is then read from SQL once more.",
+         who polls does it again and again; each was polled once before. Share of hits in the run, from `/metrics`: embedded {}, server {}. An entry in Redis \
+         lives for 60 s at most, as by default, and is then read from SQL once more.",
         ratios.first().map_or("n/a", String::as_str),
         ratios.get(1).map_or("n/a", String::as_str),
     ));

@@ -1,0 +1,384 @@
+#!/usr/bin/env python3
+"""How large things are: bytes a row in a database of Headmark, and what so many users need.
+
+    scripts/size.py measure                 each table of the Postgres at DATABASE_URL: rows, bytes, bytes a row; reads only
+    scripts/size.py fill PROGRAM            fills the (empty) server tier at DATABASE_URL and REDIS_URL with some of everything, then measures
+    scripts/size.py plan [--write FILE]     the tables of docs/operations.md, from the figures below; --write puts them into FILE, between its marks
+
+To plan with other figures, change them below: they are all here. To measure the bytes anew: scripts/engines.sh with -- sh -c
+'DATABASE_URL=$HEADMARK_TEST_POSTGRES REDIS_URL=$HEADMARK_TEST_REDIS scripts/size.py fill target/release/headmark'
+"""
+
+import http.client
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+# ---- the figures --------------------------------------------------------------------------------------------------------------
+
+# Assumptions about users. Of each kind of write: how often a day for each user who is active on it.
+ACTIVE_SHARE = 0.30
+POLLS_A_DAY = 240
+PEAK = 3
+# Seconds between two polls of a client (HEADMARK_POLL_INTERVAL), and the life of an entry (HEADMARK_CACHE_TTL_S), after which a poll reads SQL once more.
+POLL_INTERVAL_S = 30
+CACHE_TTL_S = 60
+WRITES_A_DAY = {
+    "counter raised (likes, comments, mentions)": 20,
+    "marked as read (badges, channels, chats, the feed)": 12,
+    "message into a group": 5,
+    "direct message": 5,
+    "follow or unfollow": 0.2,
+    "first request of the day": 1,
+}
+FOLLOWS = 100
+BADGES = 4
+OTHER_MARKS = 8
+GROUPS = 10
+CHATS = 10
+DEVICES = 1.5
+VIEW_ITEMS_A_DAY = 0.1
+POSTS_A_DAY = 0.2
+MESSAGES_A_DAY = 0.5
+KEYED_SHARE = 0.5
+EVENTS_A_DAY = 0.6
+YEAR = 365
+
+# CPU microseconds, from docs/benchmarks.md: a poll of the whole sheet, and a message into a group. Of the node as it stands there. For the stores what the
+# two cores of that machine have left, 2 / rate - node, which the load generator is part of, so it is too much rather than too little; of a write it is shared
+# out as if Redis did the work of two polls.
+CPU_POLL = {"node": 46.9, "redis": 28.5, "postgres": 0.0}
+CPU_WRITE = {"node": 91.0, "redis": 57.0, "postgres": 260.0}
+# What a poll costs more that finds no entry, as far as reads of inboxes tell, which read SQL too.
+CPU_MISS = {"node": 58.0, "redis": 57.0, "postgres": 210.0}
+# How busy a core is to be at the peak, and how many cores a node has.
+BUSY = 0.5
+NODE_CORES = 4
+
+# Bytes in Redis of a user who polled within HEADMARK_CACHE_TTL_S at the peak: the entry, and the lists beside it for each followee.
+REDIS_ENTRY = 568
+REDIS_FOLLOWEE = 10.5
+
+# Bytes a row with its indexes, by `scripts/size.py fill`, in Postgres 15; of small tables, where whole pages weigh, rather too many. A snapshot is for FOLLOWS
+# creators (60 bytes, and 8.9 each by docs/benchmarks.md), a row of an inbox is a direct message (docs/operations.md, Inboxes), an event stands for itself.
+ROW = {
+    "users": 481,
+    "marks": 252,
+    "following": 181,
+    "followers": 108,
+    "relation_counts": 221,
+    "follower_counts": 176,
+    "feed_snapshots": 950,
+    "memberships": 247,
+    "directs": 291,
+    "devices": 208,
+    "group_messages": 352,
+    "inbox": 480,
+    "message_receivers": 277,
+    "message_types": 194,
+    "posts": 162,
+    "view_items": 266,
+    "idempotency_keys": 355,
+    "events": 41,
+}
+# What the log of Postgres grows by for each increment that is alone in its transaction, once its pages are in it since the checkpoint.
+WAL_A_WRITE = 442
+
+# ---- measuring ----------------------------------------------------------------------------------------------------------------
+
+TABLES = """
+select c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid)
+from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where n.nspname = current_schema() and c.relkind = 'r' and c.relname <> '_sqlx_migrations'
+order by c.relname
+"""
+
+
+def ask(sql):
+    """The rows that psql answers with, as texts."""
+    done = subprocess.run(
+        ["psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--field-separator=\t", "--dbname", os.environ["DATABASE_URL"]],
+        input=sql,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [line.split("\t") for line in done.stdout.splitlines() if line]
+
+
+def measure():
+    print(f"{'table':<20} {'rows':>12} {'bytes':>14} {'a row':>8} {'of it indexes':>14}")
+    for name, table, indexes in ask(TABLES):
+        [[rows]] = ask(f'select count(*) from "{name}"')
+        if name == "events":
+            # A row has all that happened in a batch.
+            name, [[rows]] = "events, each", ask("select coalesce(sum(size), 0) from events")
+        rows, table, indexes = int(rows), int(table), int(indexes)
+        # Of a few rows the pages tell nothing.
+        each = f"{(table + indexes) / rows:8.0f} {indexes / rows:14.0f}" if rows >= 1000 else f"{'-':>8} {'-':>14}"
+        print(f"{name:<20} {rows:>12} {table + indexes:>14} {each}")
+
+
+# ---- filling ------------------------------------------------------------------------------------------------------------------
+
+USERS = 3000
+FOLLOWS_FILLED = 15
+TEXT = "This is a message of one hundred characters, as people send them to each other: see you at nine, ok?"
+
+
+class Server:
+    """A node, asked over many connections."""
+
+    def __init__(self, program):
+        folder = tempfile.mkdtemp(prefix="headmark-size-")
+        self.process = subprocess.Popen(
+            [program, "serve", "--listen", "127.0.0.1:0", "--log", "error", "--rate-limit", "0", "--data-dir", folder], stdout=subprocess.PIPE, text=True
+        )
+        for line in self.process.stdout:
+            if found := re.search(r"is listening on http://([^ \n]+)", line):
+                self.address = found[1]
+                break
+        else:
+            raise SystemExit("the server did not start")
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+        self.local = threading.local()
+
+    def send(self, method, path, body=None, headers=None):
+        """The answer's JSON; None where it has none."""
+        # The server closes one that was idle for a while.
+        if time.monotonic() - getattr(self.local, "used", -math.inf) > 20:
+            self.local.connection = http.client.HTTPConnection(self.address, timeout=60)
+        self.local.used = time.monotonic()
+        sent = json.dumps(body) if body is not None else None
+        self.local.connection.request(method, path, sent, {**({"Content-Type": "application/json"} if sent else {}), **(headers or {})})
+        answer = self.local.connection.getresponse()
+        text = answer.read()
+        if answer.status == 503:
+            # It is asked for more than it takes at once.
+            time.sleep(0.2)
+            return self.send(method, path, body, headers)
+        if answer.status >= 300:
+            raise SystemExit(f"{method} {path}: {answer.status} {text.decode()}")
+        return json.loads(text) if text else None
+
+    def send_all(self, what, requests):
+        """Many requests at once. Each is what `send` takes."""
+        print(f"  {what}: {len(requests)} requests", file=sys.stderr, flush=True)
+        with ThreadPoolExecutor(32) as pool:
+            return list(pool.map(lambda request: self.send(*request), requests))
+
+    def stop(self):
+        self.process.terminate()
+        if self.process.wait(60) != 0:
+            raise SystemExit("the server did not stop as it should")
+
+
+def load(program, what, lines):
+    with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+        file.write("\n".join(lines) + "\n")
+        file.flush()
+        subprocess.run([program, "import", what, file.name], check=True, stdout=sys.stderr)
+
+
+def fill_users(server):
+    everybody = range(1, USERS + 1)
+    for turn in range(3):
+        items = [{"user_id": user, "badge": badge} for user in everybody for badge in ("mention", "comment", "like", "follower")]
+        batches = [("POST", "/v1/badges/increment", {"items": items[at : at + 1000]}) for at in range(0, len(items), 1000)]
+        server.send_all("counters", batches)
+    server.send_all("first polls", [("GET", f"/v1/users/{user}/badges") for user in everybody])
+    for channel in ("system", "news"):
+        server.send("POST", f"/v1/broadcasts/{channel}", {"title": "Hello", "body": TEXT})
+        server.send_all("channels read", [("POST", f"/v1/users/{user}/broadcasts/{channel}/read", {}) for user in range(1, 1001)])
+
+
+def fill_relations(server, program):
+    follows = [f"{user},{(user * 7919 + at * 104729) % USERS + 1}" for user in range(1, USERS + 1) for at in range(FOLLOWS_FILLED)]
+    load(program, "follows", ["follower,followee", *(line for line in follows if len(set(line.split(","))) == 2)])
+    new = [("PUT", f"/v1/users/{user}/following/{USERS + user % 50 + 1}") for user in range(1, 1501)]
+    server.send_all("follows", new)
+    server.send_all("asynchronous follows", [(method, path.replace("following", "blocks"), None, {"Prefer": "respond-async"}) for method, path in new[:1000]])
+    load(program, "posts", ["user,post_id", *(f"{user},p{post}-{user:08}" for user in range(1, USERS + 1) for post in range(2))])
+    server.send_all("feeds read", [("POST", f"/v1/users/{user}/feed/reset", {}) for user in range(1, 1201)])
+
+
+def fill_chats(server):
+    for group in range(1, 101):
+        server.send("PUT", f"/v1/groups/{group}", {"delivery": "write" if group <= 20 else "read", "receipts": True})
+        server.send("POST", f"/v1/groups/{group}/members", {"user_ids": [(group * 100 + at) % USERS + 1 for at in range(100)]})
+    member = lambda group, at: (group * 100 + at) % USERS + 1
+    body = lambda group, at: {"sender_id": member(group, at), "client_id": f"{group:08}-{at:08}", "content": TEXT}
+    server.send_all("group messages", [("POST", f"/v1/groups/{group}/messages", body(group, at)) for at in range(20) for group in range(1, 101)])
+    server.send_all("groups read", [("POST", f"/v1/users/{member(group, at)}/groups/{group}/read", {}) for at in range(20) for group in range(1, 101)])
+    direct = lambda user, at: {"sender_id": (user + at % 5) % USERS + 1, "client_id": f"{user:08}-{at:08}", "content": TEXT}
+    server.send_all("direct messages", [("POST", f"/v1/users/{user}/inbox", direct(user, at)) for user in range(1, 201) for at in range(10)])
+    server.send_all("devices", [("PUT", f"/v1/users/{user}/devices/phone-{user:08}/cursor", {"seq": 0}) for user in range(1, 1501)])
+
+
+def fill_others(server):
+    for message in range(20):
+        kind = ("notice", "order")[message % 2]
+        server.send("POST", "/v1/messages", {"type": kind, "title": "Hello", "content": TEXT, "recipients": list(range(1, USERS + 1))})
+    server.send_all("messages read", [("POST", f"/v1/users/{user}/messages/read", {"all": True}) for user in range(1, 2001)])
+    item = lambda at: ("PUT", f"/v1/views/forum/{at % 500}/items/item-{at:08}", {"actor_id": at % 2000 + 1})
+    server.send_all("items of views", [item(at) for at in range(2000)])
+    server.send_all("views", [("POST", f"/v1/users/{at % 2000 + 1}/views/forum/{at % 500}/access", {}) for at in range(2000)])
+    keyed = lambda user: ("POST", f"/v1/users/{user}/badges/mention/increment", {}, {"Idempotency-Key": f"00000000-0000-0000-0000-{user:012}"})
+    server.send_all("increments with keys", [keyed(user) for user in range(1, 1501)])
+
+
+def measure_log(server):
+    """Bytes of the log for each increment, one at a time, well after a checkpoint's first touch of each page."""
+    rounds = [("POST", f"/v1/users/{user}/badges/mention/increment", {}) for user in range(1, 501)]
+    server.send_all("increments, to have their pages in the log", rounds)
+    [[before]] = ask("select pg_current_wal_insert_lsn()")
+    for request in rounds:
+        server.send(*request)
+    [[grown]] = ask(f"select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '{before}')")
+    print(f"the log grew by {int(grown) / len(rounds):.0f} bytes for each increment alone in its transaction")
+
+
+def fill(program):
+    server = Server(program)
+    try:
+        fill_users(server)
+        fill_relations(server, program)
+        fill_chats(server)
+        fill_others(server)
+        ask("vacuum analyze")
+        measure_log(server)
+    finally:
+        server.stop()
+    ask("vacuum analyze")
+    measure()
+
+
+# ---- planning -----------------------------------------------------------------------------------------------------------------
+
+
+def short(number):
+    """Three digits, with the unit of thousands."""
+    for unit, name in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if number >= unit:
+            number /= unit
+            return f"{number:.0f}{name}" if number >= 100 else f"{number:.3g}{name}"
+    return f"{number:.3g}" if number < 100 else f"{number:.0f}"
+
+
+def rows_of(users):
+    """Rows of each table: those that stay as they are for so many users, and those that come each day, with the days that they are kept."""
+    active = users * ACTIVE_SHARE
+    sent = active * WRITES_A_DAY["direct message"]
+    return [
+        # table, rows at rest, rows a day, days
+        ("users", users, 0, 0),
+        ("marks", users * BADGES + active * OTHER_MARKS, 0, 0),
+        ("following", users * FOLLOWS, 0, 0),
+        ("followers", users * FOLLOWS, 0, 0),
+        ("relation_counts", users, 0, 0),
+        ("follower_counts", users * 4, 0, 0),
+        ("feed_snapshots", active, 0, 0),
+        ("memberships", users * GROUPS, 0, 0),
+        ("directs", users * CHATS, 0, 0),
+        ("devices", users * DEVICES, 0, 0),
+        ("message_types", users * 2, 0, 0),
+        ("posts", 0, active * POSTS_A_DAY, 400),
+        ("inbox", 0, sent * 2, 30),
+        ("events", 0, active * EVENTS_A_DAY, 7),
+        ("idempotency_keys", 0, active * WRITES_A_DAY["counter raised (likes, comments, mentions)"] * KEYED_SHARE, 1),
+        ("group_messages", 0, active * WRITES_A_DAY["message into a group"], YEAR),
+        ("message_receivers", 0, users * MESSAGES_A_DAY, YEAR),
+        ("view_items", 0, active * VIEW_ITEMS_A_DAY, YEAR),
+    ]
+
+
+def cores(rate, micros):
+    return rate * micros / 1e6 / BUSY
+
+
+def plan():
+    sizes = (1e6, 1e8)
+    lines = ["| what | how it is reckoned | 10^6 users | 10^8 users |", "| --- | --- | ---: | ---: |"]
+
+    def line(what, how, value, form=short):
+        lines.append(f"| {what} | {how} | {' | '.join(form(value(users)) for users in sizes)} |")
+
+    writes = sum(WRITES_A_DAY.values())
+    active = lambda users: users * ACTIVE_SHARE
+    polls_s = lambda users: active(users) * POLLS_A_DAY / 86400 * PEAK
+    writes_s = lambda users: active(users) * writes / 86400 * PEAK
+    missed_s = lambda users: polls_s(users) * min(1, POLL_INTERVAL_S / CACHE_TTL_S)
+
+    def of_store(store):
+        kinds = ((polls_s, CPU_POLL), (missed_s, CPU_MISS), (writes_s, CPU_WRITE))
+        return lambda users: sum(cores(rate(users), micros[store]) for rate, micros in kinds)
+
+    def reckoned(store):
+        kinds = (("polls", CPU_POLL), ("SQL polls", CPU_MISS), ("writes", CPU_WRITE))
+        return f"({' + '.join(f'{name} × {micros[store]:g} µs' for name, micros in kinds if micros[store])}) / {BUSY}"
+
+    whole = lambda number: f"{math.ceil(number):,}"
+    some = lambda number: f"{number:.1f}" if number < 10 else whole(number)
+    line("active on a day", f"users × {ACTIVE_SHARE}", active)
+    line("polls a second, at the peak", f"active × {POLLS_A_DAY} / 86,400 × {PEAK}", polls_s)
+    line("of them read SQL", f"polls × {POLL_INTERVAL_S} s / {CACHE_TTL_S} s", missed_s)
+    line("writes a second, at the peak", f"active × {writes:g} / 86,400 × {PEAK}", writes_s)
+    line("cores of nodes", reckoned("node"), of_store("node"), some)
+    nodes = lambda users: max(2, math.ceil(of_store("node")(users) / NODE_CORES) + 1)
+    line(f"nodes of {NODE_CORES} cores", "the same / cores of a node, and one to spare; two at least", nodes, whole)
+    line("cores of Redis", reckoned("redis"), of_store("redis"), some)
+    line("masters of Redis", "one core each; two or more are a cluster", lambda users: math.ceil(of_store("redis")(users)), whole)
+    entries = lambda users: polls_s(users) * max(POLL_INTERVAL_S, CACHE_TTL_S) * (REDIS_ENTRY + FOLLOWS * REDIS_FOLLOWEE)
+    line("bytes in Redis, at most", f"polls × {max(POLL_INTERVAL_S, CACHE_TTL_S)} s × ({REDIS_ENTRY} + {FOLLOWS} × {REDIS_FOLLOWEE})", entries)
+    line("cores of Postgres", reckoned("postgres"), of_store("postgres"), some)
+    line("the log of Postgres, bytes a second at the peak", f"writes × {WAL_A_WRITE}", lambda users: writes_s(users) * WAL_A_WRITE)
+    rest = lambda users: sum(rows * ROW[table] for table, rows, _, _ in rows_of(users))
+    kept = lambda users: sum(day * days * ROW[table] for table, _, day, days in rows_of(users) if days != YEAR)
+    year = lambda users: sum(day * days * ROW[table] for table, _, day, days in rows_of(users) if days == YEAR)
+    line("bytes in Postgres: what is there once", "rows × bytes a row, below", rest)
+    line("bytes in Postgres: what is swept", "rows a day × days × bytes a row", kept)
+    line("bytes in Postgres: what a year adds that is kept", "the same for 365 days", year)
+    lines += ["", "| table | bytes a row | rows, 10^6 users | bytes | rows, 10^8 users | bytes |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    for at, (table, rows, day, days) in enumerate(rows_of(sizes[0])):
+        _, large, large_day, _ = rows_of(sizes[1])[at]
+        name = f"`{table}`" + (f", {days} days" if days else "")
+        cells = [short(count) + " | " + short(count * ROW[table]) for count in (rows + day * days, large + large_day * days)]
+        lines.append(f"| {name} | {ROW[table]} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+BEGIN, END = "<!-- scripts/size.py plan -->\n\n", "\n\n<!-- end -->"
+
+
+def write(path):
+    with open(path) as file:
+        text = file.read()
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    with open(path, "w") as file:
+        file.write(before + BEGIN + plan() + END + after)
+
+
+def main(arguments):
+    match arguments:
+        case ["measure"]:
+            measure()
+        case ["fill", program]:
+            fill(program)
+        case ["plan"]:
+            print(plan())
+        case ["plan", "--write", path]:
+            write(path)
+        case _:
+            raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
