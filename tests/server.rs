@@ -160,8 +160,8 @@ both_tiers! {
     }
 
     async fn sigterm_answers_what_runs_and_exits_0(world: World) {
-        // The write takes its time just before the commit.
-        let mut node = world.process(&[], &[("FAILPOINTS", "lane::before_commit=sleep(2000)")]).await;
+        // The write takes its time just before the commit; so does the first poll's enrolment, for which polls wait for 2 s at most.
+        let mut node = world.process(&[], &[("FAILPOINTS", "lane::before_commit=sleep(1000)")]).await;
         let tag = node.client.get("/v1/users/43/badges").await.header("etag").to_owned();
         let poll = node.client.request(Method::GET, "/v1/users/43/badges?wait=60").header("if-none-match", tag);
         let poll = tokio::spawn(Client::send(poll));
