@@ -157,6 +157,11 @@ impl Problem {
         Self::new(Code::InvalidBody, "See errors.").at(pointer, detail)
     }
 
+    /// A 422 for one value of the query, by its name.
+    pub fn query(name: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(Code::InvalidQuery, "See errors.").at(name, detail)
+    }
+
     /// The same with one more value at fault.
     #[must_use]
     pub fn at(mut self, pointer: impl Into<String>, detail: impl Into<String>) -> Self {

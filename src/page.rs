@@ -90,7 +90,7 @@ impl PageParams {
     pub fn wanted(&self) -> Result<Wanted, Problem> {
         let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(Problem::new(Code::InvalidQuery, "See errors.").at("limit", format!("{limit} is not from 1 to {MAX_LIMIT}")));
+            return Err(Problem::query("limit", format!("{limit} is not from 1 to {MAX_LIMIT}")));
         }
         let after = match &self.cursor {
             None => Position::TOP,

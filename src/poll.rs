@@ -13,14 +13,14 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::cache::{Listener, Revision};
-use crate::error::{Error, Fault};
+use crate::error::{Error, Fault, Problem};
 use crate::heads::Changes;
 use crate::http::params::IfNoneMatch;
 use crate::ids::UserId;
 use crate::state::AppState;
 
 /// The longest `wait`, in seconds.
-pub const MAX_WAIT_S: u32 = 60;
+const MAX_WAIT_S: u32 = 60;
 
 /// How often a waiting poll looks again without being woken: a wake-up can be lost with its connection.
 const RECHECK: Duration = Duration::from_secs(5);
@@ -78,6 +78,15 @@ impl Version {
         let print = parts.next().map_or(Some(0), |part| u64::from_str_radix(part, 16).ok())?;
         Some(Self { revision, shared, print })
     }
+
+    /// Whether a node that would answer with this may be behind, in what users share, a node that answered with `seen`: the sum of versions is lower, or the same but not what was
+    /// counted from them. Where the user's own rows are newer than what was seen they tell nothing about the rest; the sum may then be lower because the user left something, so that it
+    /// is a look for nothing.
+    #[must_use]
+    pub fn is_behind_in_shared(&self, seen: Self) -> bool {
+        let lower = self.revision >= seen.revision && self.shared < seen.shared;
+        lower || (self.revision == seen.revision && self.shared == seen.shared && self.print != seen.print)
+    }
 }
 
 /// The entity tag of a version: the same on every node and for every token; weak, as bodies may be compressed on the way.
@@ -115,6 +124,15 @@ impl Print {
 /// The highest version that the client says it has: a node that is behind it reads the truth before it answers.
 fn seen(tags: &IfNoneMatch) -> Version {
     tags.tags().filter_map(Version::parse).max().unwrap_or_default()
+}
+
+/// How long a request asks to be held, in seconds.
+///
+/// # Errors
+/// A problem where that is longer than [`MAX_WAIT_S`].
+pub fn wait_of(wait: Option<u32>) -> Result<u32, Problem> {
+    let wait = wait.unwrap_or(0);
+    if wait > MAX_WAIT_S { Err(Problem::query("wait", format!("{wait} is not from 0 to {MAX_WAIT_S}"))) } else { Ok(wait) }
 }
 
 /// A polled resource of one user: how it is read, given the lowest version that will do, and how it is written.

@@ -13,14 +13,14 @@ use utoipa_axum::routes;
 
 use super::{BadgeOut, Command, Increment, IncrementBadgesOut, MAX_BADGES, MAX_STEP, Retract};
 use crate::auth::Service;
-use crate::error::{Code, Error, Problem, ProblemOut, Result};
+use crate::error::{Error, Problem, ProblemOut, Result};
 use crate::http::body::{Body, IdempotencyKey, in_range, present, unique_map};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::ids::{Invalid, Name, UserId};
 use crate::lane::{Answer, Job};
 use crate::marks::MAX_HEAD;
-use crate::poll::{self, MAX_WAIT_S, Reading, Resource, Version};
+use crate::poll::{self, Reading, Resource, Version};
 use crate::sheet::{Sheet, SheetOut, Wanted};
 use crate::state::AppState;
 use crate::views::{MAX_VIEWS, ViewKey};
@@ -214,14 +214,10 @@ async fn get_sheet(
     Query(params): Query<SheetParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
-    let wanted = Wanted::parse(params.include.as_deref(), params.cap)
-        .map_err(|(name, detail)| Problem::new(Code::InvalidQuery, "See errors.").at(name, detail))?;
-    let wait = params.wait.unwrap_or(0);
-    if wait > MAX_WAIT_S {
-        return Err(Problem::new(Code::InvalidQuery, "See errors.").at("wait", format!("{wait} is not from 0 to {MAX_WAIT_S}")).into());
-    }
+    let wanted = Wanted::parse(params.include.as_deref(), params.cap).map_err(|(name, detail)| Problem::query(name, detail))?;
+    let wait = poll::wait_of(params.wait)?;
     let views = params.views.as_deref().map(view_keys).transpose();
-    let views = views.map_err(|why| Problem::new(Code::InvalidQuery, "See errors.").at("views", why))?.unwrap_or_default();
+    let views = views.map_err(|why| Problem::query("views", why))?.unwrap_or_default();
     let user = path.user;
     let read = |seen| {
         let (state, views) = (state.clone(), &views);

@@ -16,10 +16,10 @@ use super::publisher::with_id;
 use super::{Event, store};
 use crate::auth::Service;
 use crate::clock::UnixMs;
-use crate::error::{Code, Error, Problem, ProblemOut, Result};
+use crate::error::{Code, Problem, ProblemOut, Result};
 use crate::http::params::Query;
 use crate::marks::MAX_HEAD;
-use crate::poll::MAX_WAIT_S;
+use crate::poll;
 use crate::state::AppState;
 
 /// The most events of an answer, and how many where no limit is given.
@@ -91,16 +91,12 @@ pub struct EventsOut {
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn list_events(State(state): State<AppState>, _: Service, Query(params): Query<EventsParams>) -> Result<Response> {
-    let bad = |name: &str, detail: String| Error::from(Problem::new(Code::InvalidQuery, "See errors.").at(name, detail));
-    let (limit, wait) = (params.limit.unwrap_or(DEFAULT_EVENTS), params.wait.unwrap_or(0));
+    let (limit, wait) = (params.limit.unwrap_or(DEFAULT_EVENTS), poll::wait_of(params.wait)?);
     if !(1..=MAX_EVENTS).contains(&limit) {
-        return Err(bad("limit", format!("{limit} is not from 1 to {MAX_EVENTS}")));
-    }
-    if wait > MAX_WAIT_S {
-        return Err(bad("wait", format!("{wait} is not from 0 to {MAX_WAIT_S}")));
+        return Err(Problem::query("limit", format!("{limit} is not from 1 to {MAX_EVENTS}")).into());
     }
     if let Some(after) = params.after.filter(|after| !(0..=MAX_HEAD).contains(after)) {
-        return Err(bad("after", format!("{after} is not from 0 to {MAX_HEAD}")));
+        return Err(Problem::query("after", format!("{after} is not from 0 to {MAX_HEAD}")).into());
     }
     let deadline = Instant::now() + Duration::from_secs(u64::from(wait));
     let room = if wait > 0 { state.waiting.try_acquire().ok() } else { None };

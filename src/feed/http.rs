@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use super::{Command, PostCountOut, PostOut, ResetFeedOut, store};
 use crate::auth::Service;
-use crate::error::{Code, Problem, ProblemOut, Result};
+use crate::error::{ProblemOut, Result};
 use crate::heads;
 use crate::http::body::Body;
 use crate::http::params::{IfNoneMatch, NoParams, Query};
@@ -21,7 +21,7 @@ use crate::http::path::{AnyUserPath, PathParams, UserOrMe, UserPath};
 use crate::ids::{ClientId, UserId};
 use crate::lane::{Answer, Job};
 use crate::marks::StreamKey;
-use crate::poll::{self, MAX_WAIT_S, Reading, Resource};
+use crate::poll::{self, Reading, Resource};
 use crate::sheet::{Wanted, store_away};
 use crate::state::AppState;
 
@@ -129,10 +129,7 @@ async fn count_posts(State(state): State<AppState>, path: AnyUserPath, _: Query<
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn get_feed(State(state): State<AppState>, path: UserPath, Query(params): Query<FeedParams>, tags: IfNoneMatch) -> Result<Response> {
-    let wait = params.wait.unwrap_or(0);
-    if wait > MAX_WAIT_S {
-        return Err(Problem::new(Code::InvalidQuery, "See errors.").at("wait", format!("{wait} is not from 0 to {MAX_WAIT_S}")).into());
-    }
+    let wait = poll::wait_of(params.wait)?;
     let user = path.user;
     let read = |seen| {
         let state = state.clone();

@@ -18,7 +18,7 @@ use super::lists::{self, View};
 use super::{Command, Delivery, GroupOut, GroupSentOut, MAX_CONTENT_CHARS, MAX_JOINS, MemberOut, MembersOut, Message};
 use crate::auth::{Auth, Caller, Service};
 use crate::clock::UnixMs;
-use crate::error::{Code, Problem, ProblemOut, Result};
+use crate::error::{Problem, ProblemOut, Result};
 use crate::http::body::{Body, NoFields, present, text_within};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::PathParams;
@@ -316,13 +316,12 @@ async fn list_group_messages(
     path: GroupPath,
     Query(params): Query<GroupMessagesParams>,
 ) -> Result<Response> {
-    let refuse = |name: &str, why: String| Problem::new(Code::InvalidQuery, "See errors.").at(name, why);
     let (after, limit) = (params.after.unwrap_or(0), params.limit.unwrap_or(DEFAULT_LIMIT));
     if !(0..=MAX_HEAD).contains(&after) {
-        return Err(refuse("after", format!("{after} is not from 0 to {MAX_HEAD}")).into());
+        return Err(Problem::query("after", format!("{after} is not from 0 to {MAX_HEAD}")).into());
     }
     if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(refuse("limit", format!("{limit} is not from 1 to {MAX_LIMIT}")).into());
+        return Err(Problem::query("limit", format!("{limit} is not from 1 to {MAX_LIMIT}")).into());
     }
     let view = path.view(&state).await?;
     let after = after.max(view.since.unwrap_or(0));

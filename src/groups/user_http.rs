@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use super::http::submit;
 use super::{Command, GroupSettingsOut, ReadStep};
 use crate::clock::UnixMs;
-use crate::error::{Code, Error, Fault, Problem, ProblemOut, Result};
+use crate::error::{Error, Fault, ProblemOut, Result};
 use crate::http::body::{Body, NoFields, in_range, present};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
@@ -22,7 +22,7 @@ use crate::ids::{GroupId, Seq, UserId};
 use crate::lane::Answer;
 use crate::marks::MAX_HEAD;
 use crate::page::{self, PageOut, PageParams, Position};
-use crate::poll::{self, MAX_WAIT_S, Print, Reading, Resource, Version};
+use crate::poll::{self, Print, Reading, Resource, Version};
 use crate::sheet::{UserGroup, UserGroups};
 use crate::state::AppState;
 
@@ -202,10 +202,7 @@ async fn list_user_groups(
     tags: IfNoneMatch,
 ) -> Result<Response> {
     let UserGroupsParams { limit, cursor, wait } = params;
-    let (wanted, wait) = (PageParams { limit, cursor }.wanted()?, wait.unwrap_or(0));
-    if wait > MAX_WAIT_S {
-        return Err(Problem::new(Code::InvalidQuery, "See errors.").at("wait", format!("{wait} is not from 0 to {MAX_WAIT_S}")).into());
-    }
+    let (wanted, wait) = (PageParams { limit, cursor }.wanted()?, poll::wait_of(wait)?);
     let user = path.user;
     let read = |seen| {
         let state = state.clone();

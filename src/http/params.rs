@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use serde::de::DeserializeOwned;
 
-use crate::error::{Code, Problem};
+use crate::error::Problem;
 use crate::http::words;
 
 /// The query as a `T`, which denies unknown fields: a misspelt, repeated or invalid parameter is a 400 problem that names it.
@@ -55,7 +55,7 @@ pub struct NoParams {}
 const MAX_PARAMETERS: usize = 32;
 
 fn bad(name: &str, detail: &str) -> Problem {
-    Problem::new(Code::InvalidQuery, "See errors.").at(words::cut(name, 128), detail)
+    Problem::query(words::cut(name, 128), detail)
 }
 
 /// One name or value of a query, strictly: serde_urlencoded would put U+FFFD for what is not UTF-8.
@@ -178,6 +178,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IfNoneMatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Code;
     use serde::Deserialize;
 
     #[derive(Debug, Deserialize)]

@@ -25,7 +25,7 @@ use crate::ids::{ClientId, UserId};
 use crate::lane::{Answer, Job};
 use crate::marks::MAX_HEAD;
 use crate::page::{self, PageOut, PageParams, Position};
-use crate::poll::{self, MAX_WAIT_S, Reading, Resource, Version};
+use crate::poll::{self, Reading, Resource, Version};
 use crate::sheet::{self, store_away};
 use crate::state::AppState;
 
@@ -132,15 +132,6 @@ async fn in_time<T>(read: impl Future<Output = DbResult<T>>) -> Result<T> {
     }
 }
 
-fn wait_of(wait: Option<u32>) -> Result<u32, Problem> {
-    let wait = wait.unwrap_or(0);
-    if wait > MAX_WAIT_S { Err(bad_query("wait", format!("{wait} is not from 0 to {MAX_WAIT_S}"))) } else { Ok(wait) }
-}
-
-fn bad_query(name: &str, detail: String) -> Problem {
-    Problem::new(Code::InvalidQuery, "See errors.").at(name, detail)
-}
-
 /// Send a direct message
 ///
 /// By a service, or by its sender. The receiver finds it in its inbox, unread; the sender's other devices find it in the sender's own, with `own`. Whom one
@@ -183,10 +174,10 @@ async fn get_inbox(
     tags: IfNoneMatch,
 ) -> Result<Response> {
     let InboxParams { after, limit, wait, epoch } = params;
-    let (user, wait) = (path.user, wait_of(wait)?);
+    let (user, wait) = (path.user, poll::wait_of(wait)?);
     let limit = PageParams { limit, cursor: None }.wanted()?.limit;
     if let Some(after) = after.filter(|after| !(0..=MAX_HEAD).contains(after)) {
-        return Err(bad_query("after", format!("{after} is not from 0 to {MAX_HEAD}")).into());
+        return Err(Problem::query("after", format!("{after} is not from 0 to {MAX_HEAD}")).into());
     }
     // What a waiting poll found to be nothing, and at which revision: it is so for as long as the user has that one.
     let nothing: Mutex<Option<(i64, Found)>> = Mutex::new(None);
@@ -266,7 +257,7 @@ async fn list_directs(
     Query(params): Query<ListDirectsParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
-    let (user, wait) = (path.user, wait_of(params.wait)?);
+    let (user, wait) = (path.user, poll::wait_of(params.wait)?);
     let wanted = PageParams { limit: params.limit, cursor: params.cursor }.wanted()?;
     let read = |seen: Version| {
         let (state, tags) = (state.clone(), &tags);

@@ -19,7 +19,7 @@ use crate::groups::{lists, no_member, unknown};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::ids::{GroupId, Seq, UserId};
 use crate::page::{self, PageOut, PageParams, Position, Wanted};
-use crate::poll::{self, MAX_WAIT_S, Print, Reading, Resource, Version};
+use crate::poll::{self, Print, Reading, Resource, Version};
 use crate::state::AppState;
 
 /// The most messages of a screenful.
@@ -176,27 +176,18 @@ enum Shown {
     Bitmaps,
 }
 
-fn refuse(name: &str, why: impl Into<String>) -> Problem {
-    Problem::new(Code::InvalidQuery, "See errors.").at(name, why)
-}
-
 impl ReceiptsParams {
     fn shown(&self) -> Result<Shown, Problem> {
         let page = PageParams { limit: self.limit, cursor: self.cursor.clone() };
         match (self.members, self.format) {
-            (Some(_), Some(_)) => Err(refuse("format", "give either 'members' or 'format'")),
+            (Some(_), Some(_)) => Err(Problem::query("format", "give either 'members' or 'format'")),
             (Some(members), None) => Ok(Shown::Members(members, page.wanted()?)),
-            (None, _) if self.limit.is_some() => Err(refuse("limit", "only a list of members has pages")),
-            (None, _) if self.cursor.is_some() => Err(refuse("cursor", "only a list of members has pages")),
+            (None, _) if self.limit.is_some() => Err(Problem::query("limit", "only a list of members has pages")),
+            (None, _) if self.cursor.is_some() => Err(Problem::query("cursor", "only a list of members has pages")),
             (None, Some(Format::Bitmap)) => Ok(Shown::Bitmaps),
             (None, None) => Ok(Shown::Counts),
         }
     }
-}
-
-fn waits(wait: Option<u32>) -> Result<u32, Problem> {
-    let wait = wait.unwrap_or(0);
-    if wait > MAX_WAIT_S { Err(refuse("wait", format!("{wait} is not from 0 to {MAX_WAIT_S}"))) } else { Ok(wait) }
 }
 
 fn disabled(group: GroupId) -> Problem {
@@ -251,7 +242,7 @@ async fn get_receipts(
     Query(params): Query<ReceiptsParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
-    let (shown, wait) = (params.shown()?, waits(params.wait)?);
+    let (shown, wait) = (params.shown()?, poll::wait_of(params.wait)?);
     let seq = path.params.get::<Seq>("seq")?.get();
     let listener = state.receipts.listen(path.group);
     let read = |seen: Version| {
@@ -335,15 +326,15 @@ async fn list_receipts(
     Query(params): Query<ScreenfulParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
-    let (ScreenfulParams { from, to, .. }, wait) = (&params, waits(params.wait)?);
+    let (ScreenfulParams { from, to, .. }, wait) = (&params, poll::wait_of(params.wait)?);
     let (from, to) = (*from, *to);
     for (name, value) in [("from", from), ("to", to)] {
         if !(1..=crate::marks::MAX_HEAD).contains(&value) {
-            return Err(refuse(name, format!("{value} is not from 1 to {}", crate::marks::MAX_HEAD)).into());
+            return Err(Problem::query(name, format!("{value} is not from 1 to {}", crate::marks::MAX_HEAD)).into());
         }
     }
     if !(0..MAX_SCREENFUL).contains(&(to - from)) {
-        return Err(refuse("to", format!("{from} to {to} are not from 1 to {MAX_SCREENFUL} messages")).into());
+        return Err(Problem::query("to", format!("{from} to {to} are not from 1 to {MAX_SCREENFUL} messages")).into());
     }
     let listener = state.receipts.listen(path.group);
     let read = |seen: Version| {

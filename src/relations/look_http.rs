@@ -12,12 +12,12 @@ use super::list_http::fresh;
 use super::{Pair, Related, RelationOut, StandingOut};
 use crate::auth::Service;
 use crate::cache::Revision;
-use crate::error::{Code, Problem, ProblemOut, Result};
+use crate::error::{Problem, ProblemOut, Result};
 use crate::http::body::Body;
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
 use crate::ids::{Invalid, UserId};
-use crate::poll::{self, MAX_WAIT_S, Reading, Resource, Version};
+use crate::poll::{self, Reading, Resource, Version};
 use crate::sheet::{self, State as SheetState, store_away};
 use crate::state::AppState;
 
@@ -160,10 +160,7 @@ async fn get_blocks_ids(
 }
 
 async fn whole(state: &AppState, user: UserId, related: Related, params: &WholeListParams, tags: &IfNoneMatch) -> Result<Response> {
-    let wait = params.wait.unwrap_or(0);
-    if wait > MAX_WAIT_S {
-        return Err(Problem::new(Code::InvalidQuery, "See errors.").at("wait", format!("{wait} is not from 0 to {MAX_WAIT_S}")).into());
-    }
+    let wait = poll::wait_of(params.wait)?;
     let read = |seen: Version| read_whole(state, user, related, seen.revision);
     poll::poll(state, user, wait, tags, Resource { read, write: poll::json::<WholeListOut> }).await
 }
@@ -194,7 +191,7 @@ async fn read_whole(state: &AppState, user: UserId, related: Related, at_least: 
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn get_relations(State(state): State<AppState>, path: UserPath, Query(params): Query<RelationsParams>) -> Result<Response> {
-    let others = ids(&params.ids).map_err(|why| Problem::new(Code::InvalidQuery, "See errors.").at("ids", why))?;
+    let others = ids(&params.ids).map_err(|why| Problem::query("ids", why))?;
     let pairs: Vec<_> = others.iter().map(|other| Pair { follower: path.user, followee: *other }).collect();
     let standings = state.looks.look(&pairs).await?;
     let items = others.iter().zip(standings).map(|(other, standing)| RelationOut::new(*other, standing)).collect();

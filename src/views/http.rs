@@ -20,7 +20,7 @@ use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::ids::{ClientId, Name, UserId};
 use crate::lane::{Answer, Job};
 use crate::marks::MAX_HEAD;
-use crate::poll::{self, MAX_WAIT_S, Reading, Resource, Version};
+use crate::poll::{self, Reading, Resource, Version};
 use crate::sheet::Wanted;
 use crate::state::AppState;
 
@@ -167,10 +167,7 @@ async fn access_view(State(state): State<AppState>, path: UserPath, body: Body<A
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn get_view(State(state): State<AppState>, path: UserPath, Query(params): Query<ViewParams>, tags: IfNoneMatch) -> Result<Response> {
     let (user, view) = (path.user, view_key(&path.params)?);
-    let wait = params.wait.unwrap_or(0);
-    if wait > MAX_WAIT_S {
-        return Err(Problem::new(Code::InvalidQuery, "See errors.").at("wait", format!("{wait} is not from 0 to {MAX_WAIT_S}")).into());
-    }
+    let wait = poll::wait_of(params.wait)?;
     let read = |seen: Version| {
         let (state, view) = (state.clone(), &view);
         async move {
