@@ -28,7 +28,7 @@ use crate::sheet::{Sheets, Turns};
 use crate::state::{AppState, Engines};
 use crate::stores::Stores;
 use crate::traces::Traces;
-use crate::{events, feed, idempotency, inbox, lane, operations, presence, router, scrub, telemetry};
+use crate::{events, feed, idempotency, inbox, lane, messages, operations, presence, router, scrub, telemetry, views};
 
 /// How often what is no longer kept is swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -105,6 +105,8 @@ impl App {
             operations: Operations::new(config.operations.clone()),
             feed: config.feed.clone(),
             inbox: config.inbox.clone(),
+            messages: config.messages.clone(),
+            views: config.views.clone(),
             poll_interval: config.polls.poll_interval,
             forget_after_days: config.presence.forget_after_days,
             waiting: Semaphore::new(waiting_room),
@@ -193,6 +195,7 @@ async fn fold_metrics(metrics: PrometheusHandle, stop: CancellationToken) {
 async fn sweep(state: AppState, stop: CancellationToken) {
     let mut tick = tokio::time::interval(SWEEP_EVERY);
     let mut old_rows = inbox::expiry::Walk::default();
+    let mut old_items = views::expiry::Walk::default();
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -217,6 +220,16 @@ async fn sweep(state: AppState, stop: CancellationToken) {
             Err(error) => tracing::warn!(?error, "cannot remove old rows of inboxes; the next sweep tries again"),
         }
         sweep_rounds(&stop, "devices", || inbox::expiry::sweep_devices(&state)).await;
+        match messages::expiry::sweep(&state).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::debug!(removed, "removed old messages"),
+            Err(error) => tracing::warn!(?error, "cannot remove old messages; the next sweep tries again"),
+        }
+        match views::expiry::sweep(&state, &mut old_items).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::debug!(removed, "removed old items of views"),
+            Err(error) => tracing::warn!(%error, "cannot remove old items of views; the next sweep tries again"),
+        }
     }
 }
 

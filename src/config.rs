@@ -14,6 +14,7 @@ use crate::feed::FeedConfig;
 use crate::http::cors::Origins;
 use crate::inbox::InboxConfig;
 use crate::lane::LaneConfig;
+use crate::messages::MessageConfig;
 use crate::operations::OperationConfig;
 use crate::presence::PresenceConfig;
 use crate::receipts::ReceiptConfig;
@@ -22,6 +23,7 @@ use crate::scrub::ScrubConfig;
 use crate::serve::HttpConfig;
 use crate::sheet::PollConfig;
 use crate::traces::TraceArgs;
+use crate::views::ViewConfig;
 
 /// Everything that a server is told when it starts.
 #[derive(Debug, Clone, Args)]
@@ -69,6 +71,12 @@ pub struct Config {
     /// How inboxes are kept.
     #[command(flatten)]
     pub inbox: InboxConfig,
+    /// How messages that are read by hand are kept.
+    #[command(flatten)]
+    pub messages: MessageConfig,
+    /// How views are kept.
+    #[command(flatten)]
+    pub views: ViewConfig,
     /// What is logged.
     #[command(flatten)]
     pub logs: LogArgs,

@@ -18,11 +18,13 @@ use crate::guard::Guard;
 use crate::heads::Heads;
 use crate::inbox::InboxConfig;
 use crate::lane::Lanes;
+use crate::messages::MessageConfig;
 use crate::operations::Operations;
 use crate::presence::{Presence, Witness};
 use crate::receipts::Receipts;
 use crate::relations::{Hot, Looks, RelationConfig};
 use crate::sheet::Sheets;
+use crate::views::ViewConfig;
 
 /// The engines of a running node, shared: every request clones it, so a clone is one count.
 #[derive(Debug, Clone)]
@@ -85,6 +87,10 @@ pub struct Engines {
     pub feed: FeedConfig,
     /// How inboxes are kept.
     pub inbox: InboxConfig,
+    /// How messages that are read by hand are kept.
+    pub messages: MessageConfig,
+    /// How views are kept.
+    pub views: ViewConfig,
     /// The pace asked of polling clients, in seconds.
     pub poll_interval: u32,
     /// After how many days a user who stays away is forgotten.

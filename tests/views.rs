@@ -1,5 +1,7 @@
 //! Views, over HTTP, as the contract has them.
 
+mod expiry;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;

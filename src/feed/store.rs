@@ -89,6 +89,7 @@ static GONE: Statement = Statement::new(
 );
 
 /// Those that are gone stay: see the module of the feed.
+/// Looked at again whether it was deleted meanwhile, as then its row is needed.
 static SWEEP: Statement = Statement::one(
     "delete from posts
     where (user_id, post_id) in (
@@ -97,7 +98,7 @@ static SWEEP: Statement = Statement::one(
         where p.created_at < $1 and p.gone = 0
         order by p.created_at
         limit $2
-    )",
+    ) and gone = 0",
     &[("oldest", Type::Int), ("max_rows", Type::Int)],
 );
 

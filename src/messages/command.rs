@@ -52,6 +52,8 @@ pub enum Command {
         id: MessageId,
         /// Whether it is read.
         read: bool,
+        /// Of lower ids messages are kept no longer.
+        kept_from: i64,
     },
     /// A user has read many.
     MarkMany {
@@ -61,6 +63,8 @@ pub enum Command {
         which: Which,
         /// Only up to this seq.
         up_to: i64,
+        /// Of lower ids messages are kept no longer.
+        kept_from: i64,
     },
     /// A user deletes a message from its list.
     Delete {
@@ -68,9 +72,18 @@ pub enum Command {
         user: UserId,
         /// Which message.
         id: MessageId,
+        /// Of lower ids messages are kept no longer.
+        kept_from: i64,
     },
     /// A message is withdrawn from everybody's list.
     Withdraw {
+        /// Which one.
+        id: MessageId,
+        /// To whom it was sent.
+        recipients: Vec<UserId>,
+    },
+    /// A message is kept no longer: it goes, and with it what everybody has of it.
+    Expire {
         /// Which one.
         id: MessageId,
         /// To whom it was sent.
@@ -89,11 +102,11 @@ impl lane::Command for Command {
                     needs.messages.types.insert((*user, Arc::clone(&kind)));
                 }
             }
-            Self::Mark { user, id, .. } | Self::Delete { user, id } => {
+            Self::Mark { user, id, .. } | Self::Delete { user, id, .. } => {
                 needs.user(*user);
                 needs.messages.receivers.insert((*id, *user));
             }
-            Self::MarkMany { user, which, up_to } => {
+            Self::MarkMany { user, which, up_to, .. } => {
                 needs.user(*user);
                 needs.messages.types_of.insert(*user);
                 match which {
@@ -103,7 +116,7 @@ impl lane::Command for Command {
                     }
                 }
             }
-            Self::Withdraw { id, recipients } => {
+            Self::Withdraw { id, recipients } | Self::Expire { id, recipients } => {
                 needs.messages.messages.insert(*id);
                 for user in recipients {
                     needs.user(*user);
@@ -115,14 +128,18 @@ impl lane::Command for Command {
 
     fn lane_key(&self) -> i64 {
         match self {
-            Self::Send { recipients, .. } | Self::Withdraw { recipients, .. } => recipients.first().map_or(0, |user| user.get()),
+            Self::Send { recipients, .. } | Self::Withdraw { recipients, .. } | Self::Expire { recipients, .. } => {
+                recipients.first().map_or(0, |user| user.get())
+            }
             Self::Mark { user, .. } | Self::MarkMany { user, .. } | Self::Delete { user, .. } => user.get(),
         }
     }
 
     fn weight(&self) -> u32 {
         match self {
-            Self::Send { recipients, .. } | Self::Withdraw { recipients, .. } => u32::try_from(recipients.len()).unwrap_or(u32::MAX),
+            Self::Send { recipients, .. } | Self::Withdraw { recipients, .. } | Self::Expire { recipients, .. } => {
+                u32::try_from(recipients.len()).unwrap_or(u32::MAX)
+            }
             Self::MarkMany { which: Which::Named(ids), .. } => u32::try_from(ids.len()).unwrap_or(u32::MAX),
             Self::MarkMany { which: Which::Oldest(_, rows), .. } => u32::try_from(*rows).unwrap_or(u32::MAX),
             Self::Mark { .. } | Self::Delete { .. } => 1,
@@ -136,10 +153,10 @@ impl lane::Command for Command {
                 let message = Message { kind: kind.clone(), stored: stored.clone(), created_at: now, recipients: count };
                 Answer::created(&send(rows, ids, message, recipients)?)
             }
-            Self::Mark { user, id, read } => Answer::ok(&mark(rows, *user, *id, *read, now)?),
-            Self::MarkMany { user, which, up_to } => Answer::ok(&mark_many(rows, *user, which, *up_to, now)?),
-            Self::Delete { user, id } => {
-                let (seq, before) = rows.messages.receiver(*user, *id).ok_or_else(|| unknown(*id))?;
+            Self::Mark { user, id, read, kept_from } => Answer::ok(&mark(rows, *user, *id, *read, *kept_from, now)?),
+            Self::MarkMany { user, which, up_to, kept_from } => Answer::ok(&mark_many(rows, *user, which, *up_to, *kept_from, now)?),
+            Self::Delete { user, id, kept_from } => {
+                let (seq, before) = rows.messages.receiver(*user, *id).ok_or_else(|| missing(*id, *kept_from))?;
                 set(rows, *user, seq, &before, Receiver { gone: true, ..before.clone() });
                 Ok(Answer::no_content())
             }
@@ -154,11 +171,19 @@ impl lane::Command for Command {
                 }
                 Ok(Answer::no_content())
             }
+            Self::Expire { id, recipients } => {
+                expire(rows, *id, recipients);
+                Ok(Answer::no_content())
+            }
         }
     }
 }
 
-pub(super) fn unknown(id: MessageId) -> Problem {
+/// Why there is no row: the message never was, or, as ids begin with their time, is kept no longer.
+pub(super) fn missing(id: MessageId, kept_from: i64) -> Problem {
+    if id.get() < kept_from {
+        return Problem::new(Code::Gone, format!("Messages as old as {id} are kept no longer."));
+    }
     Problem::new(Code::NotFound, format!("There is no message {id}."))
 }
 
@@ -200,6 +225,18 @@ fn set(rows: &mut Rows, user: UserId, seq: i64, before: &Receiver, after: Receiv
     rows.revise(user, |_| {});
 }
 
+/// Whoever has not read it has one less; for the others no number changes, and so no revision.
+fn expire(rows: &mut Rows, id: MessageId, recipients: &[UserId]) {
+    for user in recipients {
+        let Some((seq, before)) = rows.messages.receiver(*user, id) else { continue };
+        if before.is_unread() {
+            set(rows, *user, seq, &before, Receiver { gone: true, ..before.clone() });
+        }
+        rows.messages.drop_receiver(*user, seq);
+    }
+    rows.messages.drop_message(id);
+}
+
 /// When something is read now; 0 means never.
 fn moment(now: UnixMs) -> UnixMs {
     UnixMs(now.0.max(1))
@@ -214,8 +251,8 @@ fn read_at(before: &Receiver, read: bool, now: UnixMs) -> UnixMs {
     }
 }
 
-fn mark(rows: &mut Rows, user: UserId, id: MessageId, read: bool, now: UnixMs) -> Result<ReadMessageOut, Problem> {
-    let (seq, before) = rows.messages.receiver(user, id).ok_or_else(|| unknown(id))?;
+fn mark(rows: &mut Rows, user: UserId, id: MessageId, read: bool, kept_from: i64, now: UnixMs) -> Result<ReadMessageOut, Problem> {
+    let (seq, before) = rows.messages.receiver(user, id).ok_or_else(|| missing(id, kept_from))?;
     if before.gone {
         return Err(gone(id));
     }
@@ -229,9 +266,9 @@ fn mark(rows: &mut Rows, user: UserId, id: MessageId, read: bool, now: UnixMs) -
     })
 }
 
-fn mark_many(rows: &mut Rows, user: UserId, which: &Which, up_to: i64, now: UnixMs) -> Result<Step, Problem> {
+fn mark_many(rows: &mut Rows, user: UserId, which: &Which, up_to: i64, kept_from: i64, now: UnixMs) -> Result<Step, Problem> {
     let (these, more) = match which {
-        Which::Named(ids) => (named(rows, user, ids)?, false),
+        Which::Named(ids) => (named(rows, user, ids, kept_from)?, false),
         Which::Oldest(kind, limit) => {
             let asked = Unread { user, kind: kind.clone(), up_to, rows: *limit };
             let is_meant = |receiver: &Receiver| kind.as_ref().is_none_or(|kind| kind.as_str() == &*receiver.kind);
@@ -251,10 +288,11 @@ fn mark_many(rows: &mut Rows, user: UserId, which: &Which, up_to: i64, now: Unix
 }
 
 /// What a user has of these messages; a problem names each that the user does not have.
-fn named(rows: &Rows, user: UserId, ids: &[MessageId]) -> Result<Vec<(i64, Receiver)>, Problem> {
+fn named(rows: &Rows, user: UserId, ids: &[MessageId], kept_from: i64) -> Result<Vec<(i64, Receiver)>, Problem> {
     let (mut found, mut missing, mut deleted) = (Vec::with_capacity(ids.len()), Vec::new(), Vec::new());
     for (at, id) in ids.iter().enumerate() {
         match rows.messages.receiver(user, *id) {
+            None if id.get() < kept_from => deleted.push(at),
             None => missing.push(at),
             Some((_, receiver)) if receiver.gone => deleted.push(at),
             Some(receiver) => found.push(receiver),
@@ -267,7 +305,7 @@ fn named(rows: &Rows, user: UserId, ids: &[MessageId]) -> Result<Vec<(i64, Recei
         return Err(named(Code::NotFound, &missing, "the user has no such message"));
     }
     if !deleted.is_empty() {
-        return Err(named(Code::Gone, &deleted, "it was deleted or withdrawn"));
+        return Err(named(Code::Gone, &deleted, "it was deleted or withdrawn, or is kept no longer"));
     }
     Ok(found)
 }

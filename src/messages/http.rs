@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::command::{Step, gone, unknown};
+use super::command::{Step, gone, missing};
 use super::{
     Command, FIRST_ROWS, Listed, MAX_CONTENT_CHARS, MAX_NAMED, MAX_RECIPIENTS, MAX_TITLE_CHARS, MORE_ROWS, MessageOut, ReadMessageOut,
     Status, Text, Which, candidates, lists,
@@ -186,6 +186,11 @@ fn each_once<T: std::hash::Hash + Eq>(items: &[T], pointer: &str) -> Result<(), 
     }
 }
 
+/// Of lower ids messages are kept no longer.
+fn kept_from(state: &AppState) -> i64 {
+    state.messages.kept_from(state.clock.now())
+}
+
 async fn submit(state: &AppState, command: Command) -> Result<Answer> {
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }
@@ -222,7 +227,7 @@ async fn send_message(State(state): State<AppState>, service: Service, key: Idem
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn get_message(State(state): State<AppState>, _service: Service, path: PathParams, _: Query<NoParams>) -> Result<Response> {
     let id = path.get("message_id")?;
-    let found = lists::read(&state.db, id).await?.ok_or_else(|| unknown(id))?;
+    let found = lists::read(&state.db, id).await?.ok_or_else(|| missing(id, kept_from(&state)))?;
     if found.withdrawn {
         return Err(gone(id).into());
     }
@@ -240,7 +245,7 @@ async fn get_message(State(state): State<AppState>, _service: Service, path: Pat
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn withdraw_message(State(state): State<AppState>, _service: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
     let id = path.get("message_id")?;
-    if lists::read(&state.db, id).await?.ok_or_else(|| unknown(id))?.withdrawn {
+    if lists::read(&state.db, id).await?.ok_or_else(|| missing(id, kept_from(&state)))?.withdrawn {
         return Ok(Answer::no_content());
     }
     // Read ahead of the transaction, which must know whose rows to lock: to whom a message was sent never changes.
@@ -285,7 +290,8 @@ async fn read_messages(State(state): State<AppState>, path: UserPath, body: Body
     let (mut which, mut up_to) = body.value.which()?;
     let mut changed = 0;
     loop {
-        let answer = submit(&state, Command::MarkMany { user, which: which.clone(), up_to }).await?;
+        let command = Command::MarkMany { user, which: which.clone(), up_to, kept_from: kept_from(&state) };
+        let answer = submit(&state, command).await?;
         let step: Step = serde_json::from_str(&answer.body).map_err(|error| Error::from(Fault::Bug(error.to_string())))?;
         changed += step.changed;
         let Some(more) = step.more_up_to else {
@@ -310,7 +316,7 @@ async fn read_messages(State(state): State<AppState>, path: UserPath, body: Body
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn read_message(State(state): State<AppState>, path: UserPath, _: Body<NoFields>) -> Result<Answer> {
-    submit(&state, Command::Mark { user: path.user, id: path.get("message_id")?, read: true }).await
+    submit(&state, Command::Mark { user: path.user, id: path.get("message_id")?, read: true, kept_from: kept_from(&state) }).await
 }
 
 /// Mark a message as unread
@@ -324,7 +330,7 @@ async fn read_message(State(state): State<AppState>, path: UserPath, _: Body<NoF
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn unread_message(State(state): State<AppState>, path: UserPath, _: Body<NoFields>) -> Result<Answer> {
-    submit(&state, Command::Mark { user: path.user, id: path.get("message_id")?, read: false }).await
+    submit(&state, Command::Mark { user: path.user, id: path.get("message_id")?, read: false, kept_from: kept_from(&state) }).await
 }
 
 /// Delete a message from a user's list
@@ -337,7 +343,7 @@ async fn unread_message(State(state): State<AppState>, path: UserPath, _: Body<N
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn delete_message(State(state): State<AppState>, path: UserPath, _: Query<NoParams>) -> Result<Answer> {
-    submit(&state, Command::Delete { user: path.user, id: path.get("message_id")? }).await
+    submit(&state, Command::Delete { user: path.user, id: path.get("message_id")?, kept_from: kept_from(&state) }).await
 }
 
 /// What must be asked for anew each time.

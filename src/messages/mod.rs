@@ -1,13 +1,14 @@
 //! Messages that are read by hand (site mail, system messages): one row for each message, one for each of its receivers, and a number of unread ones for
 //! each user and type.
 //!
-//! A receiver's row is made once and never goes: it keeps whether the receiver has read the message, also when the receiver has deleted it from its own list or
+//! A receiver's row is made once and goes only with the message: it keeps whether the receiver has read the message, also when the receiver has deleted it from its own list or
 //! the sender has withdrawn it. So `read_count` is a count of rows, and recipients never change. Every change is made under the lock of the receiver's own
 //! row in `users`, which also gives the seq: dense, in the order of commits.
 //!
-//! `command.rs` has the rules, `http.rs` the routes, `store.rs` the rows of batches, `lists.rs` what is read beside them.
+//! `command.rs` has the rules, `http.rs` the routes, `store.rs` the rows of batches, `lists.rs` what is read beside them, `expiry.rs` how long they are kept.
 
 mod command;
+pub mod expiry;
 pub mod http;
 pub mod lists;
 pub mod store;
@@ -22,6 +23,7 @@ use crate::clock::UnixMs;
 use crate::ids::{MessageId, Name, UserId};
 
 pub use command::{Command, Which};
+pub use expiry::MessageConfig;
 
 /// How many types a user may have had messages of.
 pub const MAX_TYPES: i64 = 100;
@@ -195,10 +197,15 @@ pub struct ReadMessageOut {
     pub revision: i64,
 }
 
+/// The lowest id that a message of this time may have.
+fn first_id(at: UnixMs) -> i64 {
+    (at.0.max(0) << RANDOM_BITS) & i64::MAX
+}
+
 /// Ids that a message sent now may have: the time and some chance, so that no sender waits for another to get a number.
 #[must_use]
 pub fn candidates(now: UnixMs) -> Vec<MessageId> {
-    let time = (now.0.max(1) << RANDOM_BITS) & i64::MAX;
+    let time = first_id(UnixMs(now.0.max(1)));
     let chance = || i64::from(rand::rng().random_range(0..1_u32 << RANDOM_BITS));
     (0..CANDIDATES).filter_map(|_| MessageId::try_from(time | chance()).ok()).collect()
 }

@@ -82,6 +82,18 @@ static UPDATE_RECEIVERS: Statement = Statement::new(
     &[("user_id", Type::Int), ("seq", Type::Int), ("read_at", Type::Int), ("gone", Type::Int)],
 );
 
+static DELETE_RECEIVERS: Statement = Statement::new(
+    "delete from message_receivers
+    where (user_id, seq) in (select user_id, seq from {rows} r)",
+    &[("user_id", Type::Int), ("seq", Type::Int)],
+);
+
+static DELETE_MESSAGES: Statement = Statement::new(
+    "delete from messages
+    where message_id in (select message_id from {rows} r)",
+    &[("message_id", Type::Int)],
+);
+
 /// With how many types the user has, where this one would be new.
 static LOAD_TYPES: Statement = Statement::new(
     "select r.user_id, r.type, coalesce(t.unread, -1),
@@ -110,7 +122,7 @@ static SAVE_TYPES: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 11] {
+pub fn statements() -> [&'static Statement; 13] {
     [
         &LOAD_MESSAGES,
         &INSERT_MESSAGES,
@@ -120,6 +132,8 @@ pub fn statements() -> [&'static Statement; 11] {
         &LOAD_UNREAD_OF_TYPE,
         &INSERT_RECEIVERS,
         &UPDATE_RECEIVERS,
+        &DELETE_RECEIVERS,
+        &DELETE_MESSAGES,
         &LOAD_TYPES,
         &LOAD_TYPES_OF_USERS,
         &SAVE_TYPES,
@@ -254,11 +268,18 @@ impl Tables {
     /// The driver's own.
     pub async fn save(&self, conn: &mut Conn) -> DbResult<()> {
         self.save_messages(conn).await?;
-        let (mut made, mut changed) = (Vec::new(), Vec::new());
+        let (mut made, mut changed, mut dropped) = (Vec::new(), Vec::new(), Vec::new());
         for (key, (loaded, now)) in self.receivers.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
-            if let Some(now) = now {
-                if loaded.is_none() { made.push((key, now)) } else { changed.push((key, now)) }
+            match now {
+                None => dropped.push(key),
+                Some(now) if loaded.is_none() => made.push((key, now)),
+                Some(now) => changed.push((key, now)),
             }
+        }
+        if !dropped.is_empty() {
+            let [users, seqs] = [|(user, _): &(UserId, i64)| user.get(), |(_, seq): &(UserId, i64)| *seq];
+            let columns = [users, seqs].map(|value| Column::Int(dropped.iter().map(|key| value(key)).collect()));
+            conn.later(&DELETE_RECEIVERS, &columns).await?;
         }
         if !made.is_empty() {
             let [users, seqs, read, gone] = receiver_columns(&made);
@@ -299,6 +320,10 @@ impl Tables {
         if !withdrawn.is_empty() {
             conn.later(&WITHDRAW, &[ids(&withdrawn, MessageId::get)]).await?;
         }
+        let dropped: Vec<_> = self.messages.changed().filter(|(_, held)| held.is_none()).map(|(id, _)| *id).collect();
+        if !dropped.is_empty() {
+            conn.later(&DELETE_MESSAGES, &[ids(&dropped, MessageId::get)]).await?;
+        }
         Ok(())
     }
 
@@ -320,6 +345,11 @@ impl Tables {
         }
     }
 
+    /// Drops a message; what its receivers have of it is dropped beside it.
+    pub fn drop_message(&mut self, id: MessageId) {
+        self.messages.set(&id, None);
+    }
+
     /// What a user has of a message, and under which seq.
     #[must_use]
     pub fn receiver(&self, user: UserId, id: MessageId) -> Option<(i64, Receiver)> {
@@ -331,6 +361,11 @@ impl Tables {
     pub fn set_receiver(&mut self, user: UserId, seq: i64, receiver: Receiver) {
         self.seqs.insert((receiver.message, user), seq);
         self.receivers.set(&(user, seq), Some(receiver));
+    }
+
+    /// Drops what a user has of a message.
+    pub fn drop_receiver(&mut self, user: UserId, seq: i64) {
+        self.receivers.set(&(user, seq), None);
     }
 
     /// What is here of a user's messages, in the order of seq.

@@ -130,7 +130,7 @@ fn step(rows: &mut Rows, model: &mut Model, act: &Act) {
             }
         }
         Act::Mark { user: at, message, read } => {
-            let answer = run(rows, &Command::Mark { user: user(*at), id: id(*message), read: *read });
+            let answer = run(rows, &Command::Mark { user: user(*at), id: id(*message), read: *read, kept_from: 0 });
             let has = model.has(*at, *message);
             if let Some(code) = refusal(has) {
                 return assert_eq!(answer, Err(code));
@@ -142,7 +142,7 @@ fn step(rows: &mut Rows, model: &mut Model, act: &Act) {
         }
         Act::Named { user: at, messages, up_to } => {
             let which = Which::Named(messages.iter().map(|message| id(*message)).collect());
-            let answer = run(rows, &Command::MarkMany { user: user(*at), which, up_to: up_to.unwrap_or(i64::MAX) });
+            let answer = run(rows, &Command::MarkMany { user: user(*at), which, up_to: up_to.unwrap_or(i64::MAX), kept_from: 0 });
             let refusals: Vec<_> = messages.iter().filter_map(|message| refusal(model.has(*at, *message))).collect();
             if let Some(first) = refusals.iter().find(|code| **code == Code::NotFound).or(refusals.first()) {
                 return assert_eq!(answer, Err(*first));
@@ -151,11 +151,11 @@ fn step(rows: &mut Rows, model: &mut Model, act: &Act) {
         }
         Act::Oldest { user: at, kind: of, up_to } => {
             let which = Which::Oldest(of.map(kind), FIRST_ROWS);
-            let answer = run(rows, &Command::MarkMany { user: user(*at), which, up_to: up_to.unwrap_or(i64::MAX) });
+            let answer = run(rows, &Command::MarkMany { user: user(*at), which, up_to: up_to.unwrap_or(i64::MAX), kept_from: 0 });
             many(model, *at, &answer.unwrap(), *up_to, |has| of.is_none_or(|of| of == has.kind));
         }
         Act::Delete { user: at, message } => {
-            let answer = run(rows, &Command::Delete { user: user(*at), id: id(*message) });
+            let answer = run(rows, &Command::Delete { user: user(*at), id: id(*message), kept_from: 0 });
             assert_eq!(answer.err(), model.has(*at, *message).map_or(Some(Code::NotFound), |_| None));
             model.change(*at, |list| list.iter_mut().filter(|has| has.message == *message).for_each(|has| has.gone = true));
         }

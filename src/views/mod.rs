@@ -5,8 +5,9 @@
 //! asked for, by the user's revision. So nothing of views grows in memory with the number of users.
 //!
 //! What a user made itself does not count for it: the position is passed over in its mark, if it has visited. `http.rs` has the routes, `store.rs` the
-//! rows of items.
+//! rows of items, `expiry.rs` how long they are kept.
 
+pub mod expiry;
 pub mod http;
 pub mod store;
 
@@ -17,6 +18,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+pub use self::expiry::ViewConfig;
 
 use crate::cache::Revision;
 use crate::clock::UnixMs;

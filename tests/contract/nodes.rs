@@ -307,6 +307,7 @@ both_tiers! {
         statements.extend(headmark::messages::store::statements());
         statements.extend(headmark::messages::lists::statements());
         statements.extend(headmark::inbox::store::statements());
+        statements.extend(headmark::messages::expiry::statements());
         statements.extend(headmark::inbox::devices::statements());
         statements.extend(headmark::inbox::lists::statements());
         statements.extend(headmark::inbox::expiry::statements());
@@ -321,6 +322,7 @@ both_tiers! {
         statements.extend(headmark::feed::store::statements());
         statements.extend(headmark::views::store::statements());
         statements.extend(headmark::groups::store::statements());
+        statements.extend(headmark::views::expiry::statements());
         statements.extend(headmark::groups::lists::statements());
         statements.extend(headmark::groups::delivery::statements());
         statements.extend(headmark::receipts::store::statements());

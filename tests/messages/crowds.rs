@@ -1,0 +1,82 @@
+//! Many senders at once, and many receivers.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::{mark, say, send, seqs, shown};
+use crate::both_tiers;
+use crate::support::{Client, Node, eventually};
+
+both_tiers! {
+    async fn senders_at_once_leave_no_gap_and_a_reader_skips_none(world: World) {
+        const SENDERS: usize = 8;
+        const EACH: usize = 12;
+        let nodes = world.nodes().await;
+        let clients: Vec<Client> = nodes.iter().map(|node| node.client.clone()).collect();
+        let senders = (0..SENDERS).map(|sender| {
+            let client = clients[sender % clients.len()].clone();
+            tokio::spawn(async move {
+                for n in 0..EACH {
+                    // In another order each, so that locks taken in the order of the request would wait for each other.
+                    let mut to = vec![1, 2, 3 + i64::try_from(sender).unwrap()];
+                    to.rotate_left((sender + n) % 3);
+                    send(&client, if n % 2 == 0 { "notice" } else { "mail" }, &to).await;
+                }
+            })
+        });
+        let senders: Vec<_> = senders.collect();
+        let all = i64::try_from(SENDERS * EACH).unwrap();
+        let reader = clients.last().unwrap().clone();
+        let (mut seen, mut highest) = (BTreeSet::new(), 0);
+        eventually("the reader has all", async || {
+            let list = seqs(&reader, 1, "").await;
+            assert!(list.windows(2).all(|two| two[0] == two[1] + 1), "{list:?}");
+            // Whoever has seen a seq has seen, or sees now, all below it.
+            assert!(list.first().copied().unwrap_or(0) >= highest && list.last().is_none_or(|last| *last == 1), "{list:?}");
+            highest = list.first().copied().unwrap_or(0);
+            seen.extend(list);
+            highest == all
+        })
+        .await;
+        for sender in senders {
+            sender.await.unwrap();
+        }
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), (1..=all).collect::<Vec<_>>());
+        for client in &clients {
+            assert_eq!(seqs(client, 2, "").await, (1..=all).rev().collect::<Vec<_>>());
+            let half = all / 2;
+            assert_eq!(shown(client, 2).await, json!({"mail": {"unread": half}, "notice": {"unread": half}}));
+            assert_eq!(seqs(client, 3, "").await.len(), EACH);
+        }
+        Node::stop_all(nodes).await;
+    }
+
+    async fn a_message_for_ten_thousand(world: World) {
+        let nodes = world.nodes().await;
+        let (client, other) = (&nodes[0].client, &nodes.last().unwrap().client);
+        let everybody: Vec<i64> = (1..=10_000).collect();
+        // The second one finds all rows there.
+        let mut ids = Vec::new();
+        for round in ["first", "second"] {
+            let began = Instant::now();
+            ids.push(send(client, "notice", &everybody).await);
+            say(&format!("{:?}: the {round} message to 10,000 took {:?}", world.tier, began.elapsed()));
+        }
+        for user in [1, 4711, 10_000] {
+            assert_eq!(other.sheet(user).await["messages"]["notice"]["unread"], 2);
+            mark(other, user, &ids[0], "read").await.ok();
+        }
+        let message = client.get(&format!("/v1/messages/{}", ids[0])).await.ok();
+        assert_eq!((&message["recipient_count"], &message["read_count"]), (&json!(10_000), &json!(3)));
+        let began = Instant::now();
+        assert_eq!(client.delete(&format!("/v1/messages/{}", ids[0])).await.status, 204);
+        say(&format!("{:?}: withdrawing it took {:?}", world.tier, began.elapsed()));
+        for (user, unread) in [(1, 1), (2, 1), (9999, 1)] {
+            assert_eq!(other.sheet(user).await["messages"]["notice"]["unread"], unread);
+            assert_eq!(seqs(other, user, "").await, [2]);
+        }
+        Node::stop_all(nodes).await;
+    }
+}

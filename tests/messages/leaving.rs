@@ -1,0 +1,71 @@
+//! What is deleted from a list, and what is withdrawn from all.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{mark, send, seqs, shown};
+use crate::both_tiers;
+use crate::support::{Client, Node, eventually};
+
+both_tiers! {
+    async fn deleting_keeps_what_was_counted_and_withdrawing_takes_it_from_all(world: World) {
+        let nodes = world.nodes().await;
+        let (client, other) = (&nodes[0].client, &nodes.last().unwrap().client);
+        let (first, second) = (send(client, "notice", &[1, 2, 3]).await, send(client, "notice", &[1, 2, 3]).await);
+        mark(client, 1, &first, "read").await.ok();
+        for _ in 0..2 {
+            for user in [1, 2] {
+                let reply = client.delete(&format!("/v1/users/{user}/messages/{first}")).await;
+                assert_eq!((reply.status.as_u16(), reply.text.as_str()), (204, ""));
+            }
+        }
+        let unread = async |client: &Client| [shown(client, 1).await, shown(client, 2).await, shown(client, 3).await].map(|shown| shown["notice"]["unread"].as_i64().unwrap());
+        assert_eq!((unread(client).await, unread(other).await), ([1, 1, 2], [1, 1, 2]));
+        assert_eq!((seqs(client, 1, "").await, seqs(client, 3, "").await), (vec![2], vec![2, 1]));
+        let message = other.get(&format!("/v1/messages/{first}")).await.ok();
+        assert_eq!((&message["read_count"], &message["recipient_count"]), (&json!(1), &json!(3)), "who deleted it had read it, or not");
+
+        mark(client, 3, &second, "read").await.ok();
+        let before = client.sheet(3).await["revision"].as_i64().unwrap();
+        for node in [client, other] {
+            let reply = node.delete(&format!("/v1/messages/{second}")).await;
+            assert_eq!((reply.status.as_u16(), reply.text.as_str()), (204, ""));
+        }
+        assert_eq!((unread(client).await, unread(other).await), ([0, 0, 1], [0, 0, 1]));
+        assert_eq!(client.sheet(3).await["revision"], before + 1, "its list is another");
+        assert_eq!((seqs(other, 1, "").await, seqs(other, 3, "").await), (vec![], vec![1]));
+        for user in [1, 2, 3] {
+            mark(client, user, &second, "read").await.problem(410, "gone");
+            mark(client, user, &second, "unread").await.problem(410, "gone");
+            assert_eq!(client.delete(&format!("/v1/users/{user}/messages/{second}")).await.status, 204);
+        }
+        mark(client, 1, &first, "read").await.problem(410, "gone");
+        client.get(&format!("/v1/messages/{second}")).await.problem(410, "gone");
+        let mixed = client.post("/v1/users/3/messages/read", &json!({"message_ids": [first, second]})).await;
+        assert_eq!(mixed.pointers(410, "gone"), ["/message_ids/1"]);
+        assert_eq!(unread(client).await, [0, 0, 1], "all or nothing");
+        assert_eq!(client.post("/v1/users/3/messages/read", &json!({"all": true})).await.ok()["changed"], 1);
+        Node::stop_all(nodes).await;
+    }
+
+    async fn a_waiting_poll_wakes_for_a_message_and_for_its_withdrawal(world: World) {
+        let nodes = world.nodes().await;
+        let (first, last) = (&nodes[0].client, &nodes.last().unwrap().client);
+        let mut tag = last.get("/v1/users/2/badges").await.header("etag").to_owned();
+        let mut id = String::new();
+        for unread in [1, 0] {
+            let waiting = last.request(Method::GET, "/v1/users/2/badges?wait=30").header("if-none-match", &tag);
+            let poll = tokio::spawn(Client::send(waiting));
+            eventually("the poll waits", async || last.metric("headmark_polls_waiting").await == 1.0).await;
+            if unread == 1 {
+                id = send(first, "notice", &[1, 2]).await;
+            } else {
+                assert_eq!(first.delete(&format!("/v1/messages/{id}")).await.status, 204);
+            }
+            let told = poll.await.unwrap();
+            tag = told.header("etag").to_owned();
+            assert_eq!(told.ok()["messages"]["notice"]["unread"], unread);
+        }
+        Node::stop_all(nodes).await;
+    }
+}
