@@ -68,7 +68,7 @@ impl App {
         let Stores { db, cache, guard, heads, data_lock } = Stores::open(&config.stores, &config.cache, clock.clone()).await?;
         let bell = Bell::default();
         let events = Arc::new(Publisher::new(&config.events, db.clone(), Arc::clone(&cache), bell.clone()));
-        let looks = Looks::new(config.relations.list_cache_bytes, db.clone(), Arc::clone(&cache), Arc::clone(&guard));
+        let looks = Looks::new(&config.relations, db.clone(), Arc::clone(&cache), Arc::clone(&guard));
         let engines = lane::Engines {
             db: db.clone(),
             cache: Arc::clone(&cache),

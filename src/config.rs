@@ -110,7 +110,7 @@ pub struct CacheArgs {
     #[arg(long, env = "HEADMARK_CACHE_PREFIX", default_value = "hm:")]
     pub cache_prefix: String,
 
-    /// How long a cache entry lives, in seconds: the bound on staleness after a Redis failover that lost writes.
+    /// How long a cache entry lives, in seconds: in Redis since it was filled or written, the bound on staleness after a failover that lost writes; in process since it was read.
     #[arg(long, env = "HEADMARK_CACHE_TTL_S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..=86_400))]
     pub cache_ttl_s: u64,
 
@@ -193,6 +193,7 @@ impl Config {
     /// A sentence for the operator: which settings do not go together, and what to do.
     pub fn check(&self) -> Result<(), String> {
         self.cache.check(&self.stores)?;
+        self.relations.check()?;
         if usize::try_from(self.polls.waiting_polls).unwrap_or(usize::MAX) >= self.http.max_in_flight {
             return Err(
                 "HEADMARK_WAITING_POLLS must be below HEADMARK_MAX_IN_FLIGHT, or waiting polls could keep everything else out.".to_owned()

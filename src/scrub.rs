@@ -3,7 +3,8 @@
 //!
 //! Two things are compared. The *cache entry* of a user with the rows that it was made from, where both are at the same revision; it is drift only if both say
 //! the same again a moment later, as an enrolment changes an entry without a revision. And the *numbers* that rows only carry along (how many counters a user has,
-//! follows, followers, unread direct messages) with what they count, as `headmark recount` does.
+//! follows, followers, groups, unread direct messages and messages that are read by hand) with what they count, as `headmark recount` does. The heads of streams that
+//! users share are not: to count one is to read all that ever happened in it, which is left to that command.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::cache::{Entry, Lookup, Writer};
 use crate::error::Result;
 use crate::guard::Trust;
 use crate::ids::UserId;
-use crate::marks::store::read_users;
+use crate::marks::snapshot::read_users;
 use crate::recount;
 use crate::sheet::entry_of;
 use crate::state::AppState;

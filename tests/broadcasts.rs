@@ -119,6 +119,23 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn a_retry_is_answered_as_before_also_when_the_notice_has_expired(world: World) {
+        let at = Arc::new(AtomicI64::new(NOW));
+        let node = timed_node(&world, &at).await;
+        let body = json!({"title": "goes", "expires_at": headmark::clock::UnixMs(NOW + 1000).to_string()});
+        let first = node.client.post_once("/v1/broadcasts/system", "k", &body).await;
+        assert_eq!(first.status, 201);
+        at.store(NOW + 1000, Ordering::Relaxed);
+        let again = node.client.post_once("/v1/broadcasts/system", "k", &body).await;
+        assert_eq!((again.status.as_u16(), &again.text, again.header("idempotent-replayed")), (201, &first.text, "true"));
+        // What was never taken is refused, at whatever time it lies.
+        for past in [NOW + 1000, 0, -1] {
+            let body = json!({"title": "t", "expires_at": headmark::clock::UnixMs(past).to_string()});
+            assert_eq!(node.client.post_once("/v1/broadcasts/system", "other", &body).await.pointers(422, "invalid_body"), ["/expires_at"]);
+        }
+        node.stop().await;
+    }
+
     async fn a_poll_that_waits_is_woken_by_a_notice_on_any_node(world: World) {
         let nodes = world.nodes().await;
         let (first, last) = (&nodes[0].client, &nodes[nodes.len() - 1].client);

@@ -37,6 +37,7 @@ mod receipts;
 mod recount;
 mod relations;
 mod relations_rules;
+mod relations_secrecy;
 mod scrub;
 mod server;
 mod sheets;

@@ -1,5 +1,6 @@
 //! Asynchronous writes: durable when accepted, done once, in order, and told of.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -35,6 +36,14 @@ pub async fn outcome(client: &Client, location: &str) -> Value {
     })
     .await;
     told
+}
+
+/// Waits until a node finds nothing pending.
+pub async fn all_done(client: &Client) {
+    eventually_within(60, "all are done", async || {
+        client.get("/metrics").await.text.lines().any(|line| line == "headmark_operations_pending 0")
+    })
+    .await;
 }
 
 both_tiers! {
@@ -144,6 +153,73 @@ both_tiers! {
         Node::stop_all(nodes).await;
     }
 
+    /// A minute's worth of a burst as fast as it goes, of all kinds of acts on a thousand pairs, and the node is killed in the middle of it. What was accepted is done once, in the
+    /// order in which it was accepted for each pair, and tells the truth of it.
+    async fn kill_a_node_in_a_burst_and_each_has_its_true_outcome(world: World) {
+        const PAIRS: i64 = 1000;
+        // Followed, then refused as a block is in the way, then not followed any more: each of these is told by its own outcome.
+        let acts = |a: i64, b: i64| {
+            [
+                (Method::PUT, format!("/v1/users/{a}/following/{b}"), 200),
+                (Method::PUT, format!("/v1/users/{b}/blocks/{a}"), 200),
+                (Method::PUT, format!("/v1/users/{a}/following/{b}"), 403),
+                (Method::DELETE, format!("/v1/users/{b}/blocks/{a}"), 204),
+                (Method::PUT, format!("/v1/users/{a}/following/{b}"), 200),
+            ]
+        };
+        let other = if world.tier == Tier::Server { Some(world.node().await) } else { None };
+        let mut process = world.process(&[], &[]).await;
+        let clients: Vec<Client> = [process.client.clone()].into_iter().chain(other.iter().map(|node| node.client.clone())).collect();
+        let accepted = std::sync::atomic::AtomicUsize::new(0);
+        // The acts of a pair one after the other, until one is not answered: nobody knows whether that one was accepted.
+        let submit = |n: i64| {
+            let (client, accepted) = (&clients[usize::try_from(n).unwrap() % clients.len()], &accepted);
+            async move {
+                let mut locations = Vec::new();
+                for (method, path, status) in acts(10_000 + n, 20_000 + n) {
+                    let sent = Client::try_send(client.request(method, &path).header("prefer", "respond-async")).await;
+                    let Some(reply) = sent.ok().filter(|reply| reply.status == 202) else { return (n, locations, true) };
+                    accepted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    locations.push((location(&reply), status));
+                }
+                (n, locations, false)
+            }
+        };
+        let submitting = futures_util::stream::iter(0..PAIRS).map(submit).buffer_unordered(200).collect::<Vec<_>>();
+        let killing = async {
+            while accepted.load(std::sync::atomic::Ordering::SeqCst) < 1500 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            process.kill().await;
+        };
+        let (pairs, ()) = tokio::join!(submitting, killing);
+        process = world.process(&[], &[]).await;
+        let client = &process.client;
+        all_done(client).await;
+        let mut events = 0;
+        for (n, locations, broken_off) in &pairs {
+            for (location, status) in locations {
+                let told = outcome(client, location).await;
+                let came = if *status < 400 { &told["answer"]["status"] } else { &told["problem"]["status"] };
+                assert_eq!(came, status, "{told}");
+            }
+            let (a, b) = (10_000 + n, 20_000 + n);
+            let relation = client.get(&format!("/v1/users/{b}/relations?ids={a}")).await.ok()["items"][0].clone();
+            let state = |done: usize| (matches!(done, 1 | 5), matches!(done, 2 | 3));
+            let shown = (relation["followed_by"] == true, relation["blocking"] == true);
+            // The one that was not answered may have been accepted too.
+            let most = locations.len() + usize::from(*broken_off);
+            assert!((locations.len()..=most).any(|done| state(done) == shown), "{} accepted, {relation}", locations.len());
+            let done = (locations.len()..=most).find(|done| state(*done) == shown).unwrap();
+            // A block tells of the follow that it severs too; what is refused tells of nothing.
+            events += [0, 1, 3, 3, 4, 5][done];
+        }
+        let whole = pairs.iter().filter(|(_, locations, _)| locations.len() == 5).count();
+        assert!(accepted.into_inner() >= 1500 && whole < pairs.len(), "it was killed in the middle: {whole}");
+        let told = crate::events::all(client, events).await;
+        assert_eq!((told.len(), client.get(&format!("/v1/events?after={events}")).await.ok()["items"].clone()), (events, json!([])), "each was applied once");
+    }
+
     async fn what_became_of_it_is_kept_for_a_while(world: World) {
         let at = std::sync::Arc::new(std::sync::atomic::AtomicI64::new(1_800_000_000_000));
         let clock = headmark::clock::Clock::Manual(std::sync::Arc::clone(&at));
@@ -164,17 +240,21 @@ both_tiers! {
         let mut accepted: Vec<(i64, String)> = Vec::new();
         for death in 0..DEATHS {
             let client = process.client.clone();
+            let answered = Cell::new(0);
             let accept = |n: i64| {
-                let client = client.clone();
+                let (client, answered) = (client.clone(), &answered);
                 async move {
                     let path = format!("/v1/users/{}/following/{}", 1 + n, 5000 + death);
                     let sent = Client::try_send(client.request(Method::PUT, &path).header("prefer", "respond-async")).await;
+                    answered.set(answered.get() + 1);
                     sent.ok().filter(|reply| reply.status == 202).map(|reply| (n, location(&reply)))
                 }
             };
             let accepting = futures_util::stream::iter(0..400).map(accept).buffer_unordered(50).collect::<Vec<_>>();
             let killing = async {
-                tokio::time::sleep(Duration::from_millis(80)).await;
+                while answered.get() < 100 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
                 process.kill().await;
             };
             let (answers, ()) = tokio::join!(accepting, killing);

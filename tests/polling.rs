@@ -30,6 +30,27 @@ fn wait_for(client: &Client, query: &str, etag: &str) -> tokio::task::JoinHandle
     })
 }
 
+/// A group's message comes through one node, and then a change of the user's own, by which the other node hears nothing of the group.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_users_share_does_not_go_back_where_ones_own_numbers_went_on() {
+    let world = World::new(Tier::Server).await;
+    let nodes = world.nodes().await;
+    let (first, other) = (&nodes[0].client, &nodes[1].client);
+    crate::groups::make(first, 7, &[42, 43]).await;
+    for n in 1..=12 {
+        let path = [SHEET, "/v1/users/42/groups"][n % 2];
+        // It has the head as it is now.
+        other.get(path).await.ok();
+        crate::groups::send(first, 7, 43, &format!("m{n}")).await.ok();
+        let seen = first.get(path).await;
+        raise(first, 42).await;
+        let shown = other.get_if_changed(path, seen.header("etag")).await.ok();
+        let unread = if n % 2 == 0 { &shown["chats"]["unread"] } else { &shown["items"][0]["unread"] };
+        assert_eq!(*unread, n, "{} and then {shown}", seen.text);
+    }
+    Node::stop_all(nodes).await;
+}
+
 /// Returns when so many polls wait on the node.
 async fn waiting(node: &Node, polls: usize) {
     let all = 5000;

@@ -1,5 +1,8 @@
 //! `headmark recount`.
 
+mod messages;
+mod streams;
+
 use std::collections::BTreeSet;
 
 use serde_json::json;
@@ -30,7 +33,7 @@ async fn damage(world: &World, sql: &'static str) {
 
 /// What a recount said before its summary, sorted.
 fn differences(ran: &Ran) -> BTreeSet<&str> {
-    ran.out.lines().filter(|line| line.starts_with("user ") || line.starts_with("group ")).collect()
+    ran.out.lines().filter(|line| line.contains(": stored ")).collect()
 }
 
 const HEALTHY: &str = "nothing differs";

@@ -13,10 +13,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::store;
-use super::{Command, ContentOut, MAX_CHANNELS, NoticeOut, ReadOut};
+use super::{Command, ContentOut, NoticeOut, ReadOut};
 use crate::auth::{Caller, Service};
 use crate::clock::UnixMs;
-use crate::error::{Code, Problem, ProblemOut, Result};
+use crate::error::{Problem, ProblemOut, Result};
 use crate::http::body::{Body, IdempotencyKey, in_range, present, text_within};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
@@ -119,16 +119,10 @@ async fn send_broadcast(
     if data.as_ref().is_some_and(|data| data.get().len() > MAX_DATA_BYTES) {
         return Err(Problem::invalid("/data", format!("more than {MAX_DATA_BYTES} bytes")).into());
     }
-    if expires_at.is_some_and(|at| at <= state.clock.now()) {
-        return Err(Problem::invalid("/expires_at", "the time is past").into());
-    }
-    let board = state.heads.board();
-    if !board.channels.contains_key(channel.as_str()) && board.channels.len() >= MAX_CHANNELS {
-        return Err(Problem::new(Code::TooMany, format!("There are {MAX_CHANNELS} channels already, which is the most.")).into());
-    }
+    super::check_room(&state.heads.board(), &channel)?;
     let content = ContentOut { title, body: text, data };
     let content = serde_json::to_string(&content).map_err(|error| crate::error::Fault::Bug(error.to_string()))?;
-    let command = Command::Send { channel, content: content.into(), expires_at: expires_at.unwrap_or_default() };
+    let command = Command::Send { channel, content: content.into(), expires_at };
     state.lanes.submit(Job { command: Arc::new(command), key: key.of(&service.caller(), &body.digest) }).await
 }
 

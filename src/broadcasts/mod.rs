@@ -15,12 +15,13 @@ use utoipa::ToSchema;
 use crate::clock::UnixMs;
 use crate::error::{Code, Problem};
 use crate::events::{BroadcastEventOut, Event};
+use crate::heads::Board;
 use crate::ids::{Name, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
 use crate::marks::{Kind, Refused, Stream, StreamKey};
 
 /// How many channels there may be: each is shown in every sheet.
-pub const MAX_CHANNELS: usize = 200;
+pub const MAX_CHANNELS: i64 = 200;
 
 /// How many notices a channel may ever have: every node remembers 8 bytes of each.
 pub const MAX_NOTICES: i64 = 1_000_000;
@@ -111,8 +112,8 @@ pub enum Command {
         channel: Name,
         /// Title, body and data, as one JSON object.
         content: Arc<str>,
-        /// From when on it is gone by itself; 0: never.
-        expires_at: UnixMs,
+        /// From when on it is gone by itself; None: never.
+        expires_at: Option<UnixMs>,
     },
     /// It is taken back.
     Withdraw {
@@ -191,13 +192,30 @@ pub fn raise_board(rows: &mut Rows, now: UnixMs) -> Result<i64, Problem> {
     Ok(position)
 }
 
+/// Refuses what the rule would refuse, as far as this node has heard: channels never get fewer. It spares the row that would be made to be locked.
+fn check_room(board: &Board, channel: &Name) -> Result<(), Problem> {
+    let is_full = i64::try_from(board.channels.len()).unwrap_or(i64::MAX) >= MAX_CHANNELS;
+    if is_full && !board.channels.contains_key(channel.as_str()) { Err(too_many_channels()) } else { Ok(()) }
+}
+
+fn too_many_channels() -> Problem {
+    Problem::new(Code::TooMany, format!("There are {MAX_CHANNELS} channels already, which is the most."))
+}
+
 fn full() -> Problem {
     Problem::new(Code::TooMany, "The highest head there is, 2^53-1, is reached.")
 }
 
-fn send(rows: &mut Rows, channel: &Name, content: &Arc<str>, expires_at: UnixMs, now: UnixMs) -> Result<Answer, Problem> {
+fn send(rows: &mut Rows, channel: &Name, content: &Arc<str>, expires_at: Option<UnixMs>, now: UnixMs) -> Result<Answer, Problem> {
+    // Here and not where the request is read: one that was taken is answered as it was the first time, also when it is sent again after the notice has expired.
+    if expires_at.is_some_and(|at| at <= now) {
+        return Err(Problem::invalid("/expires_at", "the time is past"));
+    }
     let key = StreamKey::channel(channel);
     let mut stream: Stream = rows.head(&key);
+    if stream.head == 0 && rows.shared_count(Kind::Broadcast) >= MAX_CHANNELS {
+        return Err(too_many_channels());
+    }
     if stream.head >= MAX_NOTICES {
         return Err(Problem::new(Code::TooMany, format!("The channel has had {MAX_NOTICES} notices, which is the most.")));
     }
@@ -207,7 +225,8 @@ fn send(rows: &mut Rows, channel: &Name, content: &Arc<str>, expires_at: UnixMs,
     let position = raise_board(rows, now)?;
     stream.position = position;
     rows.set_head(&key, stream);
-    let notice = Notice { position, content: Arc::clone(content), created_at: now, expires_at, withdrawn: false, changed: position };
+    let (content, expires_at) = (Arc::clone(content), expires_at.unwrap_or_default());
+    let notice = Notice { position, content, created_at: now, expires_at, withdrawn: false, changed: position };
     let answer = Answer::created(&NoticeOut::new(channel, seq, &notice, None));
     rows.set_notice(&NoticeKey { channel: channel.shared(), seq }, notice);
     rows.event(now, &Event::Broadcast(BroadcastEventOut { channel: channel.clone(), seq, withdrawn: false }));

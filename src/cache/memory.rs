@@ -192,7 +192,11 @@ impl Memory {
         let now_ms = self.clock.now_ms();
         let epoch = self.epoch.load(Ordering::Acquire);
         let Some(mut shard) = self.shard(user) else { return Lookup::Miss { fill: None, last_known: None } };
-        if let Some(entry) = shard.get(user, now_ms).and_then(|slot| slot.state.clean(epoch)) {
+        if let Some(slot) = shard.get(user, now_ms)
+            && let Some(entry) = slot.state.clean(epoch)
+        {
+            // Every write comes by here, so what is read stays.
+            slot.expires_at_ms = now_ms.saturating_add(self.ttl_ms);
             return Lookup::Hit(Arc::clone(entry));
         }
         let nonce = FillToken(self.nonces.next());

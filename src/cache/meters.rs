@@ -13,6 +13,7 @@ pub(super) struct Meters {
     refused: Counter,
     applied: Counter,
     left: Counter,
+    commands: Counter,
     breaker_open: Gauge,
 }
 
@@ -26,6 +27,7 @@ impl Meters {
             refused: counter!("headmark_cache_fills_total", "result" => "refused"),
             applied: counter!("headmark_cache_publishes_total", "result" => "applied"),
             left: counter!("headmark_cache_publishes_total", "result" => "left"),
+            commands: counter!("headmark_cache_commands_total"),
             breaker_open: gauge!("headmark_cache_breaker_open"),
         }
     }
@@ -47,6 +49,11 @@ impl Meters {
     /// One user's publish.
     pub(super) fn publish(&self, applied: bool) {
         if applied { &self.applied } else { &self.left }.increment(1);
+    }
+
+    /// Commands that Redis is sent.
+    pub(super) fn commands(&self, count: usize) {
+        self.commands.increment(u64::try_from(count).unwrap_or_default());
     }
 
     /// The breaker opened or closed.

@@ -4,6 +4,7 @@
 //! in-process cache, `scripts/*.lua` as scripts that run on one user's hash in Redis. See `docs/architecture.md`.
 
 mod entry;
+mod facts;
 mod hub;
 mod memory;
 mod meters;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
+pub use self::facts::Facts;
 pub use self::hub::Listener;
 pub use self::memory::Memory;
 pub use self::parts::Parts;
@@ -80,7 +82,7 @@ pub struct Change {
 /// What both engines are told.
 #[derive(Debug, Clone)]
 pub struct CacheConfig {
-    /// How long an entry lives untouched; raised to the lease if it is shorter. Default 60 s.
+    /// How long an entry lives untouched, in process also unread; raised to the lease if it is shorter. Default 60 s.
     pub ttl: Duration,
     /// How long a writer counts as inside after it touched: longer than any transaction may run. Default 5 s.
     pub lease: Duration,
@@ -143,17 +145,6 @@ pub enum ListKey {
     Following,
     /// Whom the user blocks.
     Blocks,
-}
-
-/// What a user is to others, as of one version of the user's relations.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
-    /// The revision at which the user's relations changed last.
-    pub version: i64,
-    /// To whom; left empty where the one who asked knows.
-    pub others: Vec<UserId>,
-    /// What, as a number for each; None where it is not known.
-    pub codes: Vec<Option<i64>>,
 }
 
 /// A stream of numbered entries.
@@ -329,28 +320,6 @@ impl Cache {
         match self {
             Self::Memory(_) => Ok(()),
             Self::Redis(redis) => redis.set_list(user, list, version, content).await,
-        }
-    }
-
-    /// What users are to others, as far as it was left here: for each user, the version and a code for each other. In process there is none.
-    ///
-    /// # Errors
-    /// If Redis is away.
-    pub async fn get_facts(&self, asked: &[(UserId, &[UserId])]) -> Result<Vec<Option<Facts>>, CacheError> {
-        match self {
-            Self::Memory(_) => Ok(asked.iter().map(|_| None).collect()),
-            Self::Redis(redis) => redis.get_facts(asked).await,
-        }
-    }
-
-    /// Leaves what users are to others, each as of one version of the user's relations.
-    ///
-    /// # Errors
-    /// If Redis is away.
-    pub async fn set_facts(&self, facts: &[(UserId, Facts)]) -> Result<(), CacheError> {
-        match self {
-            Self::Memory(_) => Ok(()),
-            Self::Redis(redis) => redis.set_facts(facts).await,
         }
     }
 

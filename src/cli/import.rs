@@ -38,12 +38,15 @@ pub(super) enum ImportCommand {
     ///
     /// A follow that is there already is left as it is, also where the file has it otherwise, so an import may be run again, also after it was killed: what is imported
     /// stays. A follow that a block forbids is refused. Follows may exceed
-    /// HEADMARK_MAX_FOLLOWING unless --enforce-limits is given. No badge is raised.
+    /// HEADMARK_MAX_FOLLOWING unless --enforce-limits is given. No badge is raised, and readers of events are told with --events only.
+    ///
+    /// A line about two users with asynchronous writes that are accepted and not done comes after those: it waits until running servers have done them. Where none does, it is
+    /// given up after 10 s, counted as `writes pending`, and not done: start a server, and run the import again.
     ///
     /// It writes as a server does. On Postgres with Redis it works beside running servers; give it their DATABASE_URL, REDIS_URL and HEADMARK_CACHE_PREFIX. On
     /// SQLite, and on Postgres without Redis, stop the server first.
     ///
-    /// Exit status: 0 all lines are in; 3 some lines were bad or refused by the limit, the others are in; 1 it could not run, or not to its end; 2 wrong usage.
+    /// Exit status: 0 all lines are in; 3 some lines were bad, refused by the limit or a block, or given up, the others are in; 1 it could not run, or not to its end; 2 wrong usage.
     Follows(Box<ImportFollowsArgs>),
     /// Import who posted, from CSV: plain, gzip or zstd, which its first bytes tell.
     ///
@@ -188,7 +191,7 @@ fn import_follows(args: ImportFollowsArgs) -> Result<Done, String> {
     let (report, took) =
         through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
     say(&summary_of_follows(&report, took));
-    Ok(if report.bad + report.done.over_limit + report.done.blocked == 0 { Done::Well } else { Done::WithFindings })
+    Ok(if report.bad + report.done.over_limit + report.done.blocked + report.done.pending == 0 { Done::Well } else { Done::WithFindings })
 }
 
 fn import_posts(args: ImportPostsArgs) -> Result<Done, String> {
@@ -303,15 +306,16 @@ fn per_second(count: u64, took: Duration) -> u64 {
 
 fn summary_of_follows(report: &relations::import::Report, took: Duration) -> String {
     let relations::import::Report { lines, bad, overtaken, done } = report;
-    let edges = done.followed + done.unfollowed + done.known + done.over_limit + done.blocked;
+    let edges = done.followed + done.unfollowed + done.known + done.over_limit + done.blocked + done.pending;
     format!(
         "lines read        {lines}\nfollowed          {}\nunfollowed        {}\nknown already     {}\novertaken         {overtaken}\n\
-         refused by limit  {}\nrefused by block  {}\nbad               {bad}\nseconds           {:.1}\nedges a second    {}",
+         refused by limit  {}\nrefused by block  {}\nwrites pending    {}\nbad               {bad}\nseconds           {:.1}\nedges a second    {}",
         done.followed,
         done.unfollowed,
         done.known,
         done.over_limit,
         done.blocked,
+        done.pending,
         took.as_secs_f64(),
         per_second(edges, took)
     )

@@ -11,7 +11,7 @@ mod open;
 mod pool;
 mod postgres;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use sqlx::postgres::{PgDatabaseError, PgRow, PgSeverity};
 use sqlx::sqlite::SqliteRow;
@@ -30,6 +30,9 @@ pub type DbResult<T> = Result<T, sqlx::Error>;
 
 /// From how many rows on [`Conn::insert`] copies on Postgres: for fewer, the further round trips of a copy take longer than they save.
 pub const MIN_COPY_ROWS: usize = 500;
+
+/// Counts what is sent to the database. Taken once, so that a statement costs one atomic addition: the recorder must be installed before the first one.
+static SENT: LazyLock<metrics::Counter> = LazyLock::new(|| metrics::counter!("headmark_database_statements_total"));
 
 /// The database of this process, chosen once at start.
 #[derive(Debug, Clone)]
@@ -179,6 +182,7 @@ impl Conn {
     /// # Errors
     /// The driver's own.
     pub async fn begin(&mut self) -> DbResult<()> {
+        sent(1);
         match self {
             Self::Sqlite(conn) => conn.execute("begin immediate").await.map(|_| ()),
             Self::Postgres(conn) => {
@@ -194,6 +198,7 @@ impl Conn {
     /// # Errors
     /// The driver's own.
     pub async fn commit(&mut self) -> DbResult<()> {
+        sent(1);
         match self {
             Self::Sqlite(conn) => conn.execute("commit").await.map(|_| ()),
             Self::Postgres(conn) => conn.commit().await,
@@ -205,6 +210,7 @@ impl Conn {
     /// # Errors
     /// The driver's own; then the connection should be dropped, which undoes it too.
     pub async fn rollback(&mut self) -> DbResult<()> {
+        sent(1);
         match self {
             Self::Sqlite(conn) => conn.execute("rollback").await.map(|_| ()),
             Self::Postgres(conn) => conn.rollback().await,
@@ -230,6 +236,7 @@ impl Conn {
     where
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
+        sent(1);
         match self {
             Self::Sqlite(conn) => dialect::sqlite_query_as(statement, columns)?.fetch_all(conn.as_mut()).await,
             Self::Postgres(conn) => {
@@ -258,6 +265,7 @@ impl Conn {
         match self {
             Self::Sqlite(_) => Ok((self.fetch(first.0, first.1).await?, self.fetch(second.0, second.1).await?)),
             Self::Postgres(conn) => {
+                sent(2);
                 conn.add(first.0, first.1, Wanted::Rows);
                 conn.add(second.0, second.1, Wanted::Rows);
                 let mut done = conn.send().await?;
@@ -272,6 +280,7 @@ impl Conn {
     /// # Errors
     /// The driver's own, for this or for a statement that was put off until now.
     pub async fn run(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<u64> {
+        sent(1);
         match self {
             Self::Sqlite(conn) => Ok(dialect::sqlite_query(statement, columns)?.execute(conn.as_mut()).await?.rows_affected()),
             Self::Postgres(conn) => {
@@ -293,6 +302,7 @@ impl Conn {
         match self {
             Self::Sqlite(_) => self.run(statement, columns).await.map(|_| ()),
             Self::Postgres(conn) => {
+                sent(1);
                 conn.add(statement, columns, Wanted::Nothing);
                 Ok(())
             }
@@ -311,6 +321,7 @@ impl Conn {
                 _ => Err(sqlx::Error::RowNotFound),
             },
             Self::Postgres(conn) => {
+                sent(1);
                 conn.add(statement, columns, Wanted::One);
                 Ok(())
             }
@@ -325,6 +336,7 @@ impl Conn {
         let rows = columns.first().map_or(0, Column::len);
         match (self, statement.copy()) {
             (Self::Postgres(conn), Some(copy)) if rows >= MIN_COPY_ROWS => {
+                sent(1);
                 let bytes = dialect::copy_rows(columns).map_err(sqlx::Error::Encode)?;
                 let mut stream = conn.sent().await?.copy_in_raw(copy).await?;
                 stream.send(bytes).await?;
@@ -358,6 +370,11 @@ impl Conn {
             Self::Postgres(conn) => conn.close().await,
         };
     }
+}
+
+/// So many statements are sent.
+fn sent(statements: u64) {
+    SENT.increment(statements);
 }
 
 fn from_rows<T: for<'r> FromRow<'r, PgRow>>(done: Option<Done>) -> DbResult<Vec<T>> {

@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Command, LitDotOut, MAX_DOTS, UserDotOut};
+use super::{Command, LitDotOut, UserDotOut};
 use crate::auth::Service;
-use crate::error::{Code, Problem, ProblemOut, Result};
+use crate::error::{ProblemOut, Result};
 use crate::http::body::{Body, NoFields, in_range, present};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::ids::Name;
@@ -45,10 +45,7 @@ pub struct ClearDotIn {
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn light_dot(State(state): State<AppState>, _: Service, path: PathParams, _: Body<NoFields>) -> Result<Answer> {
     let dot = path.name("dot")?;
-    let board = state.heads.board();
-    if !board.dots.contains_key(dot.as_str()) && board.dots.len() >= MAX_DOTS {
-        return Err(Problem::new(Code::TooMany, format!("There are {MAX_DOTS} dots already, which is the most.")).into());
-    }
+    super::check_room(&state.heads.board(), &dot)?;
     state.lanes.submit(Job { command: Arc::new(Command::Light(dot)), key: None }).await
 }
 

@@ -10,13 +10,13 @@ use utoipa::ToSchema;
 use crate::broadcasts::raise_board;
 use crate::clock::UnixMs;
 use crate::error::{Code, Problem};
-use crate::heads;
+use crate::heads::{self, Board};
 use crate::ids::{Name, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
 use crate::marks::{Kind, StreamKey};
 
 /// How many dots there may be: each is shown in every sheet.
-pub const MAX_DOTS: usize = 200;
+pub const MAX_DOTS: i64 = 200;
 
 /// A dot that was lit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -91,9 +91,22 @@ impl lane::Command for Command {
     }
 }
 
+/// Refuses what the rule would refuse, as far as this node has heard: dots never get fewer. It spares the row that would be made to be locked.
+fn check_room(board: &Board, dot: &Name) -> Result<(), Problem> {
+    let is_full = i64::try_from(board.dots.len()).unwrap_or(i64::MAX) >= MAX_DOTS;
+    if is_full && !board.dots.contains_key(dot.as_str()) { Err(too_many_dots()) } else { Ok(()) }
+}
+
+fn too_many_dots() -> Problem {
+    Problem::new(Code::TooMany, format!("There are {MAX_DOTS} dots already, which is the most."))
+}
+
 fn light(rows: &mut Rows, dot: &Name, now: UnixMs) -> Result<Answer, Problem> {
     let key = StreamKey::dot(dot);
     let mut stream = rows.head(&key);
+    if stream.head == 0 && rows.shared_count(Kind::Dot) >= MAX_DOTS {
+        return Err(too_many_dots());
+    }
     let head = stream.advance(now).map_err(|_| Problem::new(Code::TooMany, "The highest head there is, 2^53-1, is reached."))?;
     stream.position = raise_board(rows, now)?;
     rows.set_head(&key, stream);

@@ -103,9 +103,9 @@ pub struct Board {
 }
 
 impl Board {
-    /// With what changed since: heads as they are now, and notices.
+    /// With what changed since: heads, and notices. What is older than what is here changes nothing, so it does not matter in which order things are heard of.
     #[must_use]
-    pub(super) fn with(&self, heads: Vec<(StreamKey, Stream)>, notices: Vec<NoticeRow>, now: UnixMs) -> Self {
+    pub(super) fn with(&self, heads: &[(StreamKey, Stream)], notices: &[NoticeRow], now: UnixMs) -> Self {
         let mut board = self.clone();
         for (key, stream) in heads {
             let name = (*key.name).to_owned();
@@ -114,15 +114,20 @@ impl Board {
                 Kind::Broadcast if stream.head > 0 => {
                     let channel = board.channels.entry(name).or_default();
                     channel.head = channel.head.max(stream.head);
+                    // Which notices are gone they say themselves. Here are the positions at which a recount has found none.
+                    channel.gone = channel.gone.union(&stream.retracted);
                 }
                 Kind::Dot if stream.head > 0 => {
-                    board.dots.insert(name, Dot { head: stream.head, position: stream.position, lit_at: stream.at });
+                    let dot = board.dots.entry(name).or_default();
+                    if stream.head > dot.head {
+                        *dot = Dot { head: stream.head, position: stream.position, lit_at: stream.at };
+                    }
                 }
                 _ => {}
             }
         }
         for (channel, seq, position, expires_at, withdrawn) in notices {
-            board.channels.entry(channel).or_default().take(seq, position, expires_at, withdrawn == 1);
+            board.channels.entry(channel.clone()).or_default().take(*seq, *position, *expires_at, *withdrawn == 1);
         }
         board.expired(now)
     }
@@ -148,8 +153,20 @@ mod tests {
     use super::*;
 
     fn board(rows: &[(i64, i64, i64, i64)]) -> Board {
-        let notices = rows.iter().map(|(seq, position, expires, gone)| ("news".to_owned(), *seq, *position, *expires, *gone)).collect();
-        Board::default().with(Vec::new(), notices, UnixMs(0))
+        let notice = |(seq, position, expires, gone): &(i64, i64, i64, i64)| ("news".to_owned(), *seq, *position, *expires, *gone);
+        let notices: Vec<_> = rows.iter().map(notice).collect();
+        Board::default().with(&[], &notices, UnixMs(0))
+    }
+
+    #[test]
+    fn what_is_heard_late_changes_nothing() {
+        let dot =
+            |head, position| (StreamKey { owner: 0, kind: Kind::Dot, name: "mall".into() }, Stream { head, position, ..Stream::default() });
+        let at = |head| (StreamKey::board(), Stream { head, ..Stream::default() });
+        let notice = |withdrawn| ("news".to_owned(), 1, 1, 100, withdrawn);
+        let new = board(&[]).with(&[dot(2, 3), at(4)], &[notice(0), notice(1)], UnixMs(0));
+        let late = new.with(&[dot(1, 2), at(3)], &[notice(0)], UnixMs(0));
+        assert_eq!((late.head, late.dots["mall"].position, late.channels["news"].unread(0, 0)), (4, 3, 0));
     }
 
     #[test]

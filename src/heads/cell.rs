@@ -53,6 +53,9 @@ impl Cell {
         }
         if !stream.retracted.is_empty() || stream.floor > 0 {
             self.gone.store(Some(Arc::new(Gone { retracted: stream.retracted.clone(), floor: stream.floor })));
+        } else if self.gone.load().is_some() {
+            // A recount has found that nothing was.
+            self.gone.store(None);
         }
         self.at.store(stream.at.0, Ordering::Release);
         self.head.store(stream.head, Ordering::Release);
@@ -144,5 +147,7 @@ mod tests {
         assert_eq!([0, 3, 4, 10, 12].map(|mark| cell.unread(mark, &own)), [Some(8), Some(5), Some(5), Some(0), Some(0)]);
         cell.set(&Stream { floor: 4, version: 20, ..taken });
         assert_eq!((cell.unread(3, &own), cell.unread(4, &own), cell.floor()), (None, Some(5), 4));
+        cell.set(&stream(10, 21));
+        assert_eq!((cell.unread(3, &own), cell.floor()), (Some(6), 0), "what a recount has put right");
     }
 }

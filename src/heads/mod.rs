@@ -8,6 +8,9 @@
 //!                         (twice a second)
 //! ```
 //!
+//! What a lane here writes to the board is put on top of the board that is here, without a look at the database, where that is the board it was written to. Where
+//! another node wrote in between, what it wrote is read first: the head of the board is the version of all that is on it, so nothing below it may be missing.
+//!
 //! Each row of `heads` names the lane and the batch that changed it last, and a lane's batches commit one after the other. So a node that remembers how far each
 //! lane was asks for exactly what others changed since; nothing can be missed, as a number drawn before its commit could be. A head only ever goes
 //! from a lower version to a higher one, whichever way it comes.
@@ -31,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::board::{Board, Channel, Dot};
 pub use self::cell::Cell;
+pub use self::store::NoticeRow;
 use crate::clock::Clock;
 use crate::db::{Db, DbResult};
 use crate::marks::{Kind, Stream, StreamKey};
@@ -91,6 +95,17 @@ pub struct Changes {
     pub cells: u64,
 }
 
+/// What a batch of a lane of this node has changed of what users share.
+#[derive(Debug, Default)]
+pub struct Committed {
+    /// The heads, as they are now.
+    pub heads: Vec<(StreamKey, Stream)>,
+    /// The notices that were sent or taken back, as they are now.
+    pub notices: Vec<NoticeRow>,
+    /// Where the board is among the heads: its head before.
+    pub board_before: Option<i64>,
+}
+
 impl Heads {
     /// Over this database, with the board as it is now.
     ///
@@ -135,8 +150,7 @@ impl Heads {
         if !board.is_outdated(now) {
             return board;
         }
-        self.board.rcu(|board| Board::clone(board).expired(now));
-        self.changes.send_modify(|changes| changes.board = changes.board.wrapping_add(1));
+        self.change_board(|board| Some(board.clone().expired(now)));
         self.board.load_full()
     }
 
@@ -161,13 +175,20 @@ impl Heads {
     }
 
     /// What a lane of this node has committed: it shows here at once.
-    pub async fn committed(&self, heads: Vec<(StreamKey, Stream)>) {
-        let board = heads.iter().any(|(key, _)| key.kind == Kind::Board);
-        self.take(&heads);
-        if !board {
+    pub async fn committed(&self, committed: Committed) {
+        self.take(&committed.heads);
+        let Some(before) = committed.board_before else { return };
+        let mut missed = false;
+        self.change_board(|board| {
+            missed = board.head < before;
+            // One that is further already was read after the commit.
+            (board.head == before).then(|| board.with(&committed.heads, &committed.notices, self.clock.now()))
+        });
+        if !missed {
             return;
         }
-        if let Err(error) = self.look(Instant::now()).await {
+        let read = tokio::time::timeout(MAX_LOOK, self.read_board()).await;
+        if let Err(error) = read.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
             // The write is durable all the same; the next look of the follower brings it.
             tracing::debug!(%error, "cannot read what this node has written to the board");
         }
@@ -205,7 +226,8 @@ impl Heads {
                 self.forget_all();
                 self.read_board().await?;
             } else {
-                if heads.iter().any(|(key, _)| key.kind == Kind::Board) {
+                let here = self.board.load().head;
+                if heads.iter().any(|(key, stream)| key.kind == Kind::Board && stream.head > here) {
                     self.read_board().await?;
                 }
                 self.take(&heads);
@@ -218,15 +240,24 @@ impl Heads {
 
     /// Reads what changed on the board. The heads come first: what changed by then is among the notices that are read after it.
     async fn read_board(&self) -> DbResult<()> {
-        let before = self.board.load_full();
+        let before = self.board.load().head;
         let heads = store::shared(&self.db).await?;
-        let notices = store::notices(&self.db, before.head).await?;
-        let board = Arc::new(before.with(heads, notices, self.clock.now()));
-        if *before != *board {
-            self.board.store(board);
+        let notices = store::notices(&self.db, before).await?;
+        self.change_board(|board| Some(board.with(&heads, &notices, self.clock.now())));
+        Ok(())
+    }
+
+    /// Puts another board in place of the one that is here. `next` is asked again should somebody else do so in the same moment.
+    fn change_board(&self, mut next: impl FnMut(&Board) -> Option<Board>) {
+        let mut changed = false;
+        self.board.rcu(|board| {
+            let next = next(board).filter(|next| *next != **board);
+            changed = next.is_some();
+            next.map_or_else(|| Arc::clone(board), Arc::new)
+        });
+        if changed {
             self.changes.send_modify(|changes| changes.board = changes.board.wrapping_add(1));
         }
-        Ok(())
     }
 
     fn shard(&self, key: &StreamKey) -> Option<MutexGuard<'_, HashMap<StreamKey, Arc<Cell>>>> {

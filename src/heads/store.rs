@@ -76,6 +76,15 @@ static SHARED: Statement = Statement::new(
     &[],
 );
 
+/// How many channels and dots there are; one whose row was only made to be locked is none.
+static COUNT_SHARED: Statement = Statement::new(
+    "select h.kind, count(*)
+    from heads h
+    where h.owner_id = 0 and h.kind in (2, 3) and h.head > 0
+    group by h.kind",
+    &[],
+);
+
 /// The notices that changed after this head of the board.
 static NOTICES: Statement = Statement::one(
     "select n.channel, n.seq, n.position, n.expires_at, n.withdrawn
@@ -87,8 +96,8 @@ static NOTICES: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 7] {
-    [&LOCK, &LOAD, &SAVE, &LANES, &CHANGED, &SHARED, &NOTICES]
+pub fn statements() -> [&'static Statement; 8] {
+    [&LOCK, &LOAD, &SAVE, &LANES, &CHANGED, &SHARED, &COUNT_SHARED, &NOTICES]
 }
 
 /// More changes than this are not taken in one by one.
@@ -127,6 +136,15 @@ pub async fn lock(conn: &mut Conn, keys: &[StreamKey]) -> DbResult<Vec<(StreamKe
 /// The driver's own.
 pub async fn load(conn: &mut Conn, keys: &[StreamKey]) -> DbResult<Vec<(StreamKey, Stream)>> {
     Ok(conn.fetch(&LOAD, &key_columns(keys)).await?.into_iter().filter_map(stream_of_row).collect())
+}
+
+/// How many channels and how many dots there are. Under the lock of the board, without which none is made, that stays so until the commit.
+///
+/// # Errors
+/// The driver's own.
+pub async fn count_shared(conn: &mut Conn) -> DbResult<Vec<(Kind, i64)>> {
+    let rows: Vec<(i64, i64)> = conn.fetch(&COUNT_SHARED, &[]).await?;
+    Ok(rows.into_iter().filter_map(|(kind, count)| Some((Kind::from_code(kind)?, count))).collect())
 }
 
 /// Reads these heads as of one moment; the missing ones are left out.
@@ -186,7 +204,7 @@ pub(super) async fn shared(db: &Db) -> DbResult<Vec<(StreamKey, Stream)>> {
 }
 
 /// A notice as far as counting needs it: channel, seq, position, when it expires (0: never), whether it was withdrawn.
-pub(super) type NoticeRow = (String, i64, i64, i64, i64);
+pub type NoticeRow = (String, i64, i64, i64, i64);
 
 /// The notices that changed after this head of the board.
 ///

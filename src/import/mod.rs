@@ -40,7 +40,11 @@ const IMPORT_LANES: u32 = 2;
 /// How long stores may fail to answer before the import ends.
 const MAX_OUTAGE: Duration = Duration::from_secs(60);
 
-/// The pause after a batch that failed.
+/// How long steps may wait for others' writes that come first, before they are given up. Running nodes do those at once, and within seconds where one died; where none
+/// runs, nobody does them.
+const MAX_WAITING: Duration = Duration::from_secs(10);
+
+/// The pause after a batch that failed, or of which a step must wait.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// How far an import is, for whoever watches it.
@@ -149,6 +153,14 @@ pub(crate) trait Task: Send + Sync + 'static {
 
     /// Steps as one write, which answers with [`Task::Done`].
     fn command(&self, steps: Vec<Self::Step>, lane_key: i64) -> Arc<dyn Command>;
+
+    /// The places of those steps of a batch that could not be done yet, in order: they are tried again, before what comes after them.
+    fn waiting(_: &Self::Done) -> &[usize] {
+        &[]
+    }
+
+    /// Counts so many of them as given up.
+    fn give_up(_: &mut Self::Done, _steps: u64) {}
 }
 
 /// The lanes at work. Each takes chunks from its queue, batch after batch; those of a user stand together in a chunk.
@@ -199,19 +211,30 @@ struct Worker<T> {
 
 impl<T: Task> Worker<T> {
     async fn work(self, mut chunks: mpsc::Receiver<Vec<T::Step>>) -> Result<T::Done, String> {
-        let (mut done, mut pace) = (T::Done::default(), Pace::new());
-        while let Some(chunk) = chunks.recv().await {
-            let mut rest = chunk.as_slice();
+        let (mut done, mut pace, mut patience) = (T::Done::default(), Pace::new(), Patience::default());
+        while let Some(mut rest) = chunks.recv().await {
             let mut last_answer = Instant::now();
             while !rest.is_empty() {
-                let (batch, later) = rest.split_at(pace.cut(rest, T::owner));
+                let cut = pace.cut(&rest, T::owner);
+                let batch = rest.get(..cut).unwrap_or_default();
                 let began = Instant::now();
                 match self.submit(batch).await {
                     Ok(imported) => {
+                        let waiting: Vec<T::Step> = T::waiting(&imported).iter().filter_map(|at| batch.get(*at).cloned()).collect();
                         done += imported;
-                        pace.done(batch.len(), began.elapsed());
-                        self.progress.steps.fetch_add(u64::try_from(batch.len()).unwrap_or_default(), Ordering::Relaxed);
-                        (rest, last_answer) = (later, Instant::now());
+                        pace.done(cut, began.elapsed());
+                        let again = if patience.waits(waiting.len()) {
+                            waiting
+                        } else {
+                            T::give_up(&mut done, count(waiting.len()));
+                            Vec::new()
+                        };
+                        self.progress.steps.fetch_add(count(cut - again.len()), Ordering::Relaxed);
+                        if !again.is_empty() {
+                            tokio::time::sleep(PAUSE).await;
+                        }
+                        rest.splice(..cut, again);
+                        last_answer = Instant::now();
                     }
                     Err(failure) if failure.may_pass && last_answer.elapsed() < MAX_OUTAGE => {
                         tracing::warn!(why = failure.why, "a batch failed; trying again");
@@ -234,6 +257,30 @@ impl<T: Task> Worker<T> {
             }
             Err(Error::Fault(fault)) => Err(Failed { may_pass: fault.is_outage(), why: format!("{fault:?}") }),
         }
+    }
+}
+
+fn count(steps: usize) -> u64 {
+    u64::try_from(steps).unwrap_or(u64::MAX)
+}
+
+/// How long steps have waited, one batch after the other. Once some were given up, no more are waited for: nobody seems to do what they wait for.
+#[derive(Debug, Default)]
+struct Patience {
+    since: Option<Instant>,
+    lost: bool,
+}
+
+impl Patience {
+    /// Whether so many steps are to be waited for.
+    fn waits(&mut self, steps: usize) -> bool {
+        if steps == 0 {
+            self.since = None;
+            return false;
+        }
+        let since = *self.since.get_or_insert_with(Instant::now);
+        self.lost |= since.elapsed() > MAX_WAITING;
+        !self.lost
     }
 }
 

@@ -6,15 +6,16 @@ use std::time::Duration;
 use rand::RngExt as _;
 use tokio::time::Instant;
 
+use super::touched::Touched;
 use super::{Answer, Batch, Engines, Job, MAX_CONNECT, Needs, Rows, Verdict, unknown_outcome};
 use crate::cache::{CacheError, Writer};
 use crate::clock::UnixMs;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 use crate::error::{Code, Error, Fault, Problem};
 use crate::failpoint;
+use crate::heads::Committed;
 use crate::idempotency::Keys;
 use crate::ids::GroupId;
-use crate::marks::{Stream, StreamKey};
 
 /// How old a touch may be at the commit: well below the lease, so that a commit never outlives it.
 const MAX_TOUCH_AGE: Duration = Duration::from_millis(2500);
@@ -58,6 +59,16 @@ const ABANDONED_MS: i64 = crate::clock::DAY_MS;
 /// The driver's own.
 pub(crate) async fn sweep(db: &Db, now: UnixMs) -> DbResult<u64> {
     db.connect().await?.run(&SWEEP, &[Column::Int(vec![now.0 - ABANDONED_MS])]).await
+}
+
+/// Registers, inside a transaction, a lane that writes nothing but this one batch: what is not written by a lane of a node signs with it, so that nodes hear of it.
+///
+/// # Errors
+/// The driver's own.
+pub(crate) async fn announce(conn: &mut Conn, now: UnixMs) -> DbResult<Batch> {
+    let batch = Batch { lane_id: rand::rng().random_range(1..i64::MAX), batch: 1, slot: 0, now };
+    conn.run(&REGISTER, &[batch.lane_id, batch.batch, now.0].map(|value| Column::Int(vec![value]))).await?;
+    Ok(batch)
 }
 
 /// Every statement of this file, for the suite that runs each on both engines.
@@ -125,8 +136,8 @@ pub(super) struct Lane {
 struct Prepared {
     outcomes: Vec<Outcome>,
     changes: Vec<crate::cache::Change>,
-    /// Heads of shared streams that it changes.
-    heads: Vec<(StreamKey, Stream)>,
+    /// What it changes of what users share.
+    shared: Committed,
     /// Groups that have something new to be put into inboxes.
     fan_out: Vec<GroupId>,
     /// Whether there are events.
@@ -184,26 +195,26 @@ impl Lane {
         }
         let mut needs = Needs::default();
         jobs.iter().for_each(|job| job.command.needs(&mut needs));
-        let (users, writer) = (needs.users(), Writer(rand::rng().random()));
-        let prepared = self.prepare(jobs, &needs, writer).await;
+        let (touched, writer) = (Touched::new(&needs, self.engines.cache.is_shared()), Writer(rand::rng().random()));
+        let prepared = self.prepare(jobs, &needs, &touched, writer).await;
         let prepared = match prepared {
             Ok(prepared) if started.elapsed() < MAX_TOUCH_AGE => prepared,
-            Ok(_) => return self.abandon(&users, writer, Failure::TooSlow).await,
-            Err(failure) => return self.abandon(&users, writer, failure).await,
+            Ok(_) => return self.abandon(&touched, writer, Failure::TooSlow).await,
+            Err(failure) => return self.abandon(&touched, writer, failure).await,
         };
         failpoint("lane::before_commit");
-        let touched = self.commit(&users, writer).await?;
+        let was_inside = self.commit(&touched, writer).await?;
         failpoint("lane::after_commit");
-        if let Err(error) = self.engines.cache.publish(writer, &prepared.changes).await {
+        if let Err(error) = touched.publish(&self.engines.cache, writer, &prepared.changes).await {
             tracing::debug!(%error, "could not publish to the cache");
             // The entries stay dirty until they are read anew, so nothing stale can show. Not so if the commit may have come after the lease had
             // ended: then what was filled in between must go first.
-            if !touched && self.engines.guard.enter_bypass().await.is_err() {
+            if !was_inside && self.engines.guard.enter_bypass().await.is_err() {
                 return Err(Failure::Unknown);
             }
         }
-        if !prepared.heads.is_empty() {
-            self.engines.heads.committed(prepared.heads).await;
+        if !prepared.shared.heads.is_empty() {
+            self.engines.heads.committed(prepared.shared).await;
         }
         prepared.fan_out.into_iter().for_each(|group| self.engines.fan_out.nudge(group));
         if prepared.events {
@@ -216,13 +227,12 @@ impl Lane {
     }
 
     /// Touches the cache while the rows are locked and loaded, then applies and saves.
-    async fn prepare(&mut self, jobs: &[Job], needs: &Needs, writer: Writer) -> Result<Prepared, Failure> {
+    async fn prepare(&mut self, jobs: &[Job], needs: &Needs, touched: &Touched, writer: Writer) -> Result<Prepared, Failure> {
         let (engines, id, slot, batch) = (self.engines.clone(), self.id, self.slot, self.batch + 1);
         let untouched = engines.guard.is_bypassing();
         let now = engines.clock.now();
         let number = self.number(batch);
-        let users = needs.users();
-        let touch = async { if untouched { Ok(()) } else { engines.cache.touch(&users, writer).await } };
+        let touch = async { if untouched { Ok(()) } else { touched.touch(&engines.cache, writer).await } };
         let outdated = self.planned.elapsed() >= MAX_PLAN_AGE;
         if outdated {
             self.planned = Instant::now();
@@ -232,8 +242,8 @@ impl Lane {
             if outdated {
                 conn.forget_plans().await.map_err(Failure::Store)?;
             }
-            let (touched, loaded) = tokio::join!(touch, load(conn, jobs, needs, &number, now));
-            touched.map_err(Failure::CacheAway)?;
+            let (touch, loaded) = tokio::join!(touch, load(conn, jobs, needs, &number, now));
+            touch.map_err(Failure::CacheAway)?;
             let (mut rows, mut keys) = match loaded {
                 Err(sqlx::Error::RowNotFound) => {
                     // Swept while this lane was idle: it must register anew before it may commit.
@@ -249,9 +259,8 @@ impl Lane {
             let outcomes = apply(jobs, &mut rows, &mut keys, now);
             rows.save(conn, Batch { lane_id: id, batch, slot, now }).await.map_err(Failure::Store)?;
             keys.save(conn, now).await.map_err(Failure::Store)?;
-            let heads = rows.changed_heads().map(|(key, stream)| (key.clone(), stream.clone())).collect();
             let fan_out = rows.groups.with_tasks().collect();
-            Ok(Prepared { outcomes, changes: rows.changes(needs), heads, fan_out, events: rows.has_events() })
+            Ok(Prepared { outcomes, changes: rows.changes(needs), shared: rows.committed(), fan_out, events: rows.has_events() })
         };
         match tokio::time::timeout(MAX_WORK, work).await {
             Ok(prepared) => prepared,
@@ -261,7 +270,7 @@ impl Lane {
 
     /// Commits, and finds out what became of it should the connection be lost meanwhile. Returns whether the writer was inside the cache entries all the
     /// time.
-    async fn commit(&mut self, users: &[crate::ids::UserId], writer: Writer) -> Result<bool, Failure> {
+    async fn commit(&mut self, touched: &Touched, writer: Writer) -> Result<bool, Failure> {
         let Some(conn) = self.conn.as_mut() else { return Err(Failure::NotCommitted) };
         let committed = tokio::time::timeout(MAX_COMMIT, conn.commit()).await;
         self.batch += 1;
@@ -269,7 +278,7 @@ impl Lane {
             Ok(Ok(())) => return Ok(true),
             // A save that went along with the commit was refused.
             Ok(Err(error)) if crate::db::is_refused(&error) => {
-                return self.abandon(users, writer, Failure::Store(error)).await.map(|_| true);
+                return self.abandon(touched, writer, Failure::Store(error)).await.map(|_| true);
             }
             Ok(Err(error)) => error.to_string(),
             Err(_) => String::from("no answer in time"),
@@ -277,17 +286,17 @@ impl Lane {
         tracing::warn!(error, "the outcome of a commit is unknown; asking the database");
         metrics::counter!("headmark_lane_unknown_commits_total").increment(1);
         self.conn = None;
-        let resolved = super::resolve::resolve(&self.engines, self.id, self.batch, users, writer).await;
+        let resolved = super::resolve::resolve(&self.engines, self.id, self.batch, touched, writer).await;
         match resolved.committed {
-            Some(true) => Ok(resolved.touched),
-            Some(false) => self.abandon(users, writer, Failure::NotCommitted).await.map(|_| true),
+            Some(true) => Ok(resolved.was_inside),
+            Some(false) => self.abandon(touched, writer, Failure::NotCommitted).await.map(|_| true),
             // The touch is left to its lease.
             None => Err(Failure::Unknown),
         }
     }
 
     /// Undoes the transaction and leaves the cache entries, which stay dirty.
-    async fn abandon(&mut self, users: &[crate::ids::UserId], writer: Writer, failure: Failure) -> Result<Vec<Outcome>, Failure> {
+    async fn abandon(&mut self, touched: &Touched, writer: Writer, failure: Failure) -> Result<Vec<Outcome>, Failure> {
         let keeps = match &failure {
             Failure::Store(error) => !crate::db::is_outage(error) || crate::db::is_transient(error),
             Failure::CacheAway(_) => true,
@@ -300,7 +309,7 @@ impl Lane {
         {
             self.conn = Some(conn);
         }
-        if let Err(error) = self.engines.cache.leave(users, writer).await {
+        if let Err(error) = touched.leave(&self.engines.cache, writer).await {
             tracing::debug!(%error, "could not leave the cache entries; the lease ends by itself");
         }
         Err(failure)

@@ -19,6 +19,7 @@ mod queue;
 mod resolve;
 mod rows;
 mod table;
+mod touched;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -39,7 +40,7 @@ use crate::groups::fan_out::FanOut;
 use crate::guard::Guard;
 use crate::heads::Heads;
 
-pub(crate) use attempt::sweep;
+pub(crate) use attempt::{announce, sweep};
 pub use needs::Needs;
 pub use queue::Lanes;
 pub use rows::{Batch, Rows};

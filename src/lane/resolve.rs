@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::touched::Touched;
 use super::{Engines, MAX_CONNECT};
 use crate::cache::Writer;
 use crate::db::{Column, Statement, Type};
-use crate::ids::UserId;
 
 /// How long the database is asked before the callers are told that the outcome is unknown.
 const MAX_RESOLVE: Duration = Duration::from_secs(10);
@@ -41,26 +41,26 @@ pub(super) struct Resolved {
     /// Whether the transaction took effect; None when the database could not be asked in time.
     pub(super) committed: Option<bool>,
     /// Whether the writer was inside the cache entries all the time. If not, a reader may have filled in what was there before the commit.
-    pub(super) touched: bool,
+    pub(super) was_inside: bool,
 }
 
 /// Finds out whether the lane's transaction with this number took effect.
-pub(super) async fn resolve(engines: &Engines, lane: i64, batch: i64, users: &[UserId], writer: Writer) -> Resolved {
+pub(super) async fn resolve(engines: &Engines, lane: i64, batch: i64, touched: &Touched, writer: Writer) -> Resolved {
     let give_up = Instant::now() + MAX_RESOLVE;
-    let mut touched = true;
+    let mut was_inside = true;
     loop {
         // Renews the lease: the old transaction may still commit.
-        if let Err(error) = engines.cache.touch(users, writer).await {
+        if let Err(error) = touched.touch(&engines.cache, writer).await {
             tracing::debug!(%error, "could not renew the touch of a commit in doubt");
-            touched = false;
+            was_inside = false;
         }
         match tokio::time::timeout(MAX_ASK, ask(engines, lane)).await {
-            Ok(Ok(found)) => return Resolved { committed: Some(found.is_some_and(|found| found >= batch)), touched },
+            Ok(Ok(found)) => return Resolved { committed: Some(found.is_some_and(|found| found >= batch)), was_inside },
             Ok(Err(error)) => tracing::warn!(%error, "cannot ask for the outcome of a commit yet"),
             Err(_) => tracing::warn!("the database is slow to tell the outcome of a commit"),
         }
         if Instant::now() >= give_up {
-            return Resolved { committed: None, touched };
+            return Resolved { committed: None, was_inside };
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -3,6 +3,7 @@
 //! To add a table: a [`Table`] here, its needs in [`Needs`], and one line each in [`Rows::load`], [`Rows::save`], `settle` and `undo`. Tables are
 //! loaded and written in the order in which they stand here, rows in the order of their keys: the one lock order of the program.
 
+mod own;
 mod relating;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,16 +12,16 @@ use std::sync::Arc;
 use super::needs::Needs;
 use super::table::Table;
 use crate::broadcasts::{self, Notice, NoticeKey};
-use crate::cache::{Change, Parts, Revision};
+use crate::cache::{Change, Parts};
 use crate::clock::UnixMs;
 use crate::db::{Conn, DbResult};
 use crate::events;
 use crate::feed::{self, Post};
 use crate::groups::{self, GroupMark};
-use crate::heads;
-use crate::ids::{ClientId, Name, UserId};
+use crate::heads::{self, Committed};
+use crate::ids::{ClientId, UserId};
 use crate::inbox;
-use crate::marks::store::{self, NOT_ENROLLED, User};
+use crate::marks::store::{self, User};
 use crate::marks::{Kind, Mark, MarkKey, Stream, StreamKey};
 use crate::messages;
 use crate::operations;
@@ -47,6 +48,8 @@ pub struct Rows {
     users: Table<UserId, User>,
     marks: Table<MarkKey, Mark>,
     heads: Table<StreamKey, Stream>,
+    /// How many channels and dots there were before the batch, where it may make one.
+    shared_counts: Vec<(Kind, i64)>,
     notices: Table<NoticeKey, Option<Notice>>,
     /// Users of whom all marks of a kind are to go.
     forgotten: Table<UserId, bool>,
@@ -106,6 +109,10 @@ impl Rows {
         if !needs.heads.is_empty() {
             let keys: Vec<_> = needs.heads.iter().cloned().collect();
             rows.heads.insert_loaded(heads::store::lock(conn, &keys).await?);
+            let may_be_new = |key: &StreamKey| matches!(key.kind, Kind::Broadcast | Kind::Dot) && rows.head(key).head == 0;
+            if keys.iter().any(may_be_new) {
+                rows.shared_counts = heads::store::count_shared(conn).await?;
+            }
         }
         if !needs.notices.is_empty() {
             let keys: Vec<_> = needs.notices.iter().cloned().collect();
@@ -154,7 +161,8 @@ impl Rows {
     /// # Errors
     /// The driver's own.
     pub async fn save(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {
-        let users: Vec<_> = self.users.changed().map(|(user, row)| (*user, *row)).collect();
+        let users = self.users.rows.iter().filter(|(_, (loaded, now))| loaded != now);
+        let users: Vec<_> = users.map(|(user, (loaded, now))| (*user, *loaded, *now)).collect();
         if !users.is_empty() {
             store::save_users(conn, &users).await?;
         }
@@ -172,10 +180,7 @@ impl Rows {
             let users: Vec<_> = self.forgotten.changed().map(|(user, _)| *user).collect();
             feed::store::delete_snapshots(conn, &users).await?;
         }
-        let marks: Vec<_> = self.marks.changed().filter(|(_, mark)| **mark != Mark::default()).collect();
-        if !marks.is_empty() {
-            store::save_marks(conn, &marks).await?;
-        }
+        self.save_marks(conn).await?;
         self.save_relations(conn, batch.slot).await?;
         self.save_feeds(conn).await?;
         self.messages.save(conn).await?;
@@ -200,46 +205,18 @@ impl Rows {
         Ok(())
     }
 
-    /// One mark as it is now.
-    #[must_use]
-    pub fn mark(&self, user: UserId, kind: Kind, name: &Name) -> Mark {
-        self.mark_at(&MarkKey::new(user, kind, name))
-    }
-
-    /// One mark by its key, as it is now.
-    #[must_use]
-    pub fn mark_at(&self, key: &MarkKey) -> Mark {
-        self.marks.get(key)
-    }
-
-    /// All loaded marks of one kind of a user.
-    #[must_use]
-    pub fn marks_of(&self, user: UserId, kind: Kind) -> Vec<(MarkKey, Mark)> {
-        let first = MarkKey { user, kind, name: Arc::from("") };
-        let mine = self.marks.from(&first).take_while(|(key, _)| key.user == user && key.kind == kind);
-        mine.map(|(key, mark)| (key.clone(), mark.clone())).collect()
-    }
-
-    /// Sets a mark and raises the user's revision, once for each command. A mark that is the same changes nothing.
-    pub fn set_mark(&mut self, user: UserId, kind: Kind, name: &Name, mark: Mark) {
-        self.set_mark_at(&MarkKey::new(user, kind, name), mark);
-    }
-
-    /// The same by the mark's key.
-    pub fn set_mark_at(&mut self, key: &MarkKey, mark: Mark) {
-        let before = self.marks.get(key);
-        if before == mark {
-            return;
-        }
-        let new = key.kind == Kind::Counter && before == Mark::default();
-        self.revise(key.user, |row| row.counters += i64::from(new));
-        self.marks.set(key, mark);
-    }
-
     /// The head of a shared stream as it is now.
     #[must_use]
     pub fn head(&self, key: &StreamKey) -> Stream {
         self.heads.get(key)
+    }
+
+    /// How many channels, or dots, there are now. Known where a head that was asked for would be a new one's.
+    #[must_use]
+    pub fn shared_count(&self, kind: Kind) -> i64 {
+        let before: i64 = self.shared_counts.iter().filter(|(of, _)| *of == kind).map(|(_, count)| count).sum();
+        let is_new = |(key, (loaded, now)): &(&StreamKey, &(Stream, Stream))| key.kind == kind && loaded.head == 0 && now.head > 0;
+        before.saturating_add(i64::try_from(self.heads.rows.iter().filter(is_new).count()).unwrap_or(i64::MAX))
     }
 
     /// Sets the head of a shared stream. No user's revision changes.
@@ -258,37 +235,19 @@ impl Rows {
         self.notices.set(key, Some(notice));
     }
 
-    /// The shared streams that the batch changed.
-    pub fn changed_heads(&self) -> impl Iterator<Item = (&StreamKey, &Stream)> {
-        self.heads.changed()
-    }
-
-    /// The user was seen on this day. Whoever was not seen before is enrolled: what happens to channels and dots from here on counts. No revision is raised, as
-    /// no number changes.
-    pub fn see_user(&mut self, user: UserId, day: i64) {
-        let mut row = self.users.get(&user);
-        row.seen_day = row.seen_day.max(day);
-        if !row.is_enrolled() {
-            row.enrolled = self.head(&StreamKey::board()).head;
+    /// What the batch changed of what users share.
+    #[must_use]
+    pub fn committed(&self) -> Committed {
+        let board = self.heads.rows.get(&StreamKey::board()).filter(|(loaded, now)| loaded != now);
+        let notice = |(key, notice): (&NoticeKey, &Option<Notice>)| {
+            let Notice { position, expires_at, withdrawn, .. } = notice.as_ref()?;
+            Some(((*key.channel).to_owned(), key.seq, *position, expires_at.0, i64::from(*withdrawn)))
+        };
+        Committed {
+            heads: self.heads.changed().map(|(key, stream)| (key.clone(), stream.clone())).collect(),
+            notices: self.notices.changed().filter_map(notice).collect(),
+            board_before: board.map(|(loaded, _)| loaded.head),
         }
-        self.users.set(&user, row);
-    }
-
-    /// The user was not seen for long: the marks of what everybody shares are forgotten, the snapshot of the feed among them.
-    pub fn forget_user(&mut self, user: UserId) {
-        self.revise(user, |row| {
-            row.enrolled = NOT_ENROLLED;
-            row.feed = 0;
-        });
-        self.forgotten.set(&user, true);
-    }
-
-    /// The list behind the user's feed is another from this revision on.
-    pub fn feed_changed(&mut self, user: UserId) {
-        self.revise(user, |_| {});
-        let mut row = self.users.get(&user);
-        row.feed = row.revision;
-        self.users.set(&user, row);
     }
 
     /// One post as it is now.
@@ -322,28 +281,6 @@ impl Rows {
     #[must_use]
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()
-    }
-
-    /// Changes the user's own row, and raises its revision, once for each command.
-    pub fn revise(&mut self, user: UserId, change: impl FnOnce(&mut User)) {
-        let mut row = self.users.get(&user);
-        change(&mut row);
-        if self.revised.insert(user) {
-            row.revision += 1;
-        }
-        self.users.set(&user, row);
-    }
-
-    /// The user's own row as it is now.
-    #[must_use]
-    pub fn user(&self, user: UserId) -> User {
-        self.users.get(&user)
-    }
-
-    /// The revision that the user has now.
-    #[must_use]
-    pub fn revision(&self, user: UserId) -> Revision {
-        self.users.get(&user).revision
     }
 
     /// The command took effect: what it did stays.
@@ -428,6 +365,7 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::Name;
 
     fn name(text: &str) -> Name {
         text.parse().unwrap()

@@ -5,11 +5,12 @@
 //! and five more to come, reading up to 115 must leave five, and only positions tell that.
 //!
 //! A counter badge is a stream of the user's own, so its head lies in the same row ([`Mark`]). Of a stream that users share the head lies in a row of its own
-//! ([`Stream`]), and only the mark with the user. Both are pure; `store.rs` holds the users' rows, `crate::heads` those of the streams.
+//! ([`Stream`]), and only the mark with the user. Both are pure; `store.rs` holds the users' rows, `snapshot.rs` reads them for the cache, `crate::heads` those of the streams.
 //!
 //! To add a kind of stream: a [`Kind`], and the feature's own rules on top of [`Mark`] or [`Stream`].
 
 mod intervals;
+pub mod snapshot;
 pub mod store;
 mod stream;
 

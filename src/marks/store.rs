@@ -1,10 +1,10 @@
-//! The rows of `users` and `marks`, and all of a user's own rows that a cache entry shows.
+//! The rows of `users` and `marks` that lanes lock, load and write.
+
+use std::collections::HashSet;
 
 use crate::clock::UnixMs;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
-use crate::groups::GroupMark;
-use crate::ids::{GroupId, UserId};
-use crate::relations::Versions;
+use crate::ids::UserId;
 
 use super::{Kind, Mark, MarkKey};
 
@@ -64,16 +64,15 @@ impl User {
     }
 }
 
-/// Makes the rows that are missing, in the order of the key. Only rows that nobody else can see yet are waited for here, and [`LOCK_USERS`] waits only
-/// for rows that everybody sees: so those who make wait for makers of later rows or for lockers, lockers for lockers of later rows, and no
-/// two for each other.
+/// Makes rows that [`LOCK_USERS`] did not find, in the order of the key. Whoever makes has locked all it will lock among those that were there, and waits only
+/// for makers of later rows: so no two wait for each other. One that another transaction made meanwhile fails the batch, which finds it when it is tried
+/// again.
 static MAKE_USERS: Statement = Statement::new(
     "insert into users (user_id, revision, counters)
     select user_id, 0, 0
     from {rows} r
-    where not exists (select 1 from users u where u.user_id = r.user_id)
-    order by user_id
-    on conflict (user_id) do nothing",
+    where true
+    order by user_id",
     &[("user_id", Type::Int)],
 );
 
@@ -92,7 +91,7 @@ static LOCK_USERS: Statement = Statement::each(
     &[("user_id", Type::Int)],
 );
 
-/// On Postgres the rows are there, as [`MAKE_USERS`] ran before: an update writes less to the log than an insert that meets a row.
+/// On Postgres the rows are there, as [`lock_users`] makes those that are not: an update writes less to the log than an insert that meets a row.
 static SAVE_USERS: Statement = Statement::each(
     "insert into users (user_id, revision, counters, following, enrolled, seen_day, feed, message_seq, chat_groups, inbox_seq, direct_unread,
         direct_chats)
@@ -142,6 +141,25 @@ static SAVE_USERS: Statement = Statement::each(
     ],
 );
 
+/// For rows of which no more than this changed, as with most writes: the fewer columns, the less it costs.
+static SAVE_REVISIONS: Statement = Statement::new(
+    "update users
+    set revision = r.revision, following = r.following, feed = r.feed
+    from {rows} r
+    where users.user_id = r.user_id",
+    &[("user_id", Type::Int), ("revision", Type::Int), ("following", Type::Int), ("feed", Type::Int)],
+);
+
+const MARK: &[(&str, Type)] = &[
+    ("user_id", Type::Int),
+    ("kind", Type::Int),
+    ("name", Type::Text),
+    ("head", Type::Int),
+    ("mark", Type::Int),
+    ("retracted", Type::Text),
+    ("at", Type::Int),
+];
+
 static LOAD_MARKS: Statement = Statement::new(
     "select m.user_id, m.kind, m.name, m.head, m.mark, m.retracted, m.at
     from {rows} r
@@ -156,7 +174,17 @@ static LOAD_MARKS_OF_USERS: Statement = Statement::new(
     &[("user_id", Type::Int), ("kind", Type::Int)],
 );
 
-static SAVE_MARKS: Statement = Statement::new(
+/// For marks that were loaded, so that they are there: an update costs less than an insert that meets a row.
+static UPDATE_MARKS: Statement = Statement::new(
+    "update marks
+    set head = r.head, mark = r.mark, retracted = r.retracted, at = r.at
+    from {rows} r
+    where marks.user_id = r.user_id and marks.kind = r.kind and marks.name = r.name",
+    MARK,
+);
+
+/// For marks that were not there, or that the same transaction has removed.
+static INSERT_MARKS: Statement = Statement::new(
     "insert into marks (user_id, kind, name, head, mark, retracted, at)
     select user_id, kind, name, head, mark, retracted, at
     from {rows} r
@@ -166,15 +194,7 @@ static SAVE_MARKS: Statement = Statement::new(
         mark = excluded.mark,
         retracted = excluded.retracted,
         at = excluded.at",
-    &[
-        ("user_id", Type::Int),
-        ("kind", Type::Int),
-        ("name", Type::Text),
-        ("head", Type::Int),
-        ("mark", Type::Int),
-        ("retracted", Type::Text),
-        ("at", Type::Int),
-    ],
+    MARK,
 );
 
 static DELETE_MARKS_OF_USERS: Statement = Statement::new(
@@ -183,92 +203,29 @@ static DELETE_MARKS_OF_USERS: Statement = Statement::new(
     &[("user_id", Type::Int), ("kind", Type::Int)],
 );
 
-/// All that a cache entry shows of whole users, in one statement, so that it belongs together: first the user's own row (as kind 0), then the marks (views
-/// aside, which are many and read one by one), the memberships of groups (as kind 6), the types of messages (as kind 8), and when the lists of relations changed
-/// (as kind 20).
-static READ_USERS: Statement = Statement::new(
-    "select u.user_id, 0 as kind, '' as name, u.revision as a, u.enrolled as b, u.seen_day as c, u.feed as d, u.direct_unread as e,
-        u.direct_chats as f, '' as retracted, cast(null as bytea) as data
-    from {rows} r
-    join users u on u.user_id = r.user_id
-    union all
-    select m.user_id, m.kind, m.name, m.head, m.mark, m.at, 0, 0, 0, m.retracted, cast(null as bytea)
-    from {rows} r
-    join marks m on m.user_id = r.user_id and m.kind <> 4
-    union all
-    select s.user_id, 6, '', s.group_id, s.read_seq, s.muted, s.at, 0, 0, '', s.extra
-    from {rows} r
-    join memberships s on s.user_id = r.user_id and s.to_seq < 0
-    union all
-    select t.user_id, 8, t.type, t.unread, 0, 0, 0, 0, 0, '', cast(null as bytea)
-    from {rows} r
-    join message_types t on t.user_id = r.user_id
-    union all
-    select c.user_id, 20, '', c.following_version, c.blocks_version, 0, 0, 0, 0, '', cast(null as bytea)
-    from {rows} r
-    join relation_counts c on c.user_id = r.user_id
-    order by 1, 2, 3",
-    &[("user_id", Type::Int)],
-);
-
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 8] {
-    [&MAKE_USERS, &LOCK_USERS, &SAVE_USERS, &LOAD_MARKS, &LOAD_MARKS_OF_USERS, &SAVE_MARKS, &DELETE_MARKS_OF_USERS, &READ_USERS]
+pub fn statements() -> [&'static Statement; 9] {
+    [
+        &MAKE_USERS,
+        &LOCK_USERS,
+        &SAVE_USERS,
+        &SAVE_REVISIONS,
+        &LOAD_MARKS,
+        &LOAD_MARKS_OF_USERS,
+        &UPDATE_MARKS,
+        &INSERT_MARKS,
+        &DELETE_MARKS_OF_USERS,
+    ]
 }
 
 /// A row of `marks` as the statements return it.
-type MarkRow = (i64, i64, String, i64, i64, String, i64);
+pub(super) type MarkRow = (i64, i64, String, i64, i64, String, i64);
 
 /// A row of `users` as the statements return it.
 type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64);
 
-/// A row of [`READ_USERS`].
-type ReadRow = (i64, i64, String, i64, i64, i64, i64, i64, i64, String, Option<Vec<u8>>);
-
-/// The kinds of [`READ_USERS`] that are no marks.
-const USER_ROW: i64 = 0;
-const MEMBERSHIP_ROW: i64 = 6;
-const MESSAGE_TYPE_ROW: i64 = 8;
-const RELATIONS_ROW: i64 = 20;
-
-/// One user's own rows as of one moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
-    /// The user.
-    pub user: UserId,
-    /// The user's own row, as far as the cache shows it.
-    pub row: User,
-    /// The marks that the cache shows, in the order of kind and name.
-    pub marks: Vec<(MarkKey, Mark)>,
-    /// How many messages that are read by hand are unread, by type.
-    pub messages: Vec<(String, i64)>,
-    /// The groups that the user is in, and how far it has read each.
-    pub groups: Vec<(GroupId, GroupMark)>,
-    /// When the user's lists of relations changed last.
-    pub lists: Versions,
-    /// Whether that is all there is. Not so where a newer version, side by side with this one during an upgrade, wrote rows of a kind that
-    /// this one does not know: then the cache that both share must not be filled from here.
-    pub complete: bool,
-}
-
-impl Snapshot {
-    /// Of a user without any row.
-    #[must_use]
-    pub fn none(user: UserId) -> Self {
-        Self {
-            user,
-            row: User::default(),
-            marks: Vec::new(),
-            messages: Vec::new(),
-            groups: Vec::new(),
-            lists: Versions::default(),
-            complete: true,
-        }
-    }
-}
-
-fn ids(users: &[UserId]) -> Column {
+pub(super) fn ids(users: &[UserId]) -> Column {
     Column::Int(users.iter().map(|user| user.get()).collect())
 }
 
@@ -277,12 +234,10 @@ fn ids(users: &[UserId]) -> Column {
 /// # Errors
 /// The driver's own.
 pub async fn lock_users(conn: &mut Conn, users: &[UserId]) -> DbResult<Vec<(UserId, User)>> {
-    let columns = [ids(users)];
-    if conn.locks_rows() {
-        conn.later(&MAKE_USERS, &columns).await?;
-    }
-    let rows: Vec<UserRow> = conn.fetch(&LOCK_USERS, &columns).await?;
-    Ok(rows.into_iter().filter_map(user_of_row).collect())
+    let rows: Vec<UserRow> = conn.fetch(&LOCK_USERS, &[ids(users)]).await?;
+    let found: Vec<_> = rows.into_iter().filter_map(user_of_row).collect();
+    make_missing(conn, users, &found).await?;
+    Ok(found)
 }
 
 /// What a batch finds of its users: their own rows, and the marks that it needs.
@@ -293,12 +248,20 @@ pub type Found = (Vec<(UserId, User)>, Vec<(MarkKey, Mark)>);
 /// # Errors
 /// The driver's own.
 pub async fn lock_users_and_load_marks(conn: &mut Conn, users: &[UserId], keys: &[MarkKey]) -> DbResult<Found> {
-    let columns = [ids(users)];
-    if conn.locks_rows() {
-        conn.later(&MAKE_USERS, &columns).await?;
+    let (rows, marks) = conn.fetch_both((&LOCK_USERS, &[ids(users)]), (&LOAD_MARKS, &mark_key_columns(keys))).await?;
+    let found: Vec<_> = rows.into_iter().filter_map(user_of_row).collect();
+    make_missing(conn, users, &found).await?;
+    Ok((found, marks.into_iter().filter_map(mark_of_row).collect()))
+}
+
+/// Users without a row are at revision 0, and have no marks. On SQLite, where nobody else writes, they get their rows when they are saved.
+async fn make_missing(conn: &mut Conn, users: &[UserId], found: &[(UserId, User)]) -> DbResult<()> {
+    if found.len() == users.len() || !conn.locks_rows() {
+        return Ok(());
     }
-    let (users, marks) = conn.fetch_both((&LOCK_USERS, &columns), (&LOAD_MARKS, &mark_key_columns(keys))).await?;
-    Ok((users.into_iter().filter_map(user_of_row).collect(), marks.into_iter().filter_map(mark_of_row).collect()))
+    let found: HashSet<_> = found.iter().map(|(user, _)| *user).collect();
+    let missing: Vec<_> = users.iter().filter(|user| !found.contains(user)).copied().collect();
+    conn.later(&MAKE_USERS, &[ids(&missing)]).await
 }
 
 fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
@@ -309,27 +272,46 @@ fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
     Some((UserId::try_from(user).ok()?, row))
 }
 
-/// Writes these users' rows.
+/// Writes these users' rows, each given as it was loaded and as it is now.
 ///
 /// # Errors
 /// The driver's own.
-pub async fn save_users(conn: &mut Conn, users: &[(UserId, User)]) -> DbResult<()> {
-    let column = |value: fn(&User) -> i64| Column::Int(users.iter().map(|(_, row)| value(row)).collect());
-    let columns = [
-        Column::Int(users.iter().map(|(user, _)| user.get()).collect()),
-        column(|row| row.revision),
-        column(|row| row.counters),
-        column(|row| row.following),
-        column(|row| row.enrolled),
-        column(|row| row.seen_day),
-        column(|row| row.feed),
-        column(|row| row.message_seq),
-        column(|row| row.chat_groups),
-        column(|row| row.inbox_seq),
-        column(|row| row.direct_unread),
-        column(|row| row.direct_chats),
-    ];
-    conn.later(&SAVE_USERS, &columns).await
+pub async fn save_users(conn: &mut Conn, users: &[(UserId, User, User)]) -> DbResult<()> {
+    let (few, all): (Vec<_>, Vec<_>) = users.iter().partition(|(_, loaded, now)| {
+        *loaded != User::default() && User { revision: now.revision, following: now.following, feed: now.feed, ..*loaded } == *now
+    });
+    if !few.is_empty() {
+        let column = |value: fn(&User) -> i64| column_of(&few, value);
+        let columns = [users_of(&few), column(|row| row.revision), column(|row| row.following), column(|row| row.feed)];
+        conn.later(&SAVE_REVISIONS, &columns).await?;
+    }
+    if !all.is_empty() {
+        let column = |value: fn(&User) -> i64| column_of(&all, value);
+        let columns = [
+            users_of(&all),
+            column(|row| row.revision),
+            column(|row| row.counters),
+            column(|row| row.following),
+            column(|row| row.enrolled),
+            column(|row| row.seen_day),
+            column(|row| row.feed),
+            column(|row| row.message_seq),
+            column(|row| row.chat_groups),
+            column(|row| row.inbox_seq),
+            column(|row| row.direct_unread),
+            column(|row| row.direct_chats),
+        ];
+        conn.later(&SAVE_USERS, &columns).await?;
+    }
+    Ok(())
+}
+
+fn users_of(rows: &[&(UserId, User, User)]) -> Column {
+    Column::Int(rows.iter().map(|(user, ..)| user.get()).collect())
+}
+
+fn column_of(rows: &[&(UserId, User, User)], value: fn(&User) -> i64) -> Column {
+    Column::Int(rows.iter().map(|(.., now)| value(now)).collect())
 }
 
 fn mark_key_columns(keys: &[MarkKey]) -> [Column; 3] {
@@ -350,12 +332,24 @@ pub async fn load_marks_of_users(conn: &mut Conn, users: &[(UserId, Kind)]) -> D
     Ok(conn.fetch(&LOAD_MARKS_OF_USERS, &columns).await?.into_iter().filter_map(mark_of_row).collect())
 }
 
-/// Writes these marks.
+/// Writes these marks, which were loaded.
 ///
 /// # Errors
 /// The driver's own.
-pub async fn save_marks(conn: &mut Conn, marks: &[(&MarkKey, &Mark)]) -> DbResult<()> {
-    let columns = [
+pub async fn update_marks(conn: &mut Conn, marks: &[(&MarkKey, &Mark)]) -> DbResult<()> {
+    conn.later(&UPDATE_MARKS, &mark_columns(marks)).await
+}
+
+/// Writes these marks, which are new.
+///
+/// # Errors
+/// The driver's own.
+pub async fn insert_marks(conn: &mut Conn, marks: &[(&MarkKey, &Mark)]) -> DbResult<()> {
+    conn.later(&INSERT_MARKS, &mark_columns(marks)).await
+}
+
+fn mark_columns(marks: &[(&MarkKey, &Mark)]) -> [Column; 7] {
+    [
         Column::Int(marks.iter().map(|(key, _)| key.user.get()).collect()),
         Column::Int(marks.iter().map(|(key, _)| key.kind.code()).collect()),
         Column::Text(marks.iter().map(|(key, _)| (*key.name).to_owned()).collect()),
@@ -363,8 +357,7 @@ pub async fn save_marks(conn: &mut Conn, marks: &[(&MarkKey, &Mark)]) -> DbResul
         Column::Int(marks.iter().map(|(_, mark)| mark.mark()).collect()),
         Column::Text(marks.iter().map(|(_, mark)| mark.retracted().to_string()).collect()),
         Column::Int(marks.iter().map(|(_, mark)| mark.at.0).collect()),
-    ];
-    conn.later(&SAVE_MARKS, &columns).await
+    ]
 }
 
 /// Removes all marks of these kinds.
@@ -385,38 +378,8 @@ pub async fn read_marks(db: &Db, keys: &[MarkKey]) -> DbResult<Vec<(MarkKey, Mar
     Ok(db.fetch(&LOAD_MARKS, &mark_key_columns(keys)).await?.into_iter().filter_map(mark_of_row).collect())
 }
 
-/// Reads whole users, in the order asked (without repeats); one without any row is at revision 0 with nothing.
-///
-/// # Errors
-/// The driver's own.
-pub async fn read_users(db: &Db, users: &[UserId]) -> DbResult<Vec<Snapshot>> {
-    let rows: Vec<ReadRow> = db.fetch(&READ_USERS, &[ids(users)]).await?;
-    let mut found: std::collections::HashMap<i64, Snapshot> = std::collections::HashMap::with_capacity(users.len());
-    for (id, kind, name, a, b, c, d, e, f, retracted, data) in rows {
-        let Ok(user) = UserId::try_from(id) else { continue };
-        let snapshot = found.entry(id).or_insert_with(|| Snapshot::none(user));
-        match kind {
-            USER_ROW => {
-                snapshot.row =
-                    User { revision: a, enrolled: b, seen_day: c, feed: d, direct_unread: e, direct_chats: f, ..User::default() };
-            }
-            MEMBERSHIP_ROW => {
-                let group = GroupId::try_from(a).ok();
-                snapshot.groups.extend(group.map(|group| (group, GroupMark::from_row(b, c, d, data.as_deref()))));
-            }
-            MESSAGE_TYPE_ROW => snapshot.messages.push((name, a)),
-            RELATIONS_ROW => snapshot.lists = Versions { following: a, blocks: b },
-            _ => match mark_of_row((id, kind, name, a, b, retracted, c)) {
-                Some(mark) => snapshot.marks.push(mark),
-                None => snapshot.complete = false,
-            },
-        }
-    }
-    Ok(users.iter().map(|user| found.remove(&user.get()).unwrap_or_else(|| Snapshot::none(*user))).collect())
-}
-
 /// A row of a kind that this version does not know (written by a newer one) is passed over.
-fn mark_of_row((user, kind, name, head, mark, retracted, at): MarkRow) -> Option<(MarkKey, Mark)> {
+pub(super) fn mark_of_row((user, kind, name, head, mark, retracted, at): MarkRow) -> Option<(MarkKey, Mark)> {
     let key = MarkKey { user: UserId::try_from(user).ok()?, kind: Kind::from_code(kind)?, name: name.into() };
     Some((key, Mark::from_row(head, mark, &retracted, UnixMs(at))))
 }

@@ -181,8 +181,8 @@ impl lane::Command for Command {
 
     fn lane_key(&self) -> i64 {
         match self {
-            Self::Accept(operation) => operation.deed.pair.follower.get(),
-            Self::Drain { pair, queue, .. } => queue.first().map_or(pair.follower, |(_, deed)| deed.pair.follower).get(),
+            Self::Accept(operation) => operation.deed.pair.stripe(),
+            Self::Drain { pair, .. } => pair.stripe(),
         }
     }
 

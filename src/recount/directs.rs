@@ -97,7 +97,7 @@ pub(super) async fn sides(conn: &mut Conn, users: &[i64], after: Place) -> DbRes
     let rows: Vec<(i64, i64, i64, i64, i64, i64)> = conn.fetch(&SIDES, &columns).await?;
     let next = rows.last().map(|row| (row.0, row.1)).filter(|_| rows.len() == PAGE);
     let differences = |row: (i64, i64, i64, i64, i64, i64)| {
-        let difference = |what, stored, counted| Difference { user: row.0, what, other: Some(row.1), stored, counted };
+        let difference = |what, stored, counted| Difference { other: Some(row.1), ..Difference::new(row.0, what, stored, counted) };
         [difference(What::DirectHead, row.2, row.3), difference(What::DirectMark, row.4, row.5)]
     };
     Ok((rows.into_iter().flat_map(differences).filter(|found| found.stored != found.counted).collect(), next))
@@ -110,7 +110,7 @@ pub(super) async fn repair_sides(conn: &mut Conn, found: &[Difference]) -> DbRes
     let mut sides: BTreeMap<(i64, i64), [i64; 2]> = BTreeMap::new();
     for difference in found {
         let [head, mark] = sides.entry((difference.user, difference.other.unwrap_or_default())).or_default();
-        let by = difference.counted - difference.stored;
+        let by = difference.missing();
         if difference.what == What::DirectHead { *head += by } else { *mark += by }
     }
     let columns: [Vec<i64>; 4] = [
@@ -126,7 +126,7 @@ pub(super) async fn repair_sides(conn: &mut Conn, found: &[Difference]) -> DbRes
 pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
     let rows: Vec<(i64, i64, i64, i64, i64, i64, i64)> = conn.fetch(&COUNT, &[Column::Int(users.to_vec())]).await?;
     let differences = |row: (i64, i64, i64, i64, i64, i64, i64)| {
-        let difference = |what, stored, counted| Difference { user: row.0, what, other: None, stored, counted };
+        let difference = |what, stored, counted| Difference::new(row.0, what, stored, counted);
         [
             difference(What::DirectUnread, row.1, row.2),
             difference(What::DirectChats, row.3, row.4),
@@ -147,7 +147,7 @@ pub(super) async fn repair_numbers(conn: &mut Conn, found: &[Difference]) -> DbR
             _ => continue,
         };
         if let Some(number) = users.entry(difference.user).or_default().get_mut(place) {
-            *number += difference.counted - difference.stored;
+            *number += difference.missing();
         }
     }
     if users.is_empty() {

@@ -74,7 +74,7 @@ pub(super) fn statements() -> [&'static Statement; 5] {
 /// How many groups each of these users is in, where that differs.
 pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
     let rows: Vec<(i64, i64, i64)> = conn.fetch(&COUNT, &[Column::Int(users.to_vec())]).await?;
-    let difference = |(user, stored, counted): (i64, i64, i64)| Difference { user, what: What::Groups, other: None, stored, counted };
+    let difference = |(user, stored, counted): (i64, i64, i64)| Difference::new(user, What::Groups, stored, counted);
     Ok(rows.into_iter().map(difference).collect())
 }
 
@@ -85,7 +85,7 @@ pub(super) async fn repair_numbers(conn: &mut Conn, found: &[Difference]) -> DbR
         return Ok(());
     }
     let users = found.iter().map(|found| found.user).collect();
-    let by = found.iter().map(|found| found.counted - found.stored).collect();
+    let by = found.iter().map(|found| found.missing()).collect();
     conn.run(&ADD_TO_USERS, &[Column::Int(users), Column::Int(by)]).await.map(|_| ())
 }
 
@@ -99,7 +99,7 @@ pub(super) async fn next_groups(conn: &mut Conn, after: i64, max_rows: i64) -> D
 pub(super) async fn count_groups(conn: &mut Conn, groups: &[i64]) -> DbResult<Vec<Difference>> {
     let rows: Vec<(i64, i64, i64, i64, i64)> = conn.fetch(&COUNT_GROUPS, &[Column::Int(groups.to_vec())]).await?;
     let differences = |row: (i64, i64, i64, i64, i64)| {
-        let difference = |what, stored, counted| Difference { user: row.0, what, other: None, stored, counted };
+        let difference = |what, stored, counted| Difference::new(row.0, what, stored, counted);
         [difference(What::GroupMembers, row.1, row.2), difference(What::GroupOrdinals, row.3, row.4)]
     };
     Ok(rows.into_iter().flat_map(differences).filter(|found| found.stored != found.counted).collect())
@@ -110,7 +110,7 @@ pub(super) async fn repair_groups(conn: &mut Conn, found: &[Difference]) -> DbRe
     let mut groups: BTreeMap<i64, [i64; 2]> = BTreeMap::new();
     for difference in found {
         let [members, ordinals] = groups.entry(difference.user).or_default();
-        let by = difference.counted - difference.stored;
+        let by = difference.missing();
         if difference.what == What::GroupMembers { *members += by } else { *ordinals += by }
     }
     let keys: Vec<_> = groups.keys().filter_map(|group| GroupId::try_from(*group).ok()).map(StreamKey::group).collect();

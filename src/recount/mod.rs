@@ -8,28 +8,35 @@
 //!
 //! First the rows: `following` is the truth, and a row of `followers` or `secret_followers` that is missing or too much is repaired under the lock of its pair, after
 //! looking again; so too a direct chat that says something else than the inbox. Then, in a second pass, the numbers, as a number may be right only once its rows are. On
-//! Postgres no node has to be stopped; SQLite has one writing process, so there the server is. Of these numbers a sheet shows only the unread direct messages:
-//! with those the revision is raised, and a cache that does not hear of it shows the old ones until the entry ends.
+//! Postgres no node has to be stopped; SQLite has one writing process, so there the server is. Of these numbers a sheet shows the unread direct messages, and the unread
+//! ones that are read by hand: with those the revision is raised, and a cache that does not hear of it shows the old ones until the entry ends.
 //!
-//! To add a number: its columns in `store::COUNT` (or that of `directs.rs`, `groups.rs`), a [`What`], and what adds to it in `repair_numbers` there.
+//! Last the streams that users share (`streams.rs`), whose heads are in no cache but the nodes' own memory, and reach it as every change does.
+//!
+//! To add a number: its columns in `store::COUNT` (or that of `directs.rs`, `messages.rs`, `groups.rs`), a [`What`], and what adds to it in `repair_numbers` there.
 
+mod difference;
 mod directs;
 mod groups;
+mod messages;
 mod store;
+mod streams;
 
-use std::fmt;
 use std::time::Duration;
+
+pub use self::difference::{Difference, What};
+use self::store::{PAGE, Row};
+use self::streams::Streams;
+use crate::db::{Conn, Db, DbResult, Statement, is_outage, is_transient};
+use crate::ids::UserId;
+use crate::marks::Kind;
 
 /// Every statement of a recount, for the suite that runs each on both engines.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    [store::statements().as_slice(), directs::statements().as_slice(), groups::statements().as_slice()].concat()
+    let of_users = [store::statements().as_slice(), &directs::statements(), &messages::statements(), &groups::statements()].concat();
+    [of_users.as_slice(), &streams::statements()].concat()
 }
-
-use crate::db::{Conn, Db, DbResult, Statement, is_outage, is_transient};
-use crate::ids::UserId;
-
-use self::store::{PAGE, Row};
 
 /// How many users are compared by one statement.
 const USERS_AT_ONCE: i64 = 500;
@@ -39,89 +46,6 @@ const MAX_TRIES: u32 = 5;
 
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(200);
-
-/// What is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// How many counters the user has.
-    Counters,
-    /// How many the user follows.
-    Following,
-    /// How many follow the user.
-    Followers,
-    /// How many of them go both ways.
-    Mutuals,
-    /// How many of those that the user follows are secret.
-    Secret,
-    /// How many of them are special.
-    Special,
-    /// How many the user blocks.
-    Blocked,
-    /// A follower is missing in the user's list.
-    Missing,
-    /// One is there who does not follow.
-    Extra,
-    /// How many messages the other side of a direct chat ever sent.
-    DirectHead,
-    /// How many of them the user has read.
-    DirectMark,
-    /// How many direct messages the user has not read.
-    DirectUnread,
-    /// From how many others those are.
-    DirectChats,
-    /// The last row of the user's inbox.
-    InboxSeq,
-    /// How many groups the user is in.
-    Groups,
-    /// How many members a group has.
-    GroupMembers,
-    /// How many ordinals a group has given.
-    GroupOrdinals,
-}
-
-/// A number, or a row, that is not as it should be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Difference {
-    /// Whose; of a number of a group, which group.
-    pub user: i64,
-    /// Which number.
-    pub what: What,
-    /// For a row: the follower. For a direct chat: the other side.
-    pub other: Option<i64>,
-    /// What is stored.
-    pub stored: i64,
-    /// What was counted.
-    pub counted: i64,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.what {
-            What::Counters => "counters",
-            What::Following => "following",
-            What::Followers => "followers",
-            What::Mutuals => "mutuals",
-            What::Secret => "secret",
-            What::Special => "special",
-            What::Blocked => "blocked",
-            What::Missing | What::Extra => "follower",
-            What::DirectHead => "direct head",
-            What::DirectMark => "direct mark",
-            What::DirectUnread => "direct_unread",
-            What::DirectChats => "direct_chats",
-            What::InboxSeq => "inbox_seq",
-            What::Groups => "groups",
-            What::GroupMembers => "members",
-            What::GroupOrdinals => "ordinals",
-        };
-        let whose = if matches!(self.what, What::GroupMembers | What::GroupOrdinals) { "group" } else { "user" };
-        write!(f, "{whose} {} {what}", self.user)?;
-        if let Some(other) = self.other {
-            write!(f, " {other}")?;
-        }
-        write!(f, ": stored {}, counted {}", self.stored, self.counted)
-    }
-}
 
 /// What a recount looks at, and whether it repairs.
 #[derive(Debug, Clone, Copy)]
@@ -165,15 +89,38 @@ impl Recount {
             if !found.is_empty() && !self.dry_run {
                 repair(&mut conn, Repair::Numbers(&found)).await?;
             }
+            self.streams(&mut conn, Streams::Posts(&users), &mut told).await?;
             users_seen += u64::try_from(users.len()).unwrap_or_default();
         }
         if self.user.is_none() {
             self.groups(&mut conn, &mut told).await?;
+            self.names(&mut conn, Kind::View, &mut told).await?;
+            // Before the channels, whose repair raises it.
+            self.streams(&mut conn, Streams::Board, &mut told).await?;
+            self.names(&mut conn, Kind::Broadcast, &mut told).await?;
         }
         Ok(Report { users: users_seen, ..report })
     }
 
-    /// Compares every group with its memberships.
+    /// Compares every view, or every channel, with what is in it.
+    async fn names(self, conn: &mut Conn, kind: Kind, told: &mut impl FnMut(&[Difference])) -> DbResult<()> {
+        let mut after = String::new();
+        loop {
+            let names = streams::next_names(conn, kind, &after, USERS_AT_ONCE).await?;
+            let Some(last) = names.last() else { return Ok(()) };
+            after.clone_from(last);
+            let streams = if kind == Kind::View { Streams::Views(&names) } else { Streams::Channels(&names) };
+            self.streams(conn, streams, told).await?;
+        }
+    }
+
+    async fn streams(self, conn: &mut Conn, streams: Streams<'_>, told: &mut impl FnMut(&[Difference])) -> DbResult<()> {
+        let found = streams::count(conn, streams).await?;
+        told(&found);
+        if found.is_empty() || self.dry_run { Ok(()) } else { repair(conn, Repair::Streams(&found)).await }
+    }
+
+    /// Compares every group with its memberships and its messages.
     async fn groups(self, conn: &mut Conn, told: &mut impl FnMut(&[Difference])) -> DbResult<()> {
         let mut after = 0;
         loop {
@@ -185,6 +132,7 @@ impl Recount {
             if !found.is_empty() && !self.dry_run {
                 repair(conn, Repair::Groups(&found)).await?;
             }
+            self.streams(conn, Streams::Groups(&groups), told).await?;
         }
     }
 
@@ -226,7 +174,7 @@ impl Recount {
     /// Tells and repairs a page of rows. Returns where the next page begins, if there may be one.
     async fn handle(self, conn: &mut Conn, what: What, rows: &[Row], told: &mut impl FnMut(&[Difference])) -> DbResult<Option<Row>> {
         let (stored, counted) = if what == What::Missing { (0, 1) } else { (1, 0) };
-        let difference = |row: &Row| Difference { user: row.1, what, other: Some(row.0), stored, counted };
+        let difference = |row: &Row| Difference { other: Some(row.0), ..Difference::new(row.1, what, stored, counted) };
         told(&rows.iter().map(difference).collect::<Vec<_>>());
         if !rows.is_empty() && !self.dry_run {
             repair(conn, Repair::Rows(what, rows)).await?;
@@ -235,7 +183,8 @@ impl Recount {
     }
 }
 
-/// Compares the numbers of these users alone, repairs what differs, and returns it. For a node, beside its own writes.
+/// Compares the numbers of these users alone, repairs what differs, and returns it. For a node, beside its own writes. The streams that users share are left out: to
+/// count one is to read all that ever happened in it.
 ///
 /// # Errors
 /// The driver's own.
@@ -252,7 +201,8 @@ pub async fn numbers(db: &Db, users: &[UserId]) -> DbResult<Vec<Difference>> {
 
 /// All numbers of these users that differ.
 async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
-    Ok([store::count(conn, users).await?, directs::count(conn, users).await?, groups::count(conn, users).await?].concat())
+    let own = [store::count(conn, users).await?, directs::count(conn, users).await?].concat();
+    Ok([own, messages::count(conn, users).await?, groups::count(conn, users).await?].concat())
 }
 
 /// Compares the direct chats of these users, and repairs what differs unless it is only to be said.
@@ -275,6 +225,7 @@ enum Repair<'a> {
     Rows(What, &'a [Row]),
     Sides(&'a [Difference]),
     Groups(&'a [Difference]),
+    Streams(&'a [Difference]),
     Numbers(&'a [Difference]),
 }
 
@@ -305,8 +256,10 @@ async fn try_repair(conn: &mut Conn, what: Repair<'_>) -> DbResult<()> {
         Repair::Rows(what, rows) => store::repair_rows(conn, what, rows).await?,
         Repair::Sides(found) => directs::repair_sides(conn, found).await?,
         Repair::Groups(found) => groups::repair_groups(conn, found).await?,
+        Repair::Streams(found) => streams::repair(conn, found).await?,
         Repair::Numbers(found) => {
             directs::repair_numbers(conn, found).await?;
+            messages::repair_numbers(conn, found).await?;
             groups::repair_numbers(conn, found).await?;
             store::repair_numbers(conn, found).await?;
         }

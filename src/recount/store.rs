@@ -21,6 +21,10 @@ static NEXT_USERS: Statement = Statement::one(
         union select followee_id from (select distinct followee_id from secret_followers where followee_id > $1 order by followee_id limit $2) g
         union select user_id from (select distinct user_id from blocks where user_id > $1 order by user_id limit $2) h
         union select user_id from (select user_id from relation_counts where user_id > $1 order by user_id limit $2) i
+        union select user_id from (select distinct user_id from message_types where user_id > $1 order by user_id limit $2) j
+        union select user_id from (select distinct user_id from message_receivers where user_id > $1 order by user_id limit $2) k
+        union select owner_id from (select owner_id from heads where owner_id > $1 and kind = 5 order by owner_id limit $2) l
+        union select user_id from (select distinct user_id from posts where user_id > $1 order by user_id limit $2) m
     ) ids
     order by user_id
     limit $2",
@@ -277,7 +281,7 @@ type Numbers = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64,
 pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
     let rows: Vec<Numbers> = conn.fetch(&COUNT, &[Column::Int(users.to_vec())]).await?;
     let differences = |row: Numbers| {
-        let difference = |what, stored, counted| Difference { user: row.0, what, other: None, stored, counted };
+        let difference = |what, stored, counted| Difference::new(row.0, what, stored, counted);
         [
             difference(What::Counters, row.1, row.2),
             difference(What::Following, row.3, row.4),
@@ -313,7 +317,7 @@ impl Added {
 pub(super) async fn repair_numbers(conn: &mut Conn, found: &[Difference]) -> DbResult<()> {
     let mut users: std::collections::BTreeMap<i64, Added> = std::collections::BTreeMap::new();
     for difference in found {
-        let by = difference.counted - difference.stored;
+        let by = difference.missing();
         let added = users.entry(difference.user).or_default();
         match difference.what {
             What::Counters => added.counters += by,

@@ -41,7 +41,7 @@ pub enum Command {
         /// To what it is held.
         terms: Terms,
     },
-    /// Many steps, in order; one that the limit or a block refuses is passed over. No badge is raised: what is imported is no news.
+    /// Many steps, in order; one that the limit or a block refuses is passed over, and one that must wait for what was accepted of its pair before is told. No badge is raised: what is imported is no news.
     Import {
         /// The steps.
         steps: Vec<Step>,
@@ -79,10 +79,10 @@ impl lane::Command for Command {
         }
     }
 
-    // By the one who acts, whose own row nearly every change locks.
+    // By the lock of the pair: no two lanes of a node wait for each other's.
     fn lane_key(&self) -> i64 {
         match self {
-            Self::Do { deed, .. } => deed.pair.follower.get(),
+            Self::Do { deed, .. } => deed.pair.stripe(),
             Self::Import { lane_key, .. } => *lane_key,
         }
     }
@@ -185,10 +185,15 @@ fn raise(rows: &mut Rows, user: UserId, badge: &Name) {
     }
 }
 
-/// A follow that is there stays as it is, also where the step names another manner.
+/// A follow that is there stays as it is, also where the step names another manner. A step of a pair with writes that were accepted and are not done comes after those: it is
+/// left for later, with all steps of the pair that follow it.
 pub(super) fn import(rows: &mut Rows, steps: &[Step], limit: Option<i64>, events: bool, now: UnixMs) -> Imported {
     let mut done = Imported::default();
-    for step in steps {
+    for (at, step) in steps.iter().enumerate() {
+        if rows.has_pending(step.pair) {
+            done.waiting.push(at);
+            continue;
+        }
         let before = rows.standing(step.pair);
         match (before.mine.manner(), step.follow) {
             (None, Some(_)) if before.mine == Stance::Blocks || before.theirs == Stance::Blocks => done.blocked += 1,

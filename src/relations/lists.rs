@@ -8,7 +8,7 @@ use crate::db::{Column, Db, DbResult, Statement, Type};
 use crate::ids::UserId;
 use crate::page::Position;
 
-use super::state::{Manner, Stance};
+use super::state::{Manner, Stance, Standing};
 use super::{Counts, Listed, Pair, Related};
 
 const PAGE: &[(&str, Type)] = &[("user_id", Type::Int), ("since", Type::Int), ("id", Type::Int), ("max_rows", Type::Int)];
@@ -153,16 +153,12 @@ static COUNTS: Statement = Statement::one(
     USER,
 );
 
-/// What users are to others (as [`code`] has it), with the revision at which anything of the kind changed last.
+/// What the two of each pair are to each other, as [`code`] has it: three keys are looked for, and whether the second blocks the first is not asked, as it is not told.
 static LOOK: Statement = Statement::new(
     "select r.user_id, r.other_id,
         coalesce((select 1 + 2 * f.secret + 4 * f.special from following f where f.follower_id = r.user_id and f.followee_id = r.other_id), 0)
-            + 8 * (select count(*) from blocks b where b.user_id = r.user_id and b.target_id = r.other_id),
-        coalesce((
-            select case when c.following_version > c.blocks_version then c.following_version else c.blocks_version end
-            from relation_counts c
-            where c.user_id = r.user_id
-        ), 0)
+            + 8 * (select count(*) from blocks b where b.user_id = r.user_id and b.target_id = r.other_id)
+            + 16 * coalesce((select 1 + 2 * f.secret + 4 * f.special from following f where f.follower_id = r.other_id and f.followee_id = r.user_id), 0)
     from {rows} r",
     &[("user_id", Type::Int), ("other_id", Type::Int)],
 );
@@ -261,39 +257,41 @@ pub async fn whole(db: &Db, user: UserId, related: Related, most: usize) -> DbRe
     Ok((version, rows.into_iter().filter_map(|(id, _)| UserId::try_from(id).ok()).collect()))
 }
 
-/// What the first of each pair is to the second, with the revision at which the first one's relations changed last; as of one moment.
+/// What the two of each pair are to each other, as the first of it sees that, as a number; as of one moment.
 ///
 /// # Errors
 /// The driver's own.
-pub async fn look(db: &Db, pairs: &[Pair]) -> DbResult<Vec<(Pair, Stance, i64)>> {
+pub async fn look(db: &Db, pairs: &[Pair]) -> DbResult<Vec<(Pair, u8)>> {
     let columns = [
         Column::Int(pairs.iter().map(|pair| pair.follower.get()).collect()),
         Column::Int(pairs.iter().map(|pair| pair.followee.get()).collect()),
     ];
-    let rows: Vec<(i64, i64, i64, i64)> = db.fetch(&LOOK, &columns).await?;
-    let found = |(user, other, code, version): (i64, i64, i64, i64)| {
+    let rows: Vec<(i64, i64, i64)> = db.fetch(&LOOK, &columns).await?;
+    let found = |(user, other, code): (i64, i64, i64)| {
         let pair = Pair { follower: UserId::try_from(user).ok()?, followee: UserId::try_from(other).ok()? };
-        Some((pair, stance(code), version))
+        Some((pair, u8::try_from(code).ok()?))
     };
     Ok(rows.into_iter().filter_map(found).collect())
 }
 
-/// A stance as a number: 1 for a follow, 2 more if it is secret, 4 more if the other is special; 8 for a block.
+/// How far the bits of the other direction stand to the left.
+const THEIRS: u32 = 4;
+
+/// What two users are to each other as a number, as one of them sees that. For each direction: 1 for a follow, 2 more if it is secret, 4 more if the other is special; 8 for a
+/// block of one's own. The other direction counts sixteenfold; a block by the other one is not in it.
 #[must_use]
-pub fn code(stance: Stance) -> i64 {
-    match stance {
-        Stance::Nothing => 0,
-        Stance::Follows(manner) => 1 + 2 * i64::from(manner.secret) + 4 * i64::from(manner.special),
-        Stance::Blocks => 8,
-    }
+pub fn code(standing: Standing) -> u8 {
+    let follow = |stance: Stance| stance.manner().map_or(0, |manner| 1 + 2 * u8::from(manner.secret) + 4 * u8::from(manner.special));
+    follow(standing.mine) + 8 * u8::from(standing.mine == Stance::Blocks) + (follow(standing.theirs) << THEIRS)
 }
 
-/// The stance of such a number.
+/// What such a number says.
 #[must_use]
-pub fn stance(code: i64) -> Stance {
-    match code {
-        0 => Stance::Nothing,
-        code if code & 8 != 0 => Stance::Blocks,
-        code => Stance::Follows(Manner { secret: code & 2 != 0, special: code & 4 != 0 }),
-    }
+pub fn standing(code: u8) -> Standing {
+    let stance = |bits: u8| match bits {
+        _ if bits & 8 != 0 => Stance::Blocks,
+        _ if bits & 1 == 0 => Stance::Nothing,
+        _ => Stance::Follows(Manner { secret: bits & 2 != 0, special: bits & 4 != 0 }),
+    };
+    Standing { mine: stance(code & 15), theirs: stance((code >> THEIRS) & 7) }
 }

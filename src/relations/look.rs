@@ -1,26 +1,26 @@
 //! Look-ups of what users are to each other, and whole lists, from the caches.
 //!
-//! Both go by *version*: the revision at which a user's list changed last, which the user's cache entry names. What is kept of a version, in memory or in Redis, is
+//! Lists go by *version*: the revision at which a user's list changed last, which the user's cache entry names. What is kept of a version, in memory or in Redis, is
 //! right for that version however old it is, so it can be lost and is never wrong; and whether it is the present one, the entry tells, which is never silently
-//! stale. A *fact* is what one user is to another: a field of the hash `{u:42}:r`, beside the version that all its fields belong to.
+//! stale. A *fact* is what two users are to each other, both directions in one number: a field of the hash `{u:42}:r` of the one who looks. Whoever changes the pair takes it out
+//! of both users' hashes before the commit (`cache/facts.rs`), so what is there is true, and a look-up reads one hash, whatever it asks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use moka::future::Cache as Lists;
 use moka::ops::compute::{CompResult, Op};
 
-use super::state::{Stance, Standing};
-use super::{Pair, lists};
-use crate::cache::{Cache, Facts, ListKey, Lookup};
+use super::state::Standing;
+use super::{Pair, RelationConfig, lists};
+use crate::cache::{Cache, Facts, FillToken, ListKey};
 use crate::db::Db;
 use crate::error::{Code, Error, Fault, Problem, Result};
 use crate::guard::{Guard, Trust};
 use crate::ids::UserId;
-use crate::sheet;
 
-/// How long a list may be that is given at once. Longer ones there are by import, or by a high limit on following.
-pub const MAX_WHOLE: usize = 100_000;
+/// How long a list may be that is left in Redis for other nodes, which a larger value would keep waiting. Longer ones each node reads from SQL.
+const MAX_SHARED: usize = 100_000;
 
 /// What a list takes besides its ids.
 const LIST_BYTES: usize = 96;
@@ -76,14 +76,17 @@ pub struct Looks {
     cache: Arc<Cache>,
     guard: Arc<Guard>,
     lists: Lists<(UserId, Related), Arc<WholeList>>,
+    /// How long a list may be that is given at once.
+    max_whole: usize,
 }
 
 impl Looks {
-    /// Over these stores, with so many bytes of lists in memory.
+    /// Over these stores.
     #[must_use]
-    pub fn new(max_bytes: u64, db: Db, cache: Arc<Cache>, guard: Arc<Guard>) -> Self {
+    pub fn new(config: &RelationConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>) -> Self {
         let weigh = |_: &(UserId, Related), list: &Arc<WholeList>| list.weight();
-        Self { db, cache, guard, lists: Lists::builder().weigher(weigh).max_capacity(max_bytes).build() }
+        let lists = Lists::builder().weigher(weigh).max_capacity(config.list_cache_bytes).build();
+        Self { db, cache, guard, lists, max_whole: usize::try_from(config.max_whole_list).unwrap_or(usize::MAX) }
     }
 
     /// A user's whole list of this version or a later one.
@@ -134,13 +137,16 @@ impl Looks {
     }
 
     async fn read(&self, user: UserId, related: Related) -> Result<WholeList> {
-        let (version, ids) = lists::whole(&self.db, user, related, MAX_WHOLE).await?;
-        if ids.len() > MAX_WHOLE {
-            let detail =
-                format!("The list has more than {MAX_WHOLE} users, which is the most that is given at once. Read it page by page.");
+        let (version, ids) = lists::whole(&self.db, user, related, self.max_whole).await?;
+        if ids.len() > self.max_whole {
+            let most = self.max_whole;
+            let detail = format!("The list has more than {most} users, which is the most that is given at once. Read it page by page.");
             return Err(Problem::new(Code::TooMany, detail).into());
         }
         let list = WholeList { version, ids: ids.into() };
+        if list.ids.len() > MAX_SHARED {
+            return Ok(list);
+        }
         if let Err(error) = self.cache.set_list(user, related.key(), version, &list.encode()).await {
             // The next node reads it from SQL.
             tracing::debug!(%error, "could not leave a list in the cache");
@@ -153,86 +159,84 @@ impl Looks {
     /// # Errors
     /// When the database is away.
     pub async fn look(&self, pairs: &[Pair]) -> Result<Vec<Standing>> {
-        let mut others: BTreeMap<UserId, Vec<UserId>> = BTreeMap::new();
-        for pair in pairs {
-            others.entry(pair.follower).or_default().push(pair.followee);
-            others.entry(pair.followee).or_default().push(pair.follower);
-        }
-        others.values_mut().for_each(|others| {
-            others.sort_unstable();
-            others.dedup();
-        });
-        let versions = self.versions(&others).await;
-        let mut stances = self.facts(&others, &versions).await;
-        let missing: Vec<Pair> = others
-            .iter()
-            .flat_map(|(user, others)| others.iter().map(|other| Pair { follower: *user, followee: *other }))
-            .filter(|pair| !stances.contains_key(pair))
-            .collect();
+        let mut asked = pairs.to_vec();
+        asked.sort_unstable();
+        asked.dedup();
+        let mut codes = self.facts(&asked).await;
+        codes.resize(asked.len(), None);
+        let missing: Vec<Pair> = asked.iter().zip(&codes).filter(|(_, code)| code.is_none()).map(|(pair, _)| *pair).collect();
         if !missing.is_empty() {
+            let tokens = self.tokens(&missing).await;
             let found = lists::look(&self.db, &missing).await?;
-            self.leave(&found, &versions).await;
-            stances.extend(found.into_iter().map(|(pair, stance, _)| (pair, stance)));
-        }
-        let stance = |pair: Pair| stances.get(&pair).copied().unwrap_or_default();
-        Ok(pairs.iter().map(|pair| Standing { mine: stance(*pair), theirs: stance(pair.reversed()) }).collect())
-    }
-
-    /// The present versions of those whose cache entries are clean. None at all where these are few: the rest must be asked of SQL in any case.
-    async fn versions(&self, others: &BTreeMap<UserId, Vec<UserId>>) -> HashMap<UserId, i64> {
-        if !self.cache.is_shared() || self.guard.trust() != Trust::Full {
-            return HashMap::new();
-        }
-        let users: Vec<_> = others.keys().copied().collect();
-        let Ok(lookups) = self.cache.get_many(&users).await else { return HashMap::new() };
-        let clean = users.iter().zip(lookups).filter_map(|(user, lookup)| match lookup {
-            Lookup::Hit(entry) => Some((*user, sheet::list_versions(&entry).relations())),
-            Lookup::Miss { .. } => None,
-        });
-        let versions: HashMap<_, _> = clean.collect();
-        if versions.len() * 2 < users.len() { HashMap::new() } else { versions }
-    }
-
-    /// What Redis tells of them at these versions.
-    async fn facts(&self, others: &BTreeMap<UserId, Vec<UserId>>, versions: &HashMap<UserId, i64>) -> HashMap<Pair, Stance> {
-        let asked: Vec<_> =
-            others.iter().filter(|(user, _)| versions.contains_key(*user)).map(|(user, others)| (*user, others.as_slice())).collect();
-        if asked.is_empty() {
-            return HashMap::new();
-        }
-        let found = match self.cache.get_facts(&asked).await {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::debug!(%error, "cannot ask the cache for relations; the database has them");
-                return HashMap::new();
-            }
-        };
-        let mut stances = HashMap::new();
-        for ((user, others), facts) in asked.iter().zip(found) {
-            let Some(facts) = facts.filter(|facts| Some(&facts.version) == versions.get(user)) else { continue };
-            for (other, code) in others.iter().zip(facts.codes) {
-                if let Some(code) = code {
-                    stances.insert(Pair { follower: *user, followee: *other }, lists::stance(code));
+            for (pair, code) in &found {
+                if let Some(known) = asked.binary_search(pair).ok().and_then(|at| codes.get_mut(at)) {
+                    *known = Some(*code);
                 }
             }
+            self.leave(found, &tokens).await;
         }
-        let from = if stances.is_empty() { "database" } else { "cache" };
-        metrics::counter!("headmark_relation_looks_total", "from" => from).increment(1);
-        stances
+        let code = |pair: &Pair| asked.binary_search(pair).ok().and_then(|at| codes.get(at).copied().flatten()).unwrap_or_default();
+        Ok(pairs.iter().map(|pair| lists::standing(code(pair))).collect())
     }
 
-    /// Leaves what SQL said for the next look-up, where the entry names the same version.
-    async fn leave(&self, found: &[(Pair, Stance, i64)], versions: &HashMap<UserId, i64>) {
-        let mut facts: BTreeMap<UserId, Facts> = BTreeMap::new();
-        for (pair, stance, version) in found.iter().filter(|(pair, _, version)| versions.get(&pair.follower) == Some(version)) {
-            let of = facts.entry(pair.follower).or_insert_with(|| Facts { version: *version, others: Vec::new(), codes: Vec::new() });
-            of.others.push(pair.followee);
-            of.codes.push(Some(lists::code(*stance)));
+    /// Whether facts may be read from the cache, and left there.
+    fn trusts_facts(&self) -> bool {
+        self.cache.is_shared() && self.guard.trust() == Trust::Full
+    }
+
+    /// What Redis tells of these pairs, which are sorted; nothing at all where it may not be asked. One read for each user, both directions of each pair in one field.
+    async fn facts(&self, pairs: &[Pair]) -> Vec<Option<u8>> {
+        if !self.trusts_facts() {
+            return Vec::new();
         }
-        if facts.is_empty() {
+        let others: Vec<UserId> = pairs.iter().map(|pair| pair.followee).collect();
+        let (mut asked, mut rest) = (Vec::new(), others.as_slice());
+        for of_user in pairs.chunk_by(|one, next| one.follower == next.follower) {
+            let (others, later) = rest.split_at(of_user.len());
+            asked.extend(of_user.first().map(|pair| (pair.follower, others)));
+            rest = later;
+        }
+        let codes: Vec<_> = match self.cache.get_facts(&asked).await {
+            Ok(found) => found.into_iter().flatten().collect(),
+            Err(error) => {
+                tracing::debug!(%error, "cannot ask the cache for relations; the database has them");
+                return Vec::new();
+            }
+        };
+        let from = if codes.iter().any(Option::is_some) { "cache" } else { "database" };
+        metrics::counter!("headmark_relation_looks_total", "from" => from).increment(1);
+        codes
+    }
+
+    /// The right to leave what SQL is about to tell, of each user who is given it.
+    async fn tokens(&self, missing: &[Pair]) -> BTreeMap<UserId, FillToken> {
+        if !self.trusts_facts() {
+            return BTreeMap::new();
+        }
+        let mut users: Vec<_> = missing.iter().map(|pair| pair.follower).collect();
+        users.dedup();
+        match self.cache.facts_tokens(&users).await {
+            Ok(tokens) => users.into_iter().zip(tokens).filter_map(|(user, token)| Some((user, token?))).collect(),
+            Err(error) => {
+                // The next look-up reads SQL again.
+                tracing::debug!(%error, "cannot leave relations in the cache");
+                BTreeMap::new()
+            }
+        }
+    }
+
+    /// Leaves what SQL said for the next look-up.
+    async fn leave(&self, found: Vec<(Pair, u8)>, tokens: &BTreeMap<UserId, FillToken>) {
+        let mut facts: BTreeMap<UserId, Facts> = BTreeMap::new();
+        for (Pair { follower: user, followee: other }, code) in found {
+            if let Some(&token) = tokens.get(&user) {
+                facts.entry(user).or_insert_with(|| Facts { user, token, codes: Vec::new() }).codes.push((other, code));
+            }
+        }
+        if facts.is_empty() || !self.trusts_facts() {
             return;
         }
-        if let Err(error) = self.cache.set_facts(&facts.into_iter().collect::<Vec<_>>()).await {
+        if let Err(error) = self.cache.fill_facts(&facts.into_values().collect::<Vec<_>>()).await {
             // The next look-up reads SQL again.
             tracing::debug!(%error, "could not leave relations in the cache");
         }
@@ -242,10 +246,10 @@ impl Looks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::relations::state::Manner;
+    use crate::relations::state::{Manner, Stance};
 
     #[test]
-    fn lists_and_stances_are_read_as_they_were_written() {
+    fn lists_and_standings_are_read_as_they_were_written() {
         let ids: Vec<UserId> = [9, 1, i64::MAX, 300].into_iter().map(|id| id.try_into().unwrap()).collect();
         let list = WholeList { version: 7, ids: ids.into() };
         assert_eq!(WholeList::decode(7, &list.encode()), Some(list));
@@ -253,8 +257,13 @@ mod tests {
         assert_eq!(WholeList::decode(1, &[1; 9]), None);
         let manners = [(false, false), (true, false), (false, true), (true, true)]
             .map(|(secret, special)| Stance::Follows(Manner { secret, special }));
-        for stance in manners.into_iter().chain([Stance::Nothing, Stance::Blocks]) {
-            assert_eq!(lists::stance(lists::code(stance)), stance);
+        for mine in manners.into_iter().chain([Stance::Nothing, Stance::Blocks]) {
+            for theirs in manners.into_iter().chain([Stance::Nothing]) {
+                let standing = Standing { mine, theirs };
+                assert_eq!(lists::standing(lists::code(standing)), standing);
+            }
+            let blocked = Standing { mine, theirs: Stance::Blocks };
+            assert_eq!(lists::code(blocked), lists::code(Standing { mine, theirs: Stance::Nothing }), "a block by the other is not told");
         }
     }
 }

@@ -1,15 +1,17 @@
 //! The routes of relations that read whole lists, and what users are to each other.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::list_http::fresh;
-use super::{Pair, Related, RelationOut, StandingOut};
+use super::{Pair, Related, RelationOut, StandingOut, WholeList};
 use crate::auth::Service;
 use crate::cache::Revision;
 use crate::error::{Problem, ProblemOut, Result};
@@ -39,7 +41,9 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct WholeListOut {
     /// Who is on it, newest first.
-    ids: Vec<UserId>,
+    #[serde(serialize_with = "write_ids")]
+    #[schema(value_type = Vec<UserId>)]
+    ids: Arc<WholeList>,
     /// How many.
     #[schema(minimum = 0, example = 120)]
     count: usize,
@@ -47,6 +51,11 @@ pub struct WholeListOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     degraded: Option<bool>,
+}
+
+/// From where it is kept, as a list may be long.
+fn write_ids<S: Serializer>(list: &Arc<WholeList>, serializer: S) -> Result<S::Ok, S::Error> {
+    list.ids.serialize(serializer)
 }
 
 /// How long to hold a poll.
@@ -117,7 +126,8 @@ pub struct QueryRelationsOut {
 
 /// Poll all whom a user follows
 ///
-/// The whole list at once, newest first. Send the answer's `ETag` back as `If-None-Match`: 304 without a body while nothing changed.
+/// The whole list at once, newest first. Send the answer's `ETag` back as `If-None-Match`: 304 without a body while nothing changed. A list of more than
+/// `HEADMARK_MAX_WHOLE_LIST` users gets 409 `too_many`, and is read page by page.
 #[utoipa::path(get, path = "/v1/users/{user}/following/ids", tag = "relations",
     params(("user" = UserOrMe, Path), WholeListParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier answer")),
@@ -167,10 +177,10 @@ async fn whole(state: &AppState, user: UserId, related: Related, params: &WholeL
 
 /// The user's entry names the version of the list; where a store is away, the list as it was last known here.
 async fn read_whole(state: &AppState, user: UserId, related: Related, at_least: Revision) -> Result<Reading<WholeListOut>> {
-    let out = |ids: &[UserId], degraded| WholeListOut { ids: ids.to_vec(), count: ids.len(), degraded };
+    let out = |list: Arc<WholeList>, degraded| WholeListOut { count: list.ids.len(), ids: list, degraded };
     let SheetState::Current(entry) = state.sheets.read(user, at_least).await else {
         let known = state.looks.last_known(user, related).await.ok_or_else(store_away)?;
-        return Ok(Reading { value: out(&known.ids, Some(true)), version: None });
+        return Ok(Reading { value: out(known, Some(true)), version: None });
     };
     let versions = sheet::list_versions(&entry);
     let version = match related {
@@ -178,7 +188,8 @@ async fn read_whole(state: &AppState, user: UserId, related: Related, at_least: 
         Related::Blocks => versions.blocks,
     };
     let list = state.looks.whole(user, related, version).await?;
-    Ok(Reading { value: out(&list.ids, None), version: Some(Version::from(list.version)) })
+    let version = Version::from(list.version);
+    Ok(Reading { value: out(list, None), version: Some(version) })
 }
 
 /// Look up relations

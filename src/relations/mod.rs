@@ -28,7 +28,7 @@ use utoipa::ToSchema;
 
 pub use self::command::{Command, Deed, Terms, apply_deed};
 pub use self::hot::Hot;
-pub use self::look::{Looks, MAX_WHOLE, Related, WholeList};
+pub use self::look::{Looks, Related, WholeList};
 use self::state::{Manner, Standing};
 use crate::clock::UnixMs;
 use crate::ids::{Invalid, Name, UserId};
@@ -54,6 +54,10 @@ pub struct RelationConfig {
     #[arg(long, env = "HEADMARK_MAX_BLOCKS", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     pub max_blocks: i64,
 
+    /// How many users `following/ids` and `blocks/ids` give at once; a longer list, as imports may make it, gets 409 and is read page by page. Not below the two limits above.
+    #[arg(long, env = "HEADMARK_MAX_WHOLE_LIST", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub max_whole_list: u32,
+
     /// How many bytes of whole lists (whom a user follows, whom a user blocks) this process keeps; beyond that they are read anew.
     #[arg(long, env = "HEADMARK_LIST_CACHE_BYTES", default_value_t = 64 << 20, value_parser = clap::value_parser!(u64).range(1 << 20..=1 << 40))]
     pub list_cache_bytes: u64,
@@ -64,6 +68,21 @@ pub struct RelationConfig {
 }
 
 impl RelationConfig {
+    /// Checks that every list that these limits allow is given whole.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn check(&self) -> Result<(), String> {
+        if i64::from(self.max_whole_list) < self.limit.max_following.max(self.max_blocks) {
+            return Err(
+                "HEADMARK_MAX_WHOLE_LIST must not be below HEADMARK_MAX_FOLLOWING or HEADMARK_MAX_BLOCKS, or clients could not read \
+                        lists that they may make."
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
     /// What acts are held to.
     #[must_use]
     pub fn terms(&self) -> Terms {
@@ -262,7 +281,7 @@ pub struct Step {
 }
 
 /// What an import did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Imported {
     /// Follows that were not there before.
     pub followed: u64,
@@ -274,8 +293,14 @@ pub struct Imported {
     pub over_limit: u64,
     /// Follows that a block forbids.
     pub blocked: u64,
+    /// Steps that were given up, as writes of the same two users that were accepted before are still not done.
+    pub pending: u64,
+    /// The places in the batch of steps that wait for such writes: nothing of them is done yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<usize>,
 }
 
+/// Places in one batch say nothing in a sum.
 impl std::ops::AddAssign for Imported {
     fn add_assign(&mut self, more: Self) {
         self.followed += more.followed;
@@ -283,6 +308,7 @@ impl std::ops::AddAssign for Imported {
         self.known += more.known;
         self.over_limit += more.over_limit;
         self.blocked += more.blocked;
+        self.pending += more.pending;
     }
 }
 

@@ -19,6 +19,14 @@ pub const SLOTS: i64 = 16;
 const PAIR_LOCKS: i64 = 0x7061_6972;
 
 const PAIR: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int)];
+const OWN: &[(&str, Type)] = &[
+    ("user_id", Type::Int),
+    ("secret", Type::Int),
+    ("special", Type::Int),
+    ("blocked", Type::Int),
+    ("following_version", Type::Int),
+    ("blocks_version", Type::Int),
+];
 const FOLLOW: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int), ("since", Type::Int)];
 
 /// Taken in the order of the stripes; the inner query is not merged into the outer one, as it is ordered. SQLite's one writer needs no lock.
@@ -62,26 +70,31 @@ static LOAD_OWN: Statement = Statement::new(
     &[("user_id", Type::Int)],
 );
 
-static SAVE_OWN: Statement = Statement::new(
+/// For counts that were loaded, so that they are there: an update costs less than an insert that meets a row.
+static UPDATE_OWN: Statement = Statement::new(
+    "update relation_counts
+    set secret = r.secret,
+        special = r.special,
+        blocked = r.blocked,
+        following_version = r.following_version,
+        blocks_version = r.blocks_version
+    from {rows} r
+    where relation_counts.user_id = r.user_id",
+    OWN,
+);
+
+static INSERT_OWN: Statement = Statement::new(
     "insert into relation_counts (user_id, secret, special, blocked, following_version, blocks_version)
     select user_id, secret, special, blocked, following_version, blocks_version
     from {rows} r
     where true
-    order by user_id
     on conflict (user_id) do update set
         secret = excluded.secret,
         special = excluded.special,
         blocked = excluded.blocked,
         following_version = excluded.following_version,
         blocks_version = excluded.blocks_version",
-    &[
-        ("user_id", Type::Int),
-        ("secret", Type::Int),
-        ("special", Type::Int),
-        ("blocked", Type::Int),
-        ("following_version", Type::Int),
-        ("blocks_version", Type::Int),
-    ],
+    OWN,
 );
 
 static INSERT_FOLLOWING: Statement = Statement::insert(
@@ -140,12 +153,13 @@ static ADD_COUNTS: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 13] {
+pub fn statements() -> [&'static Statement; 14] {
     [
         &LOCK_STRIPES,
         &LOAD,
         &LOAD_OWN,
-        &SAVE_OWN,
+        &UPDATE_OWN,
+        &INSERT_OWN,
         &INSERT_FOLLOWING,
         &INSERT_FOLLOWERS,
         &INSERT_SECRET_FOLLOWERS,
@@ -222,24 +236,26 @@ pub async fn load(conn: &mut Conn, pairs: &[Pair], users: &[UserId]) -> DbResult
     Ok((found.into_iter().filter_map(loaded_of_row).collect(), own.into_iter().filter_map(own_of_row).collect()))
 }
 
-/// Writes what these users' relations count.
+/// Writes what these users' relations count, where it was loaded and where nothing was.
 ///
 /// # Errors
 /// The driver's own.
-pub async fn save_own(conn: &mut Conn, users: &[(UserId, Own)]) -> DbResult<()> {
-    if users.is_empty() {
-        return Ok(());
+pub async fn save_own(conn: &mut Conn, known: &[(UserId, Own)], new: &[(UserId, Own)]) -> DbResult<()> {
+    for (statement, users) in [(&UPDATE_OWN, known), (&INSERT_OWN, new)] {
+        let column = |value: fn(&Own) -> i64| Column::Int(users.iter().map(|(_, own)| value(own)).collect());
+        let columns = [
+            Column::Int(users.iter().map(|(user, _)| user.get()).collect()),
+            column(|own| own.secret),
+            column(|own| own.special),
+            column(|own| own.blocked),
+            column(|own| own.versions.following),
+            column(|own| own.versions.blocks),
+        ];
+        if !users.is_empty() {
+            conn.later(statement, &columns).await?;
+        }
     }
-    let column = |value: fn(&Own) -> i64| Column::Int(users.iter().map(|(_, own)| value(own)).collect());
-    let columns = [
-        Column::Int(users.iter().map(|(user, _)| user.get()).collect()),
-        column(|own| own.secret),
-        column(|own| own.special),
-        column(|own| own.blocked),
-        column(|own| own.versions.following),
-        column(|own| own.versions.blocks),
-    ];
-    conn.later(&SAVE_OWN, &columns).await
+    Ok(())
 }
 
 fn follow_columns<'a>(follows: impl Iterator<Item = &'a (Pair, Follow)> + Clone) -> [Column; 3] {

@@ -216,8 +216,22 @@ fn an_import_says_what_it_did() {
         step(1, 4, Some(9)),
     ];
     let done = import(&mut rows, &steps, Some(2), true, UnixMs(1));
-    assert_eq!(done, Imported { followed: 3, unfollowed: 1, known: 2, over_limit: 1, blocked: 1 });
+    assert_eq!(done, Imported { followed: 3, unfollowed: 1, known: 2, over_limit: 1, blocked: 1, ..Imported::default() });
     assert_eq!(rows.follow(pair(1, 3)), Some(Follow { since: UnixMs(7), mark: 0, manner: Manner::default() }), "the first time stays");
     assert_eq!(rows.follow(pair(1, 4)), Some(Follow { since: UnixMs(9), mark: 0, manner: secret }));
     assert!(rows.has_events());
+}
+
+#[test]
+fn an_import_does_nothing_before_what_was_accepted_of_a_pair() {
+    let mut rows = Rows::default();
+    let step = |follower, followee, since: Option<i64>| Step {
+        pair: pair(follower, followee),
+        follow: since.map(|since| (UnixMs(since), Manner::default())),
+    };
+    rows.operations.insert_pending(pair(1, 2), 7, 7);
+    let steps = [step(1, 3, Some(1)), step(1, 2, Some(2)), step(1, 2, None), step(2, 1, Some(4)), step(1, 2, Some(5)), step(2, 3, Some(6))];
+    let done = import(&mut rows, &steps, None, true, UnixMs(1));
+    assert_eq!(done, Imported { followed: 2, waiting: vec![1, 2, 3, 4], ..Imported::default() }, "either direction, and all of them");
+    assert_eq!((rows.follow(pair(1, 2)), rows.follow(pair(2, 1))), (None, None));
 }

@@ -80,8 +80,8 @@ impl Sheets {
         }
         let list = self.chats.list(user, entry.revision, parts::groups(&entry.parts));
         let groups = self.terms(&list, entry.revision).await?;
-        // As new as what the client saw in its own rows, and behind in what it shares.
-        if groups.revision == seen.revision && groups.shared < seen.shared && Box::pin(self.catch_up()).await {
+        // At least as new as what the client saw in its own rows, and behind in what it shares.
+        if groups.revision >= seen.revision && groups.shared < seen.shared && Box::pin(self.catch_up()).await {
             return self.terms(&list, entry.revision).await;
         }
         Ok(groups)

@@ -19,7 +19,7 @@ use crate::http::params::{NoParams, Query};
 use crate::http::path::{UserOrMe, UserPath};
 use crate::ids::{GroupId, UserId};
 use crate::inbox;
-use crate::marks::store::{Snapshot, read_users};
+use crate::marks::snapshot::{Snapshot, read_users};
 use crate::marks::{Kind, Mark};
 use crate::state::AppState;
 

@@ -26,7 +26,7 @@ use crate::groups::chats::Chats;
 use crate::guard::{Guard, Trust};
 use crate::heads::Heads;
 use crate::ids::UserId;
-use crate::marks::store::{Snapshot, read_users};
+use crate::marks::snapshot::{Snapshot, read_users};
 use crate::views;
 
 pub use self::chats::{UserGroup, UserGroups};

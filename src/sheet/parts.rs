@@ -16,7 +16,8 @@ use crate::cache::{Entry, Parts};
 use crate::clock::UnixMs;
 use crate::groups::GroupMark;
 use crate::ids::GroupId;
-use crate::marks::store::{NOT_ENROLLED, Snapshot, User};
+use crate::marks::snapshot::Snapshot;
+use crate::marks::store::{NOT_ENROLLED, User};
 use crate::marks::{Intervals, Kind, Mark, MarkKey};
 use crate::relations::Versions;
 

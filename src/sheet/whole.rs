@@ -207,10 +207,7 @@ impl Sheets {
         let state = self.read(user, seen.revision).await;
         let sheet = self.whole(user, state, wanted, views).await;
         match sheet.version() {
-            // As new as what the client saw in its own rows, and behind in what users share, or at least not the same.
-            Some(version) if version.revision == seen.revision && version != seen && version.shared <= seen.shared => {
-                Box::pin(self.caught_up(sheet, views)).await
-            }
+            Some(version) if version.is_behind_in_shared(seen) => Box::pin(self.caught_up(sheet, views)).await,
             _ => sheet,
         }
     }

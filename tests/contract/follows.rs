@@ -198,6 +198,87 @@ both_tiers! {
         Node::stop_all(running).await;
     }
 
+    /// While a star gains followers as fast as they come, from every node, whatever others write or read is answered in time.
+    async fn nobody_waits_for_a_star(world: World) {
+        const STAR: i64 = 1;
+        const FANS: i64 = 6000;
+        // Far more than it takes: a bound on stalls, not a measure of speed.
+        const PATIENCE: Duration = Duration::from_secs(5);
+        let running = world.nodes().await;
+        let clients: Vec<_> = running.iter().map(|node| node.client.clone()).collect();
+        let over = AtomicBool::new(false);
+        let gain = async {
+            let follow = |fan: i64| {
+                let client = clients[usize::try_from(fan).unwrap() % clients.len()].clone();
+                async move { client.follow(fan, STAR).await }
+            };
+            futures_util::stream::iter(2..FANS + 2).map(follow).buffer_unordered(300).collect::<Vec<_>>().await;
+            over.store(true, Ordering::SeqCst);
+        };
+        let other = |number: i64| {
+            let (clients, over) = (&clients, &over);
+            async move {
+                let (me, mut slowest, mut turns) = (100_000 + number, Duration::ZERO, 0);
+                while !over.load(Ordering::SeqCst) {
+                    let client = &clients[usize::try_from(turns).unwrap() % clients.len()];
+                    let target = 200_000 + number * 10_000 + turns;
+                    for (method, path) in [
+                        (Method::PUT, path(me, target)),
+                        (Method::PUT, format!("/v1/users/{me}/blocks/{target}")),
+                        (Method::POST, format!("/v1/users/{me}/badges/mention/increment")),
+                        // The star acts too, and is looked at.
+                        (Method::PUT, path(STAR, target)),
+                        (Method::GET, format!("/v1/users/{STAR}/followers")),
+                        (Method::GET, format!("/v1/users/{me}/relations?ids={STAR},{target}")),
+                    ] {
+                        let began = tokio::time::Instant::now();
+                        Client::send(client.request(method, &path)).await.ok();
+                        slowest = slowest.max(began.elapsed());
+                    }
+                    turns += 1;
+                }
+                (turns, slowest)
+            }
+        };
+        let ((), others) = tokio::join!(gain, join_all((0..4).map(other)));
+        for (turns, slowest) in &others {
+            assert!(*turns > 0 && *slowest < PATIENCE, "{turns} turns, the slowest answer after {slowest:?}");
+        }
+        let counts = clients[0].get(&format!("/v1/users/{STAR}/relation-counts")).await.ok();
+        assert_eq!((&counts["followers"], &counts["following"]), (&json!(FANS), &json!(others.iter().map(|(turns, _)| turns).sum::<i64>())));
+        Node::stop_all(running).await;
+    }
+
+    /// A node dies at every step of a block that severs both follows: all of it is there afterwards, or nothing.
+    async fn kill_a_node_amid_a_block(world: World) {
+        for (at, step) in ["lane::after_touch", "lane::before_commit", "lane::after_commit", "lane::after_publish"].iter().enumerate() {
+            let (a, b) = (10 + 2 * i64::try_from(at).unwrap(), 11 + 2 * i64::try_from(at).unwrap());
+            // It dies in the fifth batch: after the first sight of both users, and a follow each way.
+            let mut doomed = world.process(&[], &[("FAILPOINTS", &format!("{step}=4*off->return"))]).await;
+            doomed.client.sheet(a).await;
+            doomed.client.sheet(b).await;
+            doomed.client.follow(a, b).await;
+            doomed.client.follow(b, a).await;
+            let sent = Client::try_send(doomed.client.request(Method::PUT, &format!("/v1/users/{b}/blocks/{a}"))).await;
+            assert!(sent.is_err() && !doomed.ended().await.success(), "{step}");
+            let node = world.node().await;
+            let severed = *step != "lane::after_touch" && *step != "lane::before_commit";
+            let relation = node.client.get(&format!("/v1/users/{b}/relations?ids={a}")).await.ok()["items"][0].clone();
+            let told = ["following", "followed_by", "mutual", "blocking"].map(|name| relation[name] == true);
+            assert_eq!(told, [!severed, !severed, !severed, severed], "{step}: {relation}");
+            let follows = if severed { Follows::new() } else { Follows::from([(a, b), (b, a)]) };
+            for (user, blocks) in [(a, 0), (b, usize::from(severed))] {
+                assert_eq!(node.client.walk(&format!("/v1/users/{user}/blocks"), 5).await.len(), blocks, "{step}");
+                for name in ["following", "followers"] {
+                    assert_eq!(node.client.walk(&format!("/v1/users/{user}/{name}"), 5).await.len(), follows.len() / 2, "{step}");
+                }
+            }
+            let [following, followers] = rows(&world).await;
+            assert_eq!(following, followers, "{step}");
+            node.stop().await;
+        }
+    }
+
     async fn kill_nodes_and_counts_still_equal_lists(world: World) {
         const DEATHS: usize = 4;
         let other = if world.tier == Tier::Server { Some(world.node().await) } else { None };

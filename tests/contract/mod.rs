@@ -5,6 +5,7 @@
 //! own has `engine_` in its name, one that kills processes `kill_`: few of those run at once.
 
 pub mod block;
+mod board;
 mod bounds;
 mod commit;
 mod concurrent;
@@ -18,5 +19,6 @@ mod relations;
 mod stores;
 pub mod storm;
 mod truth;
+mod whole;
 
 pub use storm::Dice;

@@ -300,14 +300,15 @@ both_tiers! {
         let node = world.node().await;
         let mut statements: Vec<&'static Statement> = headmark::lane::statements();
         statements.extend(headmark::marks::store::statements());
+        statements.extend(headmark::marks::snapshot::statements());
         statements.extend(headmark::heads::store::statements());
         statements.extend(headmark::presence::statements());
         statements.extend(headmark::broadcasts::store::statements());
         statements.extend(headmark::idempotency::statements());
         statements.extend(headmark::messages::store::statements());
         statements.extend(headmark::messages::lists::statements());
-        statements.extend(headmark::inbox::store::statements());
         statements.extend(headmark::messages::expiry::statements());
+        statements.extend(headmark::inbox::store::statements());
         statements.extend(headmark::inbox::devices::statements());
         statements.extend(headmark::inbox::lists::statements());
         statements.extend(headmark::inbox::expiry::statements());
@@ -321,8 +322,8 @@ both_tiers! {
         statements.extend(headmark::recount::statements());
         statements.extend(headmark::feed::store::statements());
         statements.extend(headmark::views::store::statements());
-        statements.extend(headmark::groups::store::statements());
         statements.extend(headmark::views::expiry::statements());
+        statements.extend(headmark::groups::store::statements());
         statements.extend(headmark::groups::lists::statements());
         statements.extend(headmark::groups::delivery::statements());
         statements.extend(headmark::receipts::store::statements());

@@ -1,9 +1,9 @@
-//! What Redis keeps beside the entries: lists by version (`{u:42}:f`, `:l`, `:b`), what users are to others (`{u:42}:r`), and the stream of events.
+//! What Redis keeps beside the entries: lists by version (`{u:42}:f`, `:l`, `:b`), and the stream of events. Facts are in `facts.rs`.
 
 use deadpool_redis::redis::{Cmd, Value, cmd};
 
 use super::{COMMANDS_PER_PIPELINE, Redis, Shared, away, unexpected_reply};
-use crate::cache::{CacheError, Facts, ListKey, Stream};
+use crate::cache::{CacheError, ListKey, Stream};
 use crate::ids::UserId;
 
 /// What Redis answers to an entry whose number is not above the last one.
@@ -19,21 +19,8 @@ impl Shared {
         format!("{}:{suffix}", self.key(user))
     }
 
-    fn facts_key(&self, user: UserId) -> String {
-        format!("{}:r", self.key(user))
-    }
-
     fn ttl_ms(&self) -> u64 {
         u64::try_from(self.config.ttl.as_millis()).unwrap_or(u64::MAX)
-    }
-}
-
-/// The number in a field.
-fn number(value: &Value) -> Option<i64> {
-    match value {
-        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok()?.parse().ok(),
-        Value::Int(number) => Some(*number),
-        _ => None,
     }
 }
 
@@ -58,35 +45,6 @@ impl Redis {
             result.map_err(|error| away(&error))?;
         }
         Ok(())
-    }
-
-    pub(in crate::cache) async fn get_facts(&self, asked: &[(UserId, &[UserId])]) -> Result<Vec<Option<Facts>>, CacheError> {
-        let shared = &self.shared;
-        let deadline = shared.deadline();
-        let mut facts = Vec::with_capacity(asked.len());
-        for chunk in asked.chunks(COMMANDS_PER_PIPELINE) {
-            let get = |(user, others): &(UserId, &[UserId])| {
-                let mut get = cmd("HMGET");
-                get.arg(shared.facts_key(*user)).arg("!v");
-                others.iter().for_each(|other| {
-                    get.arg(other.get());
-                });
-                get
-            };
-            for result in shared.send(shared.scripts_wire(), chunk.iter().map(get).collect(), deadline).await? {
-                let Value::Array(values) = result.map_err(|error| away(&error))? else { return Err(unexpected_reply()) };
-                let (version, codes) = values.split_first().ok_or_else(unexpected_reply)?;
-                let codes = codes.iter().map(number).collect();
-                facts.push(number(version).map(|version| Facts { version, others: Vec::new(), codes }));
-            }
-        }
-        Ok(facts)
-    }
-
-    pub(in crate::cache) async fn set_facts(&self, facts: &[(UserId, Facts)]) -> Result<(), CacheError> {
-        let shared = &self.shared;
-        let call = |(user, facts): &(UserId, Facts), form| shared.scripts.facts(form, &shared.facts_key(*user), shared.ttl_ms(), facts);
-        shared.run(facts, shared.deadline(), call).await.map(|_| ())
     }
 
     pub(in crate::cache) async fn append(&self, stream: &Stream, entries: &[(i64, String)]) -> Result<(), CacheError> {

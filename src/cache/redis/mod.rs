@@ -1,11 +1,12 @@
 //! The cache that all nodes share: one hash for each user in Redis or Redis Cluster.
 //!
-//! `beside.rs` holds what is kept beside the entries, `wire.rs` connects and sends, `breaker.rs` fails fast while that does not work, `reads.rs` makes one pipeline of many reads, `pipe.rs` is the
+//! `beside.rs` and `facts.rs` hold what is kept beside the entries, `wire.rs` connects and sends, `breaker.rs` fails fast while that does not work, `reads.rs` makes one pipeline of many reads, `pipe.rs` is the
 //! connection for them, `resp.rs` what is said over it, `scripts.rs` builds the calls and reads the replies, `wakes.rs` holds the subscription. To add an operation: a `.lua` in `scripts/`, a
 //! field in `Scripts`, a method here, the same in `entry.rs`, and a step in the test that compares the two.
 
 mod beside;
 mod breaker;
+mod facts;
 mod pipe;
 mod reads;
 mod resp;
@@ -92,6 +93,7 @@ impl Shared {
     /// Sends, bounded by the deadline, and tells the breaker how it went. As many results as commands.
     async fn send(&self, wire: Wire, commands: Vec<Cmd>, deadline: Instant) -> Result<Vec<Result<Value, RedisError>>, CacheError> {
         self.breaker.check()?;
+        self.meters.commands(commands.len());
         let begun = Instant::now();
         match tokio::time::timeout_at(deadline, wire.send(commands)).await {
             Ok(results) => {

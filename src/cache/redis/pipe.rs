@@ -176,6 +176,7 @@ impl Pipe {
             if read.deadline < latest {
                 read.answer(Err(CacheError::Away("no turn in time".to_owned())));
             } else if !read.is_abandoned() {
+                shared.meters.commands(1);
                 resp::hgetall(&mut self.output, &shared.key(read.user));
                 self.sent.push_back(read);
             }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_redis::redis::{Cmd, Script, Value, cmd};
+use rand::RngExt as _;
 
 use crate::cache::{CacheConfig, Change, Entry, Facts, FillToken, Lookup, Parts, Revision, Writer};
+use crate::ids::UserId;
 
 macro_rules! script {
     ($file:literal) => {
@@ -32,10 +34,16 @@ pub(super) struct Scripts {
     fill: Source,
     publish: Source,
     leave: Source,
-    facts: Source,
+    facts_touch: Source,
+    facts_leave: Source,
+    facts_token: Source,
+    facts_fill: Source,
     lease_ms: u64,
     ttl_ms: u64,
 }
+
+/// What is filled in lives up to this part of a whole life less: what was filled in at one moment (after a flush, say) is then not read anew at one moment.
+const SPREAD: u64 = 8;
 
 /// How a call names its script.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +88,15 @@ fn add_parts(call: &mut Cmd, parts: &Parts) {
     }
 }
 
+fn add_others(call: &mut Cmd, touched: &[(UserId, Vec<UserId>)]) {
+    for (_, others) in touched {
+        call.arg(others.len());
+        others.iter().for_each(|other| {
+            call.arg(other.get());
+        });
+    }
+}
+
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -92,7 +109,10 @@ impl Scripts {
             fill: script!("fill.lua"),
             publish: script!("publish.lua"),
             leave: script!("leave.lua"),
-            facts: script!("facts.lua"),
+            facts_touch: script!("facts_touch.lua"),
+            facts_leave: script!("facts_leave.lua"),
+            facts_token: script!("facts_token.lua"),
+            facts_fill: script!("facts_fill.lua"),
             lease_ms: millis(config.lease),
             // Dirt must not expire before the lease that it stands for.
             ttl_ms: millis(config.ttl.max(config.lease)),
@@ -101,7 +121,14 @@ impl Scripts {
 
     /// All of them, to be loaded.
     pub(super) fn all(&self) -> impl Iterator<Item = &Script> {
-        [&self.touch, &self.get, &self.fill, &self.publish, &self.leave, &self.facts].into_iter().map(|source| &source.script)
+        let of_entries = [&self.touch, &self.get, &self.fill, &self.publish, &self.leave];
+        let of_facts = [&self.facts_touch, &self.facts_leave, &self.facts_token, &self.facts_fill];
+        of_entries.into_iter().chain(of_facts).map(|source| &source.script)
+    }
+
+    /// Of what is filled in now.
+    fn life_ms(&self) -> u64 {
+        self.ttl_ms - rand::rng().random_range(0..=self.ttl_ms / SPREAD)
     }
 
     pub(super) fn touch(&self, form: Form, keys: &[String], writer: Writer) -> Cmd {
@@ -120,7 +147,7 @@ impl Scripts {
     /// Its reply is for [`is_yes`].
     pub(super) fn fill(&self, form: Form, key: &str, token: FillToken, epoch: i64, entry: &Entry) -> Cmd {
         let mut call = self.fill.call(form, key);
-        call.arg(hex(token.0)).arg(epoch).arg(self.ttl_ms).arg(entry.revision);
+        call.arg(hex(token.0)).arg(epoch).arg(self.life_ms()).arg(entry.revision);
         add_parts(&mut call, &entry.parts);
         call
     }
@@ -128,20 +155,43 @@ impl Scripts {
     /// A change for each key; `prefix` is what all keys begin with. Its reply is for [`read_answers`].
     pub(super) fn publish(&self, form: Form, keys: &[String], prefix: &str, writer: Writer, epoch: i64, changes: &[Change]) -> Cmd {
         let mut call = self.publish.call_on(form, keys.len());
-        call.arg(keys).arg(hex(writer.0)).arg(epoch).arg(self.ttl_ms).arg(prefix);
+        call.arg(keys).arg(hex(writer.0)).arg(epoch).arg(prefix);
         for change in changes {
-            call.arg(change.before).arg(change.after).arg(2 * change.parts.len());
+            call.arg(change.before).arg(2 + 2 * change.parts.len()).arg("!r").arg(change.after);
             add_parts(&mut call, &change.parts);
         }
         call
     }
 
-    /// What a user is to others.
-    pub(super) fn facts(&self, form: Form, key: &str, ttl_ms: u64, facts: &Facts) -> Cmd {
-        let mut call = self.facts.call(form, key);
-        call.arg(facts.version).arg(ttl_ms);
-        for (other, code) in facts.others.iter().zip(&facts.codes) {
-            call.arg(other.get()).arg(code.unwrap_or_default());
+    /// Two keys for each user, and others.
+    pub(super) fn touch_facts(&self, form: Form, keys: &[String], touched: &[(UserId, Vec<UserId>)], writer: Writer) -> Cmd {
+        let mut call = self.facts_touch.call_on(form, keys.len());
+        call.arg(keys).arg(hex(writer.0)).arg(self.lease_ms);
+        add_others(&mut call, touched);
+        call
+    }
+
+    /// The same.
+    pub(super) fn leave_facts(&self, form: Form, keys: &[String], touched: &[(UserId, Vec<UserId>)], writer: Writer) -> Cmd {
+        let mut call = self.facts_leave.call_on(form, keys.len());
+        call.arg(keys).arg(hex(writer.0));
+        add_others(&mut call, touched);
+        call
+    }
+
+    /// Its reply is for [`read_token`].
+    pub(super) fn facts_token(&self, form: Form, keys: &[String], nonce: u64, epoch: i64) -> Cmd {
+        let mut call = self.facts_token.call_on(form, keys.len());
+        call.arg(keys).arg(hex(nonce)).arg(self.ttl_ms).arg(epoch);
+        call
+    }
+
+    /// Its reply is for [`is_yes`].
+    pub(super) fn fill_facts(&self, form: Form, keys: &[String], epoch: i64, facts: &Facts) -> Cmd {
+        let mut call = self.facts_fill.call_on(form, keys.len());
+        call.arg(keys).arg(hex(facts.token.0)).arg(epoch).arg(self.life_ms());
+        for (other, code) in &facts.codes {
+            call.arg(other.get()).arg(*code);
         }
         call
     }
@@ -248,11 +298,23 @@ pub(super) fn read_lookup(reply: Value) -> Option<Lookup> {
     if clean == 1 {
         return shown.map(Lookup::Hit);
     }
-    let fill = match token.as_slice() {
-        b"" => None,
-        hex => Some(FillToken(u64::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?)),
-    };
-    Some(Lookup::Miss { fill, last_known: shown })
+    Some(Lookup::Miss { fill: token_of(&token)?, last_known: shown })
+}
+
+/// A token, or none while a writer is inside; None if it is neither.
+fn token_of(text: &[u8]) -> Option<Option<FillToken>> {
+    match text {
+        b"" => Some(None),
+        hex => Some(Some(FillToken(u64::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?))),
+    }
+}
+
+/// The reply of `facts_token.lua`. None if it has another form.
+pub(super) fn read_token(reply: &Value) -> Option<Option<FillToken>> {
+    match reply {
+        Value::BulkString(text) => token_of(text),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

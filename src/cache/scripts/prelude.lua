@@ -9,6 +9,12 @@
 --   !s  spoiled: one left without applying, or died, while others were inside. It may have committed after any of those, so that none of
 --       them knows the newest state: they leave it to the next fill. Over once they are gone, for whoever enters later commits later.
 
+-- Another hash has the user's facts: what the user and others are to each other, by the other's id. Its fields of the protocol are !e, !g, and
+--   !t  when what it has is too old, by this server's clock
+--   !p  nothing, at length: see facts_fill.lua
+-- Who writes facts is in a key beside it, in the form of !w, and only while somebody does: most users are not looked up while they are written to, and of many
+-- at once it is then asked in one call whether any is.
+
 local LISTPACK_VALUE_BYTES = 64
 local FIELDS_AT_ONCE = 1000
 
@@ -62,10 +68,17 @@ local function set_fields(key, list, first, last)
   end
 end
 
--- Does something to each key. One with which it cannot be done (it is no hash) keeps no other from it, and is told in the end.
-local function each_key(what)
+-- Takes the fields list[first] to list[last] out of a hash.
+local function delete_fields(key, list, first, last)
+  for from = first, last, FIELDS_AT_ONCE do
+    redis.call('HDEL', key, unpack(list, from, math.min(from + FIELDS_AT_ONCE - 1, last)))
+  end
+end
+
+-- Does something to each key, up to the last one. One with which it cannot be done (it is no hash) keeps no other from it, and is told in the end.
+local function each_key(what, last)
   local failure
-  for at = 1, #KEYS do
+  for at = 1, last or #KEYS do
     local done, problem = pcall(what, KEYS[at], at)
     if not done then
       failure = failure or problem

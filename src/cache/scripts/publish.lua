@@ -2,10 +2,10 @@
 -- left in the meantime without applying (who may have committed later); otherwise the writer only leaves and the entry stays dirty. Polls that wait are woken either way, if something changed.
 --
 -- KEYS  the users' hashes (on a cluster only one)
--- ARGV  1 writer  2 epoch  3 ttl_ms  4 key prefix (a user's channel is its key with 'wake:' after the prefix); then for each key:
---       revision before, revision after, number of words that follow, changed parts as field and value in turn
+-- ARGV  1 writer  2 epoch  3 key prefix (a user's channel is its key with 'wake:' after the prefix); then for each key:
+--       revision before, number of words that follow, '!r' and the revision after, changed parts as field and value in turn
 -- Returns for each key 1 if applied (the entry is clean), else 0.
--- Example: EVALSHA <sha> 2 hm:{u:42} hm:{u:43} 9f2c 3 60000 hm: 8 9 2 c:mention '4 120' 5 5 0  ->  { 1, 0 }
+-- Example: EVALSHA <sha> 2 hm:{u:42} hm:{u:43} 9f2c 3 hm: 8 4 !r 9 c:mention '4 120' 5 2 !r 5  ->  { 1, 0 }
 
 local now = now_ms()
 
@@ -23,14 +23,14 @@ local function renew(key, epoch)
   set_fields(key, parts, 1)
 end
 
--- The parts are ARGV[first] to ARGV[last].
+-- The new revision and the parts are ARGV[first] to ARGV[last]. The entry lives as long as the touch, a moment ago, gave it.
 local function publish(key, before, after, first, last)
   local found = redis.call('HMGET', key, '!w', '!r', '!e', '!d', '!s')
   local kept, present, died = others(found[1], ARGV[1], now)
   local alone = present and kept == '' and not died and not found[5]
   if not alone or found[2] ~= before or found[3] ~= ARGV[2] then
     local shown = found[2]
-    if before == after and last >= first then
+    if before == after and last > first + 1 then
       -- What raised no revision cannot be told from what was there before it: a later writer must not take the one for the other.
       redis.call('HDEL', key, '!r')
       shown = false
@@ -42,20 +42,18 @@ local function publish(key, before, after, first, last)
     renew(key, found[3])
   end
   set_fields(key, ARGV, first, last)
-  redis.call('HSET', key, '!r', after)
   redis.call('HDEL', key, '!d', '!g', '!w')
-  redis.call('PEXPIRE', key, ARGV[3])
   return 1
 end
 
 local applied = {}
-local at = 5
+local at = 4
 each_key(function(key, number)
-  local before, after, first, last = ARGV[at], ARGV[at + 1], at + 3, at + 2 + ARGV[at + 2]
+  local before, after, first, last = ARGV[at], ARGV[at + 3], at + 2, at + 1 + ARGV[at + 1]
   at = last + 1
   applied[number] = publish(key, before, after, first, last)
   if before ~= after then
-    redis.call('PUBLISH', ARGV[4] .. 'wake:' .. string.sub(key, #ARGV[4] + 1), '')
+    redis.call('PUBLISH', ARGV[3] .. 'wake:' .. string.sub(key, #ARGV[3] + 1), '')
   end
 end)
 return applied

@@ -2,6 +2,7 @@
 
 mod beside;
 mod conformance;
+mod facts;
 mod live;
 mod memory;
 mod outage;
@@ -110,10 +111,14 @@ async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl Fn
 async fn pass_half_a_lease(raw: &mut Raw, key: &str, lease: Duration) {
     let Some(writers) = raw.ask::<Option<String>>(&["HGET", key, "!w"]).await else { return };
     let half = i64::try_from(lease.as_millis()).unwrap() / 2;
+    raw.ask::<i64>(&["HSET", key, "!w", &aged(&writers, half)]).await;
+}
+
+/// Writers whose leases end so much earlier.
+fn aged(writers: &str, by_ms: i64) -> String {
     let aged = |writer: &str| {
         let (token, expiry_ms) = writer.split_once('=').unwrap();
-        format!("{token}={}", expiry_ms.parse::<i64>().unwrap() - half)
+        format!("{token}={}", expiry_ms.parse::<i64>().unwrap() - by_ms)
     };
-    let aged: Vec<_> = writers.split(';').map(aged).collect();
-    raw.ask::<i64>(&["HSET", key, "!w", &aged.join(";")]).await;
+    writers.split(';').map(aged).collect::<Vec<_>>().join(";")
 }

@@ -54,8 +54,10 @@ impl Rows {
         }
         store::delete_blocks(conn, &lifted).await?;
         store::insert_blocks(conn, &set).await?;
-        let own: Vec<_> = self.own.changed().map(|(user, own)| (*user, *own)).collect();
-        store::save_own(conn, &own).await?;
+        let own = self.own.rows.iter().filter(|(_, (loaded, now))| loaded != now).map(|(user, (loaded, now))| (loaded, (*user, *now)));
+        let (known, new): (Vec<_>, Vec<_>) = own.partition(|(loaded, _)| **loaded != Own::default());
+        let rows = |own: Vec<(&Own, (UserId, Own))>| own.into_iter().map(|(_, row)| row).collect::<Vec<_>>();
+        store::save_own(conn, &rows(known), &rows(new)).await?;
         let fans: Vec<_> = self.fans.changed().map(|(user, fans)| (*user, *fans)).collect();
         if fans.is_empty() { Ok(()) } else { store::add_counts(conn, slot, &fans).await }
     }

@@ -7,7 +7,8 @@
 //!
 //! The steps of a pair go through one lane, and a lane has one batch under way: so what the file says of a pair is done in its order, and a batch
 //! whose outcome is unknown is simply done again, as a step that finds things as it wants them changes nothing. For the same reason a whole import may be
-//! run again, also after it was killed. What bounds its memory: the window, and a few chunks in each queue.
+//! run again, also after it was killed. A step of a pair with asynchronous writes that are accepted and not done comes after them, as every write does: it is tried again
+//! until running nodes have done those, for a while; what must still wait then is counted, and not done. What bounds its memory: the window, and a few chunks in each queue.
 
 mod events;
 mod line;
@@ -46,7 +47,7 @@ pub struct Import {
 }
 
 /// What became of an import.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// Lines that were read, but for the header and empty ones.
     pub lines: u64,
@@ -75,6 +76,14 @@ impl Task for Follows {
     fn command(&self, steps: Vec<Step>, lane_key: i64) -> Arc<dyn lane::Command> {
         Arc::new(Command::Import { steps, limit: self.limit, events: self.events, lane_key })
     }
+
+    fn waiting(done: &Imported) -> &[usize] {
+        &done.waiting
+    }
+
+    fn give_up(done: &mut Imported, steps: u64) {
+        done.pending += steps;
+    }
 }
 
 impl Import {
@@ -87,7 +96,7 @@ impl Import {
         let queues = workers.queues();
         let read = tokio::task::spawn_blocking(move || {
             let input = Input::open(&self.file, &progress, on_bad)?;
-            Reader { import: self, input, queues, window: Vec::new(), overtaken: 0 }.read()
+            Reader { import: self, input, queues, window: Vec::new(), overtaken: 0, turned: 0 }.read()
         });
         let read = read.await.map_err(|_| "reading the file panicked".to_owned())?;
         let done = workers.finish().await?;
@@ -102,6 +111,8 @@ struct Reader {
     queues: Vec<mpsc::Sender<Vec<Step>>>,
     window: Vec<Step>,
     overtaken: u64,
+    /// By how many turns the classes with which the next window begins differ from those of the first one.
+    turned: usize,
 }
 
 impl Reader {
@@ -154,9 +165,9 @@ impl Reader {
     /// Hands what is in the window to the lanes. False when one of them has given up.
     ///
     /// Batches of this size would wait for each other: they have nearly every stripe of pairs in common. So the stripes are divided into as many classes as
-    /// there are lanes, a chunk has steps of one class only, and the lanes take turns at the classes: first each at its own, then each at the next one's. Should one
-    /// get ahead, it waits for the one that has its stripes, and they are in step again. The followers, whose rows a batch locks, are divided among
-    /// the lanes.
+    /// there are lanes, a chunk has steps of one class only, and in each turn every lane does all that it has of a class of its own. Should one get ahead, it waits for the one that has its
+    /// stripes, and they are in step again; so that this is seldom, a window begins with the classes with which the one before it ended. The followers, whose rows a batch locks, are
+    /// divided among the lanes.
     ///
     /// Within a lane the steps of a pair stay in order, but those of a follower do not; where a limit decides which of them are refused, there is one class.
     fn flush(&mut self) -> bool {
@@ -173,10 +184,12 @@ impl Reader {
                 steps.push(step);
             }
         }
-        for from in (0..parts.iter().map(Vec::len).max().unwrap_or_default()).step_by(CHUNK_STEPS) {
-            for turn in 0..classes {
-                for (lane, queue) in self.queues.iter().enumerate() {
-                    let steps = parts.get(lane * classes + (lane + turn) % classes).and_then(|steps| steps.get(from..)).unwrap_or_default();
+        for turn in 0..classes {
+            let turns: Vec<_> = (0..lanes).map(|lane| lane * classes + (lane + turn + self.turned) % classes).collect();
+            let most = turns.iter().filter_map(|at| parts.get(*at)).map(Vec::len).max().unwrap_or_default();
+            for from in (0..most).step_by(CHUNK_STEPS) {
+                for (at, queue) in turns.iter().zip(&self.queues) {
+                    let steps = parts.get(*at).and_then(|steps| steps.get(from..)).unwrap_or_default();
                     let chunk = steps.get(..CHUNK_STEPS).unwrap_or(steps);
                     if !chunk.is_empty() && queue.blocking_send(chunk.to_vec()).is_err() {
                         return false;
@@ -184,6 +197,7 @@ impl Reader {
                 }
             }
         }
+        self.turned += classes - 1;
         true
     }
 }

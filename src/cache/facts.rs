@@ -1,0 +1,76 @@
+//! What users and others are to each other, where a cache is shared: a small number for each two, which the cache does not look into.
+//!
+//! The protocol is that of the entries, but for one thing: a hash of facts is filled bit by bit. So a writer takes out what it may change, before its commit, instead
+//! of marking all of it dirty; what is there is true, and while a writer is inside nothing is added. In process there are none: SQL is in the same process.
+
+use super::{Cache, CacheError, FillToken, Writer};
+use crate::ids::UserId;
+
+/// What SQL told of a user and others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// The user.
+    pub user: UserId,
+    /// Given before SQL was asked.
+    pub token: FillToken,
+    /// Others, and a number for each.
+    pub codes: Vec<(UserId, u8)>,
+}
+
+impl Cache {
+    /// What each of these users and others are to each other, as new as the last acknowledged write: a number for each other, where it is known.
+    ///
+    /// # Errors
+    /// If Redis is away.
+    pub async fn get_facts(&self, asked: &[(UserId, &[UserId])]) -> Result<Vec<Vec<Option<u8>>>, CacheError> {
+        match self {
+            Self::Memory(_) => Ok(asked.iter().map(|(_, others)| vec![None; others.len()]).collect()),
+            Self::Redis(redis) => redis.get_facts(asked).await,
+        }
+    }
+
+    /// After some were not known, and before SQL is asked: for each user the right to leave what it will tell. None while a writer is inside.
+    ///
+    /// # Errors
+    /// If Redis is away.
+    pub async fn facts_tokens(&self, users: &[UserId]) -> Result<Vec<Option<FillToken>>, CacheError> {
+        match self {
+            Self::Memory(_) => Ok(vec![None; users.len()]),
+            Self::Redis(redis) => redis.facts_tokens(users).await,
+        }
+    }
+
+    /// Brings what SQL told, read after the token was given. Of how many users it was kept; not where the token has died meanwhile.
+    ///
+    /// # Errors
+    /// If Redis is away; then some may have been kept.
+    pub async fn fill_facts(&self, facts: &[Facts]) -> Result<usize, CacheError> {
+        match self {
+            Self::Memory(_) => Ok(0),
+            Self::Redis(redis) => redis.fill_facts(facts).await,
+        }
+    }
+
+    /// Before the commit: takes out what each of these users and these others are to each other, and puts the writer in, so that nothing is added for one lease. Doing it again
+    /// renews the lease.
+    ///
+    /// # Errors
+    /// If any of them could not be touched; then the transaction must not commit.
+    pub async fn touch_facts(&self, touched: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Redis(redis) => redis.touch_facts(touched, writer).await,
+        }
+    }
+
+    /// Once the transaction is over, whatever became of it: takes the writer out, and once more what it may have changed, should its lease have ended before.
+    ///
+    /// # Errors
+    /// If Redis is away; then the leases run out by themselves.
+    pub async fn leave_facts(&self, touched: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Redis(redis) => redis.leave_facts(touched, writer).await,
+        }
+    }
+}

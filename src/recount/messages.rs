@@ -1,0 +1,123 @@
+//! What a recount compares of messages that are read by hand: how many of each type a user has not read, and the number of the last one that the user got, against the
+//! rows of the receivers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Difference, What};
+use crate::db::{Column, Conn, DbResult, Statement, Type};
+
+/// The types of these users of which the number differs, also where it is missing.
+static COUNT_TYPES: Statement = Statement::new(
+    "select user_id, type, stored, counted
+    from (
+        select t.user_id, t.type, t.unread as stored, (
+            select count(*)
+            from message_receivers m
+            where m.user_id = t.user_id and m.type = t.type and m.read_at = 0 and m.gone = 0
+        ) as counted
+        from {rows} r
+        join message_types t on t.user_id = r.user_id
+        union all
+        select m.user_id, m.type, 0, count(*)
+        from {rows} r
+        join message_receivers m on m.user_id = r.user_id and m.read_at = 0 and m.gone = 0
+        where not exists (select 1 from message_types t where t.user_id = m.user_id and t.type = m.type)
+        group by m.user_id, m.type
+    ) numbers
+    where stored <> counted
+    order by user_id, type",
+    &[("user_id", Type::Int)],
+);
+
+/// The last number of these users, where it is below that of the last row. It may be above: old messages go, where a setting says so.
+static COUNT_SEQS: Statement = Statement::new(
+    "select user_id, stored, counted
+    from (
+        select r.user_id,
+            coalesce(u.message_seq, 0) as stored,
+            coalesce((
+                select m.seq
+                from message_receivers m
+                where m.user_id = r.user_id
+                order by m.seq desc
+                limit 1
+            ), 0) as counted
+        from {rows} r
+        left join users u on u.user_id = r.user_id
+    ) numbers
+    where stored < counted
+    order by user_id",
+    &[("user_id", Type::Int)],
+);
+
+/// Polls show what is unread, so the revision is raised.
+static ADD_TO_USERS: Statement = Statement::new(
+    "insert into users (user_id, revision, counters, message_seq)
+    select user_id, 1, 0, message_seq
+    from {rows} r
+    where true
+    order by user_id
+    on conflict (user_id) do update set
+        revision = users.revision + 1,
+        message_seq = users.message_seq + excluded.message_seq",
+    &[("user_id", Type::Int), ("message_seq", Type::Int)],
+);
+
+static ADD_TO_TYPES: Statement = Statement::new(
+    "insert into message_types (user_id, type, unread)
+    select user_id, type, unread
+    from {rows} r
+    where true
+    order by user_id, type
+    on conflict (user_id, type) do update set unread = message_types.unread + excluded.unread",
+    &[("user_id", Type::Int), ("type", Type::Text), ("unread", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub(super) fn statements() -> [&'static Statement; 4] {
+    [&COUNT_TYPES, &COUNT_SEQS, &ADD_TO_USERS, &ADD_TO_TYPES]
+}
+
+/// Compares the numbers of these users.
+pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
+    let columns = [Column::Int(users.to_vec())];
+    let types: Vec<(i64, String, i64, i64)> = conn.fetch(&COUNT_TYPES, &columns).await?;
+    let seqs: Vec<(i64, i64, i64)> = conn.fetch(&COUNT_SEQS, &columns).await?;
+    let of_type = |(user, kind, stored, counted): (i64, String, i64, i64)| {
+        let name = Some(Arc::from(kind));
+        Difference { name, ..Difference::new(user, What::MessageUnread, stored, counted) }
+    };
+    let seq = |(user, stored, counted)| Difference::new(user, What::MessageSeq, stored, counted);
+    Ok(types.into_iter().map(of_type).chain(seqs.into_iter().map(seq)).collect())
+}
+
+/// Adds what is missing to those numbers that are of this file, inside a transaction: first to the users' own rows, whose locks guard the others.
+pub(super) async fn repair_numbers(conn: &mut Conn, found: &[Difference]) -> DbResult<()> {
+    let mut users: BTreeMap<i64, i64> = BTreeMap::new();
+    let mut types: BTreeMap<(i64, Arc<str>), i64> = BTreeMap::new();
+    for difference in found {
+        match (difference.what, &difference.name) {
+            (What::MessageSeq, _) => *users.entry(difference.user).or_default() += difference.missing(),
+            (What::MessageUnread, Some(name)) => {
+                users.entry(difference.user).or_default();
+                *types.entry((difference.user, Arc::clone(name))).or_default() += difference.missing();
+            }
+            _ => {}
+        }
+    }
+    if users.is_empty() {
+        return Ok(());
+    }
+    conn.run(&ADD_TO_USERS, &[Column::Int(users.keys().copied().collect()), Column::Int(users.values().copied().collect())]).await?;
+    if types.is_empty() {
+        return Ok(());
+    }
+    let columns = [
+        Column::Int(types.keys().map(|(user, _)| *user).collect()),
+        Column::Text(types.keys().map(|(_, kind)| (**kind).to_owned()).collect()),
+        Column::Int(types.values().copied().collect()),
+    ];
+    conn.run(&ADD_TO_TYPES, &columns).await.map(|_| ())
+}

@@ -1,0 +1,195 @@
+//! Steps of what is a user's own: counters, messages that are read by hand; and views, which are read by visiting.
+
+use std::collections::BTreeSet;
+
+use headmark::clock::UnixMs;
+use serde_json::{Value, json};
+
+use super::model::{BADGES, Mail, TYPES, Thing, read, unread};
+use super::run::{Run, part, up_to};
+use super::steps::{Step, What};
+use crate::support::Reply;
+
+impl Run<'_> {
+    /// What a write to a counter must answer.
+    fn counter(&mut self, user: usize, badge: &'static str, reply: Reply) {
+        let mut body = reply.ok();
+        self.note(user, &body);
+        body.as_object_mut().unwrap().remove("revision");
+        let things = self.model.counters.entry((user, badge)).or_default();
+        assert_eq!(body, json!({"badge": badge, "unread": unread(things, user), "head": things.len()}));
+    }
+
+    fn raise(&mut self, user: usize, badge: &'static str, by: usize) {
+        self.model.counters.entry((user, badge)).or_default().extend(vec![Thing::unread_by([user]); by]);
+    }
+
+    pub async fn counters(&mut self, step: &Step) {
+        let (user, badge) = (step.user, BADGES[step.which % 2]);
+        let head = self.model.counters.get(&(user, badge)).map_or(0, Vec::len);
+        let path = |this: &Self, user: usize, verb: &str| this.user_path(user, &format!("badges/{badge}/{verb}"));
+        match step.what {
+            What::Increment => {
+                let by = 1 + step.which / 2 % 5;
+                let reply = self.keyed(&path(self, user, "increment"), json!({"by": by})).await;
+                self.raise(user, badge, by);
+                self.counter(user, badge, reply);
+            }
+            What::IncrementMany => {
+                let items = [(user, BADGES[0], 1), (step.other, BADGES[1], 2), (user, BADGES[0], 3)];
+                let item = |(user, badge, by): (usize, &str, usize)| json!({"user_id": self.user(user), "badge": badge, "by": by});
+                let body = json!({"items": items.map(item)});
+                self.keyed("/v1/badges/increment", body).await.ok();
+                items.into_iter().for_each(|(user, badge, by)| self.raise(user, badge, by));
+            }
+            What::RetractAt => {
+                let at = part(head, step.percent).max(1);
+                let reply = self.keyed(&path(self, user, "retract"), json!({"at": at})).await;
+                if at > head {
+                    return drop(reply.problem(404, "not_found"));
+                }
+                self.model.counters.get_mut(&(user, badge)).unwrap()[at - 1].unread_by.clear();
+                self.counter(user, badge, reply);
+            }
+            What::RetractNewest => {
+                let by = 1 + step.which / 2 % 4;
+                let reply = self.keyed(&path(self, user, "retract"), json!({"by": by})).await;
+                let things = self.model.counters.entry((user, badge)).or_default().iter_mut().rev();
+                things.filter(|thing| thing.unread_by.contains(&user)).take(by).for_each(|thing| thing.unread_by.clear());
+                self.counter(user, badge, reply);
+            }
+            What::Reset => {
+                let (user, _) = self.own(step);
+                let head = self.model.counters.get(&(user, badge)).map_or(0, Vec::len);
+                let reply = self.post(&path(self, user, "reset"), up_to(head, step.percent)).await;
+                read(self.model.counters.entry((user, badge)).or_default(), user, part(head, step.percent));
+                self.counter(user, badge, reply);
+            }
+            _ => {
+                let (user, _) = self.own(step);
+                let sheet = self.post(&self.user_path(user, "badges/reset"), json!({})).await.ok();
+                self.note(user, &sheet);
+                self.model.counters.values_mut().for_each(|things| read(things, user, usize::MAX));
+                assert_eq!(sheet["counters"], self.model.sheet(user, false)["counters"]);
+            }
+        }
+    }
+
+    pub async fn mails(&mut self, step: &Step) {
+        if step.what == What::SendMail {
+            return self.send_mail(step).await;
+        }
+        let which = step.which % self.model.mails.len().max(1);
+        let Some(mail) = self.model.mails.get(which) else { return };
+        let (id, path) = (mail.thing.id.clone(), format!("/v1/messages/{}", mail.thing.id));
+        match step.what {
+            What::ReadMail | What::UnreadMail => {
+                let (user, _) = self.own(step);
+                let verb = if step.what == What::ReadMail { "read" } else { "unread" };
+                let reply = self.post(&self.user_path(user, &format!("messages/{id}/{verb}")), json!({})).await;
+                let mail = &mut self.model.mails[which];
+                if !mail.thing.to.contains(&user) {
+                    return drop(reply.problem(404, "not_found"));
+                }
+                if !mail.is_listed(user) {
+                    return drop(reply.problem(410, "gone"));
+                }
+                if step.what == What::ReadMail {
+                    mail.thing.unread_by.remove(&user)
+                } else {
+                    mail.thing.unread_by.insert(user)
+                };
+                let have_read = mail.thing.to.difference(&mail.thing.unread_by).count();
+                let body = reply.ok();
+                self.note(user, &body);
+                assert_eq!(self.fleet.client(self.node).get(&path).await.ok()["read_count"], have_read);
+            }
+            What::ReadMails => self.read_mails(step).await,
+            What::DeleteMail => {
+                let (user, _) = self.own(step);
+                let reply = self.delete(&self.user_path(user, &format!("messages/{id}"))).await;
+                let mail = &mut self.model.mails[which];
+                assert_eq!(reply.status, if mail.thing.to.contains(&user) { 204 } else { 404 });
+                mail.deleted_by.insert(user);
+            }
+            _ => {
+                assert_eq!(self.delete(&path).await.status, 204);
+                self.model.mails[which].thing.gone = true;
+            }
+        }
+    }
+
+    async fn send_mail(&mut self, step: &Step) {
+        let (kind, mask) = (TYPES[step.which % 2], 1 + step.which % 15);
+        let to: BTreeSet<usize> = (0..4).filter(|user| mask >> user & 1 == 1).collect();
+        let recipients: Vec<_> = to.iter().map(|user| self.user(*user)).collect();
+        let body = json!({"type": kind, "title": "t", "content": "c", "recipients": recipients});
+        let reply = self.keyed("/v1/messages", body).await;
+        assert_eq!((reply.status.as_u16(), reply.body["recipient_count"].as_u64()), (201, u64::try_from(to.len()).ok()), "{}", reply.text);
+        let id = reply.body["message_id"].as_str().unwrap().to_owned();
+        let thing = Thing { id, to: to.clone(), ..Thing::unread_by(to) };
+        self.model.mails.push(Mail { thing, kind, deleted_by: BTreeSet::new() });
+    }
+
+    /// Of a type, or all, up to a number in the user's list.
+    async fn read_mails(&mut self, step: &Step) {
+        let (user, _) = self.own(step);
+        let kind = Some(TYPES[step.which % 2]).filter(|_| !step.which.is_multiple_of(3));
+        let mut body = kind.map_or(json!({"all": true}), |kind| json!({"type": kind}));
+        let mine = self.model.mails.iter_mut().filter(|mail| mail.thing.to.contains(&user));
+        let mut mine: Vec<_> = mine.collect();
+        let last = part(mine.len(), step.percent);
+        if step.percent.is_some() {
+            body["up_to_seq"] = json!(last);
+        }
+        let meant = mine.iter_mut().take(last).filter(|mail| kind.is_none_or(|kind| kind == mail.kind) && mail.is_listed(user));
+        let changed = meant.map(|mail| usize::from(mail.thing.unread_by.remove(&user))).sum::<usize>();
+        let reply = self.post(&self.user_path(user, "messages/read"), body).await.ok();
+        self.note(user, &reply);
+        assert!(self.repeated || reply["changed"] == changed, "{reply}");
+        assert_eq!(reply["messages"], self.model.sheet(user, false)["messages"]);
+    }
+
+    pub async fn views(&mut self, step: &Step) {
+        let name = self.view(step.which);
+        let path = name.replace(':', "/");
+        let item = format!("i{}", step.which / 2 % 12);
+        let known = self.model.views[&name].items.iter().position(|thing| thing.id == item);
+        match step.what {
+            What::PutItem => {
+                let actor = step.percent.map(|_| step.user);
+                let body = actor.map_or(json!({}), |user| json!({"actor_id": self.user(user)}));
+                let reply = self.put(&format!("/v1/views/{path}/items/{item}"), body).await;
+                let view = self.model.views.get_mut(&name).unwrap();
+                match known {
+                    Some(known) => assert_eq!(reply.status, if view.items[known].gone { 410 } else { 200 }),
+                    None => {
+                        let visitors = view.visits.keys().copied().filter(|user| Some(*user) != actor);
+                        view.items.push(Thing { id: item, ..Thing::unread_by(visitors) });
+                        let head = view.items.len();
+                        assert_eq!(self.made(reply)["head"], head);
+                    }
+                }
+            }
+            What::DeleteItem => {
+                let reply = self.delete(&format!("/v1/views/{path}/items/{item}")).await;
+                assert_eq!(reply.status, if known.is_some() { 204 } else { 404 });
+                let items = &mut self.model.views.get_mut(&name).unwrap().items;
+                known.into_iter().for_each(|known| items[known].gone = true);
+            }
+            _ => {
+                let (user, _) = self.own(step);
+                let head = self.model.views[&name].items.len();
+                let body = self.post(&self.user_path(user, &format!("views/{path}/access")), up_to(head, step.percent)).await.ok();
+                self.note(user, &body);
+                let at = body["last_access_at"].as_str().unwrap().to_owned();
+                assert!(self.fleet.now().is_none_or(|now| UnixMs(now).to_string() == at), "{body}");
+                let view = self.model.views.get_mut(&name).unwrap();
+                if view.visits.insert(user, at).is_some() {
+                    read(&mut view.items, user, part(head, step.percent));
+                }
+                assert_eq!((&body["unread"], &body["head"]), (&Value::from(unread(&view.items, user)), &json!(head)));
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Steps of groups and direct messages.
+
+use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+
+use serde_json::json;
+
+use super::model::{Group, Thing, read, unread};
+use super::run::{Run, part, up_to};
+use super::steps::{Step, What};
+use crate::support::Reply;
+
+impl Run<'_> {
+    /// Steps of a group, by a service.
+    pub async fn groups(&mut self, step: &Step) {
+        let (id, user) = (self.group_id(step.which), step.user);
+        let path = format!("/v1/groups/{id}");
+        let member_path = format!("{path}/members/{}", self.user(user));
+        if step.what == What::PutGroup {
+            let writes = step.which / 2 % 2 == 1;
+            let reply = self.put(&path, json!({"delivery": if writes { "write" } else { "read" }})).await;
+            match self.group(id) {
+                Some(group) => group.writes = writes,
+                None => drop(self.model.groups.insert(id, Group { writes, ..Group::default() })),
+            }
+            drop(reply.ok());
+            return;
+        }
+        if self.group(id).is_none() {
+            return drop(self.put(&member_path, json!({})).await.problem(404, "not_found"));
+        }
+        match step.what {
+            What::Join => {
+                let reply = self.put(&member_path, json!({})).await;
+                let group = self.group(id).unwrap();
+                let head = group.messages.len();
+                if let Entry::Vacant(seat) = group.members.entry(user) {
+                    seat.insert(head);
+                    self.made(reply);
+                } else {
+                    assert_eq!(reply.status, 200);
+                }
+            }
+            What::Leave => {
+                assert_eq!(self.delete(&member_path).await.status, 204);
+                let group = self.group(id).unwrap();
+                group.members.remove(&user);
+                read(&mut group.messages, user, usize::MAX);
+            }
+            What::Say => self.say(id, user).await,
+            What::SayAgain => self.say_again(id, step.which / 2).await,
+            _ => {
+                let at = step.which / 2 % (self.model.groups[&id].messages.len() + 1);
+                let reply = self.delete(&format!("{path}/messages/{}", at + 1)).await;
+                self.recalled(id, at, &reply);
+            }
+        }
+    }
+
+    async fn say_to(&mut self, group: i64, sender: usize, client_id: &str) -> Reply {
+        let body = json!({"sender_id": self.user(sender), "client_id": client_id, "content": client_id});
+        self.post(&format!("/v1/groups/{group}/messages"), body).await
+    }
+
+    async fn say(&mut self, id: i64, sender: usize) {
+        let client_id = self.fresh();
+        let reply = self.say_to(id, sender, &client_id).await;
+        let group = self.model.groups.get_mut(&id).unwrap();
+        if !group.members.contains_key(&sender) {
+            return drop(reply.problem(403, "forbidden"));
+        }
+        // Who says something has read what was said before.
+        read(&mut group.messages, sender, usize::MAX);
+        let to: BTreeSet<_> = group.members.keys().copied().collect();
+        let others = to.iter().copied().filter(|member| *member != sender);
+        let message = Thing { id: client_id, by: sender, ..Thing::unread_by(others) };
+        group.messages.push(Thing { to: to.clone(), ..message });
+        let seq = group.messages.len();
+        if group.writes {
+            to.into_iter().for_each(|member| self.model.inboxes.entry((member, id)).or_default().push((seq, false)));
+        }
+        assert_eq!(self.made(reply)["seq"], seq);
+    }
+
+    /// A message is sent again under the id that it has, also by who has left since.
+    async fn say_again(&mut self, id: i64, which: usize) {
+        let messages = &self.model.groups[&id].messages;
+        let at = which % messages.len().max(1);
+        let Some(message) = messages.get(at).cloned() else { return };
+        let reply = self.say_to(id, message.by, &message.id).await;
+        if message.gone {
+            return drop(reply.problem(410, "gone"));
+        }
+        assert_eq!((reply.status.as_u16(), reply.body["seq"].as_u64()), (200, u64::try_from(at + 1).ok()));
+    }
+
+    fn recalled(&mut self, id: i64, at: usize, reply: &Reply) {
+        let group = self.model.groups.get_mut(&id).unwrap();
+        let writes = group.writes;
+        let Some(message) = group.messages.get_mut(at) else { return assert_eq!(reply.status, 404) };
+        assert_eq!(reply.status, 204);
+        if !message.gone && writes {
+            for member in message.to.clone() {
+                self.model.inboxes.entry((member, id)).or_default().push((at + 1, true));
+            }
+        }
+        self.model.groups.get_mut(&id).unwrap().messages[at].gone = true;
+    }
+
+    /// Steps of a member.
+    pub async fn memberships(&mut self, step: &Step) {
+        let (user, _) = self.own(step);
+        let id = self.group_id(step.which);
+        let head = self.group(id).map_or(0, |group| group.messages.len());
+        let at = step.which / 2 % (head + 1);
+        let path = self.user_path(user, &format!("groups/{id}"));
+        let mute = (step.which / 2).is_multiple_of(2);
+        let reply = match step.what {
+            What::ReadGroup => self.post(&format!("{path}/read"), up_to(head, step.percent)).await,
+            What::ReadOne => self.post(&format!("{path}/messages/{}/read", at + 1), json!({})).await,
+            _ => self.put(&format!("{path}/settings"), json!({"muted": mute})).await,
+        };
+        let Some(group) = self.group(id) else { return drop(reply.problem(404, "not_found")) };
+        let Some(from) = group.members.get(&user).copied() else { return drop(reply.problem(403, "forbidden")) };
+        match step.what {
+            What::ReadGroup => read(&mut group.messages, user, part(head, step.percent)),
+            What::ReadOne => match group.messages.get_mut(at).filter(|_| at >= from) {
+                None => return drop(reply.problem(404, "not_found")),
+                Some(message) if message.gone => return drop(reply.problem(410, "gone")),
+                Some(message) => {
+                    message.unread_by.remove(&user);
+                }
+            },
+            _ => {
+                if mute {
+                    group.muted.insert(user)
+                } else {
+                    group.muted.remove(&user)
+                };
+            }
+        }
+        let left = unread(&group.messages, user);
+        let body = reply.ok();
+        self.note(user, &body);
+        if step.what != What::MuteGroup {
+            assert_eq!((&body["unread"], &body["head"]), (&json!(left), &json!(head)));
+        }
+    }
+
+    pub async fn directs(&mut self, step: &Step) {
+        match step.what {
+            What::Tell => {
+                // Now and then to oneself.
+                let (sender, receiver) = (step.user, step.other);
+                let id = self.fresh();
+                let reply = self.tell(receiver, sender, &id).await;
+                if self.model.blocks.contains(&(receiver, sender)) {
+                    return drop(reply.problem(403, "blocked"));
+                }
+                let seq = self.made(reply)["seq"].as_i64().unwrap();
+                let message = Thing { id, by: sender, seq, ..Thing::unread_by([receiver].into_iter().filter(|_| receiver != sender)) };
+                self.model.directs.entry((receiver, sender)).or_default().push(message);
+            }
+            What::TellAgain => {
+                let all = self.model.directs.iter().flat_map(|((receiver, _), things)| things.iter().map(|thing| (*receiver, thing)));
+                let all: Vec<_> = all.map(|(receiver, thing)| (receiver, thing.clone())).collect();
+                let Some((receiver, thing)) = all.get(step.which % all.len().max(1)) else { return };
+                let reply = self.tell(*receiver, thing.by, &thing.id).await;
+                assert_eq!((reply.status.as_u16(), reply.body["seq"].as_i64()), (200, Some(thing.seq)));
+            }
+            What::ReadDirect => self.read_direct(step).await,
+            _ => {
+                let (user, other) = self.own(step);
+                let muted = step.which.is_multiple_of(2);
+                let path = self.user_path(user, &format!("directs/{}/settings", self.user(other)));
+                let body = self.put(&path, json!({"muted": muted})).await.ok();
+                self.note(user, &body);
+                let chat = (user, other);
+                if muted {
+                    self.model.muted_directs.insert(chat)
+                } else {
+                    self.model.muted_directs.remove(&chat)
+                };
+            }
+        }
+    }
+
+    async fn tell(&mut self, receiver: usize, sender: usize, id: &str) -> Reply {
+        let body = json!({"sender_id": self.user(sender), "client_id": id, "content": id});
+        self.post(&self.user_path(receiver, "inbox"), body).await
+    }
+
+    /// Up to a row of the own inbox, whoever sent that.
+    async fn read_direct(&mut self, step: &Step) {
+        let (user, other) = self.own(step);
+        let mine = self.model.directs.iter().filter(|((receiver, _), _)| *receiver == user).flat_map(|(_, things)| things);
+        let mut seqs: Vec<i64> = mine.map(|thing| thing.seq).collect();
+        seqs.sort_unstable();
+        let up_to = step.percent.and_then(|percent| seqs.get(part(seqs.len(), Some(percent.min(99)))).copied());
+        let path = self.user_path(user, &format!("directs/{}/read", self.user(other)));
+        let body = self.post(&path, up_to.map_or(json!({}), |up_to| json!({"up_to": up_to}))).await.ok();
+        self.note(user, &body);
+        let mut none = Vec::new();
+        let things = self.model.directs.get_mut(&(user, other)).unwrap_or(&mut none);
+        for thing in things.iter_mut().filter(|thing| up_to.is_none_or(|up_to| thing.seq <= up_to)) {
+            thing.unread_by.remove(&user);
+        }
+        assert_eq!(body["unread"], unread(things, user));
+    }
+}

@@ -1,0 +1,219 @@
+//! What must be so, said as naively as it can be: of each stream the list of all that ever happened in it, and of each thing who has yet to read it.
+//!
+//! There are no heads, marks, floors or enrolments here: what somebody who was not seen yet does not get, or has seen by following later, is simply not
+//! in the set.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+/// How many users a case has. The last of them is not seen at first.
+pub const USERS: usize = 4;
+
+/// The badges of counters; new followers raise the first.
+pub const BADGES: [&str; 2] = ["follow", "like"];
+
+/// The types of messages that are read by hand.
+pub const TYPES: [&str; 2] = ["mail", "notice"];
+
+/// One thing that happened: at its place in the list of its stream for ever.
+#[derive(Debug, Clone, Default)]
+pub struct Thing {
+    /// The id that it was made with, or was given.
+    pub id: String,
+    /// Who made it.
+    pub by: usize,
+    /// Whether it is gone for everybody.
+    pub gone: bool,
+    /// From when on it is gone by itself.
+    pub expires_at: Option<i64>,
+    /// To whom it was sent.
+    pub to: BTreeSet<usize>,
+    /// Who has yet to read it.
+    pub unread_by: BTreeSet<usize>,
+    /// Of a direct message: its number in the receiver's inbox, as the answer told it.
+    pub seq: i64,
+}
+
+impl Thing {
+    /// A thing that these have yet to read.
+    pub fn unread_by(users: impl IntoIterator<Item = usize>) -> Self {
+        Self { unread_by: users.into_iter().collect(), ..Self::default() }
+    }
+}
+
+/// How many of these a user has yet to read.
+pub fn unread(things: &[Thing], user: usize) -> usize {
+    things.iter().filter(|thing| !thing.gone && thing.unread_by.contains(&user)).count()
+}
+
+/// A user reads the first so many of these.
+pub fn read(things: &mut [Thing], user: usize, up_to: usize) {
+    for thing in things.iter_mut().take(up_to) {
+        thing.unread_by.remove(&user);
+    }
+}
+
+/// A view, with who has visited it, and when last.
+#[derive(Debug, Default)]
+pub struct View {
+    pub items: Vec<Thing>,
+    pub visits: BTreeMap<usize, String>,
+}
+
+/// A message that is read by hand: its type, and who has deleted it.
+#[derive(Debug)]
+pub struct Mail {
+    pub thing: Thing,
+    pub kind: &'static str,
+    pub deleted_by: BTreeSet<usize>,
+}
+
+impl Mail {
+    /// Whether a user has it in the list.
+    pub fn is_listed(&self, user: usize) -> bool {
+        self.thing.to.contains(&user) && !self.thing.gone && !self.deleted_by.contains(&user)
+    }
+}
+
+/// A group.
+#[derive(Debug, Default)]
+pub struct Group {
+    /// Whether messages are put into inboxes.
+    pub writes: bool,
+    pub messages: Vec<Thing>,
+    /// Who is a member, and how many messages there were when that began.
+    pub members: BTreeMap<usize, usize>,
+    pub muted: BTreeSet<usize>,
+}
+
+/// What a group has put into somebody's inbox: which message, and whether it was to say that it is recalled.
+pub type Delivered = (usize, bool);
+
+/// All of a case.
+#[derive(Debug, Default)]
+pub struct Model {
+    /// Who was seen.
+    pub seen: BTreeSet<usize>,
+    pub counters: BTreeMap<(usize, &'static str), Vec<Thing>>,
+    pub channels: BTreeMap<String, Vec<Thing>>,
+    pub dots: BTreeMap<String, Vec<Thing>>,
+    pub posts: BTreeMap<usize, Vec<Thing>>,
+    /// Who follows whom: in secret, as somebody special.
+    pub follows: BTreeMap<(usize, usize), (bool, bool)>,
+    pub blocks: BTreeSet<(usize, usize)>,
+    pub views: BTreeMap<String, View>,
+    pub mails: Vec<Mail>,
+    pub groups: BTreeMap<i64, Group>,
+    /// Of each receiver and sender.
+    pub directs: BTreeMap<(usize, usize), Vec<Thing>>,
+    pub muted_directs: BTreeSet<(usize, usize)>,
+    /// Of each user and group.
+    pub inboxes: BTreeMap<(usize, i64), Vec<Delivered>>,
+}
+
+impl Model {
+    /// Whom a user follows, or who follows it.
+    pub fn following(&self, user: usize) -> BTreeSet<usize> {
+        self.follows.keys().filter(|(follower, _)| *follower == user).map(|(_, followee)| *followee).collect()
+    }
+
+    pub fn followers(&self, user: usize) -> BTreeSet<usize> {
+        self.follows.keys().filter(|(_, followee)| *followee == user).map(|(follower, _)| *follower).collect()
+    }
+
+    /// A user follows another no longer: what that one posted is nothing to it.
+    pub fn unfollow(&mut self, user: usize, other: usize) {
+        self.follows.remove(&(user, other));
+        read(self.posts.entry(other).or_default(), user, usize::MAX);
+    }
+
+    /// It is later: what has expired by now is gone.
+    pub fn pass(&mut self, now: i64) {
+        let notices = self.channels.values_mut().flatten();
+        notices.filter(|notice| notice.expires_at.is_some_and(|at| at <= now)).for_each(|notice| notice.gone = true);
+    }
+
+    /// Unread in each of a user's groups: which group, how many, and whether it is muted.
+    pub fn groups_of(&self, user: usize) -> BTreeMap<i64, (usize, usize, bool)> {
+        let mine = self.groups.iter().filter(|(_, group)| group.members.contains_key(&user));
+        mine.map(|(id, group)| (*id, (unread(&group.messages, user), group.messages.len(), group.muted.contains(&user)))).collect()
+    }
+
+    /// From whom a user has direct messages that it has not read: how many, and whether the chat is muted.
+    pub fn directs_of(&self, user: usize) -> BTreeMap<usize, (usize, bool)> {
+        let mine = self.directs.iter().filter(|((receiver, _), _)| *receiver == user);
+        let counted = mine.map(|((_, sender), things)| (*sender, (unread(things, user), self.muted_directs.contains(&(user, *sender)))));
+        counted.filter(|(_, (unread, _))| *unread > 0).collect()
+    }
+
+    fn feed(&self, user: usize) -> usize {
+        self.posts.values().map(|posts| unread(posts, user)).sum()
+    }
+
+    fn chats(&self, user: usize) -> (usize, usize, usize) {
+        let groups: Vec<_> = self.groups_of(user).into_values().filter(|(unread, _, muted)| *unread > 0 && !muted).collect();
+        let directs: Vec<_> = self.directs_of(user).into_values().filter(|(_, muted)| !muted).collect();
+        let sum = groups.iter().map(|(unread, ..)| unread).sum::<usize>() + directs.iter().map(|(unread, _)| unread).sum::<usize>();
+        (sum, groups.len(), directs.len())
+    }
+
+    fn messages(&self, user: usize) -> BTreeMap<&'static str, usize> {
+        let mut types = BTreeMap::new();
+        for mail in self.mails.iter().filter(|mail| mail.thing.to.contains(&user)) {
+            *types.entry(mail.kind).or_default() += usize::from(mail.is_listed(user) && mail.thing.unread_by.contains(&user));
+        }
+        types
+    }
+
+    /// How many the user follows, and so on, as a service is told.
+    pub fn relation_counts(&self, user: usize) -> Value {
+        let public = |pair: &(usize, usize)| self.follows.get(pair).is_some_and(|(secret, _)| !secret);
+        let own = || self.follows.iter().filter(|((follower, _), _)| *follower == user);
+        json!({
+            "following": own().count(),
+            "followers": self.followers(user).len(),
+            "mutuals": self.following(user).iter().filter(|other| public(&(user, **other)) && public(&(**other, user))).count(),
+            "secret": own().filter(|(_, (secret, _))| *secret).count(),
+            "special": own().filter(|(_, (_, special))| *special).count(),
+            "blocked": self.blocks.iter().filter(|(blocker, _)| *blocker == user).count(),
+        })
+    }
+
+    /// A user's sheet, without id and revision; `views` only where they were asked for.
+    pub fn sheet(&self, user: usize, views: bool) -> Value {
+        let counted = |things: &[Thing]| json!({"unread": unread(things, user), "head": things.len()});
+        let mine = self.counters.iter().filter(|((owner, _), things)| *owner == user && !things.is_empty());
+        let counters: Map<_, _> = mine.map(|((_, badge), things)| ((*badge).to_owned(), counted(things))).collect();
+        let channels: Map<_, _> = self.channels.iter().map(|(name, notices)| (name.clone(), counted(notices))).collect();
+        let dots = self.dots.iter().map(|(name, lights)| (name.clone(), json!({"lit": unread(lights, user) > 0, "head": lights.len()})));
+        let (chats, groups, directs) = self.chats(user);
+        let messages = self.messages(user);
+        let sum = |kind: &Map<String, Value>| kind.values().map(|value| value["unread"].as_u64().unwrap()).sum::<u64>();
+        let total = sum(&counters) + sum(&channels) + u64::try_from(chats + messages.values().sum::<usize>()).unwrap();
+        let messages: Map<_, _> = messages.into_iter().map(|(kind, unread)| (kind.to_owned(), json!({"unread": unread}))).collect();
+        let mut sheet = json!({
+            "degraded": false, "total": total,
+            "counters": counters,
+            "broadcasts": channels,
+            "dots": dots.collect::<Map<_, _>>(),
+            "feed": {"unread": self.feed(user)},
+            "chats": {"unread": chats, "groups": groups, "directs": directs},
+            "messages": messages,
+        });
+        if views {
+            sheet["views"] = self.views.iter().map(|(name, view)| (name.clone(), view.shown_to(user))).collect::<Map<_, _>>().into();
+        }
+        sheet
+    }
+}
+
+impl View {
+    fn shown_to(&self, user: usize) -> Value {
+        let mut shown = json!({"unread": unread(&self.items, user), "head": self.items.len()});
+        if let Some(at) = self.visits.get(&user) {
+            shown["last_access_at"] = json!(at);
+        }
+        shown
+    }
+}

@@ -1,0 +1,155 @@
+//! Steps of what users share: broadcasts, dots, posts and the feed, and who follows and blocks whom.
+
+use serde_json::json;
+
+use headmark::clock::UnixMs;
+
+use super::model::{BADGES, Thing, read, unread};
+use super::run::{Run, part, up_to};
+use super::steps::{Step, What};
+
+impl Run<'_> {
+    pub async fn notices(&mut self, step: &Step) {
+        let name = self.name(step.which);
+        let (head, path) = (self.model.channels.get(&name).map_or(0, Vec::len), format!("/v1/broadcasts/{name}"));
+        match step.what {
+            What::SendNotice => {
+                let expires_at = self.fleet.now().zip(step.percent).map(|(now, percent)| now + 1 + i64::try_from(percent).unwrap() * 300);
+                let mut body = json!({"title": "t"});
+                if let Some(at) = expires_at {
+                    body["expires_at"] = json!(UnixMs(at).to_string());
+                }
+                let reply = self.keyed(&path, body).await;
+                assert_eq!((reply.status.as_u16(), reply.body["seq"].as_u64()), (201, u64::try_from(head + 1).ok()), "{}", reply.text);
+                let notice = Thing { expires_at, ..Thing::unread_by(self.model.seen.clone()) };
+                self.model.channels.entry(name).or_default().push(notice);
+            }
+            What::Withdraw => {
+                let at = step.which / 2 % (head + 1);
+                let reply = self.delete(&format!("{path}/{}", at + 1)).await;
+                assert_eq!(reply.status, if at < head { 204 } else { 404 });
+                self.model
+                    .channels
+                    .get_mut(&name)
+                    .and_then(|notices| notices.get_mut(at))
+                    .into_iter()
+                    .for_each(|notice| notice.gone = true);
+            }
+            _ => {
+                let (user, _) = self.own(step);
+                let body = self.post(&self.user_path(user, &format!("broadcasts/{name}/read")), up_to(head, step.percent)).await.ok();
+                self.note(user, &body);
+                let mut none = Vec::new();
+                let notices = self.model.channels.get_mut(&name).unwrap_or(&mut none);
+                read(notices, user, part(head, step.percent));
+                assert_eq!((&body["unread"], &body["head"]), (&json!(unread(notices, user)), &json!(head)));
+            }
+        }
+    }
+
+    pub async fn dots(&mut self, step: &Step) {
+        let name = self.name(step.which);
+        let head = self.model.dots.get(&name).map_or(0, Vec::len);
+        if step.what == What::Light {
+            let body = self.post(&format!("/v1/dots/{name}/light"), json!({})).await.ok();
+            let lit = usize::try_from(body["head"].as_u64().unwrap()).unwrap() - head;
+            // The one write that a repeat does again: how often it was done, its head tells.
+            assert!(lit == 1 || (self.repeated && lit == 2), "{body}");
+            let light = Thing::unread_by(self.model.seen.clone());
+            return self.model.dots.entry(name).or_default().extend(vec![light; lit]);
+        }
+        let (user, _) = self.own(step);
+        let body = self.post(&self.user_path(user, &format!("dots/{name}/clear")), up_to(head, step.percent)).await.ok();
+        self.note(user, &body);
+        let mut none = Vec::new();
+        let lights = self.model.dots.get_mut(&name).unwrap_or(&mut none);
+        read(lights, user, part(head, step.percent));
+        assert_eq!((&body["lit"], &body["head"]), (&json!(unread(lights, user) > 0), &json!(head)));
+    }
+
+    pub async fn posts(&mut self, step: &Step) {
+        let user = step.user;
+        let head = self.model.posts.get(&user).map_or(0, Vec::len);
+        let which = step.which % head.max(1);
+        let path = |this: &Self, which: usize| this.user_path(user, &format!("posts/p{which}"));
+        match step.what {
+            What::Post => {
+                let reply = self.put(&path(self, head), json!({})).await;
+                let post = Thing::unread_by(self.model.followers(user));
+                let posts = self.model.posts.entry(user).or_default();
+                posts.push(post);
+                let there = posts.iter().filter(|post| !post.gone).count();
+                let body = self.made(reply);
+                assert_eq!((&body["posts"], &body["head"]), (&json!(there), &json!(head + 1)));
+            }
+            What::PostAgain if head > 0 => {
+                let reply = self.put(&path(self, which), json!({})).await;
+                assert_eq!(reply.status, if self.model.posts[&user][which].gone { 410 } else { 200 });
+            }
+            What::DeletePost => {
+                let reply = self.delete(&path(self, which)).await;
+                assert_eq!(reply.status, if head > 0 { 204 } else { 404 });
+                self.model.posts.entry(user).or_default().iter_mut().skip(which).take(1).for_each(|post| post.gone = true);
+            }
+            What::ResetFeed => {
+                let (user, _) = self.own(step);
+                let body = self.post(&self.user_path(user, "feed/reset"), json!({})).await.ok();
+                self.note(user, &body);
+                self.model.posts.values_mut().for_each(|posts| read(posts, user, usize::MAX));
+                assert_eq!((&body["unread"], &body["creators"]), (&json!(0), &json!(self.model.following(user).len())));
+            }
+            _ => {}
+        }
+    }
+
+    pub async fn relations(&mut self, step: &Step) {
+        let (user, other) = self.own(step);
+        let id = self.user(other);
+        match step.what {
+            What::Follow => self.follow(user, other, step.which).await,
+            What::Unfollow => {
+                assert_eq!(self.delete(&self.user_path(user, &format!("following/{id}"))).await.status, 204);
+                self.model.unfollow(user, other);
+            }
+            What::RemoveFollower => {
+                assert_eq!(self.delete(&self.user_path(user, &format!("followers/{id}"))).await.status, 204);
+                self.model.unfollow(other, user);
+            }
+            What::Block => {
+                self.put(&self.user_path(user, &format!("blocks/{id}")), json!({})).await.ok();
+                self.model.blocks.insert((user, other));
+                self.model.unfollow(user, other);
+                self.model.unfollow(other, user);
+            }
+            _ => {
+                assert_eq!(self.delete(&self.user_path(user, &format!("blocks/{id}"))).await.status, 204);
+                self.model.blocks.remove(&(user, other));
+            }
+        }
+    }
+
+    /// Publicly, in secret or as before, as somebody special, nobody special or as before.
+    async fn follow(&mut self, user: usize, other: usize, which: usize) {
+        let (secret, special) = ([None, Some(false), Some(true)][which % 3], [None, Some(false), Some(true)][which / 3 % 3]);
+        let mut body = json!({});
+        if let Some(secret) = secret {
+            body["visibility"] = json!(if secret { "secret" } else { "public" });
+        }
+        if let Some(special) = special {
+            body["special"] = json!(special);
+        }
+        let reply = self.put(&self.user_path(user, &format!("following/{}", self.user(other))), body).await;
+        if self.model.blocks.contains(&(user, other)) || self.model.blocks.contains(&(other, user)) {
+            return drop(reply.problem(403, "blocked"));
+        }
+        let before = self.model.follows.get(&(user, other)).copied();
+        if before.is_none() {
+            self.model.counters.entry((other, BADGES[0])).or_default().push(Thing::unread_by([other]));
+        }
+        let (was_secret, was_special) = before.unwrap_or_default();
+        let manner = (secret.unwrap_or(was_secret), special.unwrap_or(was_special));
+        self.model.follows.insert((user, other), manner);
+        let body = reply.ok();
+        assert_eq!((&body["secret"], &body["special"]), (&json!(manner.0), &json!(manner.1)));
+    }
+}
