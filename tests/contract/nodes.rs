@@ -159,7 +159,7 @@ async fn a_node_that_was_stopped_for_long_wakes_up_fenced_off() {
     let sleeper = world.process(&[], &[]).await;
     sleeper.client.post(INCREMENT, &json!({})).await.ok();
     poll(&sleeper.client, 1).await;
-    sleeper.signal("-STOP");
+    sleeper.stall().await;
     // Its writes are on their way as it wakes, before it looks at anything else.
     let writes: Vec<_> = (0..20)
         .map(|_| {
@@ -171,7 +171,7 @@ async fn a_node_that_was_stopped_for_long_wakes_up_fenced_off() {
     let second = world.node().await;
     second.client.post(INCREMENT, &json!({})).await.ok();
     poll(&second.client, 1).await;
-    sleeper.signal("-CONT");
+    sleeper.go_on();
     let mut truth = Truth::of(&world).await;
     for write in writes {
         assert!(!write.await.unwrap(), "acknowledged by a node that had lost its place");

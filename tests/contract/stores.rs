@@ -148,7 +148,7 @@ async fn engine_redis_stalls_and_remembers_what_is_outdated_since() {
         scene.nodes[0].client.post(&path, &json!({})).await.ok();
         poll(&scene.nodes[1].client, user).await;
     }
-    scene.redis.stall();
+    scene.redis.stall().await;
     for user in 1..=3 {
         scene.nodes[0].client.post(&format!("/v1/users/{user}/badges/mention/increment"), &json!({})).await.ok();
     }

@@ -82,9 +82,7 @@ impl Process {
 
     /// Memory that it has in use, in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        let id = self.child.id().expect("a running process").to_string();
-        let told = std::process::Command::new("ps").args(["-o", "rss=", "-p", &id]).output().unwrap();
-        String::from_utf8(told.stdout).unwrap().trim().parse::<u64>().unwrap() * 1024
+        ps(self.id(), "rss=").parse::<u64>().unwrap() * 1024
     }
 
     /// SIGTERM.
@@ -92,14 +90,43 @@ impl Process {
         self.signal("-TERM");
     }
 
-    /// Sends a signal, named as for `kill`.
-    pub fn signal(&self, signal: &str) {
-        let id = self.child.id().expect("a running process").to_string();
-        assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
+    /// SIGSTOP, and waits until it stands still: on busy cores it may go on for a while, and serve what comes.
+    pub async fn stall(&self) {
+        self.signal("-STOP");
+        stands_still(self.id()).await;
+    }
+
+    /// SIGCONT.
+    pub fn go_on(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        kill(signal, self.id());
+    }
+
+    fn id(&self) -> u32 {
+        self.child.id().expect("a running process")
     }
 
     /// Waits until it ends by itself.
     pub async fn ended(&mut self) -> std::process::ExitStatus {
         tokio::time::timeout(Duration::from_secs(40), self.child.wait()).await.expect("the process ends").unwrap()
     }
+}
+
+/// Sends a process a signal, named as the command has it.
+pub fn kill(signal: &str, process: u32) {
+    assert!(std::process::Command::new("kill").args([signal, &process.to_string()]).status().unwrap().success());
+}
+
+/// Waits until a process that was sent SIGSTOP stands still.
+pub async fn stands_still(process: u32) {
+    super::eventually("it stands still", async || ps(process, "stat=").starts_with('T')).await;
+}
+
+/// What `ps` says of a process.
+fn ps(process: u32, what: &str) -> String {
+    let told = std::process::Command::new("ps").args(["-o", what, "-p", &process.to_string()]).output().unwrap();
+    String::from_utf8(told.stdout).unwrap().trim().to_owned()
 }

@@ -48,18 +48,18 @@ impl RedisServer {
     }
 
     /// It stops answering, and keeps what it has.
-    pub fn stall(&self) {
-        self.signal("-STOP");
+    pub async fn stall(&self) {
+        super::process::kill("-STOP", self.id());
+        super::process::stands_still(self.id()).await;
     }
 
     /// It goes on.
     pub fn go_on(&self) {
-        self.signal("-CONT");
+        super::process::kill("-CONT", self.id());
     }
 
-    fn signal(&self, signal: &str) {
-        let id = self.child.as_ref().expect("a running server").id().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    fn id(&self) -> u32 {
+        self.child.as_ref().expect("a running server").id()
     }
 
     /// Sends one command.
