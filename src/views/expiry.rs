@@ -7,7 +7,7 @@
 use clap::Args;
 
 use crate::clock::{DAY_MS, UnixMs};
-use crate::db::{Column, DbResult, Statement, Type};
+use crate::db::{Column, Db, DbResult, Statement, Type};
 use crate::state::AppState;
 
 /// How views are kept.
@@ -39,11 +39,12 @@ static OLD: Statement = Statement::one(
     &[("after_at", Type::Int), ("after_stream", Type::Text), ("after_item", Type::Text), ("before", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// Looked at again whether it was deleted meanwhile, as then its row is needed.
+/// Looked at again whether it was deleted meanwhile, as then its row is needed; and whether it is still the same: another sweep may have removed it, and the id
+/// have been put anew.
 static REMOVE: Statement = Statement::new(
     "delete from view_items
-    where (stream, item_id) in (select stream, item_id from {rows} r) and gone = 0",
-    &[("stream", Type::Text), ("item_id", Type::Text)],
+    where (stream, item_id, created_at) in (select stream, item_id, created_at from {rows} r) and gone = 0",
+    &[("stream", Type::Text), ("item_id", Type::Text), ("created_at", Type::Int)],
 );
 
 /// Every statement of this file, for the suite that runs each on both engines.
@@ -78,21 +79,8 @@ pub async fn sweep(state: &AppState, walk: &mut Walk) -> DbResult<u64> {
         if days == 0 || state.draining.is_cancelled() {
             break;
         }
-        let columns = [
-            Column::Int(vec![walk.at]),
-            Column::Text(vec![walk.stream.clone()]),
-            Column::Text(vec![walk.item.clone()]),
-            Column::Int(vec![before.0]),
-            Column::Int(vec![ROUND_ROWS]),
-        ];
-        let old: Vec<(i64, String, String, i64)> = state.db.fetch(&OLD, &columns).await?;
-        let may_go = |pick: fn(&(i64, String, String, i64)) -> &String| {
-            Column::Text(old.iter().filter(|(.., may_go)| *may_go == 1).map(|row| pick(row).clone()).collect())
-        };
-        if old.iter().any(|(.., may_go)| *may_go == 1) {
-            let columns = [may_go(|(_, stream, ..)| stream), may_go(|(_, _, item, _)| item)];
-            removed += state.db.connect().await?.run(&REMOVE, &columns).await?;
-        }
+        let old = look(&state.db, walk, before).await?;
+        removed += remove(&state.db, &old).await?;
         match old.into_iter().next_back() {
             Some((at, stream, item, _)) => *walk = Walk { at, stream, item },
             None => {
@@ -102,4 +90,39 @@ pub async fn sweep(state: &AppState, walk: &mut Walk) -> DbResult<u64> {
         }
     }
     Ok(removed)
+}
+
+/// A row that is old: when it was made, stream, id, and 1 where it may go.
+pub type Old = (i64, String, String, i64);
+
+/// The next old rows of a walk.
+///
+/// # Errors
+/// The driver's own.
+pub async fn look(db: &Db, walk: &Walk, before: UnixMs) -> DbResult<Vec<Old>> {
+    let columns = [
+        Column::Int(vec![walk.at]),
+        Column::Text(vec![walk.stream.clone()]),
+        Column::Text(vec![walk.item.clone()]),
+        Column::Int(vec![before.0]),
+        Column::Int(vec![ROUND_ROWS]),
+    ];
+    db.fetch(&OLD, &columns).await
+}
+
+/// Removes those that may go and are still the same. Returns how many.
+///
+/// # Errors
+/// The driver's own.
+pub async fn remove(db: &Db, old: &[Old]) -> DbResult<u64> {
+    let go = || old.iter().filter(|(.., may_go)| *may_go == 1);
+    if go().next().is_none() {
+        return Ok(0);
+    }
+    let columns = [
+        Column::Text(go().map(|(_, stream, ..)| stream.clone()).collect()),
+        Column::Text(go().map(|(_, _, item, _)| item.clone()).collect()),
+        Column::Int(go().map(|(at, ..)| *at).collect()),
+    ];
+    db.connect().await?.run(&REMOVE, &columns).await
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use headmark::clock::{Clock, DAY_MS};
+use headmark::clock::{Clock, DAY_MS, UnixMs};
 use headmark::db::Statement;
-use headmark::views::expiry::{Walk, sweep};
+use headmark::views::expiry::{Walk, look, remove, sweep};
 
 use super::{access, delete, numbers, put, put_in_order};
 use crate::both_tiers;
@@ -54,6 +54,21 @@ both_tiers! {
         access(client, 3, "home/1", None).await;
         assert_eq!(rows_after_sweep(&node).await, 2, "what was deleted, and what is young");
         assert_eq!((numbers(client, 1, "home/1").await, numbers(client, 3, "home/1").await), ((4, 5), (0, 5)));
+        node.stop().await;
+    }
+
+    async fn an_id_that_is_put_anew_is_not_removed_for_the_old_one(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = timed_node(&world, &at).await;
+        put(&node.client, "home/1", "a", None).await;
+        at.fetch_add(3 * DAY_MS, Ordering::SeqCst);
+        // What this sweep has found, another one removes first.
+        let db = &node.app.state().db;
+        let old = look(db, &Walk::default(), UnixMs(at.load(Ordering::SeqCst) - DAY_MS)).await.unwrap();
+        assert_eq!(rows_after_sweep(&node).await, 0);
+        assert_eq!(put(&node.client, "home/1", "a", None).await.status, 201);
+        assert_eq!((old.len() <= 1, remove(db, &old).await.unwrap()), (true, 0));
+        assert_eq!(delete(&node.client, "home/1", "a").await, 204, "it is there");
         node.stop().await;
     }
 
