@@ -107,6 +107,9 @@ async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, S
     // The parser's error may repeat parts of the URL, so it is not shown.
     let options = PgConnectOptions::from_str(url.expose_secret())
         .map_err(|_| "DATABASE_URL is not a valid postgres:// URL".to_owned())?
+/// After how many pages of 4 KiB the log is put into the file: the more, the more writes of a page are put there as one. 16 MiB; 4 as it comes.
+const WAL_PAGES: &str = "4000";
+
         .application_name("headmark")
         .options([
             ("statement_timeout", config.statement_timeout_ms.to_string()),
@@ -162,3 +165,6 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
 fn pool(config: &StoreConfig, opener: Opener, connections: u32) -> Arc<Pool> {
     Arc::new(Pool::new(opener, connections, Duration::from_millis(config.db_acquire_timeout_ms)))
 }
+        .pragma("wal_autocheckpoint", WAL_PAGES)
+        // What a statement is to undo should it fail half way, which else goes to a file for each batch.
+        .pragma("temp_store", "memory")
