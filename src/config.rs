@@ -1,5 +1,6 @@
 //! All settings: one struct for each section, each field with its variable and its bounds; checked against each other at start.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -158,6 +159,18 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
+}
+
+impl LogFormat {
+    /// Whether a line is a JSON object.
+    #[must_use]
+    pub fn is_json(self) -> bool {
+        match self {
+            Self::Auto => !std::io::stderr().is_terminal(),
+            Self::Text => false,
+            Self::Json => true,
+        }
+    }
 }
 
 /// What is logged, to standard error.

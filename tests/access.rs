@@ -214,6 +214,25 @@ async fn redis_without_postgres_is_refused() {
     assert!(!world.dir.join("headmark.sqlite").exists(), "nothing was made");
 }
 
+#[tokio::test]
+async fn another_database_is_not_taken_for_postgres() {
+    let url = World::new(Tier::Server).await.database_url.replace("postgres://", "mysql://");
+    let why = refusal(&["--listen", "127.0.0.1:0", "--database-url", &url], &[]).await;
+    assert!(why.contains("DATABASE_URL is not a valid postgres:// URL") && !why.contains(&url), "{why}");
+}
+
+/// A key that was never seen, or half a document, must not look like success.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_written_is_a_failure() {
+    for command in [&["openapi"][..], &["token", "--service", "web"]] {
+        let full = std::fs::File::create("/dev/full").unwrap();
+        let ran = std::process::Command::new(env!("CARGO_BIN_EXE_headmark")).args(command).stdout(full).output().unwrap();
+        let why = String::from_utf8(ran.stderr).unwrap();
+        assert!(ran.status.code() == Some(1) && why.contains("cannot write to standard output"), "{command:?}: {why}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_data_folder_takes_one_node() {
     let world = World::new(Tier::Embedded).await;

@@ -38,6 +38,28 @@ fn differences(ran: &Ran) -> BTreeSet<&str> {
 
 const HEALTHY: &str = "nothing differs";
 
+/// A folder that was misspelt, and a database that is another's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_there_is_told_and_not_made() {
+    for tier in [Tier::Embedded, Tier::Server] {
+        let world = World::new(tier).await;
+        for command in [&["recount"][..], &["recount", "--dry-run"], &["inbox-epoch", "--renew"], &["inbox-epoch"], &["export", "follows"]]
+        {
+            let ran = headmark(&world, command, false, &[], Vec::new()).await;
+            let hint = if tier == Tier::Embedded { "there is no " } else { "see `headmark migrate`" };
+            assert!(ran.status == Some(1) && ran.err.contains(hint), "{command:?}: {ran:?}");
+        }
+        match tier {
+            Tier::Embedded => assert!(!world.dir.join("headmark.sqlite").exists()),
+            Tier::Server => {
+                let tables = "select count(*) from pg_tables where schemaname = 'public'";
+                let (tables,): (i64,) = sqlx::query_as(tables).fetch_one(&mut world.postgres().await).await.unwrap();
+                assert_eq!(tables, 0);
+            }
+        }
+    }
+}
+
 both_tiers! {
     async fn a_recount_finds_and_repairs_what_was_damaged(world: World) {
         let text = "follower,followee\n1,2\n2,1\n1,3\n3,1\n4,1\n5,4\n";

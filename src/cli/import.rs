@@ -20,9 +20,6 @@ use crate::relations::FollowLimit;
 use crate::stores::Writing;
 use crate::{feed, groups, inbox, relations};
 
-/// How many bad lines are told one by one; the others are counted.
-const MAX_TOLD: u64 = 20;
-
 /// How often progress is shown, on a terminal and elsewhere.
 const REDRAW: Duration = Duration::from_millis(100);
 const TELL: Duration = Duration::from_secs(10);
@@ -190,7 +187,7 @@ fn import_follows(args: ImportFollowsArgs) -> Result<Done, String> {
     };
     let (report, took) =
         through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
-    say(&summary_of_follows(&report, took));
+    say(&summary_of_follows(&report, took))?;
     Ok(if report.bad + report.done.over_limit + report.done.blocked + report.done.pending == 0 { Done::Well } else { Done::WithFindings })
 }
 
@@ -199,7 +196,7 @@ fn import_posts(args: ImportPostsArgs) -> Result<Done, String> {
     let import = feed::import::Import { file: args.file, id_offset: args.id_offset };
     let (report, took) =
         through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
-    say(&summary_of_posts(&report, took));
+    say(&summary_of_posts(&report, took))?;
     Ok(if report.bad + report.done.refused == 0 { Done::Well } else { Done::WithFindings })
 }
 
@@ -213,9 +210,9 @@ fn import_messages(args: ImportMessagesArgs) -> Result<Done, String> {
     let (report, took) =
         through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
     for (channel, group) in &report.named {
-        say(&format!("channel {channel} is group {group}"));
+        say(&format!("channel {channel} is group {group}"))?;
     }
-    say(&summary_of_messages(&report, took));
+    say(&summary_of_messages(&report, took))?;
     Ok(if report.bad + report.done.refused == 0 { Done::Well } else { Done::WithFindings })
 }
 
@@ -226,7 +223,7 @@ fn import_directs(args: ImportMessagesArgs) -> Result<Done, String> {
     let import = inbox::import::Import { file: args.file, id_offset: args.id_offset };
     let (report, took) =
         through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
-    say(&summary_of_directs(&report, took));
+    say(&summary_of_directs(&report, took))?;
     Ok(if report.bad + report.done.refused == 0 { Done::Well } else { Done::WithFindings })
 }
 
@@ -253,18 +250,9 @@ fn through_lanes<R>(
     })
 }
 
-/// Tells the first bad lines, without tearing the bar.
+/// Tells of each bad line, without tearing the bar.
 fn teller(bar: ProgressBar) -> OnBad {
-    let mut told = 0;
-    Box::new(move |number, why| {
-        told += 1;
-        if told <= MAX_TOLD {
-            bar.suspend(|| complain_of_line(&format!("line {number} {why}")));
-        }
-        if told == MAX_TOLD {
-            bar.suspend(|| complain_of_line("further bad lines are only counted"));
-        }
-    })
+    Box::new(move |number, why| bar.suspend(|| complain_of_line(&format!("line {number} {why}"))))
 }
 
 /// A bar on a terminal, and nothing elsewhere.

@@ -28,13 +28,11 @@ pub(super) fn run(args: InboxEpochArgs) -> Result<(), String> {
             let db = Db::open_to_read(&stores).await?;
             let epoch = epoch::current(&db).await.map_err(failed)?;
             db.close().await;
-            say(&epoch.ok_or("there is no epoch yet: the first start of a server makes it")?);
-            return Ok(());
+            return say(&epoch.ok_or("there is no epoch yet: the first start of a server makes it")?);
         }
-        let (db, _lock) = Db::open(&stores).await?;
-        db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
-        say(&epoch::renew(&db).await.map_err(failed)?);
+        let (db, _lock) = Db::open_existing(&stores).await?;
+        let epoch = epoch::renew(&db).await.map_err(failed)?;
         db.close().await;
-        Ok(())
+        say(&epoch)
     })
 }

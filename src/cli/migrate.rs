@@ -16,8 +16,7 @@ pub(super) fn run(args: MigrateArgs) -> Result<(), String> {
     block_on(async {
         let (db, _lock) = Db::open(&args.stores.without_empty()).await?;
         db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
-        say("The schema is up to date.");
         db.close().await;
-        Ok(())
+        say("The schema is up to date.")
     })
 }

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::Config;
+use crate::config::{Config, LogFormat};
 
 /// Everything that a social or chat product polls for, in one HTTP service.
 ///
@@ -124,11 +124,15 @@ struct CommandLogs {
     /// What is logged, to standard error: a level, or levels by module (`info,headmark=debug`).
     #[arg(long, env = "HEADMARK_LOG", default_value = "warn")]
     log: String,
+
+    /// How it looks.
+    #[arg(long, env = "HEADMARK_LOG_FORMAT", value_enum, default_value = "auto")]
+    log_format: LogFormat,
 }
 
 impl CommandLogs {
     fn init(&self) -> Result<(), String> {
-        crate::telemetry::init_logs(&self.log, false)
+        crate::telemetry::init_logs(&self.log, self.log_format.is_json())
     }
 }
 
@@ -150,10 +154,13 @@ fn complain_of_line(text: &str) {
     let _ = writeln!(std::io::stderr(), "headmark: {text}");
 }
 
-/// Prints to standard output; a reader that went away is no error of ours.
-fn say(text: &str) {
+/// Prints to standard output. A reader that went away is no error of ours; a full disk is one.
+fn say(text: &str) -> Result<(), String> {
     use std::io::Write as _;
-    let _ = writeln!(std::io::stdout(), "{text}");
+    match writeln!(std::io::stdout(), "{text}").and_then(|()| std::io::stdout().flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("cannot write to standard output: {error}")),
+        _ => Ok(()),
+    }
 }
 
 /// The runtime of a command.

@@ -3,6 +3,5 @@
 use super::say;
 
 pub(super) fn run() -> Result<(), String> {
-    say(&crate::router::openapi_json()?);
-    Ok(())
+    say(&crate::router::openapi_json()?)
 }

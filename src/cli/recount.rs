@@ -5,7 +5,7 @@ use clap::Args;
 use super::{CommandLogs, Done, block_on, say};
 use crate::db::{Db, StoreConfig};
 use crate::ids::UserId;
-use crate::recount::Recount;
+use crate::recount::{Difference, Recount};
 
 /// What to compare.
 #[derive(Debug, Args)]
@@ -28,19 +28,22 @@ pub(super) fn run(args: RecountArgs) -> Result<Done, String> {
     args.logs.init()?;
     block_on(async {
         let stores = args.stores.without_empty();
-        let (db, _lock) = if args.dry_run { (Db::open_to_read(&stores).await?, None) } else { Db::open(&stores).await? };
-        if !args.dry_run {
-            db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
-        }
+        let (db, _lock) = if args.dry_run { (Db::open_to_read(&stores).await?, None) } else { Db::open_existing(&stores).await? };
         let recount = Recount { user: args.user, dry_run: args.dry_run };
-        let report = recount.run(&db, |difference| say(&difference.to_string())).await.map_err(|error| super::failed("recount", &error))?;
+        let mut told = Ok(());
+        let tell = |difference: &Difference| {
+            if told.is_ok() {
+                told = say(&difference.to_string());
+            }
+        };
+        let report = recount.run(&db, tell).await.map_err(|error| super::failed("recount", &error))?;
         db.close().await;
         let end = match (report.found, args.dry_run) {
             (0, _) => "nothing differs",
             (_, true) => "nothing was changed",
             (_, false) => "all repaired",
         };
-        say(&format!("users        {}\ndifferences  {}, {end}", report.users, report.found));
+        told.and_then(|()| say(&format!("users        {}\ndifferences  {}, {end}", report.users, report.found)))?;
         Ok(if args.dry_run && report.found > 0 { Done::WithFindings } else { Done::Well })
     })
 }

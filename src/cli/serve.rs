@@ -1,7 +1,7 @@
 //! `headmark serve`.
 
-use std::io::IsTerminal as _;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -10,16 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::{block_on, say};
 use crate::app::App;
 use crate::clock::Clock;
-use crate::config::{Config, LogFormat};
+use crate::config::Config;
 use crate::{serve, telemetry};
 
 pub(super) fn run(config: &Config) -> Result<(), String> {
-    let json = match config.logs.format {
-        LogFormat::Auto => !std::io::stderr().is_terminal(),
-        LogFormat::Text => false,
-        LogFormat::Json => true,
-    };
-    telemetry::init_logs(&config.logs.filter, json)?;
+    telemetry::init_logs(&config.logs.filter, config.logs.format.is_json())?;
     crate::start_failpoints();
     block_on(node(config))
 }
@@ -58,12 +53,15 @@ async fn finish(
     app: &App,
     delay: Duration,
     shutdown: &CancellationToken,
-    serving: impl Future<Output = std::io::Result<()>>,
+    mut serving: Pin<&mut impl Future<Output = std::io::Result<()>>>,
 ) -> std::io::Result<()> {
     tracing::info!("draining");
     app.begin_drain();
-    // For a load balancer to see `/readyz` before the port closes.
-    tokio::time::sleep(delay).await;
+    // For a load balancer to see `/readyz` before the port closes: until then everybody is served as before.
+    tokio::select! {
+        served = &mut serving => return served,
+        () = tokio::time::sleep(delay) => {}
+    }
     shutdown.cancel();
     serving.await
 }
@@ -81,7 +79,8 @@ fn welcome(config: &Config, address: SocketAddr, open: bool) {
     } else {
         ("credentials required; put a service key in place of $KEY", "-H \"authorization: Bearer $KEY\" ")
     };
-    say(&format!(
+    // A server whose output nobody takes serves all the same.
+    let _ = say(&format!(
         "headmark {} is listening on {base}\n  stores: {tier}\n  access: {who}\n  docs:   {base}/docs\n\nTry it:\n  \
          curl {key}-X POST {base}/v1/users/42/badges/mention/increment\n  \
          curl {key}{base}/v1/users/42/badges\n  \

@@ -41,11 +41,10 @@ pub(super) fn run(args: &TokenArgs) -> Result<(), String> {
                     .to_owned());
             }
             let auth = Auth::new(&credentials.auth(), Clock::System)?;
-            say(&auth.user_token(user, args.ttl)?);
+            say(&auth.user_token(user, args.ttl)?)
         }
-        (None, None) => return Err("say --user or --service".to_owned()),
+        (None, None) => Err("say --user or --service".to_owned()),
     }
-    Ok(())
 }
 
 /// `90s`, `15m`, `1h`, `30d`.

@@ -40,6 +40,17 @@ pub struct StoreConfig {
     pub db_acquire_timeout_ms: u64,
 }
 
+impl StoreConfig {
+    /// The SQLite file, which must be there unless Postgres is named.
+    fn existing(&self) -> Result<PathBuf, String> {
+        let path = self.data_dir.join(SQLITE_FILE);
+        if self.database_url.is_none() && !path.exists() {
+            return Err(format!("there is no {}; name the folder with --data-dir, or the database with DATABASE_URL", path.display()));
+        }
+        Ok(path)
+    }
+}
+
 /// Parses a setting that must not show in logs.
 ///
 /// # Errors
@@ -64,6 +75,15 @@ impl Db {
         }
     }
 
+    /// Opens what is there already, for a command that mends it. The schema is taken as it is.
+    ///
+    /// # Errors
+    /// As [`Db::open`]; and where there is no database, as with a folder that was misspelt.
+    pub async fn open_existing(config: &StoreConfig) -> Result<(Self, Option<File>), String> {
+        config.existing()?;
+        Self::open(config).await
+    }
+
     /// Opens what the settings name to read it, also while a server runs: on SQLite without the data folder's lock, as readers do not disturb its writer.
     /// The schema is taken as it is.
     ///
@@ -73,10 +93,7 @@ impl Db {
         if let Some(url) = &config.database_url {
             return open_postgres(config, url).await;
         }
-        let path = config.data_dir.join(SQLITE_FILE);
-        if !path.exists() {
-            return Err(format!("there is no {}; name the folder with --data-dir, or the database with DATABASE_URL", path.display()));
-        }
+        let path = config.existing()?;
         let options = SqliteConnectOptions::new()
             .filename(path)
             .read_only(true)
@@ -89,6 +106,9 @@ impl Db {
 
 /// The SQLite file in the data folder.
 const SQLITE_FILE: &str = "headmark.sqlite";
+
+/// After how many pages of 4 KiB the log is put into the file: the more, the more writes of a page are put there as one. 16 MiB; 4 as it comes.
+const WAL_PAGES: &str = "4000";
 
 /// Every statement finds each of its rows by an index, however many it asks for.
 ///
@@ -104,12 +124,11 @@ const BY_INDEX: [(&str, &str); 5] = [
 ];
 
 async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, String> {
-    // The parser's error may repeat parts of the URL, so it is not shown.
-    let options = PgConnectOptions::from_str(url.expose_secret())
-        .map_err(|_| "DATABASE_URL is not a valid postgres:// URL".to_owned())?
-/// After how many pages of 4 KiB the log is put into the file: the more, the more writes of a page are put there as one. 16 MiB; 4 as it comes.
-const WAL_PAGES: &str = "4000";
-
+    // The parser's error may repeat parts of the URL, so it is not shown. It takes any scheme.
+    let text = Some(url.expose_secret()).filter(|url| url.starts_with("postgres://") || url.starts_with("postgresql://"));
+    let options = text.and_then(|url| PgConnectOptions::from_str(url).ok());
+    let options = options
+        .ok_or("DATABASE_URL is not a valid postgres:// URL")?
         .application_name("headmark")
         .options([
             ("statement_timeout", config.statement_timeout_ms.to_string()),
@@ -152,6 +171,9 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
         .journal_mode(SqliteJournalMode::Wal)
         // FULL: an acknowledged write survives a power cut, not only the process.
         .synchronous(SqliteSynchronous::Full)
+        .pragma("wal_autocheckpoint", WAL_PAGES)
+        // What a statement is to undo should it fail half way, which else goes to a file for each batch.
+        .pragma("temp_store", "memory")
         .busy_timeout(Duration::from_millis(config.db_acquire_timeout_ms))
         .foreign_keys(false)
         .disable_statement_logging();
@@ -165,6 +187,3 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
 fn pool(config: &StoreConfig, opener: Opener, connections: u32) -> Arc<Pool> {
     Arc::new(Pool::new(opener, connections, Duration::from_millis(config.db_acquire_timeout_ms)))
 }
-        .pragma("wal_autocheckpoint", WAL_PAGES)
-        // What a statement is to undo should it fail half way, which else goes to a file for each batch.
-        .pragma("temp_store", "memory")
