@@ -38,9 +38,16 @@ impl<'de> Deserialize<'de> for UnixMs {
     /// RFC 3339, with any offset; what is finer than a millisecond is cut off.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        let at: jiff::Timestamp = text.parse().map_err(|_| de::Error::custom("not a time as in RFC 3339, such as 2026-01-31T09:30:00Z"))?;
+        let at = text.parse().ok().or_else(|| beyond(&text));
+        let at: jiff::Timestamp = at.ok_or_else(|| de::Error::custom("not a time as in RFC 3339, such as 2026-01-31T09:30:00Z"))?;
         Ok(Self(at.as_millisecond()))
     }
+}
+
+/// The last time there is, for one that lies a little beyond it: the last seconds of the year 9999 are a common way to say "never".
+fn beyond(text: &str) -> Option<jiff::Timestamp> {
+    let pieces = jiff::fmt::temporal::Pieces::parse(text).ok()?;
+    (pieces.date().year() == 9999 && pieces.time().is_some() && pieces.offset().is_some()).then_some(jiff::Timestamp::MAX)
 }
 
 /// Milliseconds of a day.
@@ -71,6 +78,17 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_the_year_9999_is_the_last_time_there_is() {
+        let read = |text: &str| serde_json::from_value::<UnixMs>(text.into()).ok();
+        let last = Some(UnixMs(jiff::Timestamp::MAX.as_millisecond()));
+        assert_eq!([read("9999-12-31T23:59:59.999Z"), read("9999-12-31T23:59:59+01:00")], [last, last]);
+        assert_eq!(read("9999-12-30T21:00:00Z").map(|at| at.to_string()), Some("9999-12-30T21:00:00.000Z".to_owned()));
+        for bad in ["9999-12-31", "9999-12-31T23:59:59", "9999-12-32T00:00:00Z", "10000-01-01T00:00:00Z", "never"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn times_show_milliseconds_and_utc() {

@@ -3,6 +3,8 @@
 //! Keyset: a cursor names the last entry that was shown, by its place in the list's order, so what comes and goes between two pages neither repeats nor
 //! skips an entry that stays. A list asks its store for one entry more than the page holds, and hands all to [`respond`].
 
+use std::fmt;
+
 use axum::Json;
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -10,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Code, Error, Problem};
+use crate::poll::Print;
 
 /// The most entries of a page.
 pub const MAX_LIMIT: u32 = 100;
@@ -26,7 +29,7 @@ pub struct PageParams {
     #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
     pub limit: Option<u32>,
     /// The `next_cursor` of the page before.
-    #[param(nullable = false, pattern = "^1[0-9a-f]{32}$")]
+    #[param(nullable = false, pattern = "^2[0-9a-f]{36}$")]
     pub cursor: Option<String>,
 }
 
@@ -43,19 +46,33 @@ impl Position {
     /// Before every entry of a list that shows the highest first.
     pub const TOP: Self = Self { at: i64::MAX, id: i64::MAX };
 
-    /// As clients hold it: a version, and the two numbers in hex.
-    fn cursor(self) -> String {
-        format!("1{:016x}{:016x}", self.at.cast_unsigned(), self.id.cast_unsigned())
+    /// As clients hold it: a version, the list, and the two numbers in hex.
+    fn cursor(self, list: ListPrint) -> String {
+        format!("2{:04x}{:016x}{:016x}", list.0, self.at.cast_unsigned(), self.id.cast_unsigned())
     }
 
-    fn from_cursor(cursor: &str) -> Option<Self> {
-        let numbers = cursor.strip_prefix('1').filter(|rest| rest.len() == 32)?;
-        if !numbers.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
+    /// None for what is no cursor, or that of another list.
+    fn from_cursor(cursor: &str, list: ListPrint) -> Option<Self> {
+        let digits = cursor.strip_prefix('2').filter(|rest| rest.len() == 36)?;
+        if !digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
             return None;
         }
         let number = |hex: &str| u64::from_str_radix(hex, 16).ok().map(u64::cast_signed);
+        let (of, numbers) = digits.split_at_checked(4)?;
         let (at, id) = numbers.split_at_checked(16)?;
-        Some(Self { at: number(at)?, id: number(id)? })
+        (u16::from_str_radix(of, 16).ok()? == list.0).then_some(Self { at: number(at)?, id: number(id)? })
+    }
+}
+
+/// Whose list of what: a cursor of another one would silently begin anywhere, or be at the end. A print of 16 bits, for mistakes; nothing is kept secret by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ListPrint(u16);
+
+impl ListPrint {
+    fn new(list: &str, of: impl fmt::Display) -> Self {
+        let mut print = Print::default();
+        print.add_text(&format!("{list} {of}"));
+        Self((print.finish() & u64::from(u16::MAX)).try_into().unwrap_or_default())
     }
 }
 
@@ -66,6 +83,7 @@ pub struct Wanted {
     pub after: Position,
     /// How many entries.
     pub limit: u32,
+    list: ListPrint,
 }
 
 impl Wanted {
@@ -83,23 +101,24 @@ impl Wanted {
 }
 
 impl PageParams {
-    /// Checks the parameters.
+    /// Checks the parameters for a list by its name, and whose it is.
     ///
     /// # Errors
-    /// A 400 problem for a limit out of range or a broken cursor.
-    pub fn wanted(&self) -> Result<Wanted, Problem> {
+    /// A 400 problem for a limit out of range or a cursor that is broken, or another list's.
+    pub fn wanted(&self, list: &str, of: impl fmt::Display) -> Result<Wanted, Problem> {
+        let list = ListPrint::new(list, of);
         let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
             return Err(Problem::query("limit", format!("{limit} is not from 1 to {MAX_LIMIT}")));
         }
         let after = match &self.cursor {
             None => Position::TOP,
-            Some(cursor) => Position::from_cursor(cursor).ok_or_else(|| {
-                let detail = "A cursor is the next_cursor of an earlier page, unchanged.";
-                Problem::new(Code::InvalidCursor, detail).at("cursor", "not a cursor")
+            Some(cursor) => Position::from_cursor(cursor, list).ok_or_else(|| {
+                let detail = "A cursor is the next_cursor of an earlier page of the same list, unchanged.";
+                Problem::new(Code::InvalidCursor, detail).at("cursor", "not a cursor of this list")
             })?,
         };
-        Ok(Wanted { after, limit })
+        Ok(Wanted { after, limit, list })
     }
 }
 
@@ -117,7 +136,7 @@ pub struct PageOut<T> {
 pub fn page<T, O>(wanted: Wanted, rows: &[T], position: impl Fn(&T) -> Position, out: impl Fn(&T) -> O) -> PageOut<O> {
     let size = usize::try_from(wanted.limit).unwrap_or(usize::MAX);
     let shown = rows.get(..size).unwrap_or(rows);
-    let next_cursor = shown.last().filter(|_| rows.len() > size).map(|last| position(last).cursor());
+    let next_cursor = shown.last().filter(|_| rows.len() > size).map(|last| position(last).cursor(wanted.list));
     PageOut { items: shown.iter().map(out).collect(), next_cursor }
 }
 
@@ -169,23 +188,25 @@ mod tests {
 
     #[test]
     fn cursors_are_read_as_they_were_written_and_nothing_else_is() {
+        let [list, owner, name] = [("followers", 7), ("followers", 8), ("following", 7)].map(|(list, of)| ListPrint::new(list, of));
         for position in [Position { at: 1_700_000_000_123, id: 42 }, Position::TOP, Position { at: -1, id: 0 }] {
-            assert_eq!(Position::from_cursor(&position.cursor()), Some(position));
+            assert_eq!(Position::from_cursor(&position.cursor(list), list), Some(position));
+            assert_eq!([owner, name].map(|other| Position::from_cursor(&position.cursor(list), other)), [None, None]);
         }
-        let good = Position { at: 10, id: 11 }.cursor();
-        let (longer, shorter, other) = (format!("{good}0"), good.split_at(32).0, good.replacen('1', "2", 1));
+        let good = Position { at: 10, id: 11 }.cursor(list);
+        let (longer, shorter, other) = (format!("{good}0"), good.split_at(36).0, good.replacen('2', "1", 1));
         for bad in [
             "",
-            "1",
+            "2",
             "abc",
             &longer,
             shorter,
             &other,
             &good.to_uppercase(),
-            &format!("1{}", "é".repeat(16)),
-            &format!("1+{}", "0".repeat(31)),
+            &format!("2{}", "é".repeat(18)),
+            &format!("2+{}", "0".repeat(35)),
         ] {
-            assert_eq!(Position::from_cursor(bad), None, "{bad}");
+            assert_eq!(Position::from_cursor(bad, list), None, "{bad}");
         }
     }
 

@@ -51,6 +51,13 @@ pub struct Reading<T> {
     pub version: Option<Version>,
 }
 
+impl<T> Reading<T> {
+    /// Whether the client has it already.
+    fn is_known(&self, tags: &IfNoneMatch) -> bool {
+        self.version.is_some_and(|version| tags.matches(&etag(version)))
+    }
+}
+
 /// What an answer was made from. Revision and shared versions never go down, so they tell whether a node is behind what the client saw elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Version {
@@ -109,8 +116,17 @@ impl Default for Print {
 impl Print {
     /// Takes in a number.
     pub fn add(&mut self, number: i64) {
-        for byte in number.to_le_bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        self.add_bytes(&number.to_le_bytes());
+    }
+
+    /// Takes in a text.
+    pub fn add_text(&mut self, text: &str) {
+        self.add_bytes(text.as_bytes());
+    }
+
+    fn add_bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 
@@ -184,7 +200,8 @@ where
     poll_on(state, Wakers { user, also, recheck: RECHECK_SHARED }, wait, tags, resource).await
 }
 
-/// Answers a poll for what comes after a place in one of the user's streams: `wait` needs no tag, and holds the request while there is nothing.
+/// Answers a poll for what comes after a place in one of the user's streams: `wait` needs no tag, and holds the request while there is nothing, or nothing
+/// but what the client has by its tag.
 ///
 /// # Errors
 /// Those of `read` and `write`.
@@ -205,7 +222,8 @@ where
         && let Ok(_room) = state.waiting.try_acquire()
     {
         let wakers = Wakers { user: Some(user), also: None, recheck: RECHECK };
-        return Box::pin(wait_while(state, wakers, wait, tags, &resource, |reading: &Reading<T>| is_empty(&reading.value))).await;
+        let holds = |reading: &Reading<T>| is_empty(&reading.value) || reading.is_known(tags);
+        return Box::pin(wait_while(state, wakers, wait, tags, &resource, holds)).await;
     }
     let reading = (resource.read)(seen(tags)).await?;
     answer(state, tags, &reading, &resource.write)
@@ -237,9 +255,8 @@ where
         && tags.is_present()
         && let Ok(_room) = state.waiting.try_acquire()
     {
-        let same = |reading: &Reading<T>| reading.version.is_some_and(|version| tags.matches(&etag(version)));
         // Boxed, so that the many polls that do not wait need not carry its room.
-        return Box::pin(wait_while(state, wakers, wait, tags, &resource, same)).await;
+        return Box::pin(wait_while(state, wakers, wait, tags, &resource, |reading: &Reading<T>| reading.is_known(tags))).await;
     }
     let reading = (resource.read)(seen(tags)).await?;
     answer(state, tags, &reading, &resource.write)

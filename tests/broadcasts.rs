@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use headmark::clock::{Clock, DAY_MS};
 use proptest::prelude::*;
@@ -116,6 +116,24 @@ both_tiers! {
         let after = client.get_if_changed("/v1/users/1/badges", before.header("etag")).await;
         assert_eq!((after.status.as_u16(), &after.body["broadcasts"]["system"]), (200, &json!({"unread": 1, "head": 2})));
         assert_eq!(client.walk("/v1/broadcasts/system", 10).await.len(), 1);
+        node.stop().await;
+    }
+
+    async fn a_poll_that_waits_is_woken_as_a_notice_expires(world: World) {
+        let at = Arc::new(AtomicI64::new(NOW));
+        let node = timed_node(&world, &at).await;
+        let client = &node.client;
+        client.sheet(1).await;
+        let expires = headmark::clock::UnixMs(NOW + 60_000).to_string();
+        client.post("/v1/broadcasts/system", &json!({"title": "goes", "expires_at": expires})).await.ok();
+        let before = client.get("/v1/users/1/badges").await;
+        let poll = client.request(reqwest::Method::GET, "/v1/users/1/badges?wait=60").header("if-none-match", before.header("etag"));
+        let poll = tokio::spawn(Client::send(poll));
+        eventually("it waits", async || client.metric("headmark_polls_waiting").await == 1.0).await;
+        at.store(NOW + 60_000, Ordering::Relaxed);
+        let begun = Instant::now();
+        assert_eq!(poll.await.unwrap().ok()["broadcasts"]["system"], json!({"unread": 0, "head": 1}));
+        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
         node.stop().await;
     }
 

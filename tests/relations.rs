@@ -255,9 +255,14 @@ both_tiers! {
             assert_eq!(client.get(&format!("/v1/users/1/followers?{query}")).await.pointers(400, "invalid_query"), [pointer]);
         }
         let good = page.body["next_cursor"].as_str().unwrap();
-        for bad in ["", "x", good.split_at(1).1, &format!("{good}0"), &good.replacen('1', "9", 1)] {
-            client.get(&format!("/v1/users/1/following?cursor={bad}")).await.problem(400, "invalid_cursor");
+        for bad in ["", "x", good.split_at(1).1, &format!("{good}0"), &good.replacen('2', "9", 1)] {
+            client.get(&format!("/v1/users/1/followers?cursor={bad}")).await.problem(400, "invalid_cursor");
         }
+        for other in ["users/1/following", "users/1/mutuals", "users/2/followers", "users/1/directs", "users/1/groups", "broadcasts/news"] {
+            let problem = client.get(&format!("/v1/{other}?cursor={good}")).await.problem(400, "invalid_cursor");
+            assert_eq!(problem["errors"][0]["detail"], "not a cursor of this list");
+        }
+        assert_eq!(client.get(&format!("/v1/users/1/followers?cursor={good}")).await.status, 200);
         node.stop().await;
     }
 

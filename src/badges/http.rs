@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use super::{BadgeOut, Command, Increment, IncrementBadgesOut, MAX_BADGES, MAX_STEP, Retract};
 use crate::auth::Service;
 use crate::error::{Error, Problem, ProblemOut, Result};
-use crate::http::body::{Body, IdempotencyKey, in_range, present, unique_map};
+use crate::http::body::{Body, IdempotencyKey, in_range, objects, present, unique_map};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::ids::{Invalid, Name, UserId};
@@ -129,6 +129,7 @@ pub struct ResetBadgesIn {
 pub struct IncrementBadgesIn {
     /// The steps, applied in order.
     #[schema(min_items = 1, max_items = 1000)]
+    #[serde(deserialize_with = "objects")]
     items: Vec<IncrementBadgesItemIn>,
 }
 

@@ -142,7 +142,8 @@ async fn list_broadcasts(
     uri: Uri,
     Query(params): Query<PageParams>,
 ) -> Result<Response> {
-    let (channel, wanted) = (path.name("channel")?, params.wanted()?);
+    let channel = path.name("channel")?;
+    let wanted = params.wanted("broadcasts", &channel)?;
     let notices = store::page(&state.db, &channel, wanted.after.at, state.clock.now(), wanted.rows()).await?;
     page::respond(&uri, wanted, &notices, place, |(seq, notice)| NoticeOut::new(&channel, *seq, notice, None))
 }
@@ -180,7 +181,8 @@ async fn list_user_broadcasts(
     uri: Uri,
     Query(params): Query<PageParams>,
 ) -> Result<Response> {
-    let (channel, wanted) = (path.name("channel")?, params.wanted()?);
+    let channel = path.name("channel")?;
+    let wanted = params.wanted("broadcasts", &channel)?;
     let since = state.sheets.read_up_to(path.user, &channel).await?;
     let notices = store::page(&state.db, &channel, wanted.after.at, state.clock.now(), wanted.rows()).await?;
     let read = |seq: i64, notice: &super::Notice| seq <= since.mark || notice.position <= since.enrolled;

@@ -82,7 +82,7 @@ pub struct EventsOut {
 
 /// Read events
 ///
-/// Every change of a relation, a broadcast or a post, each with a number to tell a repeat by. None appears after a higher one could be read; those of one pair,
+/// Every change of a relation, a broadcast, a post or a group's members, each with a number to tell a repeat by. None appears after a higher one could be read; those of one pair,
 /// creator or channel are in the order in which they happened.
 #[utoipa::path(get, path = "/v1/events", tag = "events",
     params(EventsParams),

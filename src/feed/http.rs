@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use axum::routing::MethodRouter;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -13,7 +14,7 @@ use utoipa_axum::routes;
 
 use super::{Command, PostCountOut, PostOut, ResetFeedOut, store};
 use crate::auth::Service;
-use crate::error::{ProblemOut, Result};
+use crate::error::{Fault, ProblemOut, Result};
 use crate::heads;
 use crate::http::body::Body;
 use crate::http::params::{IfNoneMatch, NoParams, Query};
@@ -30,6 +31,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(put_post, delete_post))
         .routes(routes!(count_posts))
+        .route("/v1/users/{user}/posts/count", count_as_post())
         .routes(routes!(get_feed))
         .routes(routes!(reset_feed))
 }
@@ -82,8 +84,7 @@ pub struct FeedOut {
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn put_post(State(state): State<AppState>, _: Service, path: PathParams, _: Body<PutPostIn>) -> Result<Answer> {
-    let command = Command::Post { creator: path.get("user")?, post: path.get("post_id")? };
-    state.lanes.submit(Job { command: Arc::new(command), key: None }).await
+    submit(&state, Command::Post { creator: path.get("user")?, post: path.get("post_id")? }).await
 }
 
 /// Delete a post
@@ -96,7 +97,22 @@ async fn put_post(State(state): State<AppState>, _: Service, path: PathParams, _
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn delete_post(State(state): State<AppState>, _: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
-    let command = Command::Delete { creator: path.get("user")?, post: path.get("post_id")? };
+    submit(&state, Command::Delete { creator: path.get("user")?, post: path.get("post_id")? }).await
+}
+
+/// `count` is an id like any other; its path alone is also that of the number of posts, which would keep these two from it.
+fn count_as_post() -> MethodRouter<AppState> {
+    let count = || "count".parse::<ClientId>().map_err(|rule| Fault::Bug(rule.0.to_owned()));
+    let put = async move |State(state): State<AppState>, _: Service, path: PathParams, _: Body<PutPostIn>| {
+        submit(&state, Command::Post { creator: path.get("user")?, post: count()? }).await
+    };
+    let delete = async move |State(state): State<AppState>, _: Service, path: PathParams, _: Query<NoParams>| {
+        submit(&state, Command::Delete { creator: path.get("user")?, post: count()? }).await
+    };
+    axum::routing::put(put).delete(delete)
+}
+
+async fn submit(state: &AppState, command: Command) -> Result<Answer> {
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }
 
@@ -157,5 +173,5 @@ async fn get_feed(State(state): State<AppState>, path: UserPath, Query(params): 
 async fn reset_feed(State(state): State<AppState>, path: UserPath, _: Body<ResetFeedIn>) -> Result<Answer> {
     // From SQL, not from memory: the client may have been shown newer posts by another node.
     let followed = store::read_followed(&state.db, path.user).await?;
-    state.lanes.submit(Job { command: Arc::new(Command::Reset { user: path.user, followed }), key: None }).await
+    submit(&state, Command::Reset { user: path.user, followed }).await
 }

@@ -278,7 +278,7 @@ async fn join_members(State(state): State<AppState>, _service: Service, path: Pa
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn list_members(State(state): State<AppState>, path: GroupPath, uri: Uri, Query(params): Query<PageParams>) -> Result<Response> {
-    let wanted = params.wanted()?;
+    let wanted = params.wanted("members", path.group)?;
     path.view(&state).await?;
     let rows = lists::members(&state.db, path.group, wanted.after_id(), wanted.rows()).await?;
     page::respond(&uri, wanted, &rows, |row| Position { at: 0, id: row.ordinal }, Clone::clone)

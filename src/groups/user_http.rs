@@ -109,7 +109,7 @@ pub struct UserGroupsParams {
     #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
     limit: Option<u32>,
     /// The `next_cursor` of the page before.
-    #[param(nullable = false, pattern = "^1[0-9a-f]{32}$")]
+    #[param(nullable = false, pattern = "^2[0-9a-f]{36}$")]
     cursor: Option<String>,
     /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304.
     #[param(nullable = false, minimum = 0, maximum = 60)]
@@ -202,8 +202,8 @@ async fn list_user_groups(
     tags: IfNoneMatch,
 ) -> Result<Response> {
     let UserGroupsParams { limit, cursor, wait } = params;
-    let (wanted, wait) = (PageParams { limit, cursor }.wanted()?, poll::wait_of(wait)?);
     let user = path.user;
+    let (wanted, wait) = (PageParams { limit, cursor }.wanted("groups", user)?, poll::wait_of(wait)?);
     let read = |seen| {
         let state = state.clone();
         async move {

@@ -135,6 +135,8 @@ impl Heads {
                 () = stop.cancelled() => return,
                 _ = tick.tick() => {}
             }
+            // For polls that wait: whoever reads the board sees no expired notice anyway.
+            self.expire();
             if let Err(error) = self.look(Instant::now()).await {
                 // Nothing is lost: the next look asks for all since the last one that came through. Until then polls say that they are degraded.
                 tracing::debug!(%error, "cannot ask what others changed");
@@ -145,13 +147,15 @@ impl Heads {
     /// The board without what has expired by now.
     #[must_use]
     pub fn board(&self) -> Arc<Board> {
-        let now = self.clock.now();
-        let board = self.board.load_full();
-        if !board.is_outdated(now) {
-            return board;
-        }
-        self.change_board(|board| Some(board.clone().expired(now)));
+        self.expire();
         self.board.load_full()
+    }
+
+    fn expire(&self) {
+        let now = self.clock.now();
+        if self.board.load().is_outdated(now) {
+            self.change_board(|board| Some(board.clone().expired(now)));
+        }
     }
 
     /// Whether what is here is as new as it is promised to be.

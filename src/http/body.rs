@@ -1,7 +1,4 @@
 //! Request bodies: bounded in length, time and depth, JSON only, and every fault told with its place.
-//!
-//! A known leniency: serde reads a JSON array as a struct's fields in order, so below the top level `["a", 1]` passes where an
-//! object is meant. It cannot carry unknown fields, so no typo is silent through it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::error::Category;
 use sha2::{Digest, Sha256};
@@ -103,7 +101,11 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         }
         let is_json = content_type(&parts.headers)?;
         let bytes = read(&parts, body, context::body_rules()).await?;
-        if bytes.is_empty() && !is_json {
+        // Declared as JSON it is a body that was lost on the way, which must not mean the default: that may be "everything".
+        if bytes.is_empty() && is_json {
+            return Err(malformed("The body is empty, but declared as JSON: send {}, or no content type.").into());
+        }
+        if bytes.is_empty() {
             return Ok(Self { digest: digest(&parts.method, &parts.uri, b""), value: parse(b"{}")? });
         }
         if !is_json {
@@ -211,12 +213,14 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         // Twice on failure, once on success: keeping track of the path costs an allocation for every key.
         match serde_json::from_str(text) {
             Ok(value) => return Ok(value),
-            Err(error) if error.classify() != Category::Data => return Err(malformed(&error.to_string())),
+            Err(error) if !is_of_values(&error) => return Err(malformed(&error.to_string())),
             Err(_) => {}
         }
     }
     // A value can be wrong before the place where the syntax is; then the syntax is what the caller must mend first.
-    if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
+    if let Err(error) = serde_json::from_str::<IgnoredAny>(text)
+        && !is_of_values(&error)
+    {
         return Err(malformed(&error.to_string()));
     }
     if !is_object {
@@ -226,6 +230,11 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         return Err(Problem::invalid(nul_pointer(text), "a text must not contain the character U+0000"));
     }
     Err(invalid::<T>(text))
+}
+
+/// Whether it is JSON, but says what cannot be meant: a number may be written that no computer holds.
+fn is_of_values(error: &serde_json::Error) -> bool {
+    error.classify() == Category::Data || error.to_string().starts_with("number out of range")
 }
 
 fn malformed(detail: &str) -> Problem {
@@ -301,6 +310,37 @@ fn nul_pointer(text: &str) -> String {
 /// The deserializer's own.
 pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
+}
+
+/// Reads a list of objects. serde by itself takes an array for an object, whose values would then be its fields in order:
+/// `#[serde(deserialize_with = "objects")]`.
+///
+/// # Errors
+/// The deserializer's own, and one for what is no object.
+pub fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    struct Object<T>(T);
+
+    impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Fields<T>(PhantomData<T>);
+
+            impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+                type Value = T;
+
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("an object")
+                }
+
+                fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
+                    T::deserialize(MapAccessDeserializer::new(fields))
+                }
+            }
+
+            deserializer.deserialize_map(Fields(PhantomData)).map(Self)
+        }
+    }
+
+    Ok(Vec::<Object<T>>::deserialize(deserializer)?.into_iter().map(|object| object.0).collect())
 }
 
 /// Reads an object as a map, and refuses a key that is there twice, of which serde would silently keep the last:

@@ -12,7 +12,8 @@ use crate::error::{Code, Problem};
 use crate::ids::{Invalid, Name, UserId};
 use crate::presence::Witness;
 
-/// The user in the path of a user's own routes: an id, or `me` for the user of the token. For the document; [`UserPath`] reads it.
+/// The user in the path of a user's own routes: an id, or `me` for the user of the token.
+// For the document; `UserPath` reads it.
 #[derive(Debug, ToSchema)]
 #[schema(value_type = String, pattern = "^(me|[1-9][0-9]{0,18})$", example = "42")]
 pub struct UserOrMe(pub String);

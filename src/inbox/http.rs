@@ -86,7 +86,7 @@ pub struct ListDirectsParams {
     #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
     limit: Option<u32>,
     /// The `next_cursor` of the page before.
-    #[param(nullable = false, pattern = "^1[0-9a-f]{32}$")]
+    #[param(nullable = false, pattern = "^2[0-9a-f]{36}$")]
     cursor: Option<String>,
     /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304.
     #[param(nullable = false, minimum = 0, maximum = 60)]
@@ -175,7 +175,7 @@ async fn get_inbox(
 ) -> Result<Response> {
     let InboxParams { after, limit, wait, epoch } = params;
     let (user, wait) = (path.user, poll::wait_of(wait)?);
-    let limit = PageParams { limit, cursor: None }.wanted()?.limit;
+    let limit = PageParams { limit, cursor: None }.wanted("inbox", user)?.limit;
     if let Some(after) = after.filter(|after| !(0..=MAX_HEAD).contains(after)) {
         return Err(Problem::query("after", format!("{after} is not from 0 to {MAX_HEAD}")).into());
     }
@@ -258,7 +258,7 @@ async fn list_directs(
     tags: IfNoneMatch,
 ) -> Result<Response> {
     let (user, wait) = (path.user, poll::wait_of(params.wait)?);
-    let wanted = PageParams { limit: params.limit, cursor: params.cursor }.wanted()?;
+    let wanted = PageParams { limit: params.limit, cursor: params.cursor }.wanted("directs", user)?;
     let read = |seen: Version| {
         let (state, tags) = (state.clone(), &tags);
         async move {

@@ -73,7 +73,7 @@ pub struct ListMessagesParams {
     #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
     limit: Option<u32>,
     /// The `next_cursor` of the page before.
-    #[param(nullable = false, pattern = "^1[0-9a-f]{32}$")]
+    #[param(nullable = false, pattern = "^2[0-9a-f]{36}$")]
     cursor: Option<String>,
 }
 
@@ -269,7 +269,7 @@ async fn list_messages(
     Query(params): Query<ListMessagesParams>,
 ) -> Result<Response> {
     let ListMessagesParams { status, r#type: kind, limit, cursor } = params;
-    let wanted = PageParams { limit, cursor }.wanted()?;
+    let wanted = PageParams { limit, cursor }.wanted("messages", path.user)?;
     let rows = lists::page(&state.db, path.user, status.unwrap_or_default(), kind.as_ref(), wanted.after.at, wanted.rows()).await?;
     page::respond(&uri, wanted, &rows, |row| Position { at: row.seq, id: 0 }, |row| UserMessageOut::from(row))
 }

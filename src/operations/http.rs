@@ -135,7 +135,7 @@ async fn get_operation(State(state): State<AppState>, caller: Caller, path: Path
 /// One that may have been there and is kept no longer is gone; another one never was, or is somebody else's.
 fn missing(state: &AppState, id: &OperationId) -> Problem {
     let config = &state.operations.config;
-    if id.time().0 < state.clock.now().0 - config.ttl_ms() {
+    if id.was_made() && id.time().0 < state.clock.now().0 - config.ttl_ms() {
         let detail = format!("What came of an operation is kept for {} hours.", config.operation_ttl_hours);
         return Problem::new(Code::Gone, detail);
     }

@@ -26,6 +26,7 @@ use axum::http::StatusCode;
 use clap::Args;
 use rand::RngExt as _;
 use serde::{Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 use utoipa::ToSchema;
 
@@ -58,7 +59,18 @@ impl OperationConfig {
 
 const ID_RULE: Invalid = Invalid("an operation's id has 32 characters of 0-9, a-f");
 
-/// The id of an operation: the time at which it was accepted, in 12 hexadecimal digits of milliseconds, and 20 that nobody can guess.
+/// How long an id is, and the part of it that follows from the rest.
+const ID_CHARS: usize = 32;
+const CHECK_CHARS: usize = 4;
+
+/// The end of an id that begins like this.
+fn check(text: &str) -> String {
+    let digest = Sha256::digest(text);
+    digest.iter().take(CHECK_CHARS / 2).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The id of an operation: the time at which it was accepted, in 12 hexadecimal digits of milliseconds, 16 that nobody can guess, and 4 that follow from those, so
+/// that an id that never was is told from one that is kept no longer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, ToSchema)]
 #[schema(value_type = String, pattern = "^[0-9a-f]{32}$", example = "0190163d8694739b3d5c2a7f00112233")]
 pub struct OperationId(Arc<str>);
@@ -67,9 +79,15 @@ impl OperationId {
     /// A new one.
     #[must_use]
     pub fn new(now: UnixMs) -> Self {
-        let mut rng = rand::rng();
-        let (high, low): (u16, u64) = (rng.random(), rng.random());
-        Self(format!("{:012x}{high:04x}{low:016x}", now.0.unsigned_abs() & 0xffff_ffff_ffff).into())
+        let text = format!("{:012x}{:016x}", now.0.unsigned_abs() & 0xffff_ffff_ffff, rand::rng().random::<u64>());
+        let check = check(&text);
+        Self((text + &check).into())
+    }
+
+    /// Whether it was made by [`OperationId::new`], as far as one can tell: of one that is kept no longer nothing else is known.
+    #[must_use]
+    pub fn was_made(&self) -> bool {
+        self.0.split_at_checked(ID_CHARS - CHECK_CHARS).is_some_and(|(text, end)| check(text) == end)
     }
 
     /// The id as text.
@@ -91,7 +109,7 @@ impl FromStr for OperationId {
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-        if text.len() == 32 && text.bytes().all(digit) { Ok(Self(text.into())) } else { Err(ID_RULE) }
+        if text.len() == ID_CHARS && text.bytes().all(digit) { Ok(Self(text.into())) } else { Err(ID_RULE) }
     }
 }
 

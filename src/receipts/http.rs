@@ -63,7 +63,7 @@ pub struct ReceiptsParams {
     #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
     limit: Option<u32>,
     /// With `members`: the `next_cursor` of the page before.
-    #[param(nullable = false, pattern = "^1[0-9a-f]{32}$")]
+    #[param(nullable = false, pattern = "^2[0-9a-f]{36}$")]
     cursor: Option<String>,
     /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304.
     #[param(nullable = false, minimum = 0, maximum = 60)]
@@ -177,11 +177,11 @@ enum Shown {
 }
 
 impl ReceiptsParams {
-    fn shown(&self) -> Result<Shown, Problem> {
+    fn shown(&self, group: GroupId, seq: i64) -> Result<Shown, Problem> {
         let page = PageParams { limit: self.limit, cursor: self.cursor.clone() };
         match (self.members, self.format) {
             (Some(_), Some(_)) => Err(Problem::query("format", "give either 'members' or 'format'")),
-            (Some(members), None) => Ok(Shown::Members(members, page.wanted()?)),
+            (Some(members), None) => Ok(Shown::Members(members, page.wanted("receipts", format_args!("{group} {seq}"))?)),
             (None, _) if self.limit.is_some() => Err(Problem::query("limit", "only a list of members has pages")),
             (None, _) if self.cursor.is_some() => Err(Problem::query("cursor", "only a list of members has pages")),
             (None, Some(Format::Bitmap)) => Ok(Shown::Bitmaps),
@@ -242,8 +242,8 @@ async fn get_receipts(
     Query(params): Query<ReceiptsParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
-    let (shown, wait) = (params.shown()?, poll::wait_of(params.wait)?);
     let seq = path.params.get::<Seq>("seq")?.get();
+    let (shown, wait) = (params.shown(path.group, seq)?, poll::wait_of(params.wait)?);
     let listener = state.receipts.listen(path.group);
     let read = |seen: Version| {
         let (state, path) = (state.clone(), &path);

@@ -53,7 +53,7 @@ pub struct FollowingParams {
     #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
     limit: Option<u32>,
     /// The `next_cursor` of the page before.
-    #[param(nullable = false, pattern = "^1[0-9a-f]{32}$")]
+    #[param(nullable = false, pattern = "^2[0-9a-f]{36}$")]
     cursor: Option<String>,
     /// Which follows: for the user and services all, unless it is named; for everybody else those that are public.
     #[param(nullable = false, inline)]
@@ -212,7 +212,7 @@ async fn list_blocks(State(state): State<AppState>, path: UserPath, uri: Uri, Qu
 
 /// A page for whoever asks: strangers get first pages from memory.
 async fn list(state: &AppState, path: &AnyUserPath, list: List, told: Told, uri: &Uri, params: &PageParams) -> Result<Response> {
-    let wanted = params.wanted()?;
+    let wanted = params.wanted(list.route(), path.user)?;
     if path.is_own() || wanted.after != Position::TOP {
         let rows = lists::page(&state.db, list, path.user, wanted.after, wanted.rows()).await?;
         return respond(uri, wanted, &rows, told);
@@ -224,7 +224,7 @@ async fn list(state: &AppState, path: &AnyUserPath, list: List, told: Told, uri:
 }
 
 async fn own_list(state: &AppState, path: &UserPath, list: List, told: Told, uri: &Uri, params: &PageParams) -> Result<Response> {
-    let wanted = params.wanted()?;
+    let wanted = params.wanted(list.route(), path.user)?;
     let rows = lists::page(&state.db, list, path.user, wanted.after, wanted.rows()).await?;
     respond(uri, wanted, &rows, told)
 }

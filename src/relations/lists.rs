@@ -203,6 +203,20 @@ pub enum List {
     Blocks,
 }
 
+impl List {
+    /// As its route has it, whatever is shown of it: by this a cursor is told from another list's.
+    #[must_use]
+    pub fn route(self) -> &'static str {
+        match self {
+            Self::PublicFollowing | Self::SecretFollowing | Self::Following => "following",
+            Self::Special => "special",
+            Self::PublicFollowers | Self::Followers => "followers",
+            Self::Mutuals => "mutuals",
+            Self::Blocks => "blocks",
+        }
+    }
+}
+
 fn one(values: &[i64]) -> Vec<Column> {
     values.iter().map(|value| Column::Int(vec![*value])).collect()
 }

@@ -15,7 +15,7 @@ use super::{Pair, Related, RelationOut, StandingOut, WholeList};
 use crate::auth::Service;
 use crate::cache::Revision;
 use crate::error::{Problem, ProblemOut, Result};
-use crate::http::body::Body;
+use crate::http::body::{Body, objects};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
 use crate::ids::{Invalid, UserId};
@@ -101,6 +101,7 @@ pub struct PairIn {
 pub struct QueryRelationsIn {
     /// Up to 1000 pairs.
     #[schema(min_items = 1, max_items = 1000)]
+    #[serde(deserialize_with = "objects")]
     pairs: Vec<PairIn>,
 }
 

@@ -183,9 +183,10 @@ impl<T: Serialize> Serialize for ByName<'_, T> {
 pub struct SheetOut<'a> {
     /// The user.
     pub user_id: UserId,
-    /// Counts the changes of the user's own rows and never goes down: an answer with a lower one is older.
-    #[schema(minimum = 0, example = 918)]
-    pub revision: i64,
+    /// Counts the changes of the user's own rows and never goes down: an answer with a lower one is older. Left out when degraded and not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0, example = 918)]
+    pub revision: Option<i64>,
     /// What an app icon shows: counters, broadcasts, chats and messages. Left out when one of them was not asked for or is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 0, example = 3)]
@@ -260,7 +261,7 @@ impl<'a> SheetOut<'a> {
         let total = sheet.total().filter(|_| known && wanted.has_total());
         Self {
             user_id: user,
-            revision: sheet.revision(),
+            revision: known.then(|| sheet.revision()),
             total: total.map(|total| total.min(most)),
             capped: total.and_then(|total| wanted.cap.map(|cap| total > cap)),
             degraded: sheet.is_degraded(),

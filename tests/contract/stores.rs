@@ -302,7 +302,7 @@ async fn engine_postgres_is_away() {
     assert_eq!(last_known(stale.ok()), known);
     let unknown = second.get("/v1/users/99/badges").await;
     assert_eq!((unknown.header("etag"), &unknown.body["missing"]), ("", &json!(KINDS)));
-    assert_eq!((unknown.body.get("counters"), unknown.body.get("total")), (None, None), "never invented");
+    assert_eq!(["counters", "total", "revision"].map(|part| unknown.body.get(part)), [None, None, None], "never invented");
     second.post("/v1/badges/query", &json!({"user_ids": [1, 2]})).await.problem(503, "store_unavailable");
     let ready = second.get("/readyz").await.ok();
     assert_eq!((&ready["degraded"], &ready["database"]), (&json!(true), &json!("away")));

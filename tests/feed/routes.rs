@@ -38,6 +38,10 @@ both_tiers! {
         client.delete(&post_path(7, "p-9")).await.problem(404, "not_found");
         client.delete(&post_path(9, "p-1")).await.problem(404, "not_found");
         assert_eq!((count(client, 7).await, count(client, 9).await), ((2, 3), (0, 0)));
+        assert_eq!([post(client, 10, "count").await.status, post(client, 10, "count").await.status], [201, 200], "an id like any other");
+        assert_eq!(count(client, 10).await, (1, 1));
+        delete(client, 10, "count").await;
+        assert_eq!(count(client, 10).await, (0, 1));
         node.stop().await;
         let node = world.node().await;
         assert_eq!(count(&node.client, 7).await, (2, 3), "it is there after a restart");

@@ -199,6 +199,16 @@ both_tiers! {
         let tag = reply.header("etag").to_owned();
         assert_eq!((seqs(&reply.ok()), tag.is_empty()), (vec![], false), "it waited in vain");
         assert_eq!(writer.get_if_changed("/v1/users/2/inbox?after=3&wait=1", &tag).await.status, 304);
+        // Who has what is there by its tag waits for more.
+        let known = writer.get("/v1/users/2/inbox?after=2").await;
+        let asked = Instant::now();
+        assert_eq!(writer.get_if_changed("/v1/users/2/inbox?after=2&wait=1", known.header("etag")).await.status, 304);
+        assert!(asked.elapsed() >= Duration::from_secs(1), "{:?}", asked.elapsed());
+        let more = writer.request(reqwest::Method::GET, "/v1/users/2/inbox?after=2&wait=60").header("if-none-match", known.header("etag"));
+        let more = tokio::spawn(Client::send(more));
+        waiting(&nodes[0], 1).await;
+        send(&nodes[nodes.len() - 1].client, 1, 2, "c-4").await;
+        assert_eq!(seqs(&more.await.unwrap().ok()), [3, 4]);
         assert_eq!(nodes[0].app.state().waiting.available_permits(), 5000, "its place is given back");
         Node::stop_all(nodes).await;
     }

@@ -21,7 +21,7 @@ struct ItemIn {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BatchIn {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects")]
     items: Vec<ItemIn>,
     #[serde(default)]
     data: Option<Box<serde_json::value::RawValue>>,
@@ -53,7 +53,7 @@ async fn read_batch(request: Request) -> Result<Body<BatchIn>, (StatusCode, Code
 async fn each_bad_body_is_told_what_and_where() {
     let deep = format!("{{\"data\":{}1{}}}", "[".repeat(200), "]".repeat(200));
     for (body, code, pointer, detail) in [
-        ("", Code::MalformedJson, "", "EOF while parsing a value at line 1 column 0"),
+        ("", Code::MalformedJson, "", "The body is empty, but declared as JSON"),
         ("{", Code::MalformedJson, "", "EOF while parsing an object at line 1 column 1"),
         ("{\"items\": [1,}", Code::MalformedJson, "", "line 1 column 14"),
         ("{} x", Code::MalformedJson, "", "trailing characters at line 1 column 4"),
@@ -64,11 +64,19 @@ async fn each_bad_body_is_told_what_and_where() {
         ("null", Code::InvalidBody, "", "must be a JSON object"),
         ("{\"items\": 7}", Code::InvalidBody, "/items", "invalid type: integer `7`, expected an array"),
         ("{\"items\": [{\"user_id\":1,\"by\":1},{\"user_id\":1}]}", Code::InvalidBody, "/items/1/by", "missing field `by`"),
-        ("{\"items\": [{\"user_id\":1,\"by\":-1}]}", Code::InvalidBody, "/items/0/by", "expected u32"),
+        ("{\"items\": [{\"user_id\":1,\"by\":-1}]}", Code::InvalidBody, "/items/0/by", "expected an integer from 0"),
         ("{\"items\": [{\"user_id\":0,\"by\":1}]}", Code::InvalidBody, "/items/0/user_id", "a user id is a whole number"),
         ("{\"items\": [{\"user_id\":1,\"by\":1,\"bye\":2}]}", Code::InvalidBody, "/items/0/bye", "unknown field `bye`"),
         ("{\"items\": [{\"user_id\":1,\"by\":1,\"by\":2}]}", Code::InvalidBody, "/items/0/by", "duplicate field `by`"),
         ("{\"items\": [5]}", Code::InvalidBody, "/items/0", "expected an object"),
+        ("{\"items\": [[1, 1]]}", Code::InvalidBody, "/items/0", "invalid type: array, expected an object"),
+        ("{\"items\": [{\"user_id\":1,\"by\":1e400}]}", Code::InvalidBody, "/items/0/by", "out of range"),
+        (
+            "{\"items\": [{\"user_id\":1,\"by\":1e40}]}",
+            Code::InvalidBody,
+            "/items/0/by",
+            "invalid type: number `1e+40`, expected an integer",
+        ),
         ("{\"up_to\": {\"a/b~c\": \"x\"}}", Code::InvalidBody, "/up_to/a~1b~0c", "invalid type: string"),
         ("{\"up_to\": {\"a\": 1, \"b\": 2, \"a\": 3}}", Code::InvalidBody, "/up_to/a", "duplicate field `a`"),
         ("{\"up_to\": [1]}", Code::InvalidBody, "/up_to", "expected an object"),
