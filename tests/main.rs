@@ -33,6 +33,7 @@ mod messages;
 mod operations;
 mod polling;
 mod problems;
+mod readme;
 mod receipts;
 mod recount;
 mod relations;
