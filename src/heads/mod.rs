@@ -36,7 +36,7 @@ pub use self::board::{Board, Channel, Dot};
 pub use self::cell::Cell;
 pub use self::store::NoticeRow;
 use crate::clock::Clock;
-use crate::db::{Db, DbResult};
+use crate::db::{Db, DbResult, MAX_FIRST_CONNECT, is_outage};
 use crate::marks::{Kind, Stream, StreamKey};
 
 /// How often a node asks what others changed. Together with the time that asking takes it stays well below the 2 s that a change may take to show.
@@ -122,7 +122,14 @@ impl Heads {
             fresh_until: ArcSwap::default(),
             changes: watch::Sender::default(),
         };
-        this.look(Instant::now()).await?;
+        // A database that is busy is slow, which is no reason not to start.
+        let give_up = Instant::now() + MAX_FIRST_CONNECT;
+        while let Err(error) = this.look(Instant::now()).await {
+            if !is_outage(&error) || Instant::now() >= give_up {
+                return Err(error);
+            }
+            tokio::time::sleep(LOOKS_APART).await;
+        }
         Ok(Arc::new(this))
     }
 
