@@ -29,6 +29,9 @@ def before_call(context, case, kwargs):
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
     """False for what only looks like a failure: a request that fits the document and is rightly refused all the same."""
+    # A post may have the id `count`: to put and to delete it stand in the document under `posts/{post_id}`.
+    if case.operation.path == "/v1/users/{user}/posts/count" and "Undocumented methods advertised: DELETE, PUT" in failure.message:
+        return False
     if type(failure).__name__ != "RejectedPositiveData" or response is None:
         return True
     try:
@@ -41,6 +44,9 @@ def filter_failure(context, failure, case, response):
         return False
     # Which numbers an inbox has given, and in which epoch, is state.
     if problem.get("code") in ("inbox_reset", "cursor_expired"):
+        return False
+    # Which cursors were given, and for which list, is state.
+    if problem.get("code") == "invalid_cursor":
         return False
     # That two values of a path must differ is nothing that a document can say.
     path = case.path_parameters or {}
