@@ -54,10 +54,10 @@ YEAR = 365
 # CPU microseconds, from docs/benchmarks.md: a poll of the whole sheet, and a message into a group. Of the node as it stands there. For the stores what the
 # two cores of that machine have left, 2 / rate - node, which the load generator is part of, so it is too much rather than too little; of a write it is shared
 # out as if Redis did the work of two polls.
-CPU_POLL = {"node": 46.9, "redis": 28.5, "postgres": 0.0}
-CPU_WRITE = {"node": 91.0, "redis": 57.0, "postgres": 260.0}
+CPU_POLL = {"node": 28.2, "redis": 23.6, "postgres": 0.0}
+CPU_WRITE = {"node": 69.0, "redis": 47.2, "postgres": 191.0}
 # What a poll costs more that finds no entry, as far as reads of inboxes tell, which read SQL too.
-CPU_MISS = {"node": 58.0, "redis": 57.0, "postgres": 210.0}
+CPU_MISS = {"node": 40.8, "redis": 47.2, "postgres": 103.0}
 # How busy a core is to be at the peak, and how many cores a node has.
 BUSY = 0.5
 NODE_CORES = 4
