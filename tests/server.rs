@@ -188,7 +188,7 @@ both_tiers! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_are_served_until_the_drain_delay_is_over() {
     let world = World::new(Tier::Embedded).await;
-    let mut node = world.process(&["--drain-delay-ms", "3000"], &[]).await;
+    let mut node = world.process(&["--drain-delay-ms", "6000"], &[]).await;
     node.terminate();
     let ready = async || Client::new(&node.base).get("/readyz").await;
     eventually("it says that it ends", async || ready().await.status == 503).await;
