@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 
-use crate::support::{Client, Reply, Tier, World};
+use crate::support::{Client, Reply, Tier, World, eventually};
 
 /// A command, and what the README shows below it.
 #[derive(Debug)]
@@ -132,6 +132,11 @@ async fn the_walk_shows_what_it_says() {
         }
         let (curl, filter) = command.split_once(" | ").unwrap_or((&command, ""));
         let (request, shows_headers) = request(&node.client, curl);
+        if let Some(operation) = curl.split_once("/v1/operations/") {
+            // It is done by the time somebody has typed the command.
+            let path = format!("/v1/operations/{}", operation.1);
+            eventually("it is done", async || node.client.get(&path).await.ok()["status"] != "pending").await;
+        }
         let came = show(&Client::send(request).await, shows_headers);
         let ((expected, theirs), (got, ours)) = (masked(&shown), masked(&came));
         if filter.is_empty() {
@@ -144,8 +149,6 @@ async fn the_walk_shows_what_it_says() {
             let location = |text: &str| text.lines().find_map(|line| line.strip_prefix("location: /v1/operations/").map(str::to_owned));
             ids.extend(location(&shown).zip(location(&came)));
         }
-        // Asynchronous writes are done by the time somebody has typed the next command.
-        crate::operations::all_done(&node.client).await;
     }
     node.stop().await;
 }
