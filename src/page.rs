@@ -3,7 +3,7 @@
 //! Keyset: a cursor names the last entry that was shown, by its place in the list's order, so what comes and goes between two pages neither repeats nor
 //! skips an entry that stays. A list asks its store for one entry more than the page holds, and hands all to [`respond`].
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use axum::Json;
 use axum::http::{HeaderValue, Uri, header};
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Code, Error, Problem};
+use crate::marks::MAX_HEAD;
 use crate::poll::Print;
 
 /// The most entries of a page.
@@ -71,7 +72,8 @@ struct ListPrint(u16);
 impl ListPrint {
     fn new(list: &str, of: impl fmt::Display) -> Self {
         let mut print = Print::default();
-        print.add_text(&format!("{list} {of}"));
+        // Writing to a print cannot fail.
+        let _ = write!(print, "{list} {of}");
         Self((print.finish() & u64::from(u16::MAX)).try_into().unwrap_or_default())
     }
 }
@@ -100,17 +102,33 @@ impl Wanted {
     }
 }
 
+/// How many entries a page is to have at most.
+///
+/// # Errors
+/// A problem where that is not from 1 to [`MAX_LIMIT`].
+pub fn limit_of(limit: Option<u32>) -> Result<u32, Problem> {
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    if (1..=MAX_LIMIT).contains(&limit) { Ok(limit) } else { Err(Problem::query("limit", format!("{limit} is not from 1 to {MAX_LIMIT}"))) }
+}
+
+/// The number that a list goes on after.
+///
+/// # Errors
+/// A problem where that is not from 0 to [`MAX_HEAD`].
+pub fn after_of(after: Option<i64>) -> Result<Option<i64>, Problem> {
+    match after {
+        Some(after) if !(0..=MAX_HEAD).contains(&after) => Err(Problem::query("after", format!("{after} is not from 0 to {MAX_HEAD}"))),
+        after => Ok(after),
+    }
+}
+
 impl PageParams {
     /// Checks the parameters for a list by its name, and whose it is.
     ///
     /// # Errors
     /// A 400 problem for a limit out of range or a cursor that is broken, or another list's.
     pub fn wanted(&self, list: &str, of: impl fmt::Display) -> Result<Wanted, Problem> {
-        let list = ListPrint::new(list, of);
-        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(Problem::query("limit", format!("{limit} is not from 1 to {MAX_LIMIT}")));
-        }
+        let (list, limit) = (ListPrint::new(list, of), limit_of(self.limit)?);
         let after = match &self.cursor {
             None => Position::TOP,
             Some(cursor) => Position::from_cursor(cursor, list).ok_or_else(|| {

@@ -2,6 +2,7 @@
 //!
 //! A route gives a function that reads its answer; [`poll`] does the rest.
 
+use std::fmt;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -119,21 +120,24 @@ impl Print {
         self.add_bytes(&number.to_le_bytes());
     }
 
-    /// Takes in a text.
-    pub fn add_text(&mut self, text: &str) {
-        self.add_bytes(text.as_bytes());
-    }
-
     fn add_bytes(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 
-    /// The print of all numbers so far.
+    /// The print of all so far.
     #[must_use]
     pub fn finish(self) -> u64 {
         self.0
+    }
+}
+
+/// Takes in a text as it is formatted.
+impl fmt::Write for Print {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.add_bytes(text.as_bytes());
+        Ok(())
     }
 }
 

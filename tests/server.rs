@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::support::{Client, Tier, World, eventually};
+use crate::support::{Client, eventually};
 
 /// What the page of `/docs` loads.
 const ASSETS: [(&str, &str); 4] = [
@@ -159,6 +159,19 @@ both_tiers! {
         node.stop().await;
     }
 
+    // New connections too: the balancer's next look is one, and until it has come, so are the requests that it sends.
+    async fn all_are_served_until_the_drain_delay_is_over(world: World) {
+        let mut node = world.process(&["--drain-delay-ms", "6000"], &[]).await;
+        node.terminate();
+        let ready = async || Client::new(&node.base).get("/readyz").await;
+        eventually("it says that it ends", async || ready().await.status == 503).await;
+        let newcomer = Client::new(&node.base);
+        assert_eq!(newcomer.get("/livez").await.status, 200);
+        assert_eq!(newcomer.post("/v1/users/42/badges/mention/increment", &json!({})).await.ok()["head"], 1);
+        assert_eq!(node.ended().await.code(), Some(0));
+        assert!(Client::try_send(newcomer.request(Method::GET, "/livez")).await.is_err());
+    }
+
     async fn sigterm_answers_what_runs_and_exits_0(world: World) {
         // The write takes its time just before the commit; so does the first poll's enrolment, for which polls wait for 2 s at most.
         let mut node = world.process(&[], &[("FAILPOINTS", "lane::before_commit=sleep(1000)")]).await;
@@ -182,21 +195,6 @@ both_tiers! {
         assert_eq!(node.client.sheet(42).await["total"], 1, "what was acknowledged is there after the restart");
         node.stop().await;
     }
-}
-
-/// New connections too: the balancer's next look is one, and until it has come, so are the requests that it sends.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_are_served_until_the_drain_delay_is_over() {
-    let world = World::new(Tier::Embedded).await;
-    let mut node = world.process(&["--drain-delay-ms", "6000"], &[]).await;
-    node.terminate();
-    let ready = async || Client::new(&node.base).get("/readyz").await;
-    eventually("it says that it ends", async || ready().await.status == 503).await;
-    let newcomer = Client::new(&node.base);
-    assert_eq!(newcomer.get("/livez").await.status, 200);
-    assert_eq!(newcomer.post("/v1/users/42/badges/mention/increment", &json!({})).await.ok()["head"], 1);
-    assert_eq!(node.ended().await.code(), Some(0));
-    assert!(Client::try_send(newcomer.request(Method::GET, "/livez")).await.is_err());
 }
 
 #[test]

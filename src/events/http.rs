@@ -18,9 +18,8 @@ use crate::auth::Service;
 use crate::clock::UnixMs;
 use crate::error::{Code, Problem, ProblemOut, Result};
 use crate::http::params::Query;
-use crate::marks::MAX_HEAD;
-use crate::poll;
 use crate::state::AppState;
+use crate::{page, poll};
 
 /// The most events of an answer, and how many where no limit is given.
 pub const MAX_EVENTS: usize = 1000;
@@ -95,15 +94,13 @@ async fn list_events(State(state): State<AppState>, _: Service, Query(params): Q
     if !(1..=MAX_EVENTS).contains(&limit) {
         return Err(Problem::query("limit", format!("{limit} is not from 1 to {MAX_EVENTS}")).into());
     }
-    if let Some(after) = params.after.filter(|after| !(0..=MAX_HEAD).contains(after)) {
-        return Err(Problem::query("after", format!("{after} is not from 0 to {MAX_HEAD}")).into());
-    }
+    let after = page::after_of(params.after)?;
     let deadline = Instant::now() + Duration::from_secs(u64::from(wait));
     let room = if wait > 0 { state.waiting.try_acquire().ok() } else { None };
     // Listens before it reads: what comes in between would be missed the other way round.
     let mut heads = state.events.listen();
     loop {
-        let out = read(&state, params.after, limit).await?;
+        let out = read(&state, after, limit).await?;
         let left = deadline.saturating_duration_since(Instant::now());
         if !out.items.is_empty() || left.is_zero() || room.is_none() || state.draining.is_cancelled() {
             return answer(&out);

@@ -24,8 +24,7 @@ use crate::http::params::{NoParams, Query};
 use crate::http::path::PathParams;
 use crate::ids::{ClientId, GroupId, Seq, UserId};
 use crate::lane::{Answer, Job};
-use crate::marks::MAX_HEAD;
-use crate::page::{self, DEFAULT_LIMIT, MAX_LIMIT, PageOut, PageParams, Position};
+use crate::page::{self, PageOut, PageParams, Position};
 use crate::state::AppState;
 
 /// The routes of this part.
@@ -316,13 +315,7 @@ async fn list_group_messages(
     path: GroupPath,
     Query(params): Query<GroupMessagesParams>,
 ) -> Result<Response> {
-    let (after, limit) = (params.after.unwrap_or(0), params.limit.unwrap_or(DEFAULT_LIMIT));
-    if !(0..=MAX_HEAD).contains(&after) {
-        return Err(Problem::query("after", format!("{after} is not from 0 to {MAX_HEAD}")).into());
-    }
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(Problem::query("limit", format!("{limit} is not from 1 to {MAX_LIMIT}")).into());
-    }
+    let (after, limit) = (page::after_of(params.after)?.unwrap_or(0), page::limit_of(params.limit)?);
     let view = path.view(&state).await?;
     let after = after.max(view.since.unwrap_or(0));
     // Up to the head that was read first: then head and messages belong together.

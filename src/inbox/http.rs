@@ -175,10 +175,8 @@ async fn get_inbox(
 ) -> Result<Response> {
     let InboxParams { after, limit, wait, epoch } = params;
     let (user, wait) = (path.user, poll::wait_of(wait)?);
-    let limit = PageParams { limit, cursor: None }.wanted("inbox", user)?.limit;
-    if let Some(after) = after.filter(|after| !(0..=MAX_HEAD).contains(after)) {
-        return Err(Problem::query("after", format!("{after} is not from 0 to {MAX_HEAD}")).into());
-    }
+    let limit = page::limit_of(limit)?;
+    let after = page::after_of(after)?;
     // What a waiting poll found to be nothing, and at which revision: it is so for as long as the user has that one.
     let nothing: Mutex<Option<(i64, Found)>> = Mutex::new(None);
     let read = |_: Version| {
