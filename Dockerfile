@@ -14,7 +14,7 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --user-group --home-dir /data --shell /usr/sbin/nologin headmark \
-    && install -d -o headmark -g headmark /data
+    && install -d -m 700 -o headmark -g headmark /data
 COPY --from=build /out/headmark /usr/local/bin/headmark
 
 # Outside of loopback the server refuses to start without credentials: give it HEADMARK_SERVICE_KEYS.

@@ -15,7 +15,7 @@ LOG ?=
 FOLLOWS ?=
 ON_ENGINES := sh -c 'DATABASE_URL=$$HEADMARK_TEST_POSTGRES REDIS_URL=$$HEADMARK_TEST_REDIS exec "$$@"' sh
 
-.PHONY: help run run-server demo check-log replay-feed bench test lint audit fuzz-api openapi clean-engines
+.PHONY: help run run-server demo check-log replay-feed bench chaos test lint audit fuzz-api openapi clean-engines
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -27,13 +27,13 @@ run-server: ## the server tier, on a private Postgres and Redis that keep their 
 	scripts/engines.sh run "$(ENGINES_DIR)" -- cargo run --release -- $(ARGS)
 
 demo: ## replay a real log of private messages as badges, and check every number
-	cargo build --release --bin headmark
-	cargo run --release --example demo -- --server "$(TARGET_DIR)/release/headmark" $(ARGS)
+	cargo build --release --bin headmark --example demo
+	"$(TARGET_DIR)/release/examples/demo" --server "$(TARGET_DIR)/release/headmark" $(ARGS)
 
-check-log: ## import a chat log (LOG=) on both tiers, and compare every number with a count over the file
+check-log: ## import a chat log (LOG=) twice on both tiers, and compare every number with a count over the files (ARGS='--joins --coarse 60': with joins and leaves, to the minute)
 	cargo build --release --bin headmark
-	scripts/check_log.py "$(TARGET_DIR)/release/headmark" "$(LOG)"
-	scripts/engines.sh with -- $(ON_ENGINES) scripts/check_log.py "$(TARGET_DIR)/release/headmark" "$(LOG)"
+	scripts/check_log.py $(ARGS) "$(TARGET_DIR)/release/headmark" "$(LOG)"
+	scripts/engines.sh with -- $(ON_ENGINES) scripts/check_log.py $(ARGS) "$(TARGET_DIR)/release/headmark" "$(LOG)"
 
 replay-feed: ## replay follows and messages as posts (FOLLOWS=, LOG=) on both tiers, and compare every feed with a count over the files
 	cargo build --release --bin headmark
@@ -45,12 +45,16 @@ bench: ## every speed beside what it is compared with; writes docs/benchmarks.md
 	scripts/engines.sh with --durable -- "$(TARGET_DIR)/release/examples/bench" \
 		--server "$(TARGET_DIR)/release/headmark" $(ARGS)
 
+chaos: ## break nodes and stores under load and check every promise, on both tiers (ARGS="--tier server --seconds 60 --soak-seconds 0 --seed 7")
+	scripts/engines.sh with -- cargo test --release --test chaos -- $(ARGS)
+
 test: ## every test, on both tiers; the last line of output counts them (ARGS: a filter)
 	@scripts/engines.sh with -- scripts/test.sh $(ARGS)
 
 lint: ## formatting, clippy, licences and sources of the dependencies
 	cargo fmt --check
 	cargo clippy --locked --all-targets --features failpoints -- -D warnings
+	cargo clippy --locked --test chaos --features failpoints -- -D warnings
 	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
 	cargo deny --log-level error check bans licenses sources
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; fi

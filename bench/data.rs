@@ -17,7 +17,7 @@ use crate::pgbench::Pgbench;
 
 /// The badges of every user, in the order of their names.
 pub(crate) const BADGES: [&str; 4] = ["comment", "dm", "like", "mention"];
-/// The revision of every user, from which follows the tag of every sheet.
+/// The revision of every user.
 pub(crate) const REVISION: i64 = 918;
 /// Users written in one transaction.
 const CHUNK: u64 = 100_000;
@@ -81,7 +81,13 @@ impl Postgres {
         }
         conn.execute("create database headmark").await?;
         conn.execute("create database plain").await?;
-        let pgbench = Pgbench { program: programs.join("pgbench"), url: format!("{base}/plain") };
+        let (account, host) = base.split_once('@').ok_or("a Postgres URL without a user")?;
+        let (account, password) = match account.rsplit_once(':') {
+            Some((account, password)) if !password.starts_with("//") => (account, password),
+            _ => (account, ""),
+        };
+        let url = format!("{account}@{host}/plain");
+        let pgbench = Pgbench { program: programs.join("pgbench"), url, password: password.to_owned() };
         if !pgbench.program.is_file() {
             return Err(format!("there is no pgbench in {}", programs.display()).into());
         }

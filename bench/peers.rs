@@ -23,6 +23,9 @@ use crate::Result;
 use crate::process::Process;
 use crate::wire::Answer;
 
+/// How a peer hears where Redis is: the URL holds a password, and every account can read the arguments of a process.
+const REDIS_OF_PEER: &str = "PEER_REDIS_URL";
+
 /// The part of the command line that the bench gives to itself.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Hidden {
@@ -34,7 +37,7 @@ pub(crate) enum Hidden {
         /// The answer to give: the bytes of one of headmark's.
         #[arg(long)]
         answer: PathBuf,
-        #[arg(long)]
+        #[arg(long, env = REDIS_OF_PEER, hide_env_values = true)]
         redis: String,
         /// How many values it reads for each answer, where it reads a number of them.
         #[arg(long, default_value_t = 0)]
@@ -256,7 +259,7 @@ pub(crate) async fn start_reading(peer: Peer, reads: u32, answer: &Answer, redis
     std::fs::write(&file, text)?;
     let name = peer.to_possible_value().ok_or("a peer without a name")?;
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["peer", name.get_name(), "--redis", redis, "--reads", &reads.to_string(), "--answer"]).arg(&file);
+    command.args(["peer", name.get_name(), "--reads", &reads.to_string(), "--answer"]).arg(&file).env(REDIS_OF_PEER, redis);
     Process::start(command).await
 }
 

@@ -12,8 +12,9 @@ use crate::load::Counted;
 #[derive(Debug)]
 pub(crate) struct Pgbench {
     pub(crate) program: PathBuf,
-    /// The database with the plain tables.
+    /// The database with the plain tables, without the password: every account can read the arguments of a process.
     pub(crate) url: String,
+    pub(crate) password: String,
 }
 
 /// A script with its clients.
@@ -45,7 +46,8 @@ impl Pgbench {
         for (name, value) in &script.defines {
             command.arg("-D").arg(format!("{name}={value}"));
         }
-        let output = command.arg("-f").arg(&script.file).arg(&self.url).kill_on_drop(true).output().await?;
+        let output =
+            command.arg("-f").arg(&script.file).arg(&self.url).env("PGPASSWORD", &self.password).kill_on_drop(true).output().await?;
         let text = String::from_utf8_lossy(&output.stdout);
         // Every client tells the same: the first lines will do.
         parse(&text).ok_or_else(|| {

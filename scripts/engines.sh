@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Private Postgres and Redis for one command: on free ports of 127.0.0.1, apart from any that the machine already runs.
+# Private Postgres and Redis for one command: on free ports of 127.0.0.1, apart from any that the machine already runs. Every
+# local account reaches these ports, so both engines ask for a password, which is random for each run. It stands in files
+# that only their owner can read and in the environment of COMMAND, never in the arguments of a process or in a log.
 # Whatever ends the command or this script (success, failure, Ctrl-C, TERM, even KILL), the engines go with it: a keeper
 # in a process group of its own waits for the script's end and clears up.
 #
@@ -19,7 +21,8 @@ with sets HEADMARK_TEST_POSTGRES and HEADMARK_TEST_REDIS (URLs), HEADMARK_PG_BIN
      pg_ctl) and, for root only, HEADMARK_PG_OWNER (uid:gid), since Postgres refuses to run as root: whoever starts
      another cluster from COMMAND gives it that owner. Without --durable Postgres skips fsync, so that only a crash of
      the machine, never one of the server, can lose a commit; with it, it has buffers of 2 GB, as for measuring.
-run  sets DATABASE_URL and REDIS_URL. Postgres is durable; Redis keeps nothing, being a cache.
+run  sets DATABASE_URL and REDIS_URL, and writes them to DIR/urls while it runs. Postgres is durable; Redis keeps nothing,
+     being a cache.
 
 COMMAND reads no terminal. Its exit status is passed on.
 END
@@ -57,7 +60,7 @@ find_engines() {
     local folder program major
     pg_bin='' pg_major=0 redis_server=''
     while read -r folder; do
-        for program in initdb postgres pg_ctl psql createdb; do
+        for program in initdb postgres pg_ctl psql; do
             [ -x "$folder/$program" ] || continue 2
         done
         major=$(major_of "$folder/postgres")
@@ -78,7 +81,7 @@ find_engines() {
 }
 
 say_missing() {
-    [ -n "$pg_bin" ] || say "found no Postgres $PG_MIN or newer (a folder with initdb, postgres, pg_ctl, psql and createdb)"
+    [ -n "$pg_bin" ] || say "found no Postgres $PG_MIN or newer (a folder with initdb, postgres, pg_ctl and psql)"
     [ -n "$redis_server" ] || say "found no Redis $REDIS_MIN or newer (redis-server)"
 }
 
@@ -217,13 +220,37 @@ draw_port() {
 
 bind_failed() { grep -qi 'address already in use' "$1"; }
 
+# Sets password. Hexadecimal digits need no quotes in any of the files and URLs that it goes into.
+draw_password() {
+    password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+    [ ${#password} = 32 ] || die "cannot draw a password from /dev/urandom"
+}
+
+# Writes its input to the file $1, which then only its owner, the engines' account, can read.
+write_secret() {
+    rm -f "$1"
+    (umask 077 && cat >"$1")
+    [ -z "$owner" ] || chown "$owner" "$1"
+}
+
+redis_settings() {
+    cat <<END
+bind 127.0.0.1
+port $port
+dir "$tmp"
+save ""
+appendonly no
+requirepass $password
+END
+}
+
 start_redis() {
     local attempt pid port log=$tmp/redis.log
     for attempt in 1 2 3 4 5 6 7 8; do
         draw_port
         : >"$log"
-        become_owner "$redis_server" --bind 127.0.0.1 --port "$port" --dir "$tmp" --save '' --appendonly no \
-            </dev/null >"$log" 2>&1 &
+        redis_settings | write_secret "$tmp/redis.conf"
+        become_owner "$redis_server" "$tmp/redis.conf" </dev/null >"$log" 2>&1 &
         pid=$!
         printf '%s\n' "$pid" >"$tmp/redis.pid"
         while running "$pid"; do
@@ -248,7 +275,8 @@ stop_redis() {
 }
 
 create_cluster() {
-    local options=(--username=headmark --auth=trust --encoding=UTF8 --locale=C)
+    # Who may connect follows from a file of our own, written at each start.
+    local options=(--username=headmark --auth=reject --encoding=UTF8 --locale=C)
     if [ -z "$home" ]; then options+=(--no-sync); fi
     # Made beside its place, so that an interrupted run leaves no half of a cluster.
     rm -rf "$data.new"
@@ -268,6 +296,7 @@ cluster_settings() {
 listen_addresses = '127.0.0.1'
 port = $port
 unix_socket_directories = '$tmp'
+hba_file = '$data/engines_hba.conf'
 max_connections = 400
 shared_buffers = $buffers
 END
@@ -275,10 +304,24 @@ END
     if [ -z "$durable" ]; then printf '%s\n' 'fsync = off' 'full_page_writes = off'; fi
 }
 
+# The password of this run, also for data that an earlier run made. A server in single-user mode asks nobody for one, listens
+# nowhere and reads the statement from a pipe.
+set_password() {
+    local quiet=(-c log_statement=none -c log_min_duration_statement=-1 -c log_min_error_statement=panic)
+    printf "alter role headmark password '%s'\n" "$password" |
+        as_owner "$pg_bin/postgres" --single -D "$data" "${quiet[@]}" -c password_encryption=scram-sha-256 postgres \
+            >"$tmp/single.log" 2>&1 && ! grep -E 'ERROR|FATAL' "$tmp/single.log" >&2
+}
+
 start_postgres() {
     local attempt port log=$tmp/postgres.log
     [ -e "$data" ] || create_cluster
     clear_stale_server
+    if ! set_password; then
+        cat "$tmp/single.log" >&2
+        die "Postgres did not take the password"
+    fi
+    printf '%s\n' 'local all all scram-sha-256' 'host all all 127.0.0.1/32 scram-sha-256' | write_secret "$data/engines_hba.conf"
     for attempt in 1 2 3 4 5 6 7 8; do
         draw_port
         : >"$log"
@@ -346,7 +389,7 @@ keep() {
     stop_redis "$tmp"
     if [ -n "$home" ]; then
         stop_postgres fast
-        rm -f "$home/tmp"
+        rm -f "$home/tmp" "$home/urls"
     else
         stop_postgres immediate
     fi
@@ -389,6 +432,7 @@ start_engines() {
             "Choose one that every account may enter (make run-server ENGINES_DIR=/var/tmp/headmark), or do not run as root"
     fi
     data=${home:-$tmp}/postgres
+    draw_password
     mkfifo "$tmp/alive"
 
     # With job control, each of these gets a process group of its own, which a Ctrl-C does not reach. Those that start an
@@ -408,8 +452,8 @@ start_engines() {
     set +m
     wait "$postgres" || exit 1
     wait "$redis" || exit 1
-    postgres_url=postgres://headmark@127.0.0.1:$(cat "$tmp/postgres.port")
-    redis_url=redis://127.0.0.1:$(cat "$tmp/redis.port")
+    postgres_url=postgres://headmark:$password@127.0.0.1:$(cat "$tmp/postgres.port")
+    redis_url=redis://default:$password@127.0.0.1:$(cat "$tmp/redis.port")
 }
 
 run_command() {
@@ -431,7 +475,7 @@ run_command() {
 
 # ---- the uses -----------------------------------------------------------------------------------------------------
 
-home='' tmp='' keeper='' durable='' buffers=128MB
+home='' tmp='' keeper='' password='' durable='' buffers=128MB
 
 with_engines() {
     if [ "${1:-}" = --durable ]; then
@@ -460,6 +504,15 @@ lock_home() {
     fi || die "another run is using $home"
 }
 
+# Makes the database of run, unless it is there from an earlier run.
+make_database() {
+    local address
+    address="host=127.0.0.1 port=$(cat "$tmp/postgres.port") user=headmark dbname=postgres"
+    printf '%s\n' "*:*:*:headmark:$password" | write_secret "$tmp/pgpass"
+    ask() { as_owner env PGPASSFILE="$tmp/pgpass" "$pg_bin/psql" -tAXqc "$1" "$address"; }
+    ask 'select datname from pg_database' | grep -qx headmark || ask 'create database headmark'
+}
+
 run_engines() {
     local version='' folder
     if [ "${2:-}" != -- ] || [ $# -lt 3 ]; then misused; fi
@@ -479,10 +532,10 @@ run_engines() {
     find_owner "$home/postgres"
     start_engines
     export DATABASE_URL=$postgres_url/headmark REDIS_URL=$redis_url
-    if ! as_owner "$pg_bin/psql" -tAXqc 'select datname from pg_database' "$postgres_url/postgres" | grep -qx headmark; then
-        as_owner "$pg_bin/createdb" --maintenance-db="$postgres_url/postgres" headmark
-    fi
-    say "DATABASE_URL=$DATABASE_URL REDIS_URL=$REDIS_URL"
+    make_database
+    rm -f "$home/urls"
+    (umask 077 && printf '%s\n' "DATABASE_URL=$DATABASE_URL" "REDIS_URL=$REDIS_URL" >"$home/urls")
+    say "DATABASE_URL and REDIS_URL are in $home/urls while this runs"
     run_command "$@"
 }
 
@@ -491,7 +544,7 @@ remove_engines() {
     [ -e "$1/lock" ] || return 0
     home=$(cd "$1" && pwd -P)
     lock_home
-    rm -rf "$home/postgres" "$home/postgres.new" "$home/tmp" "$home/lock"
+    rm -rf "$home/postgres" "$home/postgres.new" "$home/tmp" "$home/urls" "$home/lock"
     rmdir "$home" || true
 }
 

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.parse
 from concurrent.futures import ThreadPoolExecutor
 
 # ---- the figures --------------------------------------------------------------------------------------------------------------
@@ -103,8 +104,15 @@ order by c.relname
 
 def ask(sql):
     """The rows that psql answers with, as texts."""
+    # The password goes by the environment: every account of the machine can read the arguments of a process.
+    url = urllib.parse.urlsplit(os.environ["DATABASE_URL"])
+    environment, bare = dict(os.environ), url
+    if url.password is not None:
+        environment["PGPASSWORD"] = urllib.parse.unquote(url.password)
+        bare = url._replace(netloc=url.netloc.replace(f":{url.password}@", "@", 1))
     done = subprocess.run(
-        ["psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--field-separator=\t", "--dbname", os.environ["DATABASE_URL"]],
+        ["psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--field-separator=\t", "--dbname", bare.geturl()],
+        env=environment,
         input=sql,
         capture_output=True,
         text=True,

@@ -68,7 +68,6 @@ impl App {
         let Stores { db, cache, guard, heads, data_lock } = Stores::open(&config.stores, &config.cache, clock.clone()).await?;
         let bell = Bell::default();
         let events = Arc::new(Publisher::new(&config.events, db.clone(), Arc::clone(&cache), bell.clone()));
-        let looks = Looks::new(&config.relations, db.clone(), Arc::clone(&cache), Arc::clone(&guard));
         let engines = lane::Engines {
             db: db.clone(),
             cache: Arc::clone(&cache),
@@ -77,13 +76,16 @@ impl App {
             fan_out: Arc::default(),
             clock: clock.clone(),
             bell: bell.clone(),
+            hot: Arc::new(Hot::new(cache.is_shared())),
         };
+        let looks = Looks::new(&config.relations, db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&engines.hot));
         let lanes = Lanes::start(&config.lanes, &engines);
         let presence = Arc::new(Presence::new(db.clone(), lanes.clone(), Arc::clone(&guard), clock.clone()));
         let turns = Arc::new(Turns::new(&config.polls));
         let feeds = Feeds::new(&config.feed, db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns));
         let sheets = Sheets::new(db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns), feeds);
         let waiting_room = usize::try_from(config.polls.waiting_polls).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
+        let waiting_shares = config.polls.waiting_shares(auth.is_open());
         let receipts = Receipts::new(&config.receipts, db.clone(), turns);
         let state = AppState::new(Engines {
             auth,
@@ -98,7 +100,7 @@ impl App {
             relations: config.relations.clone(),
             receipts,
             fan_out: Arc::clone(&engines.fan_out),
-            hot: Hot::default(),
+            hot: Arc::clone(&engines.hot),
             looks,
             events,
             event_config: config.events.clone(),
@@ -110,6 +112,7 @@ impl App {
             poll_interval: config.polls.poll_interval,
             forget_after_days: config.presence.forget_after_days,
             waiting: Semaphore::new(waiting_room),
+            waiting_shares,
             waiting_room,
             draining: CancellationToken::new(),
             metrics,

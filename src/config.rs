@@ -21,6 +21,7 @@ use crate::presence::PresenceConfig;
 use crate::receipts::ReceiptConfig;
 use crate::relations::RelationConfig;
 use crate::scrub::ScrubConfig;
+use crate::secret::{from_file, path, secret, settle, unless_empty};
 use crate::serve::HttpConfig;
 use crate::sheet::PollConfig;
 use crate::traces::TraceArgs;
@@ -92,8 +93,12 @@ pub struct Config {
 pub struct CacheArgs {
     /// Redis (7 or later), as `redis://host:port` or `rediss://…`; needs a Postgres DATABASE_URL. Unset: the cache is in this process, and
     /// with Postgres only one node may run.
-    #[arg(long, env = "REDIS_URL", hide_env_values = true, value_parser = crate::db::secret)]
+    #[arg(long, env = "REDIS_URL", hide_env_values = true, value_parser = secret)]
     pub redis_url: Option<SecretString>,
+
+    /// A file that holds what REDIS_URL would. Only one of the two may be set.
+    #[arg(long, env = "REDIS_URL_FILE", value_name = "PATH", value_parser = path)]
+    pub redis_url_file: Option<PathBuf>,
 
     /// Whether REDIS_URL names a Redis Cluster.
     #[arg(long, env = "REDIS_CLUSTER", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
@@ -115,7 +120,11 @@ pub struct CacheArgs {
     #[arg(long, env = "HEADMARK_CACHE_TTL_S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..=86_400))]
     pub cache_ttl_s: u64,
 
-    /// How many users the in-process cache holds.
+    /// How many bytes the in-process cache takes; what was used least goes first.
+    #[arg(long, env = "HEADMARK_CACHE_BYTES", default_value_t = 1 << 30, value_parser = clap::value_parser!(u64).range(16 * 1024 * 1024..))]
+    pub cache_bytes: u64,
+
+    /// How many users the in-process cache holds, where they fit into its bytes.
     #[arg(long, env = "HEADMARK_CACHE_CAPACITY", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
     pub cache_capacity: u64,
 }
@@ -124,17 +133,25 @@ pub struct CacheArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Credentials")]
 pub struct AuthArgs {
-    /// Service keys, comma-separated, each `name:secret` or a bare secret.
-    #[arg(long, env = "HEADMARK_SERVICE_KEYS", hide_env_values = true, value_delimiter = ',', value_parser = crate::db::secret)]
+    /// Service keys, comma-separated, each `name:secret` or a bare secret of 16 characters or more. `headmark token --service` makes one.
+    #[arg(long, env = "HEADMARK_SERVICE_KEYS", hide_env_values = true, value_delimiter = ',', value_parser = secret)]
     pub service_keys: Vec<SecretString>,
 
+    /// A file that holds the service keys, separated by commas or line breaks. Only one of the two may be set.
+    #[arg(long, env = "HEADMARK_SERVICE_KEYS_FILE", value_name = "PATH", value_parser = path)]
+    pub service_keys_file: Option<PathBuf>,
+
     /// The secret (32 bytes or more) that end users' JWTs are signed with, HS256.
-    #[arg(long, env = "HEADMARK_JWT_SECRET", hide_env_values = true, value_parser = crate::db::secret)]
+    #[arg(long, env = "HEADMARK_JWT_SECRET", hide_env_values = true, value_parser = secret)]
     pub jwt_secret: Option<SecretString>,
+
+    /// A file that holds what HEADMARK_JWT_SECRET would. Only one of the two may be set.
+    #[arg(long, env = "HEADMARK_JWT_SECRET_FILE", value_name = "PATH", value_parser = path)]
+    pub jwt_secret_file: Option<PathBuf>,
 
     /// The public key for the one that end users' JWTs are signed with (RS256, ES256 on P-256, EdDSA on Ed25519): the path of a PEM file, or the
     /// PEM itself. In place of HEADMARK_JWT_SECRET.
-    #[arg(long, env = "HEADMARK_JWT_PUBLIC_KEY", hide_env_values = true, value_parser = crate::db::secret)]
+    #[arg(long, env = "HEADMARK_JWT_PUBLIC_KEY", hide_env_values = true, value_parser = secret)]
     pub jwt_public_key: Option<SecretString>,
 
     /// A file with a JWK Set of such public keys, chosen by the `kid` of a token; read again when it changes. In place of the other two.
@@ -190,14 +207,16 @@ pub struct LogArgs {
 pub const LEASE: Duration = Duration::from_secs(5);
 
 impl Config {
-    /// Takes a setting that is there but empty, as environment files often have it, for one that is not there.
-    #[must_use]
-    pub fn without_empty(mut self) -> Self {
-        self.stores = self.stores.without_empty();
-        self.cache = self.cache.without_empty();
-        self.auth = self.auth.without_empty();
+    /// Takes a setting that is there but empty, as environment files often have it, for one that is not there, and takes secrets from their files.
+    ///
+    /// # Errors
+    /// A sentence for the operator: a secret and its file are both set, or the file cannot be used.
+    pub fn resolved(mut self) -> Result<Self, String> {
+        self.stores = self.stores.resolved()?;
+        self.cache = self.cache.resolved()?;
+        self.auth = self.auth.resolved()?;
         unless_blank(&mut self.traces.otlp_endpoint);
-        self
+        Ok(self)
     }
 
     /// Checks the settings against each other.
@@ -207,6 +226,8 @@ impl Config {
     pub fn check(&self) -> Result<(), String> {
         self.cache.check(&self.stores)?;
         self.relations.check()?;
+        self.http.check()?;
+        self.polls.check()?;
         if usize::try_from(self.polls.waiting_polls).unwrap_or(usize::MAX) >= self.http.max_in_flight {
             return Err(
                 "HEADMARK_WAITING_POLLS must be below HEADMARK_MAX_IN_FLIGHT, or waiting polls could keep everything else out.".to_owned()
@@ -235,26 +256,25 @@ fn unless_blank(text: &mut Option<String>) {
     *text = text.take().filter(|text| !text.trim().is_empty());
 }
 
-/// Takes an empty secret for one that is not there.
-fn unless_empty(secret: &mut Option<SecretString>) {
-    *secret = secret.take().filter(|text| !text.expose_secret().trim().is_empty());
-}
-
 impl StoreConfig {
-    /// Takes a URL that is empty for one that is not there.
-    #[must_use]
-    pub fn without_empty(mut self) -> Self {
-        unless_empty(&mut self.database_url);
-        self
+    /// Takes a URL that is empty for one that is not there, and takes it from its file.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the URL and its file are both set.
+    pub fn resolved(mut self) -> Result<Self, String> {
+        settle("DATABASE_URL", &mut self.database_url, &mut self.database_url_file)?;
+        Ok(self)
     }
 }
 
 impl CacheArgs {
-    /// Takes a URL that is empty for one that is not there.
-    #[must_use]
-    pub fn without_empty(mut self) -> Self {
-        unless_empty(&mut self.redis_url);
-        self
+    /// Takes a URL that is empty for one that is not there, and takes it from its file.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the URL and its file are both set.
+    pub fn resolved(mut self) -> Result<Self, String> {
+        settle("REDIS_URL", &mut self.redis_url, &mut self.redis_url_file)?;
+        Ok(self)
     }
 
     /// Checks which cache goes with which store.
@@ -280,6 +300,7 @@ impl CacheArgs {
             ttl: Duration::from_secs(self.cache_ttl_s),
             lease: LEASE,
             capacity: self.cache_capacity,
+            capacity_bytes: self.cache_bytes,
             prefix: self.cache_prefix.clone(),
         }
     }
@@ -296,21 +317,29 @@ impl CacheArgs {
     }
 }
 
-/// Any text, an empty one too, which [`Config::without_empty`] takes for none.
-#[expect(clippy::unnecessary_wraps, reason = "the form of a clap value parser")]
-fn path(text: &str) -> Result<PathBuf, String> {
-    Ok(PathBuf::from(text))
-}
-
 impl AuthArgs {
-    /// Takes a setting that is there but empty for one that is not there.
-    #[must_use]
-    pub fn without_empty(mut self) -> Self {
-        [&mut self.jwt_secret, &mut self.jwt_public_key].into_iter().for_each(unless_empty);
+    /// Takes a setting that is there but empty for one that is not there, and takes secrets from their files.
+    ///
+    /// # Errors
+    /// A sentence for the operator: a secret and its file are both set, or the file cannot be used.
+    pub fn resolved(mut self) -> Result<Self, String> {
+        settle("HEADMARK_JWT_SECRET", &mut self.jwt_secret, &mut self.jwt_secret_file)?;
+        unless_empty(&mut self.jwt_public_key);
         self.service_keys.retain(|key| !key.expose_secret().trim().is_empty());
+        self.take_service_keys()?;
         [&mut self.jwt_audience, &mut self.jwt_issuer].into_iter().for_each(unless_blank);
         self.jwks = self.jwks.take().filter(|path| !path.as_os_str().is_empty());
-        self
+        Ok(self)
+    }
+
+    /// Takes the service keys from their file, one a line or separated by commas.
+    fn take_service_keys(&mut self) -> Result<(), String> {
+        let file = from_file("HEADMARK_SERVICE_KEYS", !self.service_keys.is_empty(), &mut self.service_keys_file)?;
+        let Some(file) = file else { return Ok(()) };
+        let keys = file.expose_secret().split([',', '\n']).map(str::trim).filter(|key| !key.is_empty());
+        self.service_keys = keys.map(|key| SecretString::from(key.to_owned())).collect();
+        // A file of separators alone holds no key, and would make an open server.
+        if self.service_keys.is_empty() { Err("HEADMARK_SERVICE_KEYS_FILE: there is no key in the file.".to_owned()) } else { Ok(()) }
     }
 
     /// Whether none of the credentials is set.

@@ -80,6 +80,7 @@ codes! {
     MalformedRequest = BAD_REQUEST, "The request cannot be read";
     InvalidPath = BAD_REQUEST, "A value in the path is not valid";
     InvalidQuery = BAD_REQUEST, "A query parameter is not valid";
+    WaitNeedsTag = BAD_REQUEST, "A request that waits needs If-None-Match";
     InvalidHeader = BAD_REQUEST, "A header is not valid";
     InvalidCursor = BAD_REQUEST, "The cursor is not one that this server gave";
     Unauthorized = UNAUTHORIZED, "Credentials are missing or not valid";
@@ -247,11 +248,12 @@ impl IntoResponse for Problem {
 }
 
 impl Fault {
-    /// Whether the store is out of reach or busy, so that trying again later may work; else it is a bug or bad data.
+    /// Whether trying again later may work, because of the state that the store is in; else it is a
+    /// bug or bad data.
     #[must_use]
-    pub fn is_outage(&self) -> bool {
+    pub fn may_pass(&self) -> bool {
         match self {
-            Self::Db(error) => crate::db::is_outage(error),
+            Self::Db(error) => crate::db::classify(error).may_pass(),
             Self::Bug(_) => false,
         }
     }
@@ -259,7 +261,7 @@ impl Fault {
     /// What the caller is told of it: nothing of the inside.
     #[must_use]
     pub fn problem(&self) -> Problem {
-        if self.is_outage() {
+        if self.may_pass() {
             Problem::new(Code::StoreUnavailable, "A store did not answer; nothing was changed. Try again shortly.")
         } else {
             Problem::new(Code::InternalError, "The error was logged under this request's X-Request-Id.")

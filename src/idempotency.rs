@@ -26,7 +26,7 @@ pub struct Key {
     pub caller: String,
     /// The header's value.
     pub key: String,
-    /// SHA-256 of method, path and body's bytes, in hex: the same JSON written otherwise is another request.
+    /// SHA-256 of method, path and what the body says as JSON, in hex: the same JSON written otherwise is the same request.
     pub digest: String,
 }
 
@@ -84,7 +84,7 @@ static SAVE: Statement = Statement::new(
         ("key", Type::Text),
         ("digest", Type::Text),
         ("status", Type::Int),
-        ("body", Type::Text),
+        ("body", Type::Content),
         ("created_at", Type::Int),
     ],
 );

@@ -9,10 +9,13 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod db;
+mod docs;
 pub mod dots;
+pub mod epoch;
 pub mod error;
 pub mod events;
 pub mod feed;
+pub mod fingerprint;
 pub mod groups;
 pub mod guard;
 pub mod heads;
@@ -34,6 +37,7 @@ pub mod recount;
 pub mod relations;
 pub mod router;
 pub mod scrub;
+pub mod secret;
 pub mod serve;
 pub mod sheet;
 pub mod state;
@@ -41,6 +45,7 @@ pub mod stores;
 pub mod telemetry;
 pub mod traces;
 pub mod views;
+pub mod waiting;
 
 /// A named step at which a test can stop, delay or kill the process: with the feature `failpoints`, `FAILPOINTS=lane::after_commit=return` in the
 /// environment kills it there. Nothing without the feature.

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Code, Error, Problem};
+use crate::fingerprint::Fingerprint;
 use crate::marks::MAX_HEAD;
-use crate::poll::Print;
 
 /// The most entries of a page.
 pub const MAX_LIMIT: u32 = 100;
@@ -71,7 +71,7 @@ struct ListPrint(u16);
 
 impl ListPrint {
     fn new(list: &str, of: impl fmt::Display) -> Self {
-        let mut print = Print::default();
+        let mut print = Fingerprint::default();
         // Writing to a print cannot fail.
         let _ = write!(print, "{list} {of}");
         Self((print.finish() & u64::from(u16::MAX)).try_into().unwrap_or_default())

@@ -1,8 +1,9 @@
 //! What every route marked **poll** shares: entity tags, 304, the pace, and waiting for a change.
 //!
-//! A route gives a function that reads its answer; [`poll`] does the rest.
+//! A route gives a function that reads its answer; [`poll`] does the rest. `tags.rs` says what a tag is made from.
 
-use std::fmt;
+mod tags;
+
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,12 +14,14 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::cache::{Listener, Revision};
-use crate::error::{Error, Fault, Problem};
+pub use self::tags::{Scope, Seen, Version};
+use crate::cache::Listener;
+use crate::error::{Code, Error, Fault, Problem};
 use crate::heads::Changes;
 use crate::http::params::IfNoneMatch;
 use crate::ids::UserId;
 use crate::state::AppState;
+use crate::waiting;
 
 /// The longest `wait`, in seconds.
 const MAX_WAIT_S: u32 = 60;
@@ -26,17 +29,14 @@ const MAX_WAIT_S: u32 = 60;
 /// How often a waiting poll looks again without being woken: a wake-up can be lost with its connection.
 const RECHECK: Duration = Duration::from_secs(5);
 
-/// The same for what others change without waking anybody here.
-const RECHECK_SHARED: Duration = Duration::from_secs(1);
-
 /// How much later than asked a recheck may look, so that many waiters do not come at once.
 const JITTER_MS: u64 = 250;
 
 /// The same after a post: those are many, and a reminder in the feed is in less of a hurry.
 const FEED_JITTER_MS: u64 = 1000;
 
-/// Room for the headers of an answer, with those that the edge and the router add: a map that grows is made anew.
-const HEADERS: usize = 9;
+/// Room for the headers of an answer, with those that the edge and the router add: a map that grows is copied.
+const HEADERS: usize = 10;
 
 /// As long as most bodies are, so that writing one allocates once.
 const USUAL_BODY_BYTES: usize = 512;
@@ -52,98 +52,25 @@ pub struct Reading<T> {
     pub version: Option<Version>,
 }
 
-impl<T> Reading<T> {
-    /// Whether the client has it already.
-    fn is_known(&self, tags: &IfNoneMatch) -> bool {
-        self.version.is_some_and(|version| tags.matches(&etag(version)))
-    }
-}
-
-/// What an answer was made from. Revision and shared versions never go down, so they tell whether a node is behind what the client saw elsewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Version {
-    /// The revision of the user's own rows.
-    pub revision: Revision,
-    /// The versions of all shared heads that it was counted from, added up.
-    pub shared: i64,
-    /// A print of what was counted from them; 0 where nothing was.
-    pub print: u64,
-}
-
-impl From<Revision> for Version {
-    /// Of what depends on the user's own rows alone.
-    fn from(revision: Revision) -> Self {
-        Self { revision, shared: 0, print: 0 }
-    }
-}
-
-impl Version {
-    /// The version in an entity tag, if it is one of ours.
-    fn parse(tag: &str) -> Option<Self> {
-        let mut parts = tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"').split('.');
-        let revision = parts.next()?.parse().ok()?;
-        let shared = parts.next().map_or(Some(0), |part| part.parse().ok())?;
-        let print = parts.next().map_or(Some(0), |part| u64::from_str_radix(part, 16).ok())?;
-        Some(Self { revision, shared, print })
-    }
-
-    /// Whether a node that would answer with this may be behind, in what users share, a node that answered with `seen`: the sum of versions is lower, or the same but not what was
-    /// counted from them. Where the user's own rows are newer than what was seen they tell nothing about the rest; the sum may then be lower because the user left something, so that it
-    /// is a look for nothing.
-    #[must_use]
-    pub fn is_behind_in_shared(&self, seen: Self) -> bool {
-        let lower = self.revision >= seen.revision && self.shared < seen.shared;
-        lower || (self.revision == seen.revision && self.shared == seen.shared && self.print != seen.print)
-    }
-}
-
-/// The entity tag of a version: the same on every node and for every token; weak, as bodies may be compressed on the way.
-#[must_use]
-pub fn etag(version: Version) -> String {
-    let Version { revision, shared, print } = version;
-    if shared == 0 && print == 0 { format!("W/\"{revision}\"") } else { format!("W/\"{revision}.{shared}.{print:x}\"") }
-}
-
-/// A print of numbers: the hash of Fowler, Noll and Vo (FNV-1a, 64 bits), the same on every node and in every version, which the library's own does not promise.
+/// A poll: what the client has, and for how long it asks to be held.
 #[derive(Debug, Clone, Copy)]
-pub struct Print(u64);
-
-impl Default for Print {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
+struct Asked<'t> {
+    tags: &'t IfNoneMatch,
+    /// Whose answer it is; None where everybody who may see it sees the same.
+    about: Option<UserId>,
+    wait: u32,
 }
 
-impl Print {
-    /// Takes in a number.
-    pub fn add(&mut self, number: i64) {
-        self.add_bytes(&number.to_le_bytes());
+impl Asked<'_> {
+    /// What the client has. Asked for at each reading, as the epoch may change while a poll waits.
+    fn seen(self, state: &AppState) -> Seen {
+        Seen::by(self.tags, Scope::new(&state.heads.epoch(), self.tags.resource(), self.about))
     }
 
-    fn add_bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+    /// Whether the client has this answer already.
+    fn knows<T>(self, seen: Seen, reading: &Reading<T>) -> bool {
+        reading.version.is_some_and(|version| self.tags.matches(&seen.tag(version)))
     }
-
-    /// The print of all so far.
-    #[must_use]
-    pub fn finish(self) -> u64 {
-        self.0
-    }
-}
-
-/// Takes in a text as it is formatted.
-impl fmt::Write for Print {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.add_bytes(text.as_bytes());
-        Ok(())
-    }
-}
-
-/// The highest version that the client says it has: a node that is behind it reads the truth before it answers.
-fn seen(tags: &IfNoneMatch) -> Version {
-    tags.tags().filter_map(Version::parse).max().unwrap_or_default()
 }
 
 /// How long a request asks to be held, in seconds.
@@ -155,7 +82,7 @@ pub fn wait_of(wait: Option<u32>) -> Result<u32, Problem> {
     if wait > MAX_WAIT_S { Err(Problem::query("wait", format!("{wait} is not from 0 to {MAX_WAIT_S}"))) } else { Ok(wait) }
 }
 
-/// A polled resource of one user: how it is read, given the lowest version that will do, and how it is written.
+/// A polled resource of one user: how it is read, given what the client has, and how it is written.
 #[derive(Debug)]
 pub struct Resource<R, W> {
     /// Reads it.
@@ -176,15 +103,15 @@ pub async fn poll<T, R, F, W>(
     resource: Resource<R, W>,
 ) -> Result<Response, Error>
 where
-    R: Fn(Version) -> F,
+    R: Fn(Seen) -> F,
     F: Future<Output = Result<Reading<T>, Error>>,
     W: Fn(&T) -> Result<Vec<u8>, Error>,
 {
-    poll_on(state, Wakers { user: Some(user), also: None, recheck: RECHECK }, wait, tags, resource).await
+    let asked = Asked { tags, about: Some(user), wait };
+    poll_on(state, asked, Wakers { user: Some(user), also: None, shared: true }, resource).await
 }
 
-/// Answers a poll about something that not one user's own state decides, such as who has read a message. `also` tells when this node has changed it; what others
-/// changed is looked for every second.
+/// Answers a poll about something that not one user's own state decides, such as who has read a message. `changes` tells when it is another.
 ///
 /// # Errors
 /// Those of `read` and `write`.
@@ -193,15 +120,16 @@ pub async fn poll_also<T, R, F, W>(
     user: Option<UserId>,
     wait: u32,
     tags: &IfNoneMatch,
-    also: Option<watch::Receiver<()>>,
+    changes: Option<watch::Receiver<()>>,
     resource: Resource<R, W>,
 ) -> Result<Response, Error>
 where
-    R: Fn(Version) -> F,
+    R: Fn(Seen) -> F,
     F: Future<Output = Result<Reading<T>, Error>>,
     W: Fn(&T) -> Result<Vec<u8>, Error>,
 {
-    poll_on(state, Wakers { user, also, recheck: RECHECK_SHARED }, wait, tags, resource).await
+    let asked = Asked { tags, about: user, wait };
+    poll_on(state, asked, Wakers { user, also: changes, shared: false }, resource).await
 }
 
 /// Answers a poll for what comes after a place in one of the user's streams: `wait` needs no tag, and holds the request while there is nothing, or nothing
@@ -218,19 +146,19 @@ pub async fn poll_after<T, R, F, W>(
     is_empty: impl Fn(&T) -> bool,
 ) -> Result<Response, Error>
 where
-    R: Fn(Version) -> F,
+    R: Fn(Seen) -> F,
     F: Future<Output = Result<Reading<T>, Error>>,
     W: Fn(&T) -> Result<Vec<u8>, Error>,
 {
+    let asked = Asked { tags, about: Some(user), wait };
     if wait > 0
-        && let Ok(_room) = state.waiting.try_acquire()
+        && let Some(_place) = waiting::take(state)?
     {
-        let wakers = Wakers { user: Some(user), also: None, recheck: RECHECK };
-        let holds = |reading: &Reading<T>| is_empty(&reading.value) || reading.is_known(tags);
-        return Box::pin(wait_while(state, wakers, wait, tags, &resource, holds)).await;
+        let wakers = Wakers { user: Some(user), also: None, shared: true };
+        return Box::pin(wait_while(state, asked, wakers, &resource, is_empty)).await;
     }
-    let reading = (resource.read)(seen(tags)).await?;
-    answer(state, tags, &reading, &resource.write)
+    let seen = asked.seen(state);
+    answer(state, asked, seen, &(resource.read)(seen).await?, &resource.write)
 }
 
 /// What makes a waiting poll look again.
@@ -239,31 +167,33 @@ struct Wakers {
     user: Option<UserId>,
     /// Whatever this tells of.
     also: Option<watch::Receiver<()>>,
-    /// The time.
-    recheck: Duration,
+    /// Whether the heads that users share do, too.
+    shared: bool,
 }
 
-async fn poll_on<T, R, F, W>(
-    state: &AppState,
-    wakers: Wakers,
-    wait: u32,
-    tags: &IfNoneMatch,
-    resource: Resource<R, W>,
-) -> Result<Response, Error>
+async fn poll_on<T, R, F, W>(state: &AppState, asked: Asked<'_>, wakers: Wakers, resource: Resource<R, W>) -> Result<Response, Error>
 where
-    R: Fn(Version) -> F,
+    R: Fn(Seen) -> F,
     F: Future<Output = Result<Reading<T>, Error>>,
     W: Fn(&T) -> Result<Vec<u8>, Error>,
 {
-    if wait > 0
-        && tags.is_present()
-        && let Ok(_room) = state.waiting.try_acquire()
-    {
-        // Boxed, so that the many polls that do not wait need not carry its room.
-        return Box::pin(wait_while(state, wakers, wait, tags, &resource, |reading: &Reading<T>| reading.is_known(tags))).await;
+    if asked.wait > 0 {
+        if !asked.tags.is_present() {
+            return Err(wait_needs_tag().into());
+        }
+        if let Some(_place) = waiting::take(state)? {
+            // Boxed, so that the many polls that do not wait need not carry its room.
+            return Box::pin(wait_while(state, asked, wakers, &resource, |_: &T| false)).await;
+        }
     }
-    let reading = (resource.read)(seen(tags)).await?;
-    answer(state, tags, &reading, &resource.write)
+    let seen = asked.seen(state);
+    answer(state, asked, seen, &(resource.read)(seen).await?, &resource.write)
+}
+
+/// Without a tag every answer is another than the client has: it would be held for no time at all, again and again.
+fn wait_needs_tag() -> Problem {
+    let detail = "A request that waits names the answer that it has: send its ETag as If-None-Match.";
+    Problem::new(Code::WaitNeedsTag, detail).at("wait", "needs If-None-Match")
 }
 
 /// Resolves when this tells of a change; never, where there is nothing that tells.
@@ -276,34 +206,36 @@ async fn told(also: &mut Option<watch::Receiver<()>>) {
     std::future::pending::<()>().await;
 }
 
-/// Holds the request while the answer is one of those.
+/// Holds the request while the client has the answer already, while the answer is one of `these`, and while it is degraded:
+/// nobody could tell whether that is news, and to answer it at once would be a hot loop.
 async fn wait_while<T, R, F, W>(
     state: &AppState,
+    asked: Asked<'_>,
     mut wakers: Wakers,
-    wait: u32,
-    tags: &IfNoneMatch,
     resource: &Resource<R, W>,
-    holds: impl Fn(&Reading<T>) -> bool,
+    these: impl Fn(&T) -> bool,
 ) -> Result<Response, Error>
 where
-    R: Fn(Version) -> F,
+    R: Fn(Seen) -> F,
     F: Future<Output = Result<Reading<T>, Error>>,
     W: Fn(&T) -> Result<Vec<u8>, Error>,
 {
-    let deadline = Instant::now() + Duration::from_secs(u64::from(wait.min(MAX_WAIT_S)));
+    let deadline = Instant::now() + Duration::from_secs(u64::from(asked.wait.min(MAX_WAIT_S)));
     // Listens before it reads: a change in between would be missed the other way round.
     let mut listener = wakers.user.map(|user| state.cache.listen(user));
     if let Some(listener) = &mut listener {
         listener.ready().await;
     }
-    let mut shared = state.heads.listen();
+    let mut shared = wakers.shared.then(|| state.heads.listen());
     loop {
-        let reading = (resource.read)(seen(tags)).await?;
+        let seen = asked.seen(state);
+        let reading = (resource.read)(seen).await?;
         let left = deadline.saturating_duration_since(Instant::now());
-        if !holds(&reading) || left.is_zero() || state.draining.is_cancelled() {
-            return answer(state, tags, &reading, &resource.write);
+        let holds = reading.version.is_none() || these(&reading.value) || asked.knows(seen, &reading);
+        if !holds || left.is_zero() || state.draining.is_cancelled() {
+            return answer(state, asked, seen, &reading, &resource.write);
         }
-        let recheck = wakers.recheck + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
+        let recheck = RECHECK + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
         tokio::select! {
             () = woken(&mut listener) => {}
             () = told(&mut wakers.also) => {}
@@ -324,7 +256,8 @@ async fn woken(listener: &mut Option<Listener>) {
 
 /// Resolves some time after something changed that users share. Whoever waits for anything is told, so those that were told at once look at different times; a
 /// stream of posts makes each look at most a few times a second.
-async fn shared_changed(changes: &mut watch::Receiver<Changes>) {
+async fn shared_changed(changes: &mut Option<watch::Receiver<Changes>>) {
+    let Some(changes) = changes else { return std::future::pending().await };
     let before = *changes.borrow();
     if changes.changed().await.is_err() {
         return std::future::pending().await;
@@ -338,12 +271,13 @@ async fn shared_changed(changes: &mut watch::Receiver<Changes>) {
 /// 304 where the client has this version already, else the body; a degraded answer has no tag.
 fn answer<T>(
     state: &AppState,
-    tags: &IfNoneMatch,
+    asked: Asked<'_>,
+    seen: Seen,
     reading: &Reading<T>,
     write: impl Fn(&T) -> Result<Vec<u8>, Error>,
 ) -> Result<Response, Error> {
-    let Some(tag) = reading.version.map(etag) else { return Ok(degraded(state, write(&reading.value)?)) };
-    if tags.matches(&tag) { Ok(not_modified(state, tag)) } else { Ok(fresh(state, tag, write(&reading.value)?)) }
+    let Some(tag) = reading.version.map(|version| seen.tag(version)) else { return Ok(degraded(state, write(&reading.value)?)) };
+    if asked.tags.matches(&tag) { Ok(not_modified(state, tag)) } else { Ok(fresh(state, tag, write(&reading.value)?)) }
 }
 
 /// Writes a body as JSON.

@@ -203,7 +203,7 @@ impl lane::Command for Command {
                     let Some(followed) = followed.as_ref().filter(|followed| followed.version == row.feed) else {
                         return Answer::ok(&"whom the user follows is needed");
                     };
-                    feed::look(rows, *user, &followed.heads);
+                    feed::look(rows, *user, followed)?;
                     // In any case: while the user was not enrolled, the list counted for nothing.
                     rows.feed_changed(*user);
                 }

@@ -44,12 +44,14 @@ pub enum PartState {
     Bypassed,
     /// It is stopping.
     Draining,
+    /// A part of it has ended, and does not come back without a restart.
+    Failed,
 }
 
 /// Whether the node should get requests.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReadyOut {
-    /// Whether it is ready: it is not stopping, and one of its stores answers. Without the cache polls read the database; without the database polls
+    /// Whether it is ready: it is not stopping, no part of it has ended, and one of its stores answers. Without the cache polls read the database; without the database polls
     /// are served from the cache, and writes get 503.
     ready: bool,
     /// Whether a store is away.
@@ -89,7 +91,11 @@ async fn get_readyz(State(state): State<AppState>) -> Response {
         PartState::Ok if state.guard.trust() == Trust::Bypass => PartState::Bypassed,
         part => part,
     };
-    let node = if state.draining.is_cancelled() { PartState::Draining } else { PartState::Ok };
+    let node = match state.draining.is_cancelled() {
+        true => PartState::Draining,
+        false if state.lanes.have_failed() => PartState::Failed,
+        false => PartState::Ok,
+    };
     let ready = node == PartState::Ok && (database == PartState::Ok || cache != PartState::Away);
     let degraded = database == PartState::Away || cache != PartState::Ok;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -108,6 +114,8 @@ async fn get_metrics(State(state): State<AppState>) -> Response {
     let set = |name: &'static str, value: usize| metrics::gauge!(name).set(value as f64);
     set("headmark_lane_waiting", state.lanes.waiting());
     set("headmark_fan_out_waiting", state.fan_out.waiting());
+    let oldest_ms = state.fan_out.oldest_ms(state.clock.now());
+    metrics::gauge!("headmark_fan_out_oldest_seconds").set(Duration::from_millis(oldest_ms.unsigned_abs()).as_secs_f64());
     set("headmark_polls_waiting", state.waiting_room.saturating_sub(state.waiting.available_permits()));
     let text = HeaderValue::from_static("text/plain; version=0.0.4");
     ([(header::CONTENT_TYPE, text)], state.metrics.render()).into_response()

@@ -1,16 +1,11 @@
 //! Every route, in one list, and the OpenAPI document that follows from it.
 
 use axum::Router;
-use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::map_response;
-use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::get;
 use utoipa::openapi::path::ParameterIn;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{RefOr, Required};
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_swagger_ui::SwaggerUi;
 
 use crate::http::body::IdempotencyKey;
 use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route};
@@ -18,7 +13,7 @@ use crate::http::path::UserOrMe;
 use crate::ids::{GroupId, Seq};
 use crate::operations::OperationId;
 use crate::state::AppState;
-use crate::{badges, broadcasts, dots, events, feed, groups, inbox, messages, operations, probes, receipts, relations, sheet, views};
+use crate::{badges, broadcasts, docs, dots, events, feed, groups, inbox, messages, operations, probes, receipts, relations, sheet, views};
 
 /// What the document says beyond the routes.
 #[derive(OpenApi)]
@@ -125,26 +120,18 @@ fn loosen(document: &mut utoipa::openapi::OpenApi) {
 /// The application: routes, documents, fallbacks, and the edge around them.
 pub fn build(state: AppState, edge: EdgeConfig) -> Router {
     let (router, document) = routes();
-    let docs = Router::from(SwaggerUi::new("/docs").url("/openapi.json", document));
-    let router = router
-        .route("/", get(async || Redirect::to("/docs/")))
-        .merge(docs.layer(map_response(found_or_problem)))
-        .fallback(unknown_route)
-        .method_not_allowed_fallback(method_not_allowed);
+    let openapi = document.to_json().unwrap_or_else(|error| {
+        tracing::error!(%error, "the OpenAPI document has no JSON form");
+        String::new()
+    });
+    let docs = docs::routes(openapi, edge.compression);
+    let router = router.merge(docs).fallback(unknown_route).method_not_allowed_fallback(method_not_allowed);
     let origins = edge.origins.clone();
     let edge = EdgeLayer::new(edge);
     // Each layer boxes a future for every request: none is put on for nothing.
     let router =
         if origins.is_none() { router.layer(edge) } else { router.layer(origins.preflights()).layer(edge).layer(origins.answers()) };
     router.with_state(state)
-}
-
-/// What the documents' own handlers refuse (an unknown or unreadable file name) has no problem in it.
-async fn found_or_problem(method: Method, uri: Uri, response: Response) -> Response {
-    match response.status() {
-        StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST => unknown_route(method, uri).await.into_response(),
-        _ => response,
-    }
 }
 
 /// The OpenAPI document as it is served and kept in `openapi/openapi.json`.

@@ -1,13 +1,12 @@
 //! The scrubber: walks those who were seen of late, again and again, and compares what polls show with what the rows say. On a healthy system it finds nothing, and
 //! `headmark_drift_total` reads 0; what it finds it repairs and counts.
 //!
-//! Two things are compared. The *cache entry* of a user with the rows that it was made from, where both are at the same revision; it is drift only if both say
-//! the same again a moment later, as an enrolment changes an entry without a revision. And the *numbers* that rows only carry along (how many counters a user has,
+//! Two things are compared. The *cache entry* of a user with the rows that it was made from, where both are at the same revision: each change of an entry raises
+//! the revision, so they must say the same. And the *numbers* that rows only carry along (how many counters a user has,
 //! follows, followers, groups, unread direct messages and messages that are read by hand) with what they count, as `headmark recount` does. The heads of streams that
 //! users share are not: to count one is to read all that ever happened in it, which is left to that command.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -31,9 +30,6 @@ pub(crate) const SCRUBBED: &str = "headmark_scrubbed_users_total";
 
 /// How often a batch is looked at.
 const EVERY: Duration = Duration::from_secs(1);
-
-/// How long after the first look a difference is looked at again.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// How much is scrubbed.
 #[derive(Debug, Clone, Args)]
@@ -91,14 +87,7 @@ pub async fn scrub(state: &AppState, users: &[UserId]) -> Result<u64> {
 }
 
 async fn entries(state: &AppState, users: &[UserId]) -> Result<u64> {
-    let first = differing(state, users).await?;
-    if first.is_empty() {
-        return Ok(0);
-    }
-    tokio::time::sleep(LOOK_AGAIN).await;
-    let again: Vec<_> = first.keys().copied().collect();
-    let second = differing(state, &again).await?;
-    let drifted: Vec<_> = second.into_iter().filter(|(user, found)| first.get(user) == Some(found)).map(|(user, _)| user).collect();
+    let drifted = differing(state, users).await?;
     for user in &drifted {
         tracing::warn!(%user, "a cache entry differed from its rows; it is read anew");
         metrics::counter!(DRIFT, "what" => "entry").increment(1);
@@ -122,11 +111,8 @@ async fn read_anew(state: &AppState, users: &[UserId]) {
     }
 }
 
-/// An entry, and what the rows make of it.
-type Found = (Arc<Entry>, Entry);
-
 /// The users whose clean entries show something else than their rows at the same revision.
-async fn differing(state: &AppState, users: &[UserId]) -> Result<HashMap<UserId, Found>> {
+async fn differing(state: &AppState, users: &[UserId]) -> Result<Vec<UserId>> {
     let lookups = state.cache.get_many(users).await.unwrap_or_default();
     let hits: HashMap<_, _> = users
         .iter()
@@ -137,14 +123,14 @@ async fn differing(state: &AppState, users: &[UserId]) -> Result<HashMap<UserId,
         })
         .collect();
     if hits.is_empty() {
-        return Ok(HashMap::new());
+        return Ok(Vec::new());
     }
     let asked: Vec<_> = hits.keys().copied().collect();
-    let mut found = HashMap::new();
+    let mut found = Vec::new();
     for snapshot in read_users(&state.db, &asked).await? {
         let (Some(entry), truth) = (hits.get(&snapshot.user), entry_of(&snapshot)) else { continue };
         if snapshot.complete && entry.revision == truth.revision && saying(entry) != saying(&truth) {
-            found.insert(snapshot.user, (Arc::clone(entry), truth));
+            found.push(snapshot.user);
         }
     }
     Ok(found)

@@ -16,6 +16,7 @@ use crate::feed::FeedConfig;
 use crate::groups::fan_out::FanOut;
 use crate::guard::Guard;
 use crate::heads::Heads;
+use crate::http::shares::Shares;
 use crate::inbox::InboxConfig;
 use crate::lane::Lanes;
 use crate::messages::MessageConfig;
@@ -72,9 +73,9 @@ pub struct Engines {
     /// The groups that are to be fanned out.
     pub fan_out: Arc<FanOut>,
     /// Who has read what in groups.
-    pub receipts: Receipts,
-    /// What strangers are shown of users whom many look at.
-    pub hot: Hot,
+    pub receipts: Arc<Receipts>,
+    /// What is shown of much-read users from memory.
+    pub hot: Arc<Hot>,
     /// Look-ups of relations, and whole lists.
     pub looks: Looks,
     /// What numbers events.
@@ -97,6 +98,8 @@ pub struct Engines {
     pub forget_after_days: i64,
     /// Room left for waiting polls.
     pub waiting: Semaphore,
+    /// What each caller holds of it.
+    pub waiting_shares: Arc<Shares>,
     /// Room for waiting polls in all.
     pub waiting_room: usize,
     /// Cancelled when the node is to stop: waiting polls are answered, `/readyz` says no.

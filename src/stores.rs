@@ -10,10 +10,10 @@ use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::config::CacheArgs;
 use crate::db::{Db, StoreConfig};
+use crate::epoch;
 use crate::events::Bell;
 use crate::guard::Guard;
 use crate::heads::Heads;
-use crate::inbox;
 use crate::lane::{Engines, LaneConfig, Lanes};
 
 /// The truth, the cache, and what all nodes agree on.
@@ -40,7 +40,7 @@ impl Stores {
         cache.check(stores)?;
         let (db, data_lock) = Db::open(stores).await?;
         db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
-        inbox::epoch::ensure(&db).await.map_err(|error| format!("cannot read which numbering inboxes are in: {error}"))?;
+        epoch::ensure(&db).await.map_err(|error| format!("cannot read the epoch of the installation: {error}"))?;
         let cache = match cache.redis() {
             Some(redis) => Cache::redis(cache.cache(), redis).await.map_err(|error| format!("cannot use Redis: {error}"))?,
             None => Cache::memory(cache.cache()),
@@ -70,8 +70,16 @@ impl Writing {
     /// A sentence for the operator.
     pub async fn start(stores: &StoreConfig, cache: &CacheArgs, lanes: &LaneConfig, clock: Clock) -> Result<Self, String> {
         let Stores { db, cache, guard, heads, data_lock } = Stores::open(stores, cache, clock.clone()).await?;
-        let engines =
-            Engines { db: db.clone(), cache, guard: Arc::clone(&guard), heads, fan_out: Arc::default(), clock, bell: Bell::default() };
+        let engines = Engines {
+            db: db.clone(),
+            cache,
+            guard: Arc::clone(&guard),
+            heads,
+            fan_out: Arc::default(),
+            clock,
+            bell: Bell::default(),
+            hot: Arc::default(),
+        };
         let lanes = Lanes::start(lanes, &engines);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         tasks.spawn(Arc::clone(&guard).run(stop.clone()));
@@ -83,6 +91,12 @@ impl Writing {
     #[must_use]
     pub fn lanes(&self) -> &Lanes {
         &self.lanes
+    }
+
+    /// The truth, for what is only read.
+    #[must_use]
+    pub fn db(&self) -> &Db {
+        &self.db
     }
 
     /// Finishes what is queued and closes the stores.

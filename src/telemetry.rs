@@ -5,6 +5,7 @@
 //! the ones of the HTTP edge are described here.
 
 use std::fmt;
+use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -19,7 +20,10 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::clock::Clock;
-use crate::http::{context, edge, limit};
+use crate::http::{context, edge, limit, places, shares};
+
+/// Log lines that could not be written.
+pub(crate) const LOST_LINES: &str = "headmark_log_lines_lost_total";
 
 /// The bounds of every histogram in seconds: from a cached poll to a request that waits for a store.
 const SECONDS_BUCKETS: [f64; 15] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 10.0];
@@ -31,8 +35,28 @@ const SECONDS_BUCKETS: [f64; 15] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 /// A sentence for the operator: a filter that cannot be read, or logs that are set up already.
 pub fn init_logs(filter: &str, json: bool) -> Result<(), String> {
     let filter = EnvFilter::builder().parse(filter).map_err(|error| format!("the log filter '{filter}' cannot be read: {error}"))?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).event_format(Lines { json });
+    // The subscriber itself would tell of a line that it cannot write by a print, which panics where standard error cannot be written.
+    let lines = tracing_subscriber::fmt().log_internal_errors(false).with_env_filter(filter).event_format(Lines { json });
+    let lines = lines.with_writer(|| Lossy(io::stderr()));
     lines.try_init().map_err(|error| format!("logs are set up already: {error}"))
+}
+
+/// A writer of log lines that never fails. What cannot be written is lost and counted: a full disk must not end the task that logs.
+struct Lossy<W>(W);
+
+impl<W: io::Write> io::Write for Lossy<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.0.write_all(line).is_err() {
+            metrics::counter!(LOST_LINES).increment(1);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // Whether a line was lost is known when it is written.
+        let _ = self.0.flush();
+        Ok(())
+    }
 }
 
 /// The process's metrics: installed by the first call, the same handle for each. [`PrometheusHandle::render`] is what `/metrics`
@@ -59,11 +83,13 @@ fn install() -> PrometheusHandle {
     metrics::describe_counter!(crate::http::REQUESTS, "Requests answered, by method, route and status; 499 is a caller who hung up.");
     metrics::describe_histogram!(crate::http::SECONDS, metrics::Unit::Seconds, "Time from a request's headers to its answer's, by route.");
     metrics::describe_counter!(edge::PANICS, "Panics that were caught and answered with 500.");
-    metrics::describe_counter!(edge::REFUSED, "Requests refused because too many were in flight.");
+    metrics::describe_counter!(places::REFUSED, "Requests refused because too many were in flight.");
+    metrics::describe_counter!(shares::REFUSED, "Requests refused because their caller held as much as it may, by what it held.");
     metrics::describe_counter!(crate::scrub::DRIFT, "Differences found between what polls show and the rows, by what it was; must be 0.");
     metrics::describe_counter!(crate::scrub::SCRUBBED, "Users whose numbers were compared with their rows.");
     metrics::describe_counter!(limit::LIMITED, "Requests refused because their caller made too many.");
     metrics::describe_counter!(crate::traces::SPANS, "Spans handed to the collector of traces (sent) and those it did not take (failed).");
+    metrics::describe_counter!(LOST_LINES, "Log lines that could not be written.");
     metrics::describe_gauge!(crate::serve::CONNECTIONS, "Connections that are open.");
     handle
 }
@@ -174,7 +200,6 @@ impl Visit for Fields<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::{Arc, Mutex};
 
     use axum::Router;
@@ -223,13 +248,16 @@ mod tests {
         let captured = Captured::default();
         let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(captured.clone()).event_format(Lines { json });
         let _guard = tracing::subscriber::set_default(lines.finish());
-        let config = AuthConfig { service_keys: vec!["web:hush-key".into()], ..AuthConfig::default() };
+        let config = AuthConfig { service_keys: vec!["web:hush-key-of-16-chars".into()], ..AuthConfig::default() };
         let handler = async |_: Caller| -> &'static str {
             tracing::warn!(count = 7, "something inside");
             panic!("broken")
         };
         let app = Router::new().route("/x/{id}", get(handler)).with_state(Arc::new(Auth::new(&config, Clock::System).unwrap()));
-        let request = Request::get("/x/1?cursor=hush-query").header(header::AUTHORIZATION, "Bearer hush-key").header("x-request-id", "r-1");
+        let request = Request::get("/x/1?cursor=hush-query")
+            .header("host", "localhost")
+            .header(header::AUTHORIZATION, "Bearer hush-key-of-16-chars")
+            .header("x-request-id", "r-1");
         let request = request.header("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
         app.layer(EdgeLayer::new(EdgeConfig::default())).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         String::from_utf8(captured.0.lock().unwrap().clone()).unwrap()
@@ -262,6 +290,15 @@ mod tests {
             assert_eq!(line.matches("r-1").count(), 1, "{line}");
             assert!(!log.contains("hush"), "{log}");
         }
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_written_is_counted_and_nothing_else() {
+        use std::io::Write as _;
+        let handle = metrics();
+        let mut full = Lossy(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+        assert!(full.write_all(b"lost").is_ok() && full.flush().is_ok());
+        assert!(handle.render().contains(LOST_LINES));
     }
 
     #[test]

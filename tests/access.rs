@@ -12,7 +12,7 @@ use crate::both_tiers;
 use crate::support::{Client, Node, Process, Tier, World, refusal, run};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
-const CREDENTIALS: [&str; 4] = ["--service-keys", "web:s3cret,bare-secret", "--jwt-secret", SECRET];
+const CREDENTIALS: [&str; 4] = ["--service-keys", "web:s3cret-of-the-suite,bare-secret-of-the-suite", "--jwt-secret", SECRET];
 
 const SERVICE_ONLY: [&str; 4] =
     ["/v1/users/42/badges/mention/increment", "/v1/users/42/badges/mention/retract", "/v1/badges/increment", "/v1/badges/query"];
@@ -26,7 +26,7 @@ fn user(node: &Node, id: i64) -> Client {
 both_tiers! {
     async fn a_service_key_may_do_everything(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
-        for secret in ["s3cret", "bare-secret"] {
+        for secret in ["s3cret-of-the-suite", "bare-secret-of-the-suite"] {
             let service = node.client.with_bearer(secret);
             service.post("/v1/users/42/badges/mention/increment", &json!({})).await.ok();
             service.post("/v1/badges/increment", &json!({"items": [{"user_id": 7, "badge": "like"}]})).await.ok();
@@ -42,11 +42,11 @@ both_tiers! {
 
     async fn a_user_reads_and_resets_what_is_its_own(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
-        node.client.with_bearer("s3cret").post("/v1/users/42/badges/mention/increment", &json!({"by": 3})).await.ok();
+        node.client.with_bearer("s3cret-of-the-suite").post("/v1/users/42/badges/mention/increment", &json!({"by": 3})).await.ok();
         let alice = user(&node, 42);
         assert_eq!(alice.get("/v1/users/me/badges").await.ok(), alice.sheet(42).await);
         let tag = alice.get("/v1/users/me/badges").await.header("etag").to_owned();
-        assert_eq!(node.client.with_bearer("s3cret").get_if_changed("/v1/users/42/badges", &tag).await.status, 304, "one tag for every token");
+        assert_eq!(node.client.with_bearer("s3cret-of-the-suite").get_if_changed("/v1/users/42/badges", &tag).await.status, 304, "one tag for every token");
         let reset = alice.post("/v1/users/me/badges/mention/reset", &json!({"up_to": 2})).await.ok();
         assert_eq!(reset["unread"], 1);
         assert_eq!(alice.post("/v1/users/me/badges/reset", &json!({})).await.ok()["user_id"], "42");
@@ -56,7 +56,7 @@ both_tiers! {
 
     async fn a_user_reaches_nobody_else_and_no_service_route(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
-        let service = node.client.with_bearer("s3cret");
+        let service = node.client.with_bearer("s3cret-of-the-suite");
         service.post("/v1/users/42/badges/mention/increment", &json!({"by": 3})).await.ok();
         let mallory = user(&node, 43);
         mallory.get("/v1/users/42/badges").await.problem(403, "forbidden");
@@ -81,10 +81,10 @@ both_tiers! {
         let headers = [
             None,
             Some("Bearer wrong".to_owned()),
-            Some("Bearer web:s3cret".to_owned()),
+            Some("Bearer web:s3cret-of-the-suite".to_owned()),
             Some("Bearer ".to_owned()),
             Some("Basic d2ViOnMzY3JldA==".to_owned()),
-            Some("s3cret".to_owned()),
+            Some("s3cret-of-the-suite".to_owned()),
             Some(format!("Bearer {forged}")),
             Some(format!("Bearer {head}.")),
             Some(format!("Bearer {good}x")),
@@ -141,7 +141,7 @@ both_tiers! {
                 reply.problem(403, "cross_origin");
             }
         }
-        assert_eq!(node.client.sheet(42).await["revision"], 0);
+        assert_eq!(node.client.sheet(42).await["revision"], 1, "the enrolment");
         for (header, value) in [("origin", "http://localhost:3000"), ("origin", "http://127.0.0.1:8080"), ("host", "localhost")] {
             Client::send(node.client.request(Method::POST, increment).header(header, value)).await.ok();
         }
@@ -185,10 +185,10 @@ async fn without_credentials_it_listens_on_loopback_only() {
     let empty = refusal(&["--data-dir", dir, "--listen", "0.0.0.0:0"], &nothing).await;
     assert!(empty.contains("without credentials"), "an empty setting is none: {empty}");
     let args: Vec<String> = ["--data-dir", dir, "--listen", "0.0.0.0:0"].map(String::from).into();
-    let node = Process::start(&args, &[("HEADMARK_SERVICE_KEYS", "web:s3cret")]).await;
+    let node = Process::start(&args, &[("HEADMARK_SERVICE_KEYS", "web:s3cret-of-the-suite")]).await;
     let client = Client::new(&node.base.replace("0.0.0.0", "127.0.0.1"));
     client.get("/v1/users/42/badges").await.problem(401, "unauthorized");
-    client.with_bearer("s3cret").sheet(42).await;
+    client.with_bearer("s3cret-of-the-suite").sheet(42).await;
 }
 
 #[tokio::test]
@@ -196,13 +196,13 @@ async fn bad_credentials_in_the_settings_are_refused_without_being_shown() {
     let world = World::new(Tier::Embedded).await;
     for (keys, jwt, says) in [
         ("web:", SECRET, "the secret is empty"),
-        ("Web Site:s3cret", SECRET, "a name has 1 to 64 characters"),
-        ("open:s3cret", SECRET, "taken by the server without credentials"),
-        ("web:s3cret,worker:s3cret", SECRET, "the same secret is there twice"),
-        ("web:s3cret", "s3cret-too-short", "shorter than 32 bytes"),
+        ("Web Site:s3cret-of-the-suite", SECRET, "a name has 1 to 64 characters"),
+        ("open:s3cret-of-the-suite", SECRET, "taken by the server without credentials"),
+        ("web:s3cret-of-the-suite,worker:s3cret-of-the-suite", SECRET, "the same secret is there twice"),
+        ("web:s3cret-of-the-suite", "too-short-hush", "shorter than 32 bytes"),
     ] {
         let why = world.try_node(&["--service-keys", keys, "--jwt-secret", jwt], Clock::System).await.unwrap_err();
-        assert!(why.contains(says) && !why.contains("s3cret"), "{why}");
+        assert!(why.contains(says) && !why.contains("of-the-suite") && !why.contains("hush"), "{why}");
     }
 }
 

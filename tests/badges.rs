@@ -35,11 +35,11 @@ both_tiers! {
         let retracted = node.client.post(&path("retract"), &json!({"at": 2})).await;
         insta::assert_snapshot!(retracted.text, @r#"{"badge":"mention","unread":4,"head":5,"revision":2}"#);
         let reset = node.client.post(&path("reset"), &json!({"up_to": 3})).await;
-        insta::assert_snapshot!(reset.text, @r#"{"badge":"mention","unread":2,"head":5,"revision":3}"#);
+        insta::assert_snapshot!(reset.text, @r#"{"badge":"mention","unread":2,"head":5,"revision":4}"#);
         let all = node.client.post("/v1/users/42/badges/reset", &json!({})).await;
         insta::assert_snapshot!(
-            all.text,
-            @r#"{"user_id":"42","revision":4,"total":0,"degraded":false,"counters":{"mention":{"unread":0,"head":5}},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"groups":0,"directs":0},"messages":{}}"#
+            all.without_epoch(),
+            @r#"{"user_id":"42","epoch":"EPOCH","revision":5,"shared_revision":0,"total":0,"degraded":false,"counters":{"mention":{"unread":0,"head":5}},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"groups":0,"directs":0},"messages":{}}"#
         );
         node.stop().await;
     }
@@ -71,9 +71,9 @@ both_tiers! {
         increment(&node.client, 1).await;
         assert_eq!(numbers(&retract(&node.client, json!({ "at": fifth })).await), (5, 6, 4));
         assert_eq!(numbers(&retract(&node.client, json!({ "at": fifth })).await), (5, 6, 4), "it was taken back before");
-        assert_eq!(numbers(&reset(&node.client, json!({"up_to": 3})).await), (2, 6, 5));
-        assert_eq!(numbers(&retract(&node.client, json!({"at": 2})).await), (2, 6, 5), "it was read");
-        assert_eq!(numbers(&reset(&node.client, json!({ "up_to": fifth })).await), (1, 6, 6), "the one after the retracted one stays");
+        assert_eq!(numbers(&reset(&node.client, json!({"up_to": 3})).await), (2, 6, 6));
+        assert_eq!(numbers(&retract(&node.client, json!({"at": 2})).await), (2, 6, 6), "it was read");
+        assert_eq!(numbers(&reset(&node.client, json!({ "up_to": fifth })).await), (1, 6, 7), "the one after the retracted one stays");
         node.stop().await;
     }
 
@@ -95,10 +95,10 @@ both_tiers! {
         increment(&node.client, 10).await;
         assert_eq!(numbers(&retract(&node.client, json!({"by": 3})).await), (7, 10, 2));
         // Positions 8 to 10 went: reading up to 7 leaves nothing.
-        assert_eq!(numbers(&reset(&node.client, json!({"up_to": 6})).await), (1, 10, 3));
-        assert_eq!(numbers(&retract(&node.client, json!({"by": 1_000_000})).await), (0, 10, 4));
-        assert_eq!(numbers(&retract(&node.client, json!({"by": 1})).await), (0, 10, 4), "nothing is left to take back");
-        assert_eq!(numbers(&increment(&node.client, 1).await), (1, 11, 5));
+        assert_eq!(numbers(&reset(&node.client, json!({"up_to": 6})).await), (1, 10, 4));
+        assert_eq!(numbers(&retract(&node.client, json!({"by": 1_000_000})).await), (0, 10, 5));
+        assert_eq!(numbers(&retract(&node.client, json!({"by": 1})).await), (0, 10, 5), "nothing is left to take back");
+        assert_eq!(numbers(&increment(&node.client, 1).await), (1, 11, 6));
         node.stop().await;
     }
 
@@ -112,7 +112,7 @@ both_tiers! {
             assert_eq!(node.client.post(&path, &json!({ "by": by })).await.pointers(422, "invalid_body"), ["/by"], "{by}");
         }
         assert_eq!(numbers(&retract(&node.client, json!({})).await), (4, 5, 2), "neither: the newest one");
-        assert_eq!(numbers(&reset(&node.client, json!({"up_to": 4})).await), (0, 5, 3), "the newest was the fifth");
+        assert_eq!(numbers(&reset(&node.client, json!({"up_to": 4})).await), (0, 5, 4), "the newest was the fifth");
         node.stop().await;
     }
 
@@ -134,8 +134,8 @@ both_tiers! {
         increment(&node.client, 3).await;
         let shown = node.client.sheet(42).await["counters"]["mention"]["head"].clone();
         increment(&node.client, 2).await;
-        assert_eq!(numbers(&reset(&node.client, json!({ "up_to": shown })).await), (2, 5, 3), "what arrived in between stays");
-        assert_eq!(numbers(&reset(&node.client, json!({})).await), (0, 5, 4), "without up_to all that is there now");
+        assert_eq!(numbers(&reset(&node.client, json!({ "up_to": shown })).await), (2, 5, 4), "what arrived in between stays");
+        assert_eq!(numbers(&reset(&node.client, json!({})).await), (0, 5, 5), "without up_to all that is there now");
         node.stop().await;
     }
 
@@ -143,15 +143,15 @@ both_tiers! {
         let node = world.node().await;
         increment(&node.client, 3).await;
         let empty = node.client.request(reqwest::Method::POST, &format!("{MENTION}/reset"));
-        assert_eq!(numbers(&Client::send(empty).await.ok()), (0, 3, 2));
+        assert_eq!(numbers(&Client::send(empty).await.ok()), (0, 3, 3));
         node.stop().await;
     }
 
     async fn reset_beyond_the_head_is_clamped_to_it(world: World) {
         let node = world.node().await;
         increment(&node.client, 3).await;
-        assert_eq!(numbers(&reset(&node.client, json!({"up_to": 9_007_199_254_740_991_i64})).await), (0, 3, 2));
-        assert_eq!(numbers(&increment(&node.client, 1).await), (1, 4, 3), "the mark did not run ahead of the head");
+        assert_eq!(numbers(&reset(&node.client, json!({"up_to": 9_007_199_254_740_991_i64})).await), (0, 3, 3));
+        assert_eq!(numbers(&increment(&node.client, 1).await), (1, 4, 4), "the mark did not run ahead of the head");
         for up_to in [-1, 9_007_199_254_740_992_i64] {
             let reply = node.client.post(&format!("{MENTION}/reset"), &json!({ "up_to": up_to })).await;
             assert_eq!(reply.pointers(422, "invalid_body"), ["/up_to"], "{up_to}");
@@ -162,13 +162,13 @@ both_tiers! {
     async fn marks_never_go_back_and_a_repeat_changes_nothing(world: World) {
         let node = world.node().await;
         increment(&node.client, 9).await;
-        assert_eq!(numbers(&reset(&node.client, json!({"up_to": 6})).await), (3, 9, 2));
+        assert_eq!(numbers(&reset(&node.client, json!({"up_to": 6})).await), (3, 9, 3));
         let etag = node.client.get("/v1/users/42/badges").await.header("etag").to_owned();
         for up_to in [6, 5, 1, 0] {
-            assert_eq!(numbers(&reset(&node.client, json!({ "up_to": up_to })).await), (3, 9, 2), "{up_to}");
+            assert_eq!(numbers(&reset(&node.client, json!({ "up_to": up_to })).await), (3, 9, 3), "{up_to}");
         }
         let many = node.client.post("/v1/users/42/badges/reset", &json!({"up_to": {"mention": 2}})).await.ok();
-        assert_eq!((&many["revision"], &many["total"]), (&json!(2), &json!(3)));
+        assert_eq!((&many["revision"], &many["total"]), (&json!(3), &json!(3)));
         assert_eq!(node.client.get_if_changed("/v1/users/42/badges", &etag).await.status, 304);
         node.stop().await;
     }
@@ -182,10 +182,10 @@ both_tiers! {
         assert_eq!(some["counters"], json!({
             "comment": {"unread": 10, "head": 10}, "like": {"unread": 0, "head": 10}, "mention": {"unread": 3, "head": 10},
         }));
-        assert_eq!((&some["total"], &some["revision"]), (&json!(13), &json!(4)), "one revision for the whole request");
+        assert_eq!((&some["total"], &some["revision"]), (&json!(13), &json!(5)), "one revision for the whole request");
         assert_eq!(some, node.client.sheet(42).await, "it answers with the sheet");
         let all = node.client.post("/v1/users/42/badges/reset", &json!({})).await.ok();
-        assert_eq!((&all["total"], &all["revision"]), (&json!(0), &json!(5)));
+        assert_eq!((&all["total"], &all["revision"]), (&json!(0), &json!(6)));
         node.stop().await;
     }
 
@@ -232,27 +232,28 @@ both_tiers! {
         let node = world.node().await;
         let sheet = node.client.get("/v1/users/9223372036854775807/badges").await;
         insta::assert_snapshot!(
-            sheet.text,
-            @r#"{"user_id":"9223372036854775807","revision":0,"total":0,"degraded":false,"counters":{},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"groups":0,"directs":0},"messages":{}}"#
+            sheet.without_epoch(),
+            @r#"{"user_id":"9223372036854775807","epoch":"EPOCH","revision":1,"shared_revision":0,"total":0,"degraded":false,"counters":{},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"groups":0,"directs":0},"messages":{}}"#
         );
         for (what, body) in [("reset", json!({})), ("reset", json!({"up_to": 9})), ("retract", json!({"by": 2}))] {
             let answer = node.client.post(&format!("{MENTION}/{what}"), &body).await.ok();
-            assert_eq!(answer, json!({"badge": "mention", "unread": 0, "head": 0, "revision": 0}), "{what}");
+            assert_eq!(answer, json!({"badge": "mention", "unread": 0, "head": 0, "revision": 1}), "{what}");
         }
         let many = node.client.post("/v1/users/42/badges/reset", &json!({})).await.ok();
-        assert_eq!((&many["counters"], &many["revision"]), (&json!({}), &json!(0)), "none of these made a row");
+        assert_eq!((&many["counters"], &many["revision"]), (&json!({}), &json!(1)), "the enrolment is all that these wrote");
         node.stop().await;
     }
 
     async fn every_write_answers_with_the_revision_that_the_sheet_then_has(world: World) {
         let node = world.node().await;
+        assert_eq!(node.client.sheet(42).await["revision"], 1, "the enrolment");
         for (n, (what, body)) in
             [("increment", json!({"by": 7})), ("retract", json!({"at": 3})), ("retract", json!({"by": 2})), ("reset", json!({"up_to": 2})), ("reset", json!({}))]
                 .into_iter()
                 .enumerate()
         {
             let answer = node.client.post(&format!("{MENTION}/{what}"), &body).await.ok();
-            assert_eq!(answer["revision"], n + 1, "{what} {body}");
+            assert_eq!(answer["revision"], n + 2, "{what} {body}");
             let sheet = node.client.sheet(42).await;
             assert_eq!((&sheet["revision"], &sheet["total"]), (&answer["revision"], &answer["unread"]));
         }

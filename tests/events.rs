@@ -97,11 +97,11 @@ both_tiers! {
     }
 
     async fn only_services_read_events(world: World) {
-        let node = world.node_with(&["--service-keys", "web:s3cret", "--jwt-secret", "0123456789abcdef0123456789abcdef"]).await;
+        let node = world.node_with(&["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", "0123456789abcdef0123456789abcdef"]).await;
         let token = node.app.state().auth.user_token(1.try_into().unwrap(), Duration::from_secs(60)).unwrap();
         node.client.get("/v1/events").await.problem(401, "unauthorized");
         node.client.with_bearer(&token).get("/v1/events").await.problem(403, "forbidden");
-        node.client.with_bearer("s3cret").get("/v1/events").await.ok();
+        node.client.with_bearer("s3cret-of-the-suite").get("/v1/events").await.ok();
         node.stop().await;
     }
 
@@ -133,6 +133,32 @@ both_tiers! {
             let (user, following) = (event["data"]["user_id"].as_str().unwrap().to_owned(), event["data"]["following"] == true);
             assert_eq!(last.insert(user, following).unwrap_or(false), !following, "in the order in which they happened");
         }
+        Node::stop_all(nodes).await;
+    }
+
+    async fn what_is_beyond_the_last_event_is_of_another_history(world: World) {
+        let nodes = world.nodes().await;
+        let client = &nodes[0].client;
+        let beyond = async |after: i64| {
+            for node in &nodes {
+                // At once, rather than after the wait: nothing of that history will ever come.
+                let path = format!("/v1/events?after={after}&wait=60");
+                let asked = tokio::time::timeout(std::time::Duration::from_secs(30), node.client.get(&path)).await;
+                let body = asked.expect("no wait").problem(410, "gone");
+                assert!(body["detail"].as_str().unwrap().contains("restored"), "{body}");
+            }
+        };
+        assert_eq!(client.get("/v1/events?after=0").await.ok()["items"], json!([]), "nothing has happened yet");
+        beyond(1).await;
+        for target in 2..=4 {
+            client.follow(1, target).await;
+        }
+        all(client, 3).await;
+        for node in &nodes {
+            assert_eq!(node.client.get("/v1/events?after=3").await.ok(), json!({"items": [], "next_after": 3, "has_more": false}));
+        }
+        beyond(4).await;
+        beyond(9_007_199_254_740_991).await;
         Node::stop_all(nodes).await;
     }
 

@@ -7,7 +7,7 @@ use crate::both_tiers;
 use crate::groups::{make, read, send};
 use crate::support::{Client, World, eventually, eventually_within};
 
-async fn make_writing(client: &Client, group: i64, members: &[i64]) {
+pub(crate) async fn make_writing(client: &Client, group: i64, members: &[i64]) {
     client.put(&format!("/v1/groups/{group}"), &json!({"delivery": "write"})).await.ok();
     for members in members.chunks(1000) {
         make_more(client, group, members).await;
@@ -32,7 +32,7 @@ async fn inbox(client: &Client, user: i64) -> Vec<Value> {
 }
 
 /// The messages of a group in a user's inbox, in the order of the inbox; a recall as the negative of its message.
-async fn got(client: &Client, user: i64) -> Vec<i64> {
+pub(crate) async fn got(client: &Client, user: i64) -> Vec<i64> {
     let items = inbox(client, user).await;
     assert!(items.iter().zip(1..).all(|(item, seq)| item["seq"] == seq), "dense");
     items.iter().map(|item| item["recall"].as_i64().map_or_else(|| item["group_seq"].as_i64().unwrap(), |seq| -seq)).collect()
@@ -150,6 +150,82 @@ both_tiers! {
 
     async fn kill_after_the_commit_of_a_step(world: World) {
         dies(&world, "lane::after_commit=7*off->return").await;
+    }
+}
+
+both_tiers! {
+    async fn who_rejoins_often_misses_nothing(world: World) {
+        // What is not fanned out before the kill is fanned out together after it: a round of many messages, and many memberships of one member.
+        let mut doomed = world.process(&["--scrub-users", "0"], &[("FAILPOINTS", "fan_out::before_step=pause")]).await;
+        let client = &doomed.client;
+        let members: Vec<i64> = (1..=60).collect();
+        make_writing(client, 9, &members).await;
+        let (mut there, mut wanted) = (true, Vec::new());
+        for seq in 1..=120 {
+            send(client, 9, 60, &format!("m{seq}")).await.ok();
+            if there {
+                wanted.push(seq);
+                client.delete("/v1/groups/9/members/7").await;
+            } else {
+                make_more(client, 9, &[7]).await;
+            }
+            there = !there;
+        }
+        // Of the first message, so that the round spans all memberships.
+        client.delete("/v1/groups/9/messages/1").await;
+        wanted.push(-1);
+        doomed.kill().await;
+        let survivor = world.node_with(&["--scrub-users", "0"]).await;
+        let all: Vec<i64> = (1..=120).chain([-1]).collect();
+        for user in [1, 6, 8, 59, 60] {
+            eventually_within(60, "who stayed has all", async || got(&survivor.client, user).await == all).await;
+        }
+        assert_eq!(got(&survivor.client, 7).await, wanted, "who was there when a message was sent has it");
+        survivor.stop().await;
+    }
+
+    async fn a_small_group_does_not_wait_for_large_ones(world: World) {
+        let node = world.node_with(&["--scrub-users", "0"]).await;
+        let client = &node.client;
+        let members: Vec<i64> = (1..=2000).collect();
+        for group in [1, 2] {
+            make_writing(client, group, &members).await;
+        }
+        make_writing(client, 99, &[5001, 5002]).await;
+        join_all((0..200).map(|n| async move { send(client, 1 + n % 2, 1, &format!("m{n}")).await.ok() })).await;
+        send(client, 99, 5001, "a").await.ok();
+        eventually_within(60, "it arrives", async || got(client, 5002).await == [1]).await;
+        assert!(client.metric("headmark_fan_out_oldest_seconds").await > 0.0, "the large ones are not done");
+        let arrived = inbox(client, 2000).await;
+        for group in ["1", "2"] {
+            let of_group = arrived.iter().filter(|item| item["group_id"] == group).count();
+            assert!(of_group < 100, "group {group} was served to its end first");
+        }
+        node.stop().await;
+    }
+
+    async fn who_holds_a_row_hears_of_its_recall_after_a_switch(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make_writing(client, 9, &[1, 2, 3]).await;
+        for id in ["a", "b"] {
+            send(client, 9, 1, id).await.ok();
+        }
+        client.delete("/v1/groups/9/members/3").await;
+        client.put("/v1/groups/9", &json!({"delivery": "read"})).await.ok();
+        make_more(client, 9, &[4]).await;
+        for id in ["c", "d"] {
+            send(client, 9, 1, id).await.ok();
+        }
+        for seq in [3, 2] {
+            assert_eq!(client.delete(&format!("/v1/groups/9/messages/{seq}")).await.status, 204);
+        }
+        for user in [1, 2, 3] {
+            eventually("it hears of the one that it has", async || got(client, user).await == [1, 2, -2]).await;
+        }
+        assert!(got(client, 4).await.is_empty(), "it has none");
+        eventually("nothing is left to do", async || client.metric("headmark_fan_out_oldest_seconds").await == 0.0).await;
+        node.stop().await;
     }
 }
 

@@ -83,7 +83,7 @@ both_tiers! {
         );
         at.fetch_add(1500, Ordering::SeqCst);
         let sent = send(client, 9, 1, "a").await;
-        insta::assert_snapshot!(sent.text, @r#"{"group_id":"9","seq":1,"sent_at":"2027-01-15T08:00:01.500Z"}"#);
+        insta::assert_snapshot!(sent.text, @r#"{"group_id":"9","seq":1,"sent_at":"2027-01-15T08:00:01.500Z","revision":2}"#);
         assert_eq!(sent.status, 201);
         let again = send(client, 9, 1, "a").await;
         assert_eq!((again.status.as_u16(), &again.text), (200, &sent.text), "the same client_id again");
@@ -107,7 +107,7 @@ both_tiers! {
         );
         at.fetch_add(1500, Ordering::SeqCst);
         let part = read(client, 3, 9, Some(2)).await;
-        insta::assert_snapshot!(part.text, @r#"{"group_id":"9","unread":1,"read_seq":2,"head":3,"revision":2}"#);
+        insta::assert_snapshot!(part.text, @r#"{"group_id":"9","unread":1,"read_seq":2,"head":3,"revision":3}"#);
         assert_eq!(read(client, 3, 9, Some(2)).await.text, part.text, "a repeat changes nothing");
         assert_eq!(read(client, 3, 9, Some(1)).await.text, part.text, "marks never go back");
         assert_eq!(read(client, 3, 9, Some(99)).await.ok()["read_seq"], 3, "clamped to the head");
@@ -222,7 +222,7 @@ both_tiers! {
             send(client, group, 2, id).await.ok();
         }
         let muted = client.put("/v1/users/1/groups/1/settings", &json!({"muted": true})).await;
-        insta::assert_snapshot!(muted.text, @r#"{"group_id":"1","muted":true,"revision":3}"#);
+        insta::assert_snapshot!(muted.text, @r#"{"group_id":"1","muted":true,"revision":4}"#);
         assert_eq!(client.put("/v1/users/1/groups/1/settings", &json!({"muted": true})).await.text, muted.text);
         let sheet = client.sheet(1).await;
         assert_eq!((&sheet["chats"], &sheet["total"]), (&json!({"unread": 1, "groups": 1, "directs": 0}), &json!(1)));
@@ -301,8 +301,8 @@ both_tiers! {
     }
 
     async fn members_see_their_groups_and_nobody_elses(world: World) {
-        let node = world.node_with(&["--service-keys", "backend:secret", "--jwt-secret", SECRET]).await;
-        let service = node.client.with_bearer("secret");
+        let node = world.node_with(&["--service-keys", "backend:s3cret-of-the-suite", "--jwt-secret", SECRET]).await;
+        let service = node.client.with_bearer("s3cret-of-the-suite");
         let [one, two, three] = [1, 2, 3].map(|user: i64| {
             let token = node.app.state().auth.user_token(user.try_into().unwrap(), Duration::from_secs(600)).unwrap();
             node.client.with_bearer(&token)
@@ -311,6 +311,16 @@ both_tiers! {
         send(&one, 9, 1, "a").await.ok();
         send(&one, 9, 2, "b").await.problem(403, "forbidden");
         send(&three, 9, 3, "c").await.problem(403, "forbidden");
+        let unnamed = [json!({"client_id": "x", "content": "x"}), json!({"sender_id": "me", "client_id": "y", "content": "y"})];
+        for (body, seq) in unnamed.iter().zip([2, 3]) {
+            assert_eq!(one.post("/v1/groups/9/messages", body).await.ok()["seq"], seq);
+            three.post("/v1/groups/9/messages", body).await.problem(403, "forbidden");
+            assert_eq!(service.post("/v1/groups/9/messages", body).await.pointers(422, "invalid_body"), ["/sender_id"]);
+        }
+        let null = json!({"sender_id": null, "client_id": "z", "content": "z"});
+        assert_eq!(one.post("/v1/groups/9/messages", &null).await.pointers(422, "invalid_body"), ["/sender_id"]);
+        let sent = service.get("/v1/groups/9/messages").await.ok();
+        assert_eq!([1, 2].map(|at: usize| sent["items"][at]["sender_id"].clone()), ["1", "1"]);
         for path in ["/v1/groups/9", "/v1/groups/9/messages", "/v1/groups/9/members"] {
             two.get(path).await.ok();
             service.get(path).await.ok();
@@ -332,13 +342,19 @@ both_tiers! {
             reply.problem(403, "forbidden");
         }
         recall(&two, 9, 7).await.problem(404, "not_found");
+        let told = async |seq: i64| recall(&three, 9, seq).await.problem(403, "forbidden")["detail"].clone();
+        assert_eq!(told(1).await, told(7).await, "whether there is such a message is not for strangers");
         join(&service, 9, 3).await.ok();
         assert_eq!(three.get("/v1/groups/9/messages").await.ok()["items"], json!([]), "what was sent before is not for them");
         send(&one, 9, 1, "d").await.ok();
         assert_eq!(three.get("/v1/groups/9/messages").await.ok()["items"].as_array().unwrap().len(), 1);
-        assert_eq!(service.get("/v1/groups/9/messages").await.ok()["items"].as_array().unwrap().len(), 2);
+        assert_eq!(service.get("/v1/groups/9/messages").await.ok()["items"].as_array().unwrap().len(), 4);
         assert_eq!(recall(&one, 9, 1).await.status, 204);
         assert_eq!(recall(&service, 9, 2).await.status, 204);
+        let last = send(&two, 9, 2, "e").await.ok()["seq"].as_i64().unwrap();
+        service.delete("/v1/groups/9/members/2").await;
+        assert_eq!(recall(&two, 9, 1).await.problem(403, "forbidden")["detail"], recall(&two, 9, 7).await.problem(403, "forbidden")["detail"]);
+        assert_eq!(recall(&two, 9, last).await.status, 204, "one's own, also after leaving");
         node.stop().await;
     }
 
@@ -352,6 +368,7 @@ both_tiers! {
         assert!(page.header("link").contains("rel=\"next\"") && page.header("cache-control").contains("no-cache"));
         let tag = page.header("etag").to_owned();
         assert_eq!(client.get_if_changed("/v1/users/1/groups?limit=2", &tag).await.status, 304);
+        let tag = client.get("/v1/users/1/groups").await.header("etag").to_owned();
         let waiting = tokio::spawn({
             let (other, tag) = (other.clone(), tag.clone());
             async move { other.get_if_changed("/v1/users/1/groups?wait=30", &tag).await }

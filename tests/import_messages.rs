@@ -1,5 +1,9 @@
 //! `headmark import messages`, as the command line has it.
 
+mod channels;
+mod files;
+mod runs;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -7,9 +11,8 @@ use std::io::Write as _;
 use serde_json::Value;
 
 use crate::both_tiers;
-use crate::contract::Dice;
 use crate::import::{Ran, headmark};
-use crate::support::{Client, World};
+use crate::support::{Client, Dice, World};
 
 async fn import(world: &World, text: &str, more: &[&str]) -> Ran {
     headmark(world, &[&["import", "messages", "-"], more].concat(), true, &[], text.as_bytes().to_vec()).await

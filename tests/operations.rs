@@ -90,10 +90,10 @@ both_tiers! {
     }
 
     async fn only_who_made_it_may_ask(world: World) {
-        let node = world.node_with(&["--service-keys", "web:s3cret,app:t0psecret", "--jwt-secret", SECRET]).await;
+        let node = world.node_with(&["--service-keys", "web:s3cret-of-the-suite,app:t0psecret-of-the-suite", "--jwt-secret", SECRET]).await;
         let token = |id: i64| node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(600)).unwrap();
         let (alice, bob, web, app) =
-            (node.client.with_bearer(&token(1)), node.client.with_bearer(&token(2)), node.client.with_bearer("s3cret"), node.client.with_bearer("t0psecret"));
+            (node.client.with_bearer(&token(1)), node.client.with_bearer(&token(2)), node.client.with_bearer("s3cret-of-the-suite"), node.client.with_bearer("t0psecret-of-the-suite"));
         let hers = location(&later(&alice, Method::PUT, "/v1/users/me/following/2").await);
         let its = location(&later(&web, Method::PUT, "/v1/users/1/following/3").await);
         later(&bob, Method::PUT, "/v1/users/1/following/3").await.problem(403, "forbidden");

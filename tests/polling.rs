@@ -1,4 +1,7 @@
-//! Polling: tags, 304, the pace, and waiting for a change.
+//! Polling: tags, 304, the pace, and waiting for a change. `nodes.rs`: never back in time; `tags.rs`: whose tag is whose.
+
+mod nodes;
+mod tags;
 
 use std::time::{Duration, Instant};
 
@@ -131,16 +134,13 @@ both_tiers! {
         node.stop().await;
     }
 
-    async fn a_poll_that_waits_answers_at_once_when_something_is_new_or_no_tag_is_given(world: World) {
+    async fn a_poll_that_waits_answers_at_once_when_something_is_new(world: World) {
         let node = world.node().await;
         let old = etag(&node.client).await;
         raise(&node.client, 42).await;
         let (reply, took) = wait_for(&node.client, "wait=60", &old).await.unwrap();
         assert_eq!(reply.ok()["total"], 1);
         assert!(took < WOKEN, "{took:?}");
-        let asked = Instant::now();
-        assert_eq!(node.client.get(&format!("{SHEET}?wait=60")).await.ok()["total"], 1);
-        assert!(asked.elapsed() < WOKEN);
         let now = etag(&node.client).await;
         let (reply, took) = wait_for(&node.client, "wait=0", &now).await.unwrap();
         assert_eq!(reply.status, 304);
@@ -165,6 +165,38 @@ both_tiers! {
             assert!(written.elapsed() < WOKEN, "{:?}", written.elapsed());
         }
         Node::stop_all(nodes).await;
+    }
+
+    async fn a_poll_that_waits_without_a_tag_is_refused(world: World) {
+        let node = world.node().await;
+        let client: &Client = &node.client;
+        crate::groups::make(client, 9, &[1, 2]).await;
+        crate::groups::send(client, 9, 1, "a").await.ok();
+        let of_user = ["badges", "feed", "views/home/1", "groups", "directs", "following/ids", "blocks/ids"].map(|path| format!("/v1/users/1/{path}?"));
+        let of_group = ["receipts?from=1&to=1&", "messages/1/receipts?"].map(|path| format!("/v1/groups/9/{path}"));
+        for path in of_user.into_iter().chain(of_group) {
+            assert_eq!(client.get(&format!("{path}wait=60")).await.pointers(400, "wait_needs_tag"), ["wait"], "{path}");
+            assert_eq!(client.get(&format!("{path}wait=0")).await.status, 200, "{path}: it does not wait");
+            let malformed = client.get_if_changed(&format!("{path}wait=60"), "no tag").await;
+            malformed.problem(400, "wait_needs_tag");
+        }
+        // What comes after a place needs none.
+        for path in ["/v1/users/1/inbox?after=0&wait=1", "/v1/events?after=0&wait=1"] {
+            assert_eq!(client.get(path).await.status, 200, "{path}");
+        }
+        node.stop().await;
+    }
+
+    async fn a_poll_that_waits_is_held_while_the_node_is_degraded(world: World) {
+        let node = world.node().await;
+        let tag = etag(&node.client).await;
+        // Nothing reaches the database from here on but through connections that are open already.
+        node.app.state().db.close().await;
+        eventually("polls are degraded", async || node.client.get(SHEET).await.body["degraded"] == true).await;
+        let (reply, took) = wait_for(&node.client, "wait=3", &tag).await.unwrap();
+        assert_eq!((reply.status.as_u16(), reply.header("etag"), &reply.body["degraded"]), (200, "", &json!(true)), "{}", reply.text);
+        assert!(took >= Duration::from_secs(3), "{took:?}");
+        node.stop().await;
     }
 
     async fn a_poll_that_waited_in_vain_answers_304(world: World) {
@@ -223,8 +255,10 @@ both_tiers! {
     async fn a_tag_that_is_ahead_is_answered_with_the_truth(world: World) {
         let node = world.node().await;
         raise(&node.client, 42).await;
-        let reply = node.client.get_if_changed(SHEET, "W/\"999\"").await;
-        assert_eq!(reply.ok()["revision"], 1);
+        let ahead = tags::at_revision(&etag(&node.client).await, 999);
+        for tag in [ahead.as_str(), "W/\"999\""] {
+            assert_eq!(node.client.get_if_changed(SHEET, tag).await.ok()["revision"], 2);
+        }
         node.stop().await;
     }
 }
@@ -238,20 +272,21 @@ async fn polls_never_go_back_though_the_cache_does() {
         deadpool_redis::redis::Client::open(world.redis_url.as_str()).unwrap().get_multiplexed_async_connection().await.unwrap();
     let key = format!("{}{{u:42}}", world.prefix);
     raise(&node.client, 42).await;
-    assert_eq!(etag(&node.client).await, "W/\"1\"", "read, so that the entry is clean");
+    let first = etag(&node.client).await;
+    assert_eq!(tags::revision(&first), 2, "read, so that the entry is clean");
     let old: Vec<String> = deadpool_redis::redis::cmd("HGETALL").arg(&key).query_async(&mut redis).await.unwrap();
     assert!(old.contains(&"!r".to_owned()) && !old.contains(&"!d".to_owned()), "{old:?}");
     raise(&node.client, 42).await;
     let tag = etag(&node.client).await;
-    assert_eq!(tag, "W/\"2\"");
+    assert_eq!(tags::revision(&tag), 3);
     for _ in 0..2 {
         let () = deadpool_redis::redis::cmd("DEL").arg(&key).query_async(&mut redis).await.unwrap();
         let () = deadpool_redis::redis::cmd("HSET").arg(&key).arg(&old).query_async(&mut redis).await.unwrap();
         let () = deadpool_redis::redis::cmd("PEXPIRE").arg(&key).arg(60_000).query_async(&mut redis).await.unwrap();
-        assert_eq!(node.client.sheet(42).await["revision"], 1, "the old entry is in place: who has seen nothing newer gets it");
+        assert_eq!(node.client.sheet(42).await["revision"], 2, "the old entry is in place: who has seen nothing newer gets it");
         assert_eq!(node.client.get_if_changed(SHEET, &tag).await.status, 304, "the truth is what the client has");
-        let ahead = node.client.get_if_changed(SHEET, "W/\"3\"").await.ok();
-        assert_eq!((&ahead["revision"], &ahead["total"]), (&json!(2), &json!(2)));
+        let ahead = node.client.get_if_changed(SHEET, &tags::at_revision(&tag, 4)).await.ok();
+        assert_eq!((&ahead["revision"], &ahead["total"]), (&json!(3), &json!(2)));
     }
     node.stop().await;
 }

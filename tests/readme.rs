@@ -85,7 +85,8 @@ fn show(reply: &Reply, shows_headers: bool) -> String {
     format!("HTTP/1.1 {} {reason}\n{headers}{text}", reply.status.as_u16())
 }
 
-/// A text with what is another each time taken out of it: times, dates, and ids of sixteen hexadecimal digits and more, which are returned.
+/// A text with what is another each time taken out of it: times, dates, and ids of sixteen hexadecimal digits and more (or of
+/// several parts, the first of which is as long, as tags are), and tokens, which are returned.
 fn masked(text: &str) -> (String, Vec<String>) {
     let (mut masked, mut ids) = (String::new(), Vec::new());
     let is_time = |word: &str| word.len() == 24 && word.ends_with('Z') && word.contains('T') && word.starts_with("20");
@@ -94,13 +95,21 @@ fn masked(text: &str) -> (String, Vec<String>) {
             masked += "date: DATE\n";
             continue;
         }
+        let mut line = line.to_owned();
+        if let Some((before, rest)) = line.split_once("\"token\":\"") {
+            let (token, after) = rest.split_once('"').unwrap();
+            ids.push(token.to_owned());
+            line = format!("{before}\"token\":TOKEN{after}");
+        }
         for word in line.split_inclusive(|c: char| !(c.is_ascii_alphanumeric() || "-:.".contains(c))) {
             let end = word.len()
                 - word.chars().next_back().filter(|c| !(c.is_ascii_alphanumeric() || "-:.".contains(*c))).map_or(0, char::len_utf8);
             let (word, separator) = word.split_at(end);
             if is_time(word) {
                 masked += "TIME";
-            } else if word.len() >= 16 && word.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
+            } else if word.split('.').next().is_some_and(|part| part.len() >= 16)
+                && word.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b) || b == b'.')
+            {
                 masked += "ID";
                 ids.push(word.to_owned());
             } else {

@@ -156,8 +156,8 @@ both_tiers! {
     }
 
     async fn only_senders_see_receipts(world: World) {
-        let node = world.node_with(&["--service-keys", "backend:secret", "--jwt-secret", SECRET]).await;
-        let service = node.client.with_bearer("secret");
+        let node = world.node_with(&["--service-keys", "backend:s3cret-of-the-suite", "--jwt-secret", SECRET]).await;
+        let service = node.client.with_bearer("s3cret-of-the-suite");
         let [one, two, three] = [1, 2, 3].map(|user: i64| {
             let token = node.app.state().auth.user_token(user.try_into().unwrap(), Duration::from_secs(600)).unwrap();
             node.client.with_bearer(&token)
@@ -205,6 +205,99 @@ both_tiers! {
             }
         }
         crate::support::Node::stop_all(nodes).await;
+    }
+
+    async fn recipients_are_as_new_as_the_message_on_every_node(world: World) {
+        let nodes = world.nodes().await;
+        let (writer, reader) = (&nodes[0].client, &nodes.last().unwrap().client);
+        make(writer, 9, &[1, 2]).await;
+        send(writer, 9, 1, "m1").await.ok();
+        for seq in 2..=6 {
+            // The other node holds the memberships of this moment.
+            assert_eq!(counts(reader, 9, seq - 1).await.0, seq - 1);
+            make(writer, 9, &[seq + 1]).await;
+            send(writer, 9, 1, &format!("m{seq}")).await.ok();
+            if seq % 2 == 0 {
+                assert_eq!(counts(reader, 9, seq).await, (seq, 0, seq), "who joined before the message");
+            }
+            let screenful = reader.get(&format!("/v1/groups/9/receipts?from={seq}&to={seq}")).await.ok();
+            assert_eq!(screenful["items"], json!([{"seq": seq, "read_count": 0, "unread_count": seq}]));
+        }
+        crate::support::Node::stop_all(nodes).await;
+    }
+
+    async fn receipts_of_a_recalled_message_are_gone_for_a_sender_who_has_left(world: World) {
+        let node = world.node_with(&["--service-keys", "backend:s3cret-of-the-suite", "--jwt-secret", SECRET]).await;
+        let service = node.client.with_bearer("s3cret-of-the-suite");
+        make(&service, 9, &[1, 2]).await;
+        for (client_id, sender) in [("a", 1), ("b", 1), ("c", 2)] {
+            send(&service, 9, sender, client_id).await.ok();
+        }
+        let path = |seq: i64| format!("/v1/groups/9/messages/{seq}/receipts");
+        let as_user = |user: i64| {
+            let token = node.app.state().auth.user_token(user.try_into().unwrap(), Duration::from_secs(600)).unwrap();
+            node.client.with_bearer(&token)
+        };
+        for seq in [1, 3] {
+            service.delete(&format!("/v1/groups/9/messages/{seq}")).await;
+        }
+        service.delete("/v1/groups/9/members/1").await;
+        let one = as_user(1);
+        one.get(&path(1)).await.problem(404, "not_found");
+        assert_eq!(one.get(&path(2)).await.ok()["recipients"], 1, "the other one is still there");
+        for seq in [3, 4] {
+            one.get(&path(seq)).await.problem(403, "forbidden");
+        }
+        as_user(7).get(&path(1)).await.problem(403, "forbidden");
+        node.stop().await;
+    }
+
+    async fn polls_that_wait_share_one_look_at_their_group(world: World) {
+        const WAITING: usize = 30;
+        let node = world.node_with(&["--scrub-users", "0"]).await;
+        let client = &node.client;
+        make(client, 9, &[1, 2, 3]).await;
+        for n in 1..=2 {
+            send(client, 9, 1, &format!("m{n}")).await.ok();
+        }
+        let statements = || client.metric("headmark_database_statements_total");
+        // What the node asks by itself in three seconds.
+        let asks = async || {
+            let before = statements().await;
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            statements().await - before
+        };
+        let alone = asks().await;
+        let paths = ["/v1/groups/9/messages/1/receipts", "/v1/groups/9/receipts?from=1&to=2"];
+        let tags = [client.get(paths[0]).await.header("etag").to_owned(), client.get(paths[1]).await.header("etag").to_owned()];
+        let waiting: Vec<_> = (0..WAITING).map(|n| {
+            let (client, path, tag) = (client.clone(), paths[n % 2], tags[n % 2].clone());
+            let join = if path.contains('?') { '&' } else { '?' };
+            tokio::spawn(async move { client.get_if_changed(&format!("{path}{join}wait=40"), &tag).await })
+        }).collect();
+        let state = node.app.state();
+        eventually("all wait", async || state.waiting.available_permits() + WAITING == 5000).await;
+        // Those of the first readings are over.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        let together = asks().await;
+        assert!(together <= alone + 16.0, "{together} statements with {WAITING} that wait, {alone} without");
+        assert_eq!(state.receipts.watched_groups(), 1);
+        read(client, 2, 9, None).await.ok();
+        for waiting in waiting {
+            let woken = tokio::time::timeout(Duration::from_secs(4), waiting).await.expect("woken by a reader").unwrap();
+            assert_eq!(woken.status, 200);
+        }
+        // A recall ends a poll, too, and nobody is looked after who does not wait.
+        let tag = client.get(paths[0]).await.header("etag").to_owned();
+        let recalled = {
+            let client = client.clone();
+            tokio::spawn(async move { client.get_if_changed(&format!("{}?wait=40", paths[0]), &tag).await })
+        };
+        eventually("it waits", async || state.waiting.available_permits() == 4999).await;
+        client.delete("/v1/groups/9/messages/1").await;
+        tokio::time::timeout(Duration::from_secs(4), recalled).await.expect("woken by the recall").unwrap().problem(404, "not_found");
+        eventually("nothing is watched", async || state.receipts.watched_groups() == 0).await;
+        node.stop().await;
     }
 
     async fn five_hundred_read_at_once(world: World) {

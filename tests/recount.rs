@@ -1,5 +1,7 @@
 //! `headmark recount`.
 
+mod inboxes;
+mod marks;
 mod messages;
 mod streams;
 
@@ -43,8 +45,7 @@ const HEALTHY: &str = "nothing differs";
 async fn what_is_not_there_is_told_and_not_made() {
     for tier in [Tier::Embedded, Tier::Server] {
         let world = World::new(tier).await;
-        for command in [&["recount"][..], &["recount", "--dry-run"], &["inbox-epoch", "--renew"], &["inbox-epoch"], &["export", "follows"]]
-        {
+        for command in [&["recount"][..], &["recount", "--dry-run"], &["epoch", "--renew"], &["epoch"], &["export", "follows"]] {
             let ran = headmark(&world, command, false, &[], Vec::new()).await;
             let hint = if tier == Tier::Embedded { "there is no " } else { "see `headmark migrate`" };
             assert!(ran.status == Some(1) && ran.err.contains(hint), "{command:?}: {ran:?}");

@@ -89,12 +89,12 @@ both_tiers! {
         let expected = json!({"user_id": "2", "following": true, "secret": false, "special": false, "followed_by": false, "mutual": false, "blocking": false});
         assert_eq!(relation, expected);
         let revision = client.sheet(1).await["revision"].clone();
-        assert_eq!(revision, 1, "the follower's own rows changed");
+        assert_eq!(revision, 2, "the enrolment, and the follower's own rows changed");
         for body in [json!({}), json!({"visibility": "public"}), json!({"special": false, "visibility": "public"})] {
             assert_eq!(Client::send(put(client, "/v1/users/1/following/2", &body)).await.ok(), expected);
         }
         assert_eq!(client.sheet(1).await["revision"], revision);
-        assert_eq!(client.sheet(2).await["revision"], 0, "being followed changes nothing of one's own");
+        assert_eq!(client.sheet(2).await["revision"], 1, "the enrolment: being followed changes nothing of one's own");
         assert_eq!((list(client, 1, "following").await, list(client, 1, "followers").await), (vec![2], vec![]));
         assert_eq!((list(client, 2, "following").await, list(client, 2, "followers").await), (vec![], vec![1]));
         assert_eq!((counts(client, 1).await, counts(client, 2).await), ((1, 0, 0), (0, 1, 0)));
@@ -117,7 +117,7 @@ both_tiers! {
         let node = world.node().await;
         let client = &node.client;
         client.unfollow(1, 2).await;
-        assert_eq!(client.sheet(1).await["revision"], 0);
+        assert_eq!(client.sheet(1).await["revision"], 1, "the enrolment");
         client.follow(1, 2).await;
         client.follow(2, 1).await;
         client.follow(3, 2).await;
@@ -293,9 +293,9 @@ both_tiers! {
     }
 
     async fn a_user_acts_for_itself_and_sees_the_lists_of_all(world: World) {
-        let node = world.node_with(&["--service-keys", "web:s3cret", "--jwt-secret", SECRET]).await;
+        let node = world.node_with(&["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET]).await;
         let token = |id: i64| node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(600)).unwrap();
-        let (alice, bob, service) = (node.client.with_bearer(&token(1)), node.client.with_bearer(&token(2)), node.client.with_bearer("s3cret"));
+        let (alice, bob, service) = (node.client.with_bearer(&token(1)), node.client.with_bearer(&token(2)), node.client.with_bearer("s3cret-of-the-suite"));
         Client::send(alice.request(Method::PUT, "/v1/users/me/following/2")).await.ok();
         service.follow(1, 3).await;
         Client::send(bob.request(Method::PUT, "/v1/users/1/following/9")).await.problem(403, "forbidden");
@@ -332,7 +332,7 @@ both_tiers! {
         }
         client.unfollow(12, 2).await;
         let sheet = client.sheet(2).await;
-        assert_eq!((&sheet["counters"], &sheet["revision"]), (&json!({"fans": {"unread": 3, "head": 3}}), &json!(3)));
+        assert_eq!((&sheet["counters"], &sheet["revision"]), (&json!({"fans": {"unread": 2, "head": 3}}), &json!(5)), "unfollowing takes it back");
         client.post("/v1/users/2/badges/fans/reset", &json!({"up_to": 2})).await.ok();
         client.follow(12, 2).await;
         assert_eq!(client.sheet(2).await["counters"]["fans"]["unread"], 2);
@@ -341,6 +341,58 @@ both_tiers! {
         client.post("/v1/badges/increment", &json!({ "items": items })).await.ok();
         client.follow(1, 3).await;
         assert_eq!((client.sheet(3).await["total"].as_i64(), counts(client, 3).await), (Some(100), (0, 1, 0)), "a full sheet keeps nobody from following");
+        node.stop().await;
+    }
+
+    async fn the_badge_counts_each_present_follower_gained_since_it_was_read(world: World) {
+        let args = ["--follower-badge", "fans"];
+        let mut nodes = vec![world.node_with(&args).await];
+        if world.tier == Tier::Server {
+            nodes.push(world.node_with(&args).await);
+        }
+        let (first, last) = (&nodes[0].client, &nodes[nodes.len() - 1].client);
+        let unread = async || {
+            let shown = last.sheet(2).await;
+            let explained = first.get("/v1/users/2/badges/explain").await.ok();
+            assert_eq!((&explained["counters"]["fans"]["unread"], &explained["total"]), (&shown["counters"]["fans"]["unread"], &shown["total"]));
+            shown["counters"]["fans"]["unread"].as_i64().unwrap()
+        };
+        for _ in 0..3 {
+            first.follow(11, 2).await;
+            assert_eq!(unread().await, 1, "following again does not raise it twice");
+            last.unfollow(11, 2).await;
+            assert_eq!(unread().await, 0, "unfollowing takes it back");
+        }
+        for fan in 11..=16 {
+            first.follow(fan, 2).await;
+        }
+        // Whoever ends the follow, and however.
+        last.delete("/v1/users/2/followers/11").await;
+        assert_eq!(unread().await, 5);
+        Client::send(first.request(Method::PUT, "/v1/users/2/blocks/12")).await.ok();
+        Client::send(last.request(Method::PUT, "/v1/users/13/blocks/2")).await.ok();
+        assert_eq!(unread().await, 3);
+        let reply = Client::send(first.request(Method::DELETE, "/v1/users/14/following/2").header("prefer", "respond-async")).await;
+        crate::operations::outcome(last, reply.header("location")).await;
+        assert_eq!(unread().await, 2);
+        let head = first.sheet(2).await["counters"]["fans"]["head"].clone();
+        first.follow(17, 2).await;
+        last.post("/v1/users/2/badges/fans/reset", &json!({"up_to": head})).await.ok();
+        assert_eq!(unread().await, 1, "the one who came after what was shown");
+        first.unfollow(15, 2).await;
+        assert_eq!(unread().await, 1, "one that was read is no longer there to be taken back");
+        first.follow(15, 2).await;
+        assert_eq!(unread().await, 2, "gained since");
+        let mut found = Vec::new();
+        let recount = headmark::recount::Recount { user: None, dry_run: true };
+        recount.run(&nodes[0].app.state().db, |difference| found.push(difference.to_string())).await.unwrap();
+        assert_eq!(found, Vec::<String>::new());
+        Node::stop_all(nodes).await;
+        // What another badge had raised is not taken from this one.
+        let node = world.node_with(&["--follower-badge", "others"]).await;
+        node.client.follow(18, 2).await;
+        node.client.unfollow(15, 2).await;
+        assert_eq!(node.client.sheet(2).await["counters"]["others"]["unread"], 1);
         node.stop().await;
     }
 

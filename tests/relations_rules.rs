@@ -1,7 +1,10 @@
 //! Secret and special follows, blocks, removed followers: what they do, and what they do not tell.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use headmark::clock::{Clock, UnixMs};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -22,9 +25,9 @@ impl Scene {
     }
 
     async fn with(world: &World, more: &[&str]) -> Self {
-        let args = [&["--service-keys", "web:s3cret", "--jwt-secret", SECRET], more].concat();
+        let args = [&["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET], more].concat();
         let node = world.node_with(&args).await;
-        let service = node.client.with_bearer("s3cret");
+        let service = node.client.with_bearer("s3cret-of-the-suite");
         Self { node, service }
     }
 
@@ -165,14 +168,11 @@ both_tiers! {
             (json!({"special": false}), (true, true, false)),
             (json!({"visibility": "public", "special": true}), (true, false, true)),
         ];
-        let since = {
-            scene.follow(1, 2, &json!({})).await.ok();
-            scene.service.walk("/v1/users/1/following", 5).await[0]["since"].clone()
-        };
+        scene.follow(1, 2, &json!({})).await.ok();
         for (how, expected) in steps {
             assert_eq!(is(&scene.follow(1, 2, &how).await.ok()), expected, "{how}");
             let entry = scene.service.walk("/v1/users/1/following", 5).await[0].clone();
-            assert_eq!((&entry["since"], &entry["secret"], &entry["special"]), (&since, &json!(expected.1), &json!(expected.2)));
+            assert_eq!((&entry["secret"], &entry["special"]), (&json!(expected.1), &json!(expected.2)));
             assert_eq!(is(&relation(&scene.service, 1, 2).await), expected);
             let own = counts(&scene.service, 1).await;
             assert_eq!(own, json!({"following": 1, "followers": 0, "mutuals": 0, "secret": i64::from(expected.1), "special": i64::from(expected.2), "blocked": 0}));
@@ -182,6 +182,45 @@ both_tiers! {
         scene.service.unfollow(1, 2).await;
         assert_eq!(counts(&scene.service, 1).await, json!({"following": 0, "followers": 0, "mutuals": 0, "secret": 0, "special": 0, "blocked": 0}));
         assert!(list(&scene.service, "/v1/users/1/special").await.is_empty());
+        scene.node.stop().await;
+    }
+
+    async fn a_secret_follow_that_is_made_public_begins_then(world: World) {
+        const BEGIN: i64 = 1_800_000_000_000;
+        let at = Arc::new(AtomicI64::new(BEGIN));
+        let args = ["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET];
+        let node = world.try_node(&args, Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let scene = Scene { service: node.client.with_bearer("s3cret-of-the-suite"), node };
+        let stranger = scene.user(9);
+        let time = |minutes: i64| json!(UnixMs(BEGIN + minutes * 60_000));
+        let since = async |client: &Client, path: &str| client.walk(path, 5).await.iter().map(|item| item["since"].clone()).collect::<Vec<_>>();
+        let follow = async |how: Value, minute: i64| {
+            at.store(BEGIN + minute * 60_000, Ordering::SeqCst);
+            scene.follow(1, 2, &how).await.ok();
+        };
+        for path in ["/v1/users/1/following", "/v1/users/2/followers"] {
+            assert_eq!(since(&stranger, path).await, Vec::<Value>::new());
+        }
+        follow(json!({"visibility": "secret"}), 1).await;
+        follow(json!({"special": true}), 2).await;
+        scene.follow(1, 3, &json!({})).await.ok();
+        scene.follow(3, 2, &json!({})).await.ok();
+        for path in ["/v1/users/1/following", "/v1/users/2/followers"] {
+            assert_eq!(since(&scene.service, path).await, [time(2), time(1)]);
+        }
+        follow(json!({"visibility": "public"}), 3).await;
+        follow(json!({"visibility": "public", "special": false}), 4).await;
+        for (path, first) in [("/v1/users/1/following", "2"), ("/v1/users/2/followers", "1")] {
+            for client in [&stranger, &scene.service] {
+                assert_eq!(since(client, path).await, [time(3), time(2)], "the same for everybody");
+                assert_eq!(client.walk(path, 5).await[0]["user_id"], first, "the newest first");
+            }
+        }
+        follow(json!({"visibility": "secret"}), 5).await;
+        assert_eq!(since(&scene.service, "/v1/users/1/following").await, [time(3), time(2)], "to hide it changes no time");
+        follow(json!({"visibility": "public"}), 6).await;
+        assert_eq!(since(&scene.service, "/v1/users/2/followers").await, [time(6), time(2)]);
+        assert_eq!(scene.service.get("/v1/users/1/following/ids").await.ok()["ids"], json!(["2", "3"]));
         scene.node.stop().await;
     }
 
@@ -382,12 +421,12 @@ both_tiers! {
     }
 
     async fn strangers_see_a_change_at_once_where_it_was_made_and_soon_elsewhere(world: World) {
-        let args = ["--service-keys", "web:s3cret", "--jwt-secret", SECRET];
+        let args = ["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET];
         let (first, second) = (Scene { node: world.node_with(&args).await, service: Client::new("http://unused") }, {
             let node = if world.tier == crate::support::Tier::Server { Some(world.node_with(&args).await) } else { None };
             node.map(|node| Scene { node, service: Client::new("http://unused") })
         });
-        let service = first.node.client.with_bearer("s3cret");
+        let service = first.node.client.with_bearer("s3cret-of-the-suite");
         let here = first.user(99);
         let there = second.as_ref().unwrap_or(&first).user(99);
         for fan in 2..30 {

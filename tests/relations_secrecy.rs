@@ -32,9 +32,9 @@ struct Scene {
 
 impl Scene {
     async fn of(world: &World) -> Self {
-        let args = ["--service-keys", "web:s3cret", "--jwt-secret", "0123456789abcdef0123456789abcdef"];
+        let args = ["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", "0123456789abcdef0123456789abcdef"];
         let node = world.node_with(&args).await;
-        let service = node.client.with_bearer("s3cret");
+        let service = node.client.with_bearer("s3cret-of-the-suite");
         let scene = Self { node, service, next: AtomicI64::new(100_000) };
         // Some statements are left out where nobody blocks anybody.
         scene.block(98, 99).await;
@@ -129,6 +129,49 @@ both_tiers! {
         let after = scene.seen(blocked, accept).await;
         // It is done soon after, so the rest of the work may be in either; what is accepted is not looked at.
         assert_eq!((before.status(), before.answers), (202, after.answers));
+        scene.node.stop().await;
+    }
+
+    /// Strangers are shown first pages and counts from memory. What is done in secret must not empty it: the next answer would take longer.
+    async fn a_third_party_cannot_tell_when_something_is_done_in_secret(world: World) {
+        let scene = Scene::of(&world).await;
+        let secret = json!({"visibility": "secret"});
+        let service = &scene.service;
+        for name in ["following", "followers", "relation-counts"] {
+            let look = async |client: &Client, _: i64, other: i64| client.get(&format!("/v1/users/{other}/{name}")).await;
+            let warm = async |me: i64, other: i64| drop(look(&scene.client(me), me, other).await.ok());
+            let before = scene.seen(warm, look).await;
+            assert_eq!((before.status(), before.work[0]), (200, 0), "from memory: {before:?}");
+            let third = |other: i64| other + 1;
+            let follows = async |me: i64, other: i64| {
+                warm(me, other).await;
+                put(service, format!("/v1/users/{other}/following/{}", third(other)), &secret).await.ok();
+            };
+            assert_eq!(before, scene.seen(follows, look).await, "{name}, a secret follow");
+            let unfollows = async |me: i64, other: i64| {
+                put(service, format!("/v1/users/{other}/following/{}", third(other)), &secret).await.ok();
+                warm(me, other).await;
+                service.unfollow(other, third(other)).await;
+            };
+            assert_eq!(before, scene.seen(unfollows, look).await, "{name}, its end");
+            let blocks = async |me: i64, other: i64| {
+                warm(me, other).await;
+                scene.block(other, third(other)).await;
+            };
+            assert_eq!(before, scene.seen(blocks, look).await, "{name}, a block");
+            let is_blocked = async |me: i64, other: i64| {
+                warm(me, other).await;
+                scene.block(third(other), other).await;
+                service.delete(&format!("/v1/users/{}/blocks/{other}", third(other))).await;
+            };
+            assert_eq!(before, scene.seen(is_blocked, look).await, "{name}, a block by another and its end");
+            let is_refused = async |me: i64, other: i64| {
+                scene.block(third(other), other).await;
+                warm(me, other).await;
+                put(service, format!("/v1/users/{other}/following/{}", third(other)), &json!({})).await.problem(403, "blocked");
+            };
+            assert_eq!(before, scene.seen(is_refused, look).await, "{name}, a follow that is refused");
+        }
         scene.node.stop().await;
     }
 

@@ -1,5 +1,8 @@
 //! The scrubber: what somebody's hand has changed is found, counted and repaired; what nodes do is no drift.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+
 use headmark::db::{Column, Statement, Type};
 use headmark::scrub::scrub;
 use serde_json::json;
@@ -59,15 +62,36 @@ both_tiers! {
         send("a").await;
         let users: Vec<_> = [1_i64, 2].map(|user| user.try_into().unwrap()).into();
         for _ in 0..2 {
-            assert_eq!(node.client.sheet(1).await["revision"], 1);
+            assert_eq!(node.client.sheet(1).await["revision"], 2);
         }
         by_hand(&node, &RAISE_DIRECTS).await;
         assert!(scrub(node.app.state(), &users).await.unwrap() >= 1);
-        assert_eq!(node.client.sheet(1).await["revision"], 2, "the entry is read anew, under another tag");
+        assert_eq!(node.client.sheet(1).await["revision"], 3, "the entry is read anew, under another tag");
         assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 0);
         send("b").await;
         node.client.post("/v1/users/1/directs/2/read", &json!({})).await.ok();
         assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 0);
+        node.stop().await;
+    }
+
+    async fn two_that_find_the_same_difference_repair_it_once(world: World) {
+        let node = world.node_with(&["--scrub-users", "0"]).await;
+        node.client.post("/v1/users/1/inbox", &json!({"sender_id": 2, "client_id": "a", "content": "x"})).await.ok();
+        by_hand(&node, &RAISE_DIRECTS).await;
+        // Both have compared before either repairs.
+        let (both, hits) = (Barrier::new(2), AtomicUsize::new(0));
+        let wait = move || if hits.fetch_add(1, Ordering::SeqCst) < 2 { let _ = both.wait(); };
+        fail::cfg_callback("recount::before_repair", wait).unwrap();
+        let state = Arc::new(node.app.state().clone());
+        let scrubs = [Arc::clone(&state), state].map(|state| tokio::spawn(async move { scrub(&state, &[1_i64.try_into().unwrap()]).await.unwrap() }));
+        let mut found = 0;
+        for scrub in scrubs {
+            found += scrub.await.unwrap();
+        }
+        fail::remove("recount::before_repair");
+        assert_eq!(found, 1, "it is counted once, too");
+        assert_eq!(scrub(node.app.state(), &[1_i64.try_into().unwrap()]).await.unwrap(), 0);
+        assert_eq!(node.client.sheet(1).await["chats"]["unread"], 1);
         node.stop().await;
     }
 
@@ -83,7 +107,7 @@ both_tiers! {
         }
         assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 1);
         let sheet = node.client.sheet(1).await;
-        assert_eq!((&sheet["messages"]["notice"]["unread"], &sheet["revision"]), (&json!(1), &json!(2)), "read anew, under another tag");
+        assert_eq!((&sheet["messages"]["notice"]["unread"], &sheet["revision"]), (&json!(1), &json!(3)), "read anew, under another tag");
         assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 0);
         node.stop().await;
     }

@@ -41,9 +41,9 @@ fn write_set(path: &PathBuf, keys: &[(&str, &EncodingKey, Algorithm)]) {
 both_tiers! {
     async fn a_public_key_lets_users_in_and_nobody_else(world: World) {
         let node = world
-            .node_with(&["--service-keys", "s3cret", "--jwt-public-key", RSA_PUB, "--jwt-audience", "app", "--jwt-issuer", "me"])
+            .node_with(&["--service-keys", "s3cret-of-the-suite", "--jwt-public-key", RSA_PUB, "--jwt-audience", "app", "--jwt-issuer", "me"])
             .await;
-        node.client.with_bearer("s3cret").post("/v1/users/42/badges/mention/increment", &json!({"by": 3})).await.ok();
+        node.client.with_bearer("s3cret-of-the-suite").post("/v1/users/42/badges/mention/increment", &json!({"by": 3})).await.ok();
         let named = json!({"aud": "app", "iss": "me"});
         let alice = node.client.with_bearer(&token(Algorithm::RS256, &rsa(), None, &named));
         assert_eq!(alice.get("/v1/users/me/badges").await.ok()["total"], 3);

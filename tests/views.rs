@@ -14,8 +14,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::contract::Dice;
-use crate::support::{Client, Node, Reply, Tier, eventually};
+use crate::support::{Client, Dice, Node, Reply, Tier, eventually};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
@@ -72,6 +71,71 @@ async fn put_in_order(node: &Node, name: &str, actors: impl Iterator<Item = Opti
 }
 
 both_tiers! {
+    async fn a_lower_bound_on_visited_views_is_reached_step_by_step(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let visit = async |node: &Node, n: i64| {
+            at.fetch_add(1000, Ordering::SeqCst);
+            access(&node.client, 7, &format!("thread/{n}"), None).await;
+        };
+        let visited = async |node: &Node| {
+            let mut visited = Vec::new();
+            for first in (1..=200).step_by(50) {
+                let names: Vec<_> = (first..first + 50).map(|n| format!("thread:{n}")).collect();
+                let sheet = node.client.get(&format!("/v1/users/7/badges?views={}", names.join(","))).await.ok();
+                visited.extend((first..first + 50).filter(|n| sheet["views"][format!("thread:{n}")]["last_access_at"].is_string()));
+            }
+            visited
+        };
+        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        for n in 1..=180 {
+            visit(&node, n).await;
+        }
+        assert_eq!(visited(&node).await, (1..=180).collect::<Vec<i64>>());
+        node.stop().await;
+        let node = world.try_node(&["--visited-views", "50"], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        visit(&node, 180).await;
+        assert_eq!(visited(&node).await.len(), 180, "only a new one takes a place");
+        for (n, oldest) in [(181, 101), (182, 133), (183, 134)] {
+            visit(&node, n).await;
+            assert_eq!(visited(&node).await, (oldest..=n).collect::<Vec<i64>>());
+        }
+        node.stop().await;
+    }
+
+    async fn the_view_visited_longest_ago_makes_room(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = world.try_node(&["--visited-views", "50"], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let client = &node.client;
+        let visit = async |user: i64, n: i64| {
+            at.fetch_add(1000, Ordering::SeqCst);
+            access(client, user, &format!("thread/{n}"), None).await
+        };
+        for n in 1..=50 {
+            visit(7, n).await;
+        }
+        visit(8, 1).await;
+        // Visited again, so 2 is the oldest.
+        visit(7, 1).await;
+        for n in [1, 2, 3] {
+            put(client, &format!("thread/{n}"), "a", None).await.ok();
+        }
+        let before = visit(7, 51).await["revision"].as_i64().unwrap();
+        let visited = async |user: i64, n: i64| {
+            let shown = view(client, user, &format!("thread/{n}")).await;
+            (shown["last_access_at"].is_string(), shown["unread"].as_i64().unwrap())
+        };
+        assert_eq!((visited(7, 1).await, visited(7, 2).await, visited(7, 3).await), ((true, 1), (false, 0), (true, 1)));
+        assert_eq!((visited(7, 51).await, visited(8, 1).await), ((true, 0), (true, 1)), "nobody else's");
+        // Another visit of a known one takes nobody's place.
+        assert_eq!(visit(7, 51).await["revision"], before + 1);
+        assert_eq!(visited(7, 3).await, (true, 1));
+        assert_eq!(visit(7, 2).await["unread"], 0, "a first visit again");
+        assert_eq!((visited(7, 2).await, visited(7, 3).await), ((true, 0), (false, 0)));
+        node.stop().await;
+    }
+}
+
+both_tiers! {
     async fn a_view_is_read_by_visiting(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
         let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
@@ -85,11 +149,11 @@ both_tiers! {
         assert_eq!(again.status, 200);
 
         let never = client.get("/v1/users/7/views/home/1").await;
-        insta::assert_snapshot!(never.text, @r#"{"view":"home","view_id":"1","unread":0,"head":2,"revision":0}"#);
+        insta::assert_snapshot!(never.text, @r#"{"view":"home","view_id":"1","unread":0,"head":2,"revision":1}"#);
         let visit = client.post("/v1/users/7/views/home/1/access", &json!({"up_to": 1})).await;
         insta::assert_snapshot!(
             visit.text,
-            @r#"{"view":"home","view_id":"1","unread":0,"head":2,"last_access_at":"2027-01-15T08:00:00.000Z","revision":1}"#
+            @r#"{"view":"home","view_id":"1","unread":0,"head":2,"last_access_at":"2027-01-15T08:00:00.000Z","revision":2}"#
         );
         for n in 3..=6 {
             put(client, "home/1", &format!("post:{n}"), None).await.ok();
@@ -99,7 +163,7 @@ both_tiers! {
         let part = client.post("/v1/users/7/views/home/1/access", &json!({"up_to": 4})).await;
         insta::assert_snapshot!(
             part.text,
-            @r#"{"view":"home","view_id":"1","unread":2,"head":6,"last_access_at":"2027-01-15T08:00:01.500Z","revision":2}"#
+            @r#"{"view":"home","view_id":"1","unread":2,"head":6,"last_access_at":"2027-01-15T08:00:01.500Z","revision":3}"#
         );
         assert_eq!(client.get("/v1/users/7/views/home/1").await.text, part.text);
         assert_eq!(access(client, 7, "home/1", Some(3)).await["unread"], 2, "never backwards");
@@ -144,7 +208,7 @@ both_tiers! {
         let before = revisions([1, 5]).await;
         put(client, "forum/9", "f", Some(1)).await.ok();
         put(client, "forum/9", "g", Some(5)).await.ok();
-        assert_eq!(revisions([1, 5]).await, [before[0] + 1, 0]);
+        assert_eq!(revisions([1, 5]).await, [before[0] + 1, before[1]]);
         Node::stop_all(nodes).await;
     }
 
@@ -192,9 +256,9 @@ both_tiers! {
     }
 
     async fn bad_requests_are_refused_and_change_nothing(world: World) {
-        let node = world.node_with(&["--service-keys", "web:s3cret", "--jwt-secret", SECRET]).await;
+        let node = world.node_with(&["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET]).await;
         let token = |id: i64| node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(600)).unwrap();
-        let (alice, service) = (node.client.with_bearer(&token(1)), node.client.with_bearer("s3cret"));
+        let (alice, service) = (node.client.with_bearer(&token(1)), node.client.with_bearer("s3cret-of-the-suite"));
         put(&alice, "home/1", "a", None).await.problem(403, "forbidden");
         alice.delete("/v1/views/home/1/items/a").await.problem(403, "forbidden");
         alice.get("/v1/users/2/views/home/1").await.problem(403, "forbidden");
@@ -217,7 +281,7 @@ both_tiers! {
         service.delete("/v1/views/home/1/items/a?x=1").await.problem(400, "invalid_query");
         service.get("/v1/users/1/views/home/1?wait=61").await.problem(400, "invalid_query");
         let none = service.get("/v1/users/1/views/home/1").await.ok();
-        assert_eq!((&none["head"], &none["revision"]), (&json!(0), &json!(0)));
+        assert_eq!((&none["head"], &none["revision"]), (&json!(0), &json!(1)));
         node.stop().await;
     }
 

@@ -1,5 +1,7 @@
 //! Polls, answered in full and with 304, on both tiers, against routes that do nothing but give the same bytes.
 
+use headmark::poll::{Scope, Version};
+
 use crate::contest::{Series, Side, Work};
 use crate::load::{self, Order, Requests};
 use crate::open::{self, OpenLoad};
@@ -25,13 +27,16 @@ const GOALS: [Goal; 6] = [
 
 pub(super) async fn run(stage: &Stage, report: &mut Report) -> Result<()> {
     let users = data::working_set(stage.scale.users, stage.scale.polling);
-    let tag = format!("W/\"{}\"", data::REVISION);
-    let poll = |headers: &[(&str, &str)]| -> Vec<Vec<u8>> {
-        users.iter().map(|user| wire::request("GET", &format!("/v1/users/{user}/badges"), headers)).collect()
+    let poll = |user: u64, headers: &[(&str, &str)]| wire::request("GET", &path(user), headers);
+    let full = Requests::new(stage.folder(), "polls", Order::Random, users.iter().map(|user| poll(*user, &[])).collect())?;
+    let same = async |name: &str, process: &Process| -> Result<Requests> {
+        let tags = Tags::of(process, &users).await?;
+        let all = users.iter().map(|user| Ok(poll(*user, &[("if-none-match", tags.of_user(*user)?.as_str())]))).collect::<Result<_>>()?;
+        Requests::new(stage.folder(), name, Order::Random, all)
     };
-    let full = Requests::new(stage.folder(), "polls", Order::Random, poll(&[]))?;
-    let same = Requests::new(stage.folder(), "polls-304", Order::Random, poll(&[("if-none-match", &tag)]))?;
-    let answer = check(stage, &full, &same).await?;
+    let same_embedded = same("polls-304-embedded", &stage.embedded).await?;
+    let same_server = same("polls-304-server", &stage.server).await?;
+    let answer = check(stage, &full, [(&stage.embedded, &same_embedded), (&stage.server, &same_server)]).await?;
     peers::fill_redis(&stage.redis, &users, &data::BADGES).await?;
     let start = |peer| peers::start(peer, &answer, &stage.redis, stage.folder());
     let (bare, multiplexed, deadpool) = (start(Peer::Bare).await?, start(Peer::Multiplexed).await?, start(Peer::Deadpool).await?);
@@ -45,8 +50,8 @@ pub(super) async fn run(stage: &Stage, report: &mut Report) -> Result<()> {
         side("a bare axum route", &bare, &full),
         side("poll, embedded", &stage.embedded, &full),
         side("poll, server", &stage.server, &full),
-        side("304, embedded", &stage.embedded, &same),
-        side("304, server", &stage.server, &same),
+        side("304, embedded", &stage.embedded, &same_embedded),
+        side("304, server", &stage.server, &same_server),
         side("shared connection", &multiplexed, &full),
         side("pooled connection", &deadpool, &full),
     ];
@@ -66,16 +71,51 @@ pub(super) async fn run(stage: &Stage, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
+fn path(user: u64) -> String {
+    format!("/v1/users/{user}/badges")
+}
+
+fn json(answer: &wire::Answer) -> Result<serde_json::Map<String, serde_json::Value>> {
+    Ok(serde_json::from_slice(&answer.body)?)
+}
+
+/// What the tags of a server are made from. All users have one revision and share nothing, so that one answer shows the rest.
+struct Tags {
+    epoch: String,
+    version: Version,
+}
+
+impl Tags {
+    async fn of(process: &Process, users: &[u64]) -> Result<Self> {
+        let user = *users.first().ok_or("no users to poll")?;
+        let answer = wire::ask_once(process.address, &wire::request("GET", &path(user), &[])).await?;
+        let tag = answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("etag")).map(|(_, tag)| tag.as_str());
+        let shared = tag.and_then(|tag| tag.trim_end_matches('"').rsplit_once('.')).ok_or("an answer without a tag")?.1;
+        let version = Version { revision: data::REVISION, shared: u64::from_str_radix(shared, 16)? };
+        let epoch = json(&answer)?.get("epoch").and_then(serde_json::Value::as_str).ok_or("an answer without an epoch")?.to_owned();
+        Ok(Self { epoch, version })
+    }
+
+    fn of_user(&self, user: u64) -> Result<String> {
+        let user_id = i64::try_from(user)?.try_into().map_err(|_| format!("{user} is no user"))?;
+        let resource = headmark::http::params::resource(&path(user).parse()?);
+        Ok(Scope::new(&self.epoch, resource, Some(user_id)).tag(self.version))
+    }
+}
+
 /// Whether both tiers answer as they should, and alike; returns the answer that the peers are to give.
-async fn check(stage: &Stage, full: &Requests, same: &Requests) -> Result<wire::Answer> {
-    let (Some(full), Some(same)) = (full.all.first(), same.all.first()) else { return Err("no users to poll".into()) };
+async fn check(stage: &Stage, full: &Requests, same: [(&Process, &Requests); 2]) -> Result<wire::Answer> {
+    let full = full.all.first().ok_or("no users to poll")?;
     let answer = wire::ask_once(stage.embedded.address, full).await?;
     let others = wire::ask_once(stage.server.address, full).await?;
-    if answer.status != 200 || answer.body != others.body {
-        let (one, other) = (String::from_utf8_lossy(&answer.body), String::from_utf8_lossy(&others.body));
-        return Err(format!("the tiers do not answer alike: {one} and {other}").into());
+    let (one, other) = (json(&answer)?, json(&others)?);
+    // Each installation has an epoch of its own.
+    let alike = |name: &String| name == "epoch" || one.get(name) == other.get(name);
+    if answer.status != 200 || answer.body.len() != others.body.len() || !one.keys().all(alike) {
+        return Err(format!("the tiers do not answer alike: {one:?} and {other:?}").into());
     }
-    for process in [&stage.embedded, &stage.server] {
+    for (process, same) in same {
+        let same = same.all.first().ok_or("no users to poll")?;
         let status = wire::ask_once(process.address, same).await?.status;
         if status != 304 {
             return Err(format!("a poll with the tag of the sheet is answered {status}").into());

@@ -34,7 +34,7 @@ struct Args {
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     id_offset: i64,
     /// A service key, if the server asks for one.
-    #[arg(long, env = "HEADMARK_KEY", default_value = "")]
+    #[arg(long, env = "DEGREES_KEY", hide_env_values = true, default_value = "")]
     key: String,
 }
 

@@ -47,7 +47,7 @@ struct Args {
     #[arg(long, value_parser = client::parse_url)]
     url: Option<String>,
     /// Service key for that server (`name:secret` or the bare secret)
-    #[arg(long, env = "HEADMARK_DEMO_KEY", hide_env_values = true, requires = "url")]
+    #[arg(long, env = "DEMO_KEY", hide_env_values = true, requires = "url")]
     key: Option<String>,
     /// Message log: CSV with timestamp,channel,sender, plain or .gz [default: the log that comes with the project]
     #[arg(long, value_name = "PATH")]

@@ -3,8 +3,7 @@
 //! Requests read the keys without a lock; [`KeyFile::follow`] is a task that looks at the file now and then. A new file that cannot be used leaves
 //! the last good keys where they are.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use jsonwebtoken::Algorithm;
 use tokio_util::sync::CancellationToken;
 
 use super::keys::{self, KeySet};
+use crate::secret::read_file;
 
 /// How often the file is looked at. It is small, so it is read each time: its dates do not tell every change.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ impl KeyFile {
     /// # Errors
     /// A sentence for the operator.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
-        let text = read(path, MAX_FILE_BYTES).map_err(|error| format!("HEADMARK_JWKS: cannot read {}: {error}", path.display()))?;
+        let text = read_file(path, MAX_FILE_BYTES).map_err(|error| format!("HEADMARK_JWKS: cannot read {}: {error}", path.display()))?;
         let keys = keys::from_jwks(&text).map_err(|why| format!("HEADMARK_JWKS: {} cannot be used: {why}", path.display()))?;
         tell_passed_over(&keys);
         Ok(Self { path: path.to_owned(), keys: ArcSwap::from_pointee(keys), seen: Mutex::new(Ok(text)) })
@@ -62,7 +62,7 @@ impl KeyFile {
     pub(super) async fn follow(&self, every: Duration, stop: CancellationToken) {
         while stop.run_until_cancelled(tokio::time::sleep(every)).await.is_some() {
             let path = self.path.clone();
-            match tokio::task::spawn_blocking(move || read(&path, MAX_FILE_BYTES)).await {
+            match tokio::task::spawn_blocking(move || read_file(&path, MAX_FILE_BYTES)).await {
                 Ok(found) => self.take(found),
                 Err(error) => tracing::warn!(%error, "the look at the JWKS did not end; the keys stay as they are"),
             }
@@ -94,14 +94,4 @@ fn tell_passed_over(keys: &KeySet) {
     for why in &keys.passed_over {
         tracing::warn!("the JWKS has a key that is not used: {why}");
     }
-}
-
-/// Reads a file that may have so many bytes at most.
-pub(super) fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    File::open(path)?.take(max_bytes + 1).read_to_end(&mut text)?;
-    if u64::try_from(text.len()).is_ok_and(|size| size > max_bytes) {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {max_bytes} bytes")));
-    }
-    Ok(text)
 }

@@ -31,13 +31,15 @@ use crate::ids::{Name, UserId};
 
 /// The name of every caller of a server without credentials; no service key may take it.
 const OPEN_NAME: &str = "open";
+/// How many characters a service key's secret has at least.
+pub const MIN_SERVICE_SECRET: usize = 16;
 /// One sentence for everything that is refused, so that it does not tell which part was close.
 const REFUSED: &str = "The bearer token is not valid here.";
 
 /// The credentials that the server accepts. With none at all it runs open.
 #[derive(Debug, Clone, Default)]
 pub struct AuthConfig {
-    /// Service keys, each `name:secret` or a bare secret, which is then named by its hash. One name may have several secrets.
+    /// Service keys, each `name:secret` or a bare secret of [`MIN_SERVICE_SECRET`] characters or more, which is then named by its hash. One name may have several secrets.
     pub service_keys: Vec<SecretString>,
     /// The key with which end users' JWTs are signed (HS256), at least 32 bytes. At most one of this and the next two.
     pub jwt_secret: Option<SecretString>,
@@ -120,7 +122,7 @@ impl Auth {
     /// Takes the credentials apart and checks them, without ever naming a secret in the error.
     ///
     /// # Errors
-    /// A sentence for the operator: an empty, duplicate or badly named key, or a key for JWTs that cannot be used.
+    /// A sentence for the operator: a short, duplicate or badly named key, or a key for JWTs that cannot be used.
     pub fn new(config: &AuthConfig, clock: Clock) -> Result<Self, String> {
         let mut keys: Vec<ServiceKey> = Vec::with_capacity(config.service_keys.len());
         for (at, key) in config.service_keys.iter().enumerate() {
@@ -195,6 +197,9 @@ fn service_key(key: &str) -> Result<ServiceKey, &'static str> {
     }
     if !secret.bytes().all(|b| b.is_ascii_graphic()) {
         return Err("the secret must be visible ASCII, or no header could carry it");
+    }
+    if secret.len() < MIN_SERVICE_SECRET {
+        return Err("the secret has fewer than 16 characters, so it could be guessed; `headmark token --service` makes one that cannot");
     }
     let digest = <[u8; 32]>::from(Sha256::digest(secret.as_bytes()));
     let name: Arc<str> = match name {

@@ -58,13 +58,13 @@ fn headers(value: &str) -> HeaderMap {
 
 #[test]
 fn keys_and_tokens_name_their_caller_and_all_else_is_401() {
-    let auth = auth(&["web:s3cret", "web:s3cret2", "bare"], true, None).unwrap();
+    let auth = auth(&["web:s3cret-of-16-chars", "web:s3cret-of-16-chars-2", "bare-secret-of-16"], true, None).unwrap();
     let good = |claims| format!("Bearer {}", token(Algorithm::HS256, SECRET, &claims));
     let claims = json!({"sub": "42", "exp": NOW_S + 60});
     for (value, id) in [
-        ("Bearer s3cret".to_owned(), "service:web"),
-        ("bearer  s3cret2".to_owned(), "service:web"),
-        ("Bearer bare".to_owned(), "service:2d23b6f2d86f"),
+        ("Bearer s3cret-of-16-chars".to_owned(), "service:web"),
+        ("bearer  s3cret-of-16-chars-2".to_owned(), "service:web"),
+        ("Bearer bare-secret-of-16".to_owned(), "service:2d23b6f2d86f"),
         (good(claims.clone()), "user:42"),
         (good(json!({"sub": "42", "exp": NOW_S - 29})), "user:42"),
         (good(json!({"sub": "42", "exp": NOW_S + 60, "aud": "elsewhere", "iss": "somebody"})), "user:42"),
@@ -80,13 +80,13 @@ fn keys_and_tokens_name_their_caller_and_all_else_is_401() {
     let rs256 = json!({"alg": "RS256", "typ": "JWT"});
     for bad in [
         String::new(),
-        "s3cret".to_owned(),
-        "Basic s3cret".to_owned(),
+        "s3cret-of-16-chars".to_owned(),
+        "Basic s3cret-of-16-chars".to_owned(),
         "Bearer".to_owned(),
         "Bearer ".to_owned(),
-        "Bearer s3cre".to_owned(),
-        "Bearer web:s3cret".to_owned(),
-        "Bearer s3cret s3cret".to_owned(),
+        "Bearer s3cret-of-16-char".to_owned(),
+        "Bearer web:s3cret-of-16-chars".to_owned(),
+        "Bearer s3cret-of-16-chars s3cret-of-16-chars".to_owned(),
         "Bearer a.b.c".to_owned(),
         good(json!({"sub": "42", "exp": NOW_S - 30})),
         good(json!({"sub": "42", "exp": NOW_S + 60, "nbf": NOW_S + 31})),
@@ -96,6 +96,8 @@ fn keys_and_tokens_name_their_caller_and_all_else_is_401() {
         good(json!({"exp": NOW_S + 60})),
         good(json!({"sub": "0", "exp": NOW_S + 60})),
         good(json!({"sub": 42, "exp": NOW_S + 60})),
+        good(json!({"sub": "42", "exp": NOW_S + 60, "iss": ["somebody"]})),
+        good(json!({"sub": "42", "exp": NOW_S + 60, "iss": 7})),
         format!("Bearer {}", token(Algorithm::HS256, "another secret of 32 bytes......", &claims)),
         format!("Bearer {}", token(Algorithm::HS512, SECRET, &claims)),
         format!("Bearer {}", forged(&json!({"alg": "none"}), &claims, false)),
@@ -106,8 +108,8 @@ fn keys_and_tokens_name_their_caller_and_all_else_is_401() {
         assert_eq!(problem.code, Code::Unauthorized, "{bad}");
     }
     assert_eq!(auth.authenticate(&HeaderMap::new()).unwrap_err().code, Code::Unauthorized);
-    let mut twice = headers("Bearer s3cret");
-    twice.append(header::AUTHORIZATION, "Bearer s3cret".parse().unwrap());
+    let mut twice = headers("Bearer s3cret-of-16-chars");
+    twice.append(header::AUTHORIZATION, "Bearer s3cret-of-16-chars".parse().unwrap());
     assert_eq!(auth.authenticate(&twice).unwrap_err().code, Code::Unauthorized);
 }
 
@@ -127,7 +129,17 @@ fn an_audience_is_required_once_configured_and_own_tokens_have_it() {
 
 #[test]
 fn bad_settings_are_refused_without_telling_the_secret() {
-    for bad in [&["web:"][..], &[""], &["Web:hush"], &[":hush"], &["open:hush"], &["a:hush", "b:hush"], &["a:hu sh"]] {
+    for bad in [
+        &["web:"][..],
+        &[""],
+        &["hush-of-15-char"],
+        &["web:hush-of-15-char"],
+        &["Web:hush-of-16-chars"],
+        &[":hush-of-16-chars"],
+        &["open:hush-of-16-chars"],
+        &["a:hush-of-16-chars", "b:hush-of-16-chars"],
+        &["a:hush of 16 chars"],
+    ] {
         let why = auth(bad, false, None).unwrap_err();
         assert!(!why.contains("hush"), "{why}");
     }
@@ -135,7 +147,7 @@ fn bad_settings_are_refused_without_telling_the_secret() {
     assert!(Auth::new(&short, Clock::System).is_err());
     let no_secret = AuthConfig { jwt_audience: Some("app".into()), ..AuthConfig::default() };
     assert!(Auth::new(&no_secret, Clock::System).is_err());
-    let config = AuthConfig { service_keys: vec!["web:hush".into()], jwt_secret: Some(SECRET.into()), ..AuthConfig::default() };
+    let config = AuthConfig { service_keys: vec!["web:hush-of-16-chars".into()], jwt_secret: Some(SECRET.into()), ..AuthConfig::default() };
     let shown = format!("{config:?} {:?}", Auth::new(&config, Clock::System).unwrap());
     assert!(!shown.contains("hush") && !shown.contains(SECRET), "{shown}");
 }
@@ -150,7 +162,7 @@ fn without_credentials_everybody_is_a_service() {
 }
 
 async fn ask(path: &str, bearer: Option<&str>) -> (StatusCode, serde_json::Value) {
-    let auth = Arc::new(auth(&["web:s3cret"], true, None).unwrap());
+    let auth = Arc::new(auth(&["web:s3cret-of-16-chars"], true, None).unwrap());
     let badge = |path: UserPath| async move {
         let name = path.name("badge")?;
         Ok::<_, Problem>(json!({"user": path.user, "caller": path.caller.id(), "badge": name}).to_string())
@@ -172,7 +184,7 @@ async fn ask(path: &str, bearer: Option<&str>) -> (StatusCode, serde_json::Value
 #[tokio::test]
 async fn a_user_may_name_itself_only_and_a_service_anyone_by_id() {
     let user = token(Algorithm::HS256, SECRET, &json!({"sub": "42", "exp": NOW_S + 60}));
-    let (user, service) = (Some(user.as_str()), Some("s3cret"));
+    let (user, service) = (Some(user.as_str()), Some("s3cret-of-16-chars"));
     for (path, bearer, status, what) in [
         ("/v1/users/42/badges/like/reset", user, 200, json!({"user": "42", "caller": "user:42", "badge": "like"})),
         ("/v1/users/me/badges/like/reset", user, 200, json!({"user": "42", "caller": "user:42", "badge": "like"})),

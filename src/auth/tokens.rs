@@ -56,6 +56,9 @@ struct ClaimsIn {
     exp: f64,
     #[serde(default)]
     nbf: Option<f64>,
+    /// RFC 7519 knows one issuer. The library would take a list, of which any entry may fit.
+    #[serde(default, rename = "iss")]
+    _iss: Option<String>,
 }
 
 /// What is put into a token made here.
@@ -106,7 +109,7 @@ impl Tokens {
 
     /// The user whose token this is.
     pub(super) fn user(&self, token: &str, clock: &Clock) -> Result<UserId, Problem> {
-        let ClaimsIn { sub, exp, nbf } = self.claims(token).map_err(|reason| {
+        let ClaimsIn { sub, exp, nbf, .. } = self.claims(token).map_err(|reason| {
             // Which check failed helps whoever set the server up, and nobody else.
             tracing::debug!(reason, "a user's token was refused");
             unauthorized(REFUSED)
@@ -219,7 +222,7 @@ fn public_key(setting: &SecretString) -> Result<Key, String> {
         // In many an environment file a value has but one line.
         keys::from_pem(&setting.replace("\\n", "\n"))
     } else {
-        let pem = super::jwks::read(std::path::Path::new(setting), MAX_PEM_BYTES);
+        let pem = crate::secret::read_file(std::path::Path::new(setting), MAX_PEM_BYTES);
         keys::from_pem(&String::from_utf8_lossy(
             &pem.map_err(|error| format!("HEADMARK_JWT_PUBLIC_KEY: cannot read the file that it names: {error}"))?,
         ))

@@ -20,7 +20,7 @@ use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::ids::{Invalid, Name, UserId};
 use crate::lane::{Answer, Job};
 use crate::marks::MAX_HEAD;
-use crate::poll::{self, Reading, Resource, Version};
+use crate::poll::{self, Reading, Resource, Seen};
 use crate::sheet::{Sheet, SheetOut, Wanted};
 use crate::state::AppState;
 use crate::views::{MAX_VIEWS, ViewKey};
@@ -68,7 +68,7 @@ pub struct SheetParams {
         pattern = "^[a-z0-9][a-z0-9_.-]{0,63}:[A-Za-z0-9._:-]{1,128}(,[a-z0-9][a-z0-9_.-]{0,63}:[A-Za-z0-9._:-]{1,128}){0,49}$"
     )]
     views: Option<String>,
-    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304.
+    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304. Needs that header.
     #[param(nullable = false, minimum = 0, maximum = 60)]
     wait: Option<u32>,
 }
@@ -319,8 +319,8 @@ async fn reset_badges(State(state): State<AppState>, path: UserPath, body: Body<
     }
     let user = path.user;
     let answer = state.lanes.submit(Job { command: Arc::new(Command::ResetMany { user, up_to: body.value.up_to }), key: None }).await?;
-    let written: super::ResetOut = serde_json::from_str(&answer.body).unwrap_or_default();
-    let sheet = state.sheets.sheet(user, Wanted::default(), Version::from(written.revision)).await;
+    let written: super::ResetOut = answer.read()?;
+    let sheet = state.sheets.sheet(user, Wanted::default(), Seen::revision_alone(written.revision)).await;
     Ok(Json(SheetOut::new(user, &sheet, Wanted::default())).into_response())
 }
 

@@ -55,7 +55,7 @@ pub struct IncrementBadgesOut {
 }
 
 /// What a reset of many badges answers inside; the route answers with the sheet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct ResetOut {
     revision: i64,
 }

@@ -17,14 +17,14 @@ use super::{Command, ContentOut, NoticeOut, ReadOut};
 use crate::auth::{Caller, Service};
 use crate::clock::UnixMs;
 use crate::error::{Problem, ProblemOut, Result};
-use crate::http::body::{Body, IdempotencyKey, in_range, present, text_within};
+use crate::http::body::{Body, IdempotencyKey, in_range, present, raw_object, text_within};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::ids::{Name, Seq};
 use crate::lane::{Answer, Job};
 use crate::marks::MAX_HEAD;
 use crate::page::{self, PageOut, PageParams, Position};
-use crate::poll::Version;
+use crate::poll::Seen;
 use crate::sheet::Wanted;
 use crate::state::AppState;
 
@@ -57,10 +57,10 @@ pub struct SendBroadcastIn {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false, max_length = 10_000)]
     body: Option<String>,
-    /// Whatever else the clients are to know: a JSON object of up to 16 KiB.
-    #[serde(default, deserialize_with = "present")]
+    /// Whatever else the clients are to know: a JSON object of up to 16 KiB. Its text is kept, with its numbers and the order of its fields.
+    #[serde(default, deserialize_with = "raw_object")]
     #[schema(nullable = false, value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
-    data: Option<serde_json::Map<String, serde_json::Value>>,
+    data: Option<Box<RawValue>>,
     /// From when on it is gone for everybody, by itself.
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false)]
@@ -115,7 +115,6 @@ async fn send_broadcast(
     let SendBroadcastIn { title, body: text, data, expires_at } = body.value;
     text_within(&title, 1, MAX_TITLE, "/title")?;
     text.as_ref().map_or(Ok(()), |text| text_within(text, 0, MAX_BODY, "/body"))?;
-    let data = data.and_then(|data| RawValue::from_string(serde_json::Value::Object(data).to_string()).ok());
     if data.as_ref().is_some_and(|data| data.get().len() > MAX_DATA_BYTES) {
         return Err(Problem::invalid("/data", format!("more than {MAX_DATA_BYTES} bytes")).into());
     }
@@ -204,13 +203,13 @@ async fn read_broadcasts(State(state): State<AppState>, path: UserPath, body: Bo
     let (user, channel) = (path.user, path.name("channel")?);
     let command = Command::Read { user, channel: channel.clone(), up_to };
     let answer = state.lanes.submit(Job { command: Arc::new(command), key: None }).await?;
-    let ReadOut { head, revision } = serde_json::from_str(&answer.body).unwrap_or_default();
+    let ReadOut { head, revision } = answer.read()?;
     if state.heads.board().channels.get(channel.as_str()).map_or(0, |channel| channel.head) < head {
         // Another node sent what this one has not heard of yet.
         state.heads.catch_up().await?;
     }
     let wanted = Wanted { counters: false, dots: false, feed: false, messages: false, ..Wanted::default() };
-    let sheet = state.sheets.sheet(user, wanted, Version::from(revision)).await;
+    let sheet = state.sheets.sheet(user, wanted, Seen::revision_alone(revision)).await;
     let unread = sheet.channel(channel.as_str()).map_or(0, |(unread, _)| unread);
     Ok(Json(ChannelOut { channel, unread, head, revision }).into_response())
 }

@@ -134,7 +134,7 @@ pub enum Command {
 }
 
 /// What reading a channel answers inside; the route adds what is unread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
 struct ReadOut {
     head: i64,
     revision: i64,

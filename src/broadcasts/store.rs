@@ -26,7 +26,7 @@ static SAVE: Statement = Statement::new(
         ("channel", Type::Text),
         ("seq", Type::Int),
         ("position", Type::Int),
-        ("content", Type::Text),
+        ("content", Type::Content),
         ("created_at", Type::Int),
         ("expires_at", Type::Int),
         ("withdrawn", Type::Int),

@@ -40,6 +40,12 @@ impl EntryState {
         self.writers.iter().any(|&(_, expiry_ms)| expiry_ms > now_ms)
     }
 
+    /// How much memory it holds besides itself, in bytes.
+    pub(super) fn size_bytes(&self) -> usize {
+        let shown = self.shown.as_ref().map_or(0, |entry| entry.size_bytes());
+        shown + self.writers.capacity() * size_of::<(Writer, u64)>()
+    }
+
     /// Whether it shows anything, be it outdated.
     #[cfg(test)]
     pub(super) fn shows(&self) -> bool {
@@ -96,14 +102,10 @@ impl EntryState {
         let alone = inside && self.writers.is_empty() && !died && !self.spoiled;
         let found = alone && self.epoch == epoch;
         let Some(shown) = self.shown.as_mut().filter(|shown| found && shown.revision == change.before) else {
-            // What raised no revision cannot be told from what was there before it: a later writer must not take the one for the other.
-            if change.before == change.after && !change.parts.is_empty() {
-                self.shown = None;
-            }
             self.spoil();
             return false;
         };
-        if change.before != change.after || !change.parts.is_empty() {
+        if change.before != change.after {
             let entry = Arc::make_mut(shown);
             entry.revision = change.after;
             change.parts.iter().for_each(|(field, value)| entry.parts.insert(field, value));

@@ -1,6 +1,7 @@
 //! What users and others are to each other, where a cache is shared: a small number for each two, which the cache does not look into.
 //!
-//! The protocol is that of the entries, but for one thing: a hash of facts is filled bit by bit. So a writer takes out what it may change, before its commit, instead
+//! The protocol is that of the entries, but for one thing: a hash of facts is filled bit by bit, or all at once: then one who is not in it is nothing to
+//! the user. So a writer takes out what it may change, before its commit (or says there that it is not known), instead
 //! of marking all of it dirty; what is there is true, and while a writer is inside nothing is added. In process there are none: SQL is in the same process.
 
 use super::{Cache, CacheError, FillToken, Writer};
@@ -15,16 +16,27 @@ pub struct Facts {
     pub token: FillToken,
     /// Others, and a number for each.
     pub codes: Vec<(UserId, u8)>,
+    /// Whether these are all others of whom the number is not 0.
+    pub complete: bool,
+}
+
+/// What is kept of a user and the others that were asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// Whether all others are kept of whom the number is not 0, so that only those that changed meanwhile are not known.
+    pub complete: bool,
+    /// A number for each other, where it is known.
+    pub codes: Vec<Option<u8>>,
 }
 
 impl Cache {
-    /// What each of these users and others are to each other, as new as the last acknowledged write: a number for each other, where it is known.
+    /// What each of these users and others are to each other, as new as the last acknowledged write.
     ///
     /// # Errors
     /// If Redis is away.
-    pub async fn get_facts(&self, asked: &[(UserId, &[UserId])]) -> Result<Vec<Vec<Option<u8>>>, CacheError> {
+    pub async fn get_facts(&self, asked: &[(UserId, &[UserId])]) -> Result<Vec<Told>, CacheError> {
         match self {
-            Self::Memory(_) => Ok(asked.iter().map(|(_, others)| vec![None; others.len()]).collect()),
+            Self::Memory(_) => Ok(asked.iter().map(|(_, others)| Told { complete: false, codes: vec![None; others.len()] }).collect()),
             Self::Redis(redis) => redis.get_facts(asked).await,
         }
     }

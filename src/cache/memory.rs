@@ -16,17 +16,17 @@ use super::entry::EntryState;
 use super::hub::{Hub, Listener};
 use super::meters::Meters;
 use super::nonce::Nonces;
-use super::{CacheConfig, Change, Entry, FillToken, Lookup, Writer};
+use super::{CacheConfig, Change, Entry, FillToken, KEPT_BYTES, Lookup, Writer};
 use crate::ids::UserId;
 
 /// Independent parts of the table, each with its own lock.
 const SHARDS: usize = 64;
 
-/// Entries that one insertion looks at for something to evict; then the table may stay above its capacity for a while, by no more than
-/// the users that running writers are in.
-const EVICTION_STEPS: usize = 32;
+/// Entries that one change spares while it makes room; then the table may stay above its capacity for a while, by no more than the users that
+/// running writers are in. What it evicts is not counted: each entry is evicted once.
+const MAX_SPARED: usize = 32;
 
-/// Of these steps, how many spare an entry that was read since the last look.
+/// Of these, how many because they were read since the last look.
 const SECOND_CHANCES: usize = 16;
 
 /// Entries that an insertion looks at for expired ones, so that users who went away do not fill the table for ever.
@@ -63,6 +63,25 @@ struct Slot {
     expires_at_ms: u64,
     /// Whether it was used since the eviction last looked.
     used: bool,
+    /// How much memory it took when it was last changed.
+    weight_bytes: usize,
+}
+
+impl Slot {
+    fn fresh(expires_at_ms: u64) -> Self {
+        Self { state: EntryState::default(), expires_at_ms, used: true, weight_bytes: 0 }
+    }
+
+    fn weigh(&self) -> usize {
+        KEPT_BYTES + self.state.size_bytes()
+    }
+}
+
+/// How much a shard may hold.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    entries: usize,
+    bytes: usize,
 }
 
 /// A part of the table. `ring` holds each user of `entries` exactly once, the next candidate for eviction first.
@@ -70,49 +89,73 @@ struct Slot {
 struct Shard {
     entries: HashMap<UserId, Slot>,
     ring: VecDeque<UserId>,
+    /// The weights of all entries.
+    bytes: usize,
 }
 
 impl Shard {
-    /// The user's entry if there is one that has not expired.
-    fn get(&mut self, user: UserId, now_ms: u64) -> Option<&mut Slot> {
+    /// Changes the user's entry, if there is one that has not expired.
+    fn change<R>(&mut self, user: UserId, now_ms: u64, room: Room, change: impl FnOnce(&mut Slot) -> R) -> Option<R> {
         let slot = self.entries.get_mut(&user).filter(|slot| slot.expires_at_ms > now_ms)?;
         slot.used = true;
-        Some(slot)
+        let changed = change(slot);
+        let after = slot.weigh();
+        let before = std::mem::replace(&mut slot.weight_bytes, after);
+        self.bytes = self.bytes.saturating_sub(before).saturating_add(after);
+        if self.bytes > room.bytes {
+            self.make_room(now_ms, room, 0);
+        }
+        Some(changed)
     }
 
-    /// The user's entry, or a new one that lives for `ttl_ms`.
-    fn get_or_insert(&mut self, user: UserId, now_ms: u64, ttl_ms: u64, capacity: usize) -> &mut Slot {
-        let expires_at_ms = now_ms.saturating_add(ttl_ms);
-        let fresh = || Slot { state: EntryState::default(), expires_at_ms, used: true };
-        if !self.entries.contains_key(&user) {
-            self.make_room(now_ms, capacity);
-            self.ring.push_back(user);
+    /// The same, where there may be none yet: a new one lives for `ttl_ms`.
+    fn change_or_insert<R>(
+        &mut self,
+        user: UserId,
+        now_ms: u64,
+        ttl_ms: u64,
+        room: Room,
+        change: impl FnOnce(&mut Slot) -> R,
+    ) -> Option<R> {
+        let fresh = Slot::fresh(now_ms.saturating_add(ttl_ms));
+        match self.entries.get_mut(&user) {
+            Some(slot) if slot.expires_at_ms > now_ms => {}
+            Some(expired) => *expired = Slot { weight_bytes: expired.weight_bytes, ..fresh },
+            None => {
+                self.make_room(now_ms, room, 1);
+                self.ring.push_back(user);
+                self.entries.insert(user, fresh);
+            }
         }
-        let slot = self.entries.entry(user).or_insert_with(fresh);
-        if slot.expires_at_ms <= now_ms {
-            *slot = fresh();
-        }
-        slot.used = true;
-        slot
+        self.change(user, now_ms, room, change)
     }
 
-    /// Drops what expired, and evicts down to below the capacity where the running writers allow it.
-    fn make_room(&mut self, now_ms: u64, capacity: usize) {
-        for step in 0..EVICTION_STEPS {
-            let full = self.entries.len() >= capacity;
-            if !full && step >= EXPIRY_STEPS {
+    /// Drops what expired, and evicts until so many more fit, where the running writers allow it.
+    fn make_room(&mut self, now_ms: u64, room: Room, more: usize) {
+        let (mut looked, mut spared) = (0, 0);
+        while spared < MAX_SPARED {
+            let full = self.entries.len() + more > room.entries || self.bytes > room.bytes;
+            if !full && looked >= EXPIRY_STEPS {
                 return;
             }
+            looked += 1;
             let Some(user) = self.ring.pop_front() else { return };
             let Some(slot) = self.entries.get_mut(&user) else { continue };
             let expired = slot.expires_at_ms <= now_ms;
-            let spared = !full || (slot.used && step < SECOND_CHANCES) || slot.state.has_writers(now_ms);
-            if spared && !expired {
+            let spare = !full || (slot.used && spared < SECOND_CHANCES) || slot.state.has_writers(now_ms);
+            if spare && !expired {
                 slot.used = slot.used && !full;
                 self.ring.push_back(user);
+                spared += 1;
                 continue;
             }
-            self.entries.remove(&user);
+            self.remove(user);
+        }
+    }
+
+    fn remove(&mut self, user: UserId) {
+        if let Some(slot) = self.entries.remove(&user) {
+            self.bytes = self.bytes.saturating_sub(slot.weight_bytes);
         }
     }
 }
@@ -121,7 +164,7 @@ impl Shard {
 pub struct Memory {
     shards: Vec<Mutex<Shard>>,
     hasher: RandomState,
-    shard_capacity: usize,
+    room: Room,
     lease_ms: u64,
     ttl_ms: u64,
     clock: LeaseClock,
@@ -134,12 +177,12 @@ pub struct Memory {
 
 impl Memory {
     pub(super) fn new(config: CacheConfig, clock: LeaseClock) -> Self {
-        let capacity = usize::try_from(config.capacity).unwrap_or(usize::MAX);
+        let of_a_shard = |total: u64| usize::try_from(total).unwrap_or(usize::MAX).div_ceil(SHARDS).max(1);
         let lease_ms = millis(config.lease);
         Self {
             shards: std::iter::repeat_with(Mutex::default).take(SHARDS).collect(),
             hasher: RandomState::new(),
-            shard_capacity: capacity.div_ceil(SHARDS).max(1),
+            room: Room { entries: of_a_shard(config.capacity), bytes: of_a_shard(config.capacity_bytes) },
             lease_ms,
             // Dirt must not expire before the lease that it stands for.
             ttl_ms: millis(config.ttl).max(lease_ms),
@@ -176,9 +219,10 @@ impl Memory {
         let now_ms = self.clock.now_ms();
         for &user in users {
             let Some(mut shard) = self.shard(user) else { continue };
-            let slot = shard.get_or_insert(user, now_ms, self.ttl_ms, self.shard_capacity);
-            slot.state.touch(writer, self.lease_ms, now_ms);
-            slot.expires_at_ms = now_ms.saturating_add(self.ttl_ms);
+            shard.change_or_insert(user, now_ms, self.ttl_ms, self.room, |slot| {
+                slot.state.touch(writer, self.lease_ms, now_ms);
+                slot.expires_at_ms = now_ms.saturating_add(self.ttl_ms);
+            });
         }
     }
 
@@ -191,28 +235,30 @@ impl Memory {
     fn look(&self, user: UserId) -> Lookup {
         let now_ms = self.clock.now_ms();
         let epoch = self.epoch.load(Ordering::Acquire);
-        let Some(mut shard) = self.shard(user) else { return Lookup::Miss { fill: None, last_known: None } };
-        if let Some(slot) = shard.get(user, now_ms)
+        let nothing = Lookup::Miss { fill: None, last_known: None };
+        let Some(mut shard) = self.shard(user) else { return nothing };
+        if let Some(slot) = shard.entries.get_mut(&user).filter(|slot| slot.expires_at_ms > now_ms)
             && let Some(entry) = slot.state.clean(epoch)
         {
             // Every write comes by here, so what is read stays.
+            slot.used = true;
             slot.expires_at_ms = now_ms.saturating_add(self.ttl_ms);
             return Lookup::Hit(Arc::clone(entry));
         }
         let nonce = FillToken(self.nonces.next());
-        shard.get_or_insert(user, now_ms, self.ttl_ms, self.shard_capacity).state.get(nonce, epoch, now_ms)
+        shard.change_or_insert(user, now_ms, self.ttl_ms, self.room, |slot| slot.state.get(nonce, epoch, now_ms)).unwrap_or(nothing)
     }
 
     pub(super) fn fill(&self, user: UserId, token: FillToken, entry: &Entry) -> bool {
         let now_ms = self.clock.now_ms();
-        let kept = self.shard(user).is_some_and(|mut shard| {
-            let Some(slot) = shard.get(user, now_ms) else { return false };
+        let fill = |slot: &mut Slot| {
             let kept = slot.state.fill(token, self.epoch.load(Ordering::Acquire), entry, now_ms);
             if kept {
                 slot.expires_at_ms = now_ms.saturating_add(self.ttl_ms);
             }
             kept
-        });
+        };
+        let kept = self.shard(user).and_then(|mut shard| shard.change(user, now_ms, self.room, fill)).unwrap_or(false);
         self.meters.fill(kept);
         kept
     }
@@ -220,15 +266,15 @@ impl Memory {
     pub(super) fn publish(&self, writer: Writer, changes: &[Change]) {
         let now_ms = self.clock.now_ms();
         for change in changes {
-            let applied = self.shard(change.user).is_some_and(|mut shard| {
-                let Some(slot) = shard.get(change.user, now_ms) else { return false };
+            let publish = |slot: &mut Slot| {
                 let applied = slot.state.publish(writer, self.epoch.load(Ordering::Acquire), change, now_ms);
                 if applied {
                     slot.expires_at_ms = now_ms.saturating_add(self.ttl_ms);
                 }
                 applied
-            });
-            self.meters.publish(applied);
+            };
+            let applied = self.shard(change.user).and_then(|mut shard| shard.change(change.user, now_ms, self.room, publish));
+            self.meters.publish(applied.unwrap_or(false));
         }
         self.hub.wake(changes.iter().filter(|change| change.before != change.after).map(|change| change.user));
     }
@@ -236,8 +282,8 @@ impl Memory {
     pub(super) fn leave(&self, users: &[UserId], writer: Writer) {
         let now_ms = self.clock.now_ms();
         for &user in users {
-            if let Some(slot) = self.shard(user).as_mut().and_then(|shard| shard.get(user, now_ms)) {
-                slot.state.leave(writer, now_ms);
+            if let Some(mut shard) = self.shard(user) {
+                shard.change(user, now_ms, self.room, |slot| slot.state.leave(writer, now_ms));
             }
         }
     }
@@ -251,10 +297,14 @@ impl Memory {
         let now_ms = self.clock.now_ms();
         for shard in &self.shards {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            let Shard { entries, ring } = &mut *shard;
+            let Shard { entries, ring, bytes } = &mut *shard;
+            *bytes = 0;
             entries.retain(|_, slot| {
                 slot.state.forget();
-                slot.state.has_writers(now_ms)
+                slot.weight_bytes = slot.weigh();
+                let stays = slot.state.has_writers(now_ms);
+                *bytes += if stays { slot.weight_bytes } else { 0 };
+                stays
             });
             ring.retain(|user| entries.contains_key(user));
         }
@@ -267,7 +317,7 @@ impl Memory {
         let mut shard = self.shard(user).unwrap();
         let evictable = shard.entries.get(&user).is_some_and(|slot| !slot.state.has_writers(now_ms));
         if evictable {
-            shard.entries.remove(&user);
+            shard.remove(user);
             shard.ring.retain(|&other| other != user);
         }
         evictable
@@ -277,6 +327,18 @@ impl Memory {
     #[cfg(test)]
     pub(super) fn shows(&self, user: UserId) -> bool {
         self.shard(user).unwrap().entries.get(&user).is_some_and(|slot| slot.state.shows())
+    }
+
+    /// How much memory the entries take, counted again.
+    #[cfg(test)]
+    pub(super) fn weigh(&self) -> usize {
+        let weigh = |shard: &Shard| {
+            let weight: usize = shard.entries.values().map(Slot::weigh).sum();
+            assert_eq!(shard.bytes, weight, "what was counted as it changed");
+            assert_eq!(shard.ring.len(), shard.entries.len());
+            weight
+        };
+        self.shards.iter().map(|shard| weigh(&shard.lock().unwrap())).sum()
     }
 
     #[cfg(test)]

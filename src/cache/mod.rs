@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-pub use self::facts::Facts;
+pub use self::facts::{Facts, Told};
 pub use self::hub::Listener;
 pub use self::memory::Memory;
 pub use self::parts::Parts;
@@ -42,6 +42,22 @@ pub struct Entry {
     /// All parts of this user's own state.
     pub parts: Parts,
 }
+
+impl Entry {
+    /// How much memory it takes, in bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        size_of::<Self>() + self.parts.size_bytes()
+    }
+
+    /// The same as a weight, for caches that are bounded by it.
+    pub(crate) fn weight<K>(_: &K, entry: &std::sync::Arc<Self>) -> u32 {
+        u32::try_from(KEPT_BYTES + entry.size_bytes()).unwrap_or(u32::MAX)
+    }
+}
+
+/// What a cache takes for an entry besides the entry itself: keys, links, counts.
+pub(crate) const KEPT_BYTES: usize = 256;
 
 /// A writer's own mark on the entries that its transaction may change. Unique among all writers of all nodes (random).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,7 +91,7 @@ pub struct Change {
     pub before: Revision,
     /// The revision that it left; equal to `before` where nothing changed.
     pub after: Revision,
-    /// The parts that changed, with their new values.
+    /// The parts that changed, with their new values. None without a new revision.
     pub parts: Parts,
 }
 
@@ -88,13 +104,16 @@ pub struct CacheConfig {
     pub lease: Duration,
     /// Entries that the in-process cache holds. Default 1,000,000.
     pub capacity: u64,
+    /// Bytes that they take together. Default 1 GiB.
+    pub capacity_bytes: u64,
     /// What every key and channel in Redis begins with. Default `hm:`.
     pub prefix: String,
 }
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        Self { ttl: Duration::from_secs(60), lease: Duration::from_secs(5), capacity: 1_000_000, prefix: "hm:".to_owned() }
+        let (ttl, lease) = (Duration::from_secs(60), Duration::from_secs(5));
+        Self { ttl, lease, capacity: 1_000_000, capacity_bytes: 1 << 30, prefix: "hm:".to_owned() }
     }
 }
 

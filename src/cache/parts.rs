@@ -47,6 +47,12 @@ impl Parts {
         self.places.is_empty()
     }
 
+    /// How much memory they take, in bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        self.text.capacity() + self.places.capacity() * size_of::<Place>()
+    }
+
     /// The value of a field.
     #[must_use]
     pub fn get(&self, field: &str) -> Option<&str> {

@@ -44,7 +44,7 @@ pub(super) struct ExportFollowsArgs {
 pub(super) fn run(args: ExportFollowsArgs) -> Result<Done, String> {
     args.logs.init()?;
     block_on(async {
-        let db = Db::open_to_read(&args.stores.without_empty()).await?;
+        let db = Db::open_to_read(&args.stores.resolved()?).await?;
         let written = match &args.output {
             Some(path) => {
                 let mut file = File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;

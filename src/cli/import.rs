@@ -15,8 +15,7 @@ use crate::clock::Clock;
 use crate::config::CacheArgs;
 use crate::db::StoreConfig;
 use crate::import::{OnBad, Progress, lane_config};
-use crate::lane::Lanes;
-use crate::relations::FollowLimit;
+use crate::relations::FollowConfig;
 use crate::stores::Writing;
 use crate::{feed, groups, inbox, relations};
 
@@ -51,7 +50,7 @@ pub(super) enum ImportCommand {
     /// shows it. For how long an id is known (HEADMARK_POST_TTL_DAYS) counts from the import.
     ///
     /// A post that is known counts once, and one that was deleted stays deleted, so an import may be run again, also after it was killed: what is imported stays. Who
-    /// follows a creator and was seen before finds the new posts unread.
+    /// follows a creator and was seen before finds the new posts unread. Readers of events are told of new posts.
     ///
     /// It writes as a server does. On Postgres with Redis it works beside running servers; give it their DATABASE_URL, REDIS_URL and HEADMARK_CACHE_PREFIX. On
     /// SQLite, and on Postgres without Redis, stop the server first.
@@ -60,16 +59,23 @@ pub(super) enum ImportCommand {
     Posts(Box<ImportPostsArgs>),
     /// Import a chat log, from CSV: plain, gzip or zstd, which its first bytes tell.
     ///
-    /// The first line names the columns, in any order: timestamp,channel,sender[,content]; a column `topic` is passed over. A timestamp is in Unix seconds or RFC
-    /// 3339, and the lines must be in the order of time. A channel that is a number becomes the group of that number (--id-offset shifts it); one that has
-    /// a name gets a number from --first-group-id on, in the order in which they come, and the mapping is printed.
+    /// The first line names the columns, in any order: timestamp,channel,sender[,content][,event]; a
+    /// column `topic` is ignored. A timestamp is in Unix seconds or RFC 3339, and the lines must be in
+    /// the order of time. A channel that is a number becomes the group of that number (--id-offset
+    /// shifts it). One that has a name gets the first ids from --first-group-id on that no group has,
+    /// keeps its id in later runs, and the mapping is printed.
     ///
-    /// Senders are members from their first message on, or from what --members tells: a file with timestamp,channel,user,event, where the event is join or leave,
-    /// in the order of time. Both are merged by time, events before messages of the same second. A sender who is not a member joins by sending.
+    /// Senders are members from their first message on, or from what --members has: a file with
+    /// timestamp,channel,user,event, where the event is join or leave, in the order of time. Both are
+    /// merged by time, events before messages of the same second. Within a second each file keeps its
+    /// order. With a column `event` (message, join or leave) in the log itself, the order of that file
+    /// decides, which keeps the order of a log whose times are only to the minute. A sender who is not
+    /// a member joins by sending.
     ///
     /// With `--as directs` each line is a direct message to the user whose id the channel is. They are kept in inboxes from the import on.
     ///
-    /// A message that is known counts once, so an import may be run again, also after it was killed: what is imported stays.
+    /// Each line is taken once, so an import may be run again, also after it was killed, or with a log
+    /// that was repaired or has grown. A message is known by its sender, time and content.
     ///
     /// It writes as a server does. On Postgres with Redis it works beside running servers; give it their DATABASE_URL, REDIS_URL and HEADMARK_CACHE_PREFIX. On
     /// SQLite, and on Postgres without Redis, stop the server first.
@@ -104,6 +110,10 @@ pub(super) struct ImportMessagesArgs {
     /// The first id for channels that have names.
     #[arg(long, env = "HEADMARK_FIRST_GROUP_ID", default_value_t = 1, value_parser = clap::value_parser!(i64).range(1..))]
     first_group_id: i64,
+
+    /// Let channels with names become groups that exist already, and add other logs to a channel.
+    #[arg(long, env = "HEADMARK_IMPORT_MERGE")]
+    merge: bool,
 
     /// Added to each id, as in `--id-offset 1` where ids begin at 0. May be negative.
     #[arg(long, env = "HEADMARK_ID_OFFSET", default_value_t = 0, allow_negative_numbers = true)]
@@ -140,7 +150,7 @@ pub(super) struct ImportFollowsArgs {
     max_events: u32,
 
     #[command(flatten)]
-    limit: FollowLimit,
+    follows: FollowConfig,
     #[command(flatten)]
     stores: StoreConfig,
     #[command(flatten)]
@@ -180,24 +190,25 @@ fn import_follows(args: ImportFollowsArgs) -> Result<Done, String> {
     let import = relations::import::Import {
         file: args.file,
         id_offset: args.id_offset,
-        limit: args.enforce_limits.then_some(args.limit.max_following),
+        limit: args.enforce_limits.then_some(args.follows.max_following),
+        badge: args.follows.follower_badge.0,
         events: args.events,
         max_events: usize::try_from(args.max_events).unwrap_or(usize::MAX),
         now: Clock::System.now(),
     };
     let (report, took) =
-        through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
+        through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| import.run(stores.lanes(), progress, on_bad).await)?;
     say(&summary_of_follows(&report, took))?;
-    Ok(if report.bad + report.done.over_limit + report.done.blocked + report.done.pending == 0 { Done::Well } else { Done::WithFindings })
+    ended(report.broken_off, report.bad + report.done.over_limit + report.done.blocked + report.done.pending)
 }
 
 fn import_posts(args: ImportPostsArgs) -> Result<Done, String> {
     args.logs.init()?;
     let import = feed::import::Import { file: args.file, id_offset: args.id_offset };
     let (report, took) =
-        through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
+        through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| import.run(stores.lanes(), progress, on_bad).await)?;
     say(&summary_of_posts(&report, took))?;
-    Ok(if report.bad + report.done.refused == 0 { Done::Well } else { Done::WithFindings })
+    ended(report.broken_off, report.bad + report.done.refused)
 }
 
 fn import_messages(args: ImportMessagesArgs) -> Result<Done, String> {
@@ -205,15 +216,30 @@ fn import_messages(args: ImportMessagesArgs) -> Result<Done, String> {
     if args.becomes == MessagesAs::Directs {
         return import_directs(args);
     }
-    let (file, members, id_offset, first_group_id) = (args.file, args.members, args.id_offset, args.first_group_id);
-    let import = groups::import::Import { file, members, id_offset, first_group_id };
+    let ImportMessagesArgs { file, members, id_offset, first_group_id, merge, .. } = args;
+    let import = groups::import::Import { file, members, id_offset, first_group_id, merge };
     let (report, took) =
-        through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
-    for (channel, group) in &report.named {
-        say(&format!("channel {channel} is group {group}"))?;
+        through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| import.run(stores, progress, on_bad).await)?;
+    for (channel, group, is_imported) in &report.named {
+        if *is_imported {
+            say(&format!("channel {channel} is group {group}"))?;
+        } else {
+            complain_of_line(&format!(
+                "channel {channel} is refused: group {group} has that name from another log; rename the channel, or add to the group with --merge"
+            ));
+        }
     }
     say(&summary_of_messages(&report, took))?;
-    Ok(if report.bad + report.done.refused == 0 { Done::Well } else { Done::WithFindings })
+    ended(report.broken_off, report.bad + report.done.refused)
+}
+
+/// How an import ended: with a file that broke off, with findings, or well.
+fn ended(broken_off: Option<String>, findings: u64) -> Result<Done, String> {
+    match broken_off {
+        Some(why) => Err(why),
+        None if findings == 0 => Ok(Done::Well),
+        None => Ok(Done::WithFindings),
+    }
 }
 
 fn import_directs(args: ImportMessagesArgs) -> Result<Done, String> {
@@ -222,26 +248,26 @@ fn import_directs(args: ImportMessagesArgs) -> Result<Done, String> {
     }
     let import = inbox::import::Import { file: args.file, id_offset: args.id_offset };
     let (report, took) =
-        through_lanes(&args.stores, &args.cache, async |lanes, progress, on_bad| import.run(lanes, progress, on_bad).await)?;
+        through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| import.run(stores.lanes(), progress, on_bad).await)?;
     say(&summary_of_directs(&report, took))?;
-    Ok(if report.bad + report.done.refused == 0 { Done::Well } else { Done::WithFindings })
+    ended(report.broken_off, report.bad + report.done.refused)
 }
 
 /// Opens the stores as a node does, runs an import through lanes, and shows how far it is. What became of it, and how long it took.
 fn through_lanes<R>(
     stores: &StoreConfig,
     cache: &CacheArgs,
-    import: impl AsyncFnOnce(&Lanes, Arc<Progress>, OnBad) -> Result<R, String>,
+    import: impl AsyncFnOnce(&Writing, Arc<Progress>, OnBad) -> Result<R, String>,
 ) -> Result<(R, Duration), String> {
     crate::start_failpoints();
     block_on(async {
-        let (stores, cache) = (stores.clone().without_empty(), cache.clone().without_empty());
+        let (stores, cache) = (stores.clone().resolved()?, cache.clone().resolved()?);
         let writing = Writing::start(&stores, &cache, &lane_config(), Clock::System).await?;
         let began = Instant::now();
         let progress = Arc::new(Progress::default());
         let (stop, bar) = (CancellationToken::new(), bar());
         let shown = tokio::spawn(show(Arc::clone(&progress), bar.clone(), stop.clone()));
-        let done = import(writing.lanes(), progress, teller(bar)).await;
+        let done = import(&writing, progress, teller(bar)).await;
         stop.cancel();
         // Nothing but the end of the bar waits for it.
         let _ = shown.await;
@@ -293,7 +319,7 @@ fn per_second(count: u64, took: Duration) -> u64 {
 }
 
 fn summary_of_follows(report: &relations::import::Report, took: Duration) -> String {
-    let relations::import::Report { lines, bad, overtaken, done } = report;
+    let relations::import::Report { lines, bad, overtaken, done, .. } = report;
     let edges = done.followed + done.unfollowed + done.known + done.over_limit + done.blocked + done.pending;
     format!(
         "lines read        {lines}\nfollowed          {}\nunfollowed        {}\nknown already     {}\novertaken         {overtaken}\n\
@@ -310,7 +336,7 @@ fn summary_of_follows(report: &relations::import::Report, took: Duration) -> Str
 }
 
 fn summary_of_posts(report: &feed::import::Report, took: Duration) -> String {
-    let feed::import::Report { lines, bad, done } = report;
+    let feed::import::Report { lines, bad, done, .. } = report;
     let posts = done.posted + done.known + done.gone + done.refused;
     format!(
         "lines read        {lines}\nposted            {}\nknown already     {}\ndeleted before    {}\nrefused           {}\nbad               {bad}\n\
@@ -341,7 +367,7 @@ fn summary_of_messages(report: &groups::import::Report, took: Duration) -> Strin
 }
 
 fn summary_of_directs(report: &inbox::import::Report, took: Duration) -> String {
-    let inbox::import::Report { lines, bad, done } = report;
+    let inbox::import::Report { lines, bad, done, .. } = report;
     format!(
         "lines read        {lines}\nsent              {}\nknown already     {}\nrefused           {}\nbad               {bad}\nseconds           {:.1}\n\
          messages a second {}",

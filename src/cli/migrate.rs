@@ -14,7 +14,7 @@ pub(super) struct MigrateArgs {
 
 pub(super) fn run(args: MigrateArgs) -> Result<(), String> {
     block_on(async {
-        let (db, _lock) = Db::open(&args.stores.without_empty()).await?;
+        let (db, _lock) = Db::open(&args.stores.resolved()?).await?;
         db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
         db.close().await;
         say("The schema is up to date.")

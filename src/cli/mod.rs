@@ -1,17 +1,18 @@
 //! The command line. To add a command: a variant here and a file with its `run`.
 
+mod epoch;
 mod export;
 mod import;
-mod inbox_epoch;
 mod migrate;
 mod openapi;
 mod recount;
 mod serve;
 mod token;
+mod variables;
 
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::config::{Config, LogFormat};
 
@@ -50,7 +51,7 @@ enum Command {
     /// Compare every number with the rows that it counts, and repair what differs.
     ///
     /// Compared are: how many badges and follows a user has, how many followers and mutual follows, and whether both sides of each follow agree (then the
-    /// follower's side is right); how many direct messages are unread, and where each direct chat is in the inbox. Each difference is printed as it is found. A row that is missing or too much makes the number of followers differ
+    /// follower's side is right); how many direct messages are unread, and where each direct chat is in the inbox; whether a mark lies beyond the head of its stream. Each difference is printed as it is found. A row that is missing or too much makes the number of followers differ
     /// as well.
     ///
     /// On Postgres it works beside running servers; of these numbers their caches show only the unread direct messages, and take up to HEADMARK_CACHE_TTL_S to
@@ -60,45 +61,52 @@ enum Command {
     /// Exit status: 0 nothing differed, or all was repaired; 3 something differs and --dry-run left it so; 1 it could not run, or not to its end; 2
     /// wrong usage.
     Recount(recount::RecountArgs),
-    /// Print which numbering inboxes are in, or begin another.
+    /// Print the epoch of the installation, or begin another.
     ///
-    /// A restored database gives numbers again that clients have seen on other rows. On Postgres a server that starts notices most restores by itself; after any
-    /// other, and on SQLite after every one, run this with --renew before clients come back. On Postgres it works beside running servers; on SQLite stop the
-    /// server first, but to print it.
-    InboxEpoch(inbox_epoch::InboxEpochArgs),
+    /// A restored database gives revisions and numbers again that clients have seen with other contents. On Postgres a server that starts notices most restores by
+    /// itself; after any other, and on SQLite after every one, run this with --renew before clients come back. On Postgres it works beside running servers; on
+    /// SQLite stop the server first, but to print it.
+    #[command(alias = "inbox-epoch")]
+    Epoch(epoch::EpochArgs),
     /// Print the OpenAPI document, as the server has it at /openapi.json.
     Openapi,
 }
 
 impl Cli {
     /// The settings of the server that this command line asks for.
-    #[must_use]
-    pub fn into_config(self) -> Config {
+    ///
+    /// # Errors
+    /// As [`Config::resolved`].
+    pub fn into_config(self) -> Result<Config, String> {
         match self.command {
-            Some(Command::Serve(config)) => config.without_empty(),
-            _ => self.config.without_empty(),
+            Some(Command::Serve(config)) => config.resolved(),
+            _ => self.config.resolved(),
         }
     }
 
     /// Runs the command to its end.
     #[must_use]
     pub fn run(self) -> ExitCode {
+        if let Err(why) = variables::check(&Self::command(), std::env::vars_os()) {
+            complain_of_line(&why);
+            return ExitCode::FAILURE;
+        }
         let done = match self.command {
-            None => serve::run(&self.config.without_empty()).map(|()| Done::Well),
-            Some(Command::Serve(config)) => serve::run(&config.without_empty()).map(|()| Done::Well),
+            None => self.config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
+            Some(Command::Serve(config)) => config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
             Some(Command::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
             Some(Command::Token(args)) => token::run(&args).map(|()| Done::Well),
             Some(Command::Import(command)) => import::run(command),
             Some(Command::Export(export::ExportCommand::Follows(args))) => export::run(args),
             Some(Command::Recount(args)) => recount::run(args),
-            Some(Command::InboxEpoch(args)) => inbox_epoch::run(args).map(|()| Done::Well),
+            Some(Command::Epoch(args)) => epoch::run(args).map(|()| Done::Well),
             Some(Command::Openapi) => openapi::run().map(|()| Done::Well),
         };
         match done {
             Ok(Done::Well) => ExitCode::SUCCESS,
             Ok(Done::WithFindings) => ExitCode::from(FINDINGS),
             Err(why) => {
-                complain(&why);
+                complain_of_line(&why);
                 ExitCode::FAILURE
             }
         }
@@ -136,19 +144,14 @@ impl CommandLogs {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the last word of a command that failed")]
-fn complain(why: &str) {
-    eprintln!("headmark: {why}");
-}
-
 /// Why a command that reads the database ended early.
 fn failed(what: &str, error: &sqlx::Error) -> String {
-    let schema = matches!(error, sqlx::Error::Database(_)) && !crate::db::is_outage(error);
+    let schema = matches!(error, sqlx::Error::Database(_)) && !crate::db::classify(error).may_pass();
     let hint = if schema { " (is the schema up to date? see `headmark migrate`)" } else { "" };
     format!("the {what} ended early: {error}{hint}")
 }
 
-/// News of a command that goes on; a reader that went away is no error of ours.
+/// A line on standard error. A reader that went away is no error of ours, nor is a full disk: there is nowhere else to say it.
 fn complain_of_line(text: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "headmark: {text}");

@@ -27,7 +27,7 @@ pub(super) struct RecountArgs {
 pub(super) fn run(args: RecountArgs) -> Result<Done, String> {
     args.logs.init()?;
     block_on(async {
-        let stores = args.stores.without_empty();
+        let stores = args.stores.resolved()?;
         let (db, _lock) = if args.dry_run { (Db::open_to_read(&stores).await?, None) } else { Db::open_existing(&stores).await? };
         let recount = Recount { user: args.user, dry_run: args.dry_run };
         let mut told = Ok(());

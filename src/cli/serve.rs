@@ -2,15 +2,14 @@
 
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use super::{block_on, say};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::serve::{Stop, files};
 use crate::{serve, telemetry};
 
 pub(super) fn run(config: &Config) -> Result<(), String> {
@@ -21,23 +20,25 @@ pub(super) fn run(config: &Config) -> Result<(), String> {
 
 async fn node(config: &Config) -> Result<(), String> {
     config.check()?;
+    files::allow(config.http.max_connections);
     // Bound first: a port that is taken is told before anything is opened.
     let listener =
         TcpListener::bind(config.http.listen).await.map_err(|error| format!("cannot listen on {}: {error}", config.http.listen))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let app = App::start(config, Clock::System).await?;
-    let shutdown = CancellationToken::new();
+    let stop = Stop::default();
+    let told_to_stop = serve::shutdown_signal();
     welcome(config, address, app.state().auth.is_open());
-    let delay = Duration::from_millis(config.http.drain_delay_ms);
     let mut displaced = false;
-    let serving = serve::serve(listener, app.router(), config.http.clone(), shutdown.clone());
+    let serving = serve::serve(listener, app.router(), config.http.clone(), stop.clone());
     tokio::pin!(serving);
     let served = tokio::select! {
         served = &mut serving => served,
-        () = serve::shutdown_signal() => finish(&app, delay, &shutdown, serving).await,
+        () = told_to_stop => finish(&app, &stop, serving).await,
         () = app.displaced() => {
             displaced = true;
-            finish(&app, Duration::ZERO, &shutdown, serving).await
+            stop.close.cancel();
+            finish(&app, &stop, serving).await
         }
     };
     app.stop().await;
@@ -49,20 +50,15 @@ async fn node(config: &Config) -> Result<(), String> {
     }
 }
 
-async fn finish(
-    app: &App,
-    delay: Duration,
-    shutdown: &CancellationToken,
-    mut serving: Pin<&mut impl Future<Output = std::io::Result<()>>>,
-) -> std::io::Result<()> {
+/// Drains. Told to stop once more, it closes the port at once.
+async fn finish(app: &App, stop: &Stop, mut serving: Pin<&mut impl Future<Output = std::io::Result<()>>>) -> std::io::Result<()> {
     tracing::info!("draining");
     app.begin_drain();
-    // For a load balancer to see `/readyz` before the port closes: until then everybody is served as before.
+    stop.drain.cancel();
     tokio::select! {
         served = &mut serving => return served,
-        () = tokio::time::sleep(delay) => {}
+        () = serve::shutdown_signal() => stop.close.cancel(),
     }
-    shutdown.cancel();
     serving.await
 }
 

@@ -34,7 +34,7 @@ pub(super) fn run(args: &TokenArgs) -> Result<(), String> {
     match (&args.service, args.user) {
         (Some(name), _) => say(&format!("{name}:{:032x}", rand::rng().random::<u128>())),
         (None, Some(user)) => {
-            let credentials = args.auth.clone().without_empty();
+            let credentials = args.auth.clone().resolved()?;
             if credentials.jwt_secret.is_none() && (credentials.jwt_public_key.is_some() || credentials.jwks.is_some()) {
                 return Err("token --user signs with HEADMARK_JWT_SECRET (HS256), which is not set. For HEADMARK_JWT_PUBLIC_KEY and \
                             HEADMARK_JWKS, tokens are made by whoever has the private key."

@@ -17,6 +17,9 @@ pub enum Type {
     Int,
     /// Text, without NUL.
     Text,
+    /// Text that people wrote to each other, as a [`Column::Text`]. It never stands in the text of a statement, which Postgres logs when
+    /// the statement fails.
+    Content,
     /// Any bytes.
     Bytes,
 }
@@ -143,7 +146,7 @@ impl Statement {
             let comma = if at == 0 { "" } else { ", " };
             // Writing to a String cannot fail.
             let _ = match kind {
-                Type::Int | Type::Text => write!(columns, "{comma}value ->> {at} as {name}"),
+                Type::Int | Type::Text | Type::Content => write!(columns, "{comma}value ->> {at} as {name}"),
                 Type::Bytes => write!(columns, "{comma}unhex(value ->> {at}) as {name}"),
             };
         }
@@ -156,7 +159,7 @@ impl Statement {
             let comma = if at == 0 { "" } else { ", " };
             let array = match kind {
                 Type::Int => "bigint[]",
-                Type::Text => "text[]",
+                Type::Text | Type::Content => "text[]",
                 Type::Bytes => "bytea[]",
             };
             let _ = write!(arrays, "{comma}${}::{array}", at + 1);
@@ -330,9 +333,9 @@ where
 pub(super) fn postgres_types(statement: &'static Statement) -> String {
     let name = |kind: &Type| match (kind, statement.scalar) {
         (Type::Int, false) => "bigint[]",
-        (Type::Text, false) => "text[]",
+        (Type::Text | Type::Content, false) => "text[]",
         (Type::Int, true) => "bigint",
-        (Type::Text, true) => "text",
+        (Type::Text | Type::Content, true) => "text",
         (Type::Bytes, false) => "bytea[]",
         (Type::Bytes, true) => "bytea",
     };
@@ -340,48 +343,91 @@ pub(super) fn postgres_types(statement: &'static Statement) -> String {
     if names.is_empty() { String::new() } else { format!("({})", names.join(", ")) }
 }
 
-/// The parameters as literals, as `execute` takes them. They are read with `standard_conforming_strings`, which every connection sets.
-pub(super) fn write_literals(statement: &'static Statement, columns: &[Column], text: &mut String) {
+/// The parameters as `execute` takes them: literals, which are read with `standard_conforming_strings`, as every connection sets it. Contents
+/// are left to `bound`, and the text has where they are found once [`bind`] was sent.
+pub(super) fn write_parameters(statement: &'static Statement, columns: &[Column], text: &mut String, bound: &mut Vec<Bound>) {
     for (at, column) in columns.iter().enumerate() {
-        text.push_str(if at == 0 { "('" } else { ",'" });
-        match column {
-            // Writing to a String cannot fail.
-            Column::Int(values) if statement.scalar => {
-                let _ = write!(text, "{}", values.first().copied().unwrap_or_default());
+        text.push(if at == 0 { '(' } else { ',' });
+        match (column, statement.columns.get(at)) {
+            (Column::Text(values), Some((_, Type::Content))) => {
+                let _ = write!(text, "current_setting('{}')", bound_name(bound.len()));
+                text.push_str(if statement.scalar { "" } else { "::text[]" });
+                bound.push(Bound { values: values.clone(), scalar: statement.scalar });
             }
-            Column::Text(values) if statement.scalar => push_quoted(values.first().map_or("", String::as_str), false, text),
-            Column::Int(values) => {
-                for (row, value) in values.iter().enumerate() {
-                    let _ = write!(text, "{}{value}", if row == 0 { '{' } else { ',' });
-                }
-                text.push_str(if values.is_empty() { "{}" } else { "}" });
-            }
-            Column::Bytes(values) if statement.scalar => {
-                text.push_str("\\x");
-                push_hex(values.first().map_or(&[], Vec::as_slice), text);
-            }
-            Column::Bytes(values) => {
-                for (row, value) in values.iter().enumerate() {
-                    text.push_str(if row == 0 { "{\"\\\\x" } else { ",\"\\\\x" });
-                    push_hex(value, text);
-                    text.push('"');
-                }
-                text.push_str(if values.is_empty() { "{}" } else { "}" });
-            }
-            Column::Text(values) => {
-                for (row, value) in values.iter().enumerate() {
-                    text.push_str(if row == 0 { "{\"" } else { ",\"" });
-                    push_quoted(value, true, text);
-                    text.push('"');
-                }
-                text.push_str(if values.is_empty() { "{}" } else { "}" });
-            }
+            _ => write_literal(statement, column, text),
         }
-        text.push('\'');
     }
     if !columns.is_empty() {
         text.push(')');
     }
+}
+
+/// Contents that go to Postgres as bound parameters, ahead of the text that uses them.
+#[derive(Debug)]
+pub(super) struct Bound {
+    values: Vec<String>,
+    scalar: bool,
+}
+
+/// The setting of the session that holds them on the way.
+fn bound_name(at: usize) -> String {
+    format!("headmark.bound_{at}")
+}
+
+/// The statement that puts contents where a text finds them.
+pub(super) fn bind(bound: Vec<Bound>) -> DbResult<(String, PgArguments)> {
+    let (mut text, mut arguments) = (String::from("select "), PgArguments::default());
+    for (at, Bound { values, scalar }) in bound.into_iter().enumerate() {
+        let (comma, name, cast) = (if at == 0 { "" } else { ", " }, bound_name(at), if scalar { "" } else { "[]::text" });
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{comma}set_config('{name}', ${}::text{cast}, false)", at + 1);
+        if scalar { arguments.add(values.into_iter().next()) } else { arguments.add(values) }.map_err(sqlx::Error::Encode)?;
+    }
+    Ok((text, arguments))
+}
+
+/// The statement that forgets contents from number `from` up to `to`, so that the session does not hold them longer than it must.
+pub(super) fn unbind(from: usize, to: usize) -> String {
+    let forget = (from..to).map(|at| format!("set_config('{}', '', false)", bound_name(at)));
+    format!("select {}", forget.collect::<Vec<_>>().join(", "))
+}
+
+fn write_literal(statement: &'static Statement, column: &Column, text: &mut String) {
+    text.push('\'');
+    match column {
+        // Writing to a String cannot fail.
+        Column::Int(values) if statement.scalar => {
+            let _ = write!(text, "{}", values.first().copied().unwrap_or_default());
+        }
+        Column::Text(values) if statement.scalar => push_quoted(values.first().map_or("", String::as_str), false, text),
+        Column::Int(values) => {
+            for (row, value) in values.iter().enumerate() {
+                let _ = write!(text, "{}{value}", if row == 0 { '{' } else { ',' });
+            }
+            text.push_str(if values.is_empty() { "{}" } else { "}" });
+        }
+        Column::Bytes(values) if statement.scalar => {
+            text.push_str("\\x");
+            push_hex(values.first().map_or(&[], Vec::as_slice), text);
+        }
+        Column::Bytes(values) => {
+            for (row, value) in values.iter().enumerate() {
+                text.push_str(if row == 0 { "{\"\\\\x" } else { ",\"\\\\x" });
+                push_hex(value, text);
+                text.push('"');
+            }
+            text.push_str(if values.is_empty() { "{}" } else { "}" });
+        }
+        Column::Text(values) => {
+            for (row, value) in values.iter().enumerate() {
+                text.push_str(if row == 0 { "{\"" } else { ",\"" });
+                push_quoted(value, true, text);
+                text.push('"');
+            }
+            text.push_str(if values.is_empty() { "{}" } else { "}" });
+        }
+    }
+    text.push('\'');
 }
 
 /// The inside of a literal, and of an element of an array in one.
@@ -406,8 +452,9 @@ mod tests {
         static ONE: Statement = Statement::one("select $1, $2", &[("id", Type::Int), ("name", Type::Text)]);
         static NONE: Statement = Statement::new("select 1", &[]);
         let literals = |statement, columns: &[Column]| {
-            let mut text = String::new();
-            write_literals(statement, columns, &mut text);
+            let (mut text, mut bound) = (String::new(), Vec::new());
+            write_parameters(statement, columns, &mut text, &mut bound);
+            assert!(bound.is_empty());
             text
         };
         let names = Column::Text(vec!["it's".to_owned(), "\"\\".to_owned(), String::new()]);
@@ -424,6 +471,21 @@ mod tests {
             (postgres_types(&BULK), postgres_types(&ONE), postgres_types(&NONE)),
             ("(bigint[], text[])".into(), "(bigint, text)".into(), String::new())
         );
+    }
+
+    #[test]
+    fn contents_are_bound_and_never_in_the_text() {
+        static BULK: Statement = Statement::new("select 1 from {rows} r", &[("id", Type::Int), ("content", Type::Content)]);
+        static ONE: Statement = Statement::one("select $1", &[("content", Type::Content)]);
+        let (mut text, mut bound) = (String::new(), Vec::new());
+        let contents = Column::Text(vec!["hush".to_owned(), "it's".to_owned()]);
+        write_parameters(&BULK, &[Column::Int(vec![1, 2]), contents.clone()], &mut text, &mut bound);
+        write_parameters(&ONE, &[contents], &mut text, &mut bound);
+        assert_eq!(text, "('{1,2}',current_setting('headmark.bound_0')::text[])(current_setting('headmark.bound_1'))");
+        let (text, _) = bind(bound).unwrap();
+        assert_eq!(text, "select set_config('headmark.bound_0', $1::text[]::text, false), set_config('headmark.bound_1', $2::text, false)");
+        assert_eq!(unbind(0, 1), "select set_config('headmark.bound_0', '', false)");
+        assert_eq!(postgres_types(&BULK), "(bigint[], text[])");
     }
 
     #[test]

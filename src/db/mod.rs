@@ -7,25 +7,30 @@
 //! To add a store: constants of [`Statement`] in the feature's `store.rs`, run with [`Db::fetch`] or inside a transaction of a [`Conn`].
 
 mod dialect;
+mod errors;
+mod folder;
+mod migrate;
 mod open;
 mod pool;
 mod postgres;
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
-use sqlx::postgres::{PgDatabaseError, PgRow, PgSeverity};
+use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Connection, Executor, FromRow, PgConnection, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, Executor, FromRow, PgConnection, SqliteConnection};
 
 pub use dialect::{Column, Statement, StatementText, Type};
+pub use errors::{ErrorClass, classify};
+pub(crate) use open::MAX_FIRST_CONNECT;
 pub use open::StoreConfig;
-pub(crate) use open::{MAX_FIRST_CONNECT, secret};
 use pool::Opener;
 pub use pool::Pool;
 pub use postgres::PgConn;
 use postgres::{Done, Wanted};
 
-/// What a store function returns: the plain error of the driver, from which [`is_outage`] and [`is_transient`] tell what to do.
+/// What a store function returns: the plain error of the driver, of which [`classify`] says what it means.
 pub type DbResult<T> = Result<T, sqlx::Error>;
 
 /// From how many rows on [`Conn::insert`] copies on Postgres: for fewer, the further round trips of a copy take longer than they save.
@@ -63,29 +68,6 @@ pub enum Conn {
 }
 
 impl Db {
-    /// Brings the schema up to date. A schema that a newer version has migrated further is left as it is: migrations only ever add, so that old and
-    /// new nodes run side by side during an upgrade. Safe to call from several nodes at once (an advisory lock on Postgres; the data folder's lock on
-    /// SQLite).
-    ///
-    /// # Errors
-    /// When the database is out of reach or a migration fails.
-    pub async fn migrate(&self) -> Result<(), sqlx::migrate::MigrateError> {
-        match self {
-            Self::Sqlite { options, .. } => {
-                let mut conn = SqliteConnection::connect_with(options).await?;
-                sqlx::migrate!("migrations/sqlite").set_ignore_missing(true).run(&mut conn).await
-            }
-            Self::Postgres { options, .. } => {
-                let mut conn = PgConnection::connect_with(options).await?;
-                // A migration, or waiting for another node's, may take longer than any request; and the notice that a table is there already
-                // is no news.
-                conn.execute("set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0").await?;
-                conn.execute("set client_min_messages = warning").await?;
-                sqlx::migrate!("migrations/postgres").set_ignore_missing(true).run(&mut conn).await
-            }
-        }
-    }
-
     /// A connection of one's own.
     ///
     /// # Errors
@@ -121,7 +103,7 @@ impl Db {
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
         match self.fetch_pooled(statement, columns).await {
-            Err(error) if is_dead_connection(&error) => self.connect().await?.fetch(statement, columns).await,
+            Err(error) if classify(&error) == ErrorClass::Unknown => self.connect().await?.fetch(statement, columns).await,
             outcome => outcome,
         }
     }
@@ -135,7 +117,7 @@ impl Db {
         // A statement that was refused leaves its connection as it was; after any other error nobody knows what is still to come over it.
         if match &outcome {
             Ok(_) => true,
-            Err(error) => matches!(error, sqlx::Error::Database(_)) && !is_dead_connection(error),
+            Err(error) => matches!(error, sqlx::Error::Database(_)) && classify(error) != ErrorClass::Unknown,
         } {
             lent.give_back();
         }
@@ -192,8 +174,8 @@ impl Conn {
         }
     }
 
-    /// Commits, after whatever [`Conn::later`] has put off. An error leaves the outcome unknown unless the database itself said no
-    /// ([`is_refused`]).
+    /// Commits, after whatever [`Conn::later`] has put off. Only an error of [`ErrorClass::Unknown`]
+    /// leaves the outcome unknown: with any other one the database itself said no.
     ///
     /// # Errors
     /// The driver's own.
@@ -214,6 +196,20 @@ impl Conn {
         match self {
             Self::Sqlite(conn) => conn.execute("rollback").await.map(|_| ()),
             Self::Postgres(conn) => conn.rollback().await,
+        }
+    }
+
+    /// Sets how long a statement waits for a lock. SQLite has one lock for all, and its own wait.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn set_lock_timeout(&mut self, wait: Duration) -> DbResult<()> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(conn) => {
+                let text = format!("set lock_timeout = {}", wait.as_millis());
+                conn.sent().await?.execute(AssertSqlSafe(text)).await.map(|_| ())
+            }
         }
     }
 
@@ -379,68 +375,4 @@ fn sent(statements: u64) {
 
 fn from_rows<T: for<'r> FromRow<'r, PgRow>>(done: Option<Done>) -> DbResult<Vec<T>> {
     done.unwrap_or_default().rows.iter().map(T::from_row).collect()
-}
-
-/// Whether the connection had ended, at the other end or on the way, when a statement was sent over it.
-fn is_dead_connection(error: &sqlx::Error) -> bool {
-    match error {
-        // The driver reports a connection that ends in the middle of an answer as a protocol error.
-        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
-        sqlx::Error::Database(database) => database.code().is_some_and(|code| code == "57P01"),
-        _ => false,
-    }
-}
-
-/// Whether Postgres refused a statement and goes on serving the connection: then the transaction in which it stood is undone, also where the
-/// commit was sent along. (What ends the connection may have come after a commit.)
-#[must_use]
-pub fn is_refused(error: &sqlx::Error) -> bool {
-    let sqlx::Error::Database(database) = error else { return false };
-    database.try_downcast_ref::<PgDatabaseError>().is_some_and(|error| error.severity() == PgSeverity::Error)
-}
-
-/// Postgres codes that say that the database, not the statement, is the trouble, beside the classes 08 (connection) and 53 (resources): shutting
-/// down, crashed, starting up, read-only (a standby after a failover), a statement or a lock that took too long.
-const OUTAGE_CODES: [&str; 6] = ["57P01", "57P02", "57P03", "25006", "57014", "55P03"];
-
-/// Whether this error means that the database is out of reach or busy, rather than that the statement or its data were wrong.
-#[must_use]
-pub fn is_outage(error: &sqlx::Error) -> bool {
-    match error {
-        error if is_dead_connection(error) => true,
-        sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => true,
-        sqlx::Error::Database(database) => database.code().is_some_and(|code| {
-            code.starts_with("08")
-                || code.starts_with("53")
-                || OUTAGE_CODES.contains(&code.as_ref())
-                || sqlite_code(&code).is_some_and(|code| SQLITE_OUTAGE.contains(&code))
-        }),
-        _ => false,
-    }
-}
-
-/// Whether the same transaction may well succeed when tried again at once: a deadlock, a serialization failure, a key that another transaction wrote at the same
-/// moment (the next try sees it), or a busy SQLite file.
-#[must_use]
-pub fn is_transient(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Database(database) => database.code().is_some_and(|code| {
-            TRANSIENT_CODES.contains(&code.as_ref()) || sqlite_code(&code).is_some_and(|code| SQLITE_BUSY.contains(&code))
-        }),
-        _ => false,
-    }
-}
-
-/// Postgres: deadlock, serialization failure, a lock that took too long, a key that is there already.
-const TRANSIENT_CODES: [&str; 4] = ["40P01", "40001", "55P03", "23505"];
-
-/// SQLite: busy, locked.
-const SQLITE_BUSY: [u32; 2] = [5, 6];
-
-/// SQLite: busy, locked, out of memory, read-only, interrupted, input/output error, disk full, cannot open.
-const SQLITE_OUTAGE: [u32; 8] = [5, 6, 7, 8, 9, 10, 13, 14];
-
-/// The primary code of a SQLite error, which is the low byte of the extended one; None for the five characters of a Postgres code.
-fn sqlite_code(code: &str) -> Option<u32> {
-    if code.len() > 4 { None } else { code.parse::<u32>().ok().map(|code| code & 0xff) }
 }

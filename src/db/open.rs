@@ -1,6 +1,6 @@
 //! Opening the database that the settings name, with every bound that it is to keep.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -13,7 +13,9 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, PgConnection};
 
 use super::Db;
+use super::folder::{self, SQLITE_FILE};
 use super::pool::{Opener, Pool};
+use crate::secret::{path, secret};
 
 /// Which stores, and how hard they may be used.
 #[derive(Debug, Clone, Args)]
@@ -26,6 +28,10 @@ pub struct StoreConfig {
     /// Postgres (15 or later), as `postgres://user:password@host/database`. Unset: SQLite in the data folder.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_parser = secret)]
     pub database_url: Option<SecretString>,
+
+    /// A file that holds what DATABASE_URL would, such as a mounted secret. Only one of the two may be set.
+    #[arg(long, env = "DATABASE_URL_FILE", value_name = "PATH", value_parser = path)]
+    pub database_url_file: Option<PathBuf>,
 
     /// How many connections each node keeps for reads.
     #[arg(long, env = "HEADMARK_DB_CONNECTIONS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -49,15 +55,6 @@ impl StoreConfig {
         }
         Ok(path)
     }
-}
-
-/// Parses a setting that must not show in logs.
-///
-/// # Errors
-/// Never; the signature is clap's.
-#[expect(clippy::unnecessary_wraps, reason = "the signature of a clap value parser")]
-pub(crate) fn secret(text: &str) -> Result<SecretString, String> {
-    Ok(SecretString::from(text.to_owned()))
 }
 
 /// How long Postgres may take to accept each connection that a node needs to start. A busy one is slow, which is no reason not to start.
@@ -104,9 +101,6 @@ impl Db {
     }
 }
 
-/// The SQLite file in the data folder.
-const SQLITE_FILE: &str = "headmark.sqlite";
-
 /// After how many pages of 4 KiB the log is put into the file: the more, the more writes of a page are put there as one. 16 MiB; 4 as it comes.
 const WAL_PAGES: &str = "4000";
 
@@ -152,9 +146,7 @@ async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, S
 
 async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
     let dir = &config.data_dir;
-    fs::create_dir_all(dir).map_err(|error| format!("cannot make the data folder {}: {error}", dir.display()))?;
-    let lock_path = dir.join("lock");
-    let lock = File::create(&lock_path).map_err(|error| format!("cannot write {}: {error}", lock_path.display()))?;
+    let lock = folder::make(dir)?;
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -163,8 +155,9 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
                 dir.display()
             ));
         }
-        Err(TryLockError::Error(error)) => return Err(format!("cannot lock {}: {error}", lock_path.display())),
+        Err(TryLockError::Error(error)) => return Err(format!("cannot lock the data folder {}: {error}", dir.display())),
     }
+    folder::close_to_others(dir)?;
     let options = SqliteConnectOptions::new()
         .filename(dir.join(SQLITE_FILE))
         .create_if_missing(true)

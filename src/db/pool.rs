@@ -12,7 +12,7 @@ use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-use super::{Conn, DbResult, PgConn, is_outage};
+use super::{Conn, DbResult, PgConn, classify};
 
 /// How long a connection may have idled before it is tried at its next use.
 const TRUSTED_IDLE: Duration = Duration::from_secs(1);
@@ -106,7 +106,7 @@ impl Pool {
         loop {
             match self.opener.open().await {
                 Ok(conn) => return Ok(Lent { conn, opened: Instant::now(), pool: self, _permit: permit }),
-                Err(error) if is_outage(&error) => {
+                Err(error) if classify(&error).may_pass() => {
                     tracing::debug!(%error, "cannot connect to the database; trying again");
                     tokio::time::sleep(CONNECT_PAUSE).await;
                 }

@@ -2,6 +2,10 @@
 //!
 //! Each statement is prepared once for the connection, and executed by its name with its parameters as literals. Within such a text every
 //! statement has a snapshot of its own, just as if it had been sent alone, and the first error ends the text.
+//!
+//! Postgres writes the text of a statement that fails to its log, and shows it in `pg_stat_activity`. So contents
+//! ([`Type::Content`](super::Type)) are not literals: a statement with bound parameters goes ahead and leaves them in settings of the
+//! session, where the text finds them. That costs one more round trip for a text that writes contents, however many.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,7 +14,7 @@ use futures_util::TryStreamExt as _;
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Connection as _, Either, Executor as _, PgConnection};
 
-use super::dialect::{Column, Statement};
+use super::dialect::{Bound, Column, Statement};
 use super::{DbResult, dialect};
 
 /// A connection with what waits to be sent over it.
@@ -32,6 +36,8 @@ struct Waiting {
     wanted: Vec<Wanted>,
     /// Which statements the text prepares, and their names.
     prepares: Vec<(usize, u64)>,
+    /// The contents that the text finds in settings of the session.
+    bound: Vec<Bound>,
     begins: bool,
 }
 
@@ -103,15 +109,26 @@ impl PgConn {
             );
             name
         });
+        let before = self.waiting.bound.len();
+        let mut bound = std::mem::take(&mut self.waiting.bound);
         let text = self.waiting.add(wanted);
         let _ = write!(text, "execute hm{name}");
-        dialect::write_literals(statement, columns, text);
+        dialect::write_parameters(statement, columns, text, &mut bound);
+        if bound.len() > before {
+            self.waiting.add(Wanted::Nothing).push_str(&dialect::unbind(before, bound.len()));
+        }
+        self.waiting.bound = bound;
     }
 
     /// Sends all that waits, and returns what the statements did whose rows are wanted. An error is that of the first statement that failed; none after it
     /// was executed.
     pub(super) async fn send(&mut self) -> DbResult<Vec<Done>> {
-        let Waiting { text, wanted, prepares, .. } = std::mem::take(&mut self.waiting);
+        let Waiting { text, wanted, prepares, bound, .. } = std::mem::take(&mut self.waiting);
+        if !bound.is_empty() {
+            super::sent(1);
+            let (text, arguments) = dialect::bind(bound)?;
+            sqlx::query_with(AssertSqlSafe(text), arguments).execute(&mut self.conn).await?;
+        }
         let mut wanted = wanted.into_iter();
         let (mut all, mut rows, mut missed) = (Vec::new(), Vec::new(), false);
         {

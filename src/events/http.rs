@@ -19,7 +19,7 @@ use crate::clock::UnixMs;
 use crate::error::{Code, Problem, ProblemOut, Result};
 use crate::http::params::Query;
 use crate::state::AppState;
-use crate::{page, poll};
+use crate::{page, poll, waiting};
 
 /// The most events of an answer, and how many where no limit is given.
 pub const MAX_EVENTS: usize = 1000;
@@ -42,7 +42,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct EventsParams {
-    /// The number after which to begin: the `next_after` of the answer before. Without it, with the first that is kept.
+    /// The number after which to begin: the `next_after` of the answer before. Without it, with the first that is kept. A number
+    /// beyond the last event gets 410.
     #[param(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64)]
     after: Option<i64>,
     /// How many at most.
@@ -96,7 +97,7 @@ async fn list_events(State(state): State<AppState>, _: Service, Query(params): Q
     }
     let after = page::after_of(params.after)?;
     let deadline = Instant::now() + Duration::from_secs(u64::from(wait));
-    let room = if wait > 0 { state.waiting.try_acquire().ok() } else { None };
+    let room = if wait > 0 { waiting::take(&state)? } else { None };
     // Listens before it reads: what comes in between would be missed the other way round.
     let mut heads = state.events.listen();
     loop {
@@ -125,7 +126,7 @@ fn answer(out: &EventsOut) -> Result<Response> {
 async fn read(state: &AppState, after: Option<i64>, limit: usize) -> Result<EventsOut> {
     let from = match after {
         Some(after) => after,
-        None => store::floor(&state.db).await?,
+        None => store::kept(&state.db).await?.floor,
     };
     let mut items: Vec<Box<RawValue>> = Vec::new();
     let (mut last, mut rows) = (from, FIRST_ROWS);
@@ -146,10 +147,18 @@ async fn read(state: &AppState, after: Option<i64>, limit: usize) -> Result<Even
         }
         rows = (rows * 2).min(MOST_ROWS);
     }
-    // After the rows: what was swept meanwhile would be missing among them.
-    let floor = store::floor(&state.db).await?;
+    // After the rows: what was swept meanwhile would be missing among them, and the head is no lower than any of them.
+    let store::Kept { floor, head } = store::kept(&state.db).await?;
     if from < floor {
         let detail = format!("Events up to {floor} are no longer kept. Read on with after={floor}, or without it.");
+        return Err(Problem::new(Code::Gone, detail).into());
+    }
+    // What is committed is numbered a moment later, and may be asked for meanwhile by whoever has counted it.
+    if from > head && from > store::end(&state.db).await? {
+        let detail = format!(
+            "The last event is {head}, so {from} is of another history: the database was restored. Read on without after, and drop \
+             the ids that you have seen."
+        );
         return Err(Problem::new(Code::Gone, detail).into());
     }
     let has_more = items.len() > limit;

@@ -9,6 +9,7 @@ pub(super) const NUMBERED_AT_ONCE: i64 = 500;
 /// How many rows one round of the sweep removes.
 const SWEEP_ROWS: i64 = 200;
 
+/// An event names users, groups and posts, and quotes none of their contents.
 static INSERT: Statement = Statement::new(
     "insert into events (size, first_id, last_id, created_at, content)
     select size, 0, 0, created_at, content
@@ -66,7 +67,7 @@ static READ: Statement = Statement::one(
     &[("after", Type::Int), ("max_rows", Type::Int)],
 );
 
-static FLOOR: Statement = Statement::new("select floor from event_head where id = 1", &[]);
+static KEPT: Statement = Statement::new("select floor, head from event_head where id = 1", &[]);
 
 static LOCK_HEAD: Statement =
     Statement::each("select floor from event_head where id = 1", "select floor from event_head where id = 1 for update", &[]);
@@ -97,10 +98,18 @@ static RAISE_FLOOR: Statement = Statement::new(
     &[("floor", Type::Int)],
 );
 
+/// How many events there ever were: those that are numbered, and those that will be soon. As of one moment, as numbering moves them.
+static END: Statement = Statement::new(
+    "select h.head + coalesce((select cast(sum(e.size) as bigint) from events e where e.last_id = 0), 0)
+    from event_head h
+    where h.id = 1",
+    &[],
+);
+
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 11] {
-    [&INSERT, &PEEK, &LOCK, &UNNUMBERED, &NUMBER, &SET_HEAD, &READ, &FLOOR, &LOCK_HEAD, &SWEEP, &RAISE_FLOOR]
+pub fn statements() -> [&'static Statement; 12] {
+    [&INSERT, &PEEK, &LOCK, &UNNUMBERED, &NUMBER, &SET_HEAD, &READ, &KEPT, &END, &LOCK_HEAD, &SWEEP, &RAISE_FLOOR]
 }
 
 /// Writes the events of a batch: how many, and as a JSON array.
@@ -174,10 +183,24 @@ pub(super) async fn read_in(conn: &mut Conn, from: i64, max_rows: i64) -> DbResu
     conn.fetch(&READ, &after(from, max_rows)).await
 }
 
-/// Up to which number events are kept no longer.
-pub(super) async fn floor(db: &Db) -> DbResult<i64> {
-    let rows: Vec<(i64,)> = db.fetch(&FLOOR, &[]).await?;
-    Ok(rows.first().map_or(0, |(floor,)| *floor))
+/// Which events can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Kept {
+    /// Up to which number they are kept no longer.
+    pub(super) floor: i64,
+    /// The number of the last one that has a number.
+    pub(super) head: i64,
+}
+
+pub(super) async fn kept(db: &Db) -> DbResult<Kept> {
+    let rows: Vec<(i64, i64)> = db.fetch(&KEPT, &[]).await?;
+    Ok(rows.first().map_or_else(Kept::default, |(floor, head)| Kept { floor: *floor, head: *head }))
+}
+
+/// The number that the last event has, or will have once all that is committed is numbered.
+pub(super) async fn end(db: &Db) -> DbResult<i64> {
+    let rows: Vec<(i64,)> = db.fetch(&END, &[]).await?;
+    Ok(rows.first().map_or(0, |(end,)| *end))
 }
 
 /// Removes some rows that were written before this time; returns how many.

@@ -12,18 +12,18 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Command, PostCountOut, PostOut, ResetFeedOut, store};
+use super::{Command, Horizon, PostCountOut, PostOut, ResetFeedOut, store};
 use crate::auth::Service;
-use crate::error::{Fault, ProblemOut, Result};
+use crate::error::{Code, Fault, Problem, ProblemOut, Result};
 use crate::heads;
-use crate::http::body::Body;
+use crate::http::body::{Body, present};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{AnyUserPath, PathParams, UserOrMe, UserPath};
 use crate::ids::{ClientId, UserId};
 use crate::lane::{Answer, Job};
 use crate::marks::StreamKey;
-use crate::poll::{self, Reading, Resource};
-use crate::sheet::{Wanted, store_away};
+use crate::poll::{self, Reading, Resource, Seen};
+use crate::sheet::{Sheet, Wanted, store_away};
 use crate::state::AppState;
 
 /// The routes of this feature.
@@ -41,23 +41,28 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[serde(deny_unknown_fields)]
 pub struct PutPostIn {}
 
-/// A reset takes in all that is there now.
+/// What the user has seen: all that is there now, or what a token names.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ResetFeedIn {}
+pub struct ResetFeedIn {
+    /// The `token` of the answer that the user was shown: posts that came later stay unread.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, min_length = 1, max_length = 262_144, example = "ASqA…")]
+    up_to: Option<String>,
+}
 
 /// How a feed is polled.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct FeedParams {
-    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304.
+    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304. Needs that header.
     #[param(nullable = false, minimum = 0, maximum = 60)]
     wait: Option<u32>,
 }
 
 /// What those whom a user follows have posted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FeedOut {
     /// How many posts came since the user last looked.
     #[schema(minimum = 0, example = 7)]
@@ -65,6 +70,10 @@ pub struct FeedOut {
     /// How many the user follows.
     #[schema(minimum = 0, example = 120)]
     pub creators: i64,
+    /// Names the posts that were counted. Sent back as `up_to` of a reset, it marks exactly those as seen. Left out of a degraded answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "ASqA…")]
+    pub token: Option<String>,
     /// There and true where a store was unreachable: then the numbers are the last known ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -147,22 +156,37 @@ async fn count_posts(State(state): State<AppState>, path: AnyUserPath, _: Query<
 async fn get_feed(State(state): State<AppState>, path: UserPath, Query(params): Query<FeedParams>, tags: IfNoneMatch) -> Result<Response> {
     let wait = poll::wait_of(params.wait)?;
     let user = path.user;
-    let read = |seen| {
-        let state = state.clone();
+    let read = |seen: Seen| {
+        let (state, tags) = (state.clone(), &tags);
         async move {
-            let sheet = state.sheets.sheet(user, Wanted::feed(), seen).await;
+            let mut sheet = state.sheets.sheet(user, Wanted::feed(), seen).await;
+            let has_it = sheet.version().is_none_or(|version| tags.matches(&seen.tag(version)));
+            let token = if has_it { None } else { load(&state, &mut sheet).await };
             let Some(feed) = sheet.feed else { return Err(store_away()) };
-            let version = sheet.version();
-            let value = FeedOut { unread: feed.unread, creators: feed.creators, degraded: version.is_none().then_some(true) };
+            let version = sheet.version().filter(|_| has_it || token.is_some());
+            let value = FeedOut { unread: feed.unread, creators: feed.creators, token, degraded: version.is_none().then_some(true) };
             Ok(Reading { value, version })
         }
     };
     poll::poll(&state, user, wait, &tags, Resource { read, write: poll::json::<FeedOut> }).await
 }
 
+/// Counts the feed of a sheet again, with a token; None where that cannot be had now.
+async fn load(state: &AppState, sheet: &mut Sheet) -> Option<String> {
+    let user = sheet.user;
+    match state.sheets.load_feed(sheet, state.clock.now()).await {
+        Ok(horizon) => Some(horizon.encode(user)),
+        Err(error) => {
+            // The answer is degraded then.
+            tracing::debug!(?error, "cannot make a token of a feed");
+            None
+        }
+    }
+}
+
 /// Mark a feed as seen
 ///
-/// As the client loads the feed: all that is there now is seen, and what comes from now on counts.
+/// As the client loads the feed: what the token names is seen, and what came later counts. Without a token, all that is there now is seen. A mark never goes back.
 #[utoipa::path(post, path = "/v1/users/{user}/feed/reset", tag = "feed",
     params(("user" = UserOrMe, Path)),
     request_body(content = ResetFeedIn, description = "May be left out"),
@@ -170,8 +194,21 @@ async fn get_feed(State(state): State<AppState>, path: UserPath, Query(params): 
         (status = 200, body = ResetFeedOut),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn reset_feed(State(state): State<AppState>, path: UserPath, _: Body<ResetFeedIn>) -> Result<Answer> {
-    // From SQL, not from memory: the client may have been shown newer posts by another node.
-    let followed = store::read_followed(&state.db, path.user).await?;
-    submit(&state, Command::Reset { user: path.user, followed }).await
+async fn reset_feed(State(state): State<AppState>, path: UserPath, body: Body<ResetFeedIn>) -> Result<Response> {
+    let user = path.user;
+    let Some(token) = &body.value.up_to else {
+        // From SQL, not from memory: the client may have been shown newer posts by another node.
+        let followed = store::read_followed(&state.db, user).await?;
+        return Ok(submit(&state, Command::Reset { user, followed }).await?.into_response());
+    };
+    let horizon =
+        Horizon::decode(token, user).ok_or_else(|| Problem::invalid("/up_to", "is not the token of an answer about this user's feed"))?;
+    if state.sheets.feeds().is_forgotten(&horizon, state.clock.now()) {
+        return Err(Problem::new(Code::Gone, "The token is older than posts are kept. Load the feed again.").into());
+    }
+    let followed = store::read_followed_at(&state.db, user, &horizon).await?;
+    submit(&state, Command::Reset { user, followed }).await?;
+    let sheet = state.sheets.sheet(user, Wanted::feed(), Seen::revision_alone(0)).await;
+    let Some(feed) = sheet.feed else { return Err(store_away()) };
+    Ok(Json(ResetFeedOut { unread: feed.unread, creators: feed.creators, revision: sheet.revision() }).into_response())
 }

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use csv::ByteRecord;
 use tokio::sync::mpsc;
 
 use super::{Command, Imported};
 use crate::ids::{ClientId, Invalid, UserId};
 use crate::import::field::{Columns, id, shown, time};
-use crate::import::{CHUNK_STEPS, Input, OnBad, Progress, Task, WINDOW_STEPS, Workers};
+use crate::import::{CHUNK_STEPS, Input, Kept, OnBad, Progress, Task, WINDOW_STEPS, Workers};
 use crate::lane::{self, Lanes};
 
 /// The columns that a file may have.
@@ -27,7 +28,7 @@ pub struct Import {
 }
 
 /// What became of an import.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// Lines that were read, but for the header and empty ones.
     pub lines: u64,
@@ -35,6 +36,8 @@ pub struct Report {
     pub bad: u64,
     /// What the others did.
     pub done: Imported,
+    /// Where and why the file broke off, if it did, and what of it is imported.
+    pub broken_off: Option<String>,
 }
 
 /// A post of a file: whose, and which.
@@ -77,21 +80,17 @@ impl Import {
 fn read(mut input: Input, id_offset: i64, queues: &[mpsc::Sender<Vec<Step>>]) -> Result<Report, String> {
     let columns = input.header(EXAMPLE, |header| Columns::from_header(header, &KNOWN, &["user", "post_id"], EXAMPLE))?;
     let mut window = Vec::new();
-    let end = loop {
-        match input.next(|line| parse(&columns, line, id_offset)) {
-            Ok(Some(post)) => window.push(post),
-            end => break end,
-        }
+    while let Some(post) = input.next(|line| parse(&columns, line, id_offset)) {
+        window.push(post);
         if window.len() == WINDOW_STEPS && !flush(std::mem::take(&mut window), queues) {
-            break Ok(None);
+            break;
         }
-    };
-    // What was read before the file broke off is imported.
+    }
     flush(window, queues);
-    end.map(|_| Report { lines: input.count, bad: input.bad, done: Imported::default() })
+    Ok(Report { lines: input.count, bad: input.bad, done: Imported::default(), broken_off: input.broken_off(Kept::All) })
 }
 
-fn parse(columns: &Columns, line: &[u8], id_offset: i64) -> Result<Step, String> {
+fn parse(columns: &Columns, line: &ByteRecord, id_offset: i64) -> Result<Step, String> {
     let [user, post, timestamp] = columns.values(line)?;
     let creator = id("user", user.unwrap_or_default(), id_offset)?;
     let post = post.unwrap_or_default();
@@ -126,11 +125,12 @@ fn flush(mut window: Vec<Step>, queues: &[mpsc::Sender<Vec<Step>>]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::field::record;
 
     #[test]
     fn a_line_names_a_user_and_a_post() {
-        let columns = Columns::from_header(b"timestamp,post_id,user", &KNOWN, &["user", "post_id"], EXAMPLE).unwrap();
-        let read = |line: &str| parse(&columns, line.as_bytes(), 1).map(|(user, post)| (user.get(), post.to_string()));
+        let columns = Columns::from_header(&record(b"timestamp,post_id,user"), &KNOWN, &["user", "post_id"], EXAMPLE).unwrap();
+        let read = |line: &str| parse(&columns, &record(line.as_bytes()), 1).map(|(user, post)| (user.get(), post.to_string()));
         assert_eq!(read("5,a:1,0"), Ok((1, "a:1".to_owned())));
         assert_eq!(read("2026-01-31T09:30:00Z,\"x\",41"), Ok((42, "x".to_owned())));
         for (line, why) in [
@@ -147,7 +147,7 @@ mod tests {
             ("user,timestamp", "there is no 'post_id'"),
             ("user,post_id,weight", "it has 'weight', and known are user, post_id, timestamp"),
         ] {
-            assert!(Columns::from_header(header.as_bytes(), &KNOWN, &["user", "post_id"], EXAMPLE).unwrap_err().contains(why));
+            assert!(Columns::from_header(&record(header.as_bytes()), &KNOWN, &["user", "post_id"], EXAMPLE).unwrap_err().contains(why));
         }
     }
 }

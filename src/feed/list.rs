@@ -3,21 +3,22 @@
 //! A list belongs to a *version*, the revision at which it changed last, which a user's cache entry names. So one that is kept is never wrong: it is either that of the
 //! version or it is loaded anew, from Redis where another node has left it, else from SQL. Neither evictions nor a Redis that lost them change a number.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use moka::future::Cache as Lists;
 use moka::ops::compute::{CompResult, Op};
 
-use super::{FeedConfig, Snapshot, store};
+use super::{FeedConfig, Horizon, Snapshot, store};
 use crate::cache::Cache;
+use crate::clock::{DAY_MS, UnixMs};
 use crate::db::{Db, DbResult};
 use crate::error::{Error, Fault};
 use crate::guard::{Guard, Trust};
-use crate::heads::{Cell, Heads};
+use crate::heads::{Cell, Heads, Versions};
 use crate::ids::UserId;
-use crate::marks::{Intervals, StreamKey};
+use crate::marks::{Intervals, Kind, StreamKey};
 use crate::sheet::{FeedCount, Turns, store_away};
 
 /// How long one read of SQL may take.
@@ -28,6 +29,9 @@ const SQL_TRIAL: Duration = Duration::from_millis(500);
 
 /// How often cells are loaded that were forgotten meanwhile, before the count is given up.
 const MAX_LOADS: u32 = 4;
+
+/// How often a list is counted whose heads change while it is, before the count is given up.
+const MAX_COUNTS: u32 = 100;
 
 /// What a list takes besides its creators.
 const LIST_BYTES: usize = 160;
@@ -68,8 +72,8 @@ pub struct FeedList {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counted {
     unread: i64,
-    /// The sum of the cells' versions.
-    version: i64,
+    /// The cells' versions.
+    versions: Versions,
     /// Whether a cell has no head.
     unloaded: bool,
     /// Those of whom only the rows tell.
@@ -109,8 +113,8 @@ impl FeedList {
             if version < 0 {
                 return Counted { unloaded: true, ..Counted::default() };
             }
-            counted.version = counted.version.saturating_add(version);
-            // The version stays whole also where the count has enough.
+            counted.versions.add(Kind::Post, of.creator.get().cast_unsigned(), version);
+            // The versions stay whole also where the count has enough.
             if counted.unread >= most {
                 continue;
             }
@@ -123,6 +127,11 @@ impl FeedList {
             counted.below.clear();
         }
         counted
+    }
+
+    /// The heads of the creators, in their order; None where one is not known.
+    fn heads(&self) -> Option<Vec<i64>> {
+        self.followees.iter().map(|of| Some(of.cell.head()).filter(|_| of.cell.is_loaded())).collect()
     }
 
     fn below(&self) -> std::sync::MutexGuard<'_, Option<(i64, i64)>> {
@@ -143,6 +152,8 @@ pub struct Feeds {
     heads: Arc<Heads>,
     turns: Arc<Turns>,
     lists: Lists<UserId, Arc<FeedList>>,
+    /// For how long rows of posts are kept; None: for ever.
+    posts_kept_ms: Option<i64>,
 }
 
 impl Feeds {
@@ -151,7 +162,8 @@ impl Feeds {
     pub fn new(config: &FeedConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>, heads: Arc<Heads>, turns: Arc<Turns>) -> Self {
         let weigh = |_: &UserId, list: &Arc<FeedList>| list.weight();
         let lists = Lists::builder().weigher(weigh).max_capacity(config.feed_cache_bytes).build();
-        Self { db, cache, guard, heads, turns, lists }
+        let posts_kept_ms = (config.post_ttl_days > 0).then(|| i64::from(config.post_ttl_days) * DAY_MS);
+        Self { db, cache, guard, heads, turns, lists, posts_kept_ms }
     }
 
     /// How much of a list is unread; above `cap` it is not counted on. `version` is that of the user's state: an older list will not do.
@@ -168,6 +180,45 @@ impl Feeds {
             return Box::pin(self.count_on(&list, counted, most)).await;
         }
         Ok(count_out(&list, &counted, most))
+    }
+
+    /// Whether rows of posts that came after a horizon may be gone by now.
+    #[must_use]
+    pub fn is_forgotten(&self, horizon: &Horizon, now: UnixMs) -> bool {
+        self.posts_kept_ms.is_some_and(|kept_ms| horizon.at.0 < now.0 - kept_ms)
+    }
+
+    /// How much of a list is unread, and which posts were counted.
+    ///
+    /// # Errors
+    /// When a store is away.
+    pub async fn count_up_to_horizon(&self, user: UserId, version: i64, now: UnixMs) -> Result<(FeedCount, Horizon), Error> {
+        let list = self.list(user, version).await?;
+        let before = self.heads_of(&list).await?;
+        // What is the same before and after this look is what the lanes had written: the look brought all of that, and what was here before it was written by then.
+        let lanes = BTreeMap::clone(&*self.in_time(self.heads.lanes()).await?);
+        for _ in 0..MAX_COUNTS {
+            let heads = self.heads_of(&list).await?;
+            let counted = list.count(i64::MAX);
+            let count = self.count_on(&list, counted, i64::MAX).await?;
+            if self.heads_of(&list).await? != heads {
+                continue;
+            }
+            let others = list.followees.iter().zip(before.iter().zip(&heads)).filter(|(_, (before, head))| before != head);
+            let counted = Snapshot::new(others.map(|(of, (_, head))| (of.creator, *head)).collect());
+            return Ok((count, Horizon { at: now, lanes, counted }));
+        }
+        Err(store_away())
+    }
+
+    async fn heads_of(&self, list: &FeedList) -> Result<Vec<i64>, Error> {
+        for _ in 0..MAX_LOADS {
+            if let Some(heads) = list.heads() {
+                return Ok(heads);
+            }
+            self.load_cells(list).await?;
+        }
+        Err(store_away())
     }
 
     /// A user's list of this version or a later one.
@@ -252,9 +303,11 @@ impl Feeds {
             self.in_time(store::read_list(&self.db, user)).await?
         };
         metrics::counter!("headmark_feed_loads_total", "from" => "database").increment(1);
-        let Some(snapshot) = Snapshot::decode(&rows.snapshot) else {
-            return Err(Fault::Bug(format!("the snapshot of user {user}'s feed cannot be read")).into());
-        };
+        let snapshot = Snapshot::decode(&rows.snapshot).unwrap_or_else(|| {
+            // Only the feed's number is then too high; the rest of the summary is right.
+            tracing::error!(%user, "the snapshot of a feed cannot be read; all since the follows counts as unread (see `headmark recount`)");
+            Snapshot::default()
+        });
         let marks = rows.follows.raised_by(&snapshot);
         let list = self.decoded(rows.version, &marks).await?;
         if let Err(error) = self.cache.set_feed(user, rows.version, &marks.encode()).await {
@@ -340,5 +393,5 @@ impl Feeds {
 
 fn count_out(list: &FeedList, counted: &Counted, most: i64) -> FeedCount {
     let creators = i64::try_from(list.len()).unwrap_or(i64::MAX);
-    FeedCount { unread: counted.unread.min(most), creators, version: counted.version }
+    FeedCount { unread: counted.unread.min(most), creators, versions: counted.versions }
 }

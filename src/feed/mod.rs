@@ -10,12 +10,13 @@
 //! so to say, when it is enrolled (`crate::presence`).
 //!
 //! The list of a user, with its *version* (`users.feed`, the revision at which it changed last), is what `list.rs` keeps decoded: a cell of memory and a mark for
-//! each creator. `snapshot.rs` is the form in which rows and Redis hold it, `store.rs` has the SQL, `http.rs` the routes, `import/` takes posts from a file.
+//! each creator. `horizon.rs` is what the token of a feed says. `snapshot.rs` is the form in which rows and Redis hold it, `store.rs` has the SQL, `http.rs` the routes, `import/` takes posts from a file.
 //!
 //! Every post has a row, so that its id counts once. Rows are kept for as long as is set from when they were written; after that an id counts as new and can no longer be
 //! deleted, while the number of posts stays what it is. Rows of posts that are gone are kept for ever, as the streams keep only so many of their positions
 //! at hand: a mark that lies further back is compared with these rows, and any user who never looks may have such a mark.
 
+mod horizon;
 pub mod http;
 pub mod import;
 mod list;
@@ -27,6 +28,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+pub use self::horizon::{Horizon, MAX_TOKEN_CHARS};
 pub use self::list::{FeedList, Feeds, Term};
 pub use self::snapshot::Snapshot;
 use crate::clock::{DAY_MS, UnixMs};
@@ -55,6 +57,9 @@ const SWEEP_ROWS: i64 = 1000;
 
 /// So many followees make a write heavier by one change: it carries their heads.
 const FOLLOWEES_A_CHANGE: usize = 50;
+
+/// How many creators a snapshot may have beside those that the user follows: of resets that meet changes of the list, or each other.
+const MAX_OTHERS: usize = 5_000;
 
 /// A post, as its row has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,8 +124,8 @@ impl PostCountOut {
 /// What a reset of the feed answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ResetFeedOut {
-    /// What is left unread.
-    #[schema(minimum = 0, maximum = 0, example = 0)]
+    /// What is left unread: posts that came after those that the token names.
+    #[schema(minimum = 0, example = 0)]
     pub unread: i64,
     /// How many the user follows.
     #[schema(minimum = 0, example = 120)]
@@ -216,7 +221,7 @@ impl lane::Command for Command {
             Self::Post { creator, post } => put(rows, *creator, post, now),
             Self::Delete { creator, post } => delete(rows, *creator, post, now),
             Self::Reset { user, followed } => {
-                look(rows, *user, &followed.heads);
+                look(rows, *user, followed)?;
                 let (creators, revision) = (rows.user(*user).following, rows.revision(*user));
                 Answer::ok(&ResetFeedOut { unread: 0, creators, revision })
             }
@@ -288,7 +293,10 @@ fn take_over(rows: &mut Rows, posts: &[(UserId, ClientId)], now: UnixMs) -> Impo
     let mut done = Imported::default();
     for (creator, id) in posts {
         match post(rows, *creator, id, now) {
-            Put::New => done.posted += 1,
+            Put::New => {
+                tell(rows, *creator, id, false, now);
+                done.posted += 1;
+            }
             Put::Known => done.known += 1,
             Put::Gone => done.gone += 1,
             Put::Full => done.refused += 1,
@@ -297,17 +305,27 @@ fn take_over(rows: &mut Rows, posts: &[(UserId, ClientId)], now: UnixMs) -> Impo
     done
 }
 
-/// The user has seen so much of those whom it follows. What was seen before and is not in `heads`, because it was read too early, stays seen by the marks
-/// of the follows; creators who were no longer followed are dropped.
-pub(crate) fn look(rows: &mut Rows, user: UserId, heads: &Snapshot) {
-    let stored = rows.snapshot(user);
+/// The user has seen so much of those whom it follows. No mark goes back, whichever reset was read first. Creators who are no longer followed are dropped where that
+/// is certain: where the list is still the one that was read. Else the snapshot may know of creators who were followed, and looked at, since.
+///
+/// # Errors
+/// 503 where the list changed, and there are too many of those who may no longer be followed; nothing is changed then.
+pub(crate) fn look(rows: &mut Rows, user: UserId, followed: &Followed) -> Result<(), Problem> {
+    let (stored, row) = (rows.snapshot(user), rows.user(user));
     // What a newer version wrote in another form is replaced: these heads are as new, but for another look at the same moment.
     let before = Snapshot::decode(&stored).unwrap_or_default();
-    let data = heads.raised_by(&before).without_zeros().encode();
+    let is_same_list = followed.version == row.feed;
+    let seen = if is_same_list { followed.heads.raised_by(&before) } else { followed.heads.merged_with(&before) }.without_zeros();
+    let follows = usize::try_from(row.following).unwrap_or_default();
+    if !is_same_list && seen.len() > follows.saturating_add(MAX_OTHERS) {
+        return Err(Problem::new(Code::Overloaded, "The list of whom the user follows changes too fast. Try again shortly."));
+    }
+    let data = seen.encode();
     if *data != *stored {
         rows.set_snapshot(user, data.into());
         rows.feed_changed(user);
     }
+    Ok(())
 }
 
 /// Removes some posts that are kept no longer; returns how many. Call again while it returns any.
@@ -329,8 +347,15 @@ mod tests {
         id.try_into().unwrap()
     }
 
-    fn heads(marks: &[(i64, i64)]) -> Snapshot {
-        Snapshot::new(marks.iter().map(|(creator, mark)| (user(*creator), *mark)).collect())
+    /// What was read of the list as it is now.
+    fn read(rows: &Rows, marks: &[(i64, i64)]) -> Followed {
+        let heads = Snapshot::new(marks.iter().map(|(creator, mark)| (user(*creator), *mark)).collect());
+        Followed { version: rows.user(user(1)).feed, heads }
+    }
+
+    fn looked(rows: &mut Rows, followed: &Followed) {
+        look(rows, user(1), followed).unwrap();
+        rows.settle();
     }
 
     fn seen(rows: &Rows) -> Vec<(i64, i64)> {
@@ -340,19 +365,38 @@ mod tests {
     #[test]
     fn a_look_never_takes_a_mark_back() {
         let mut rows = Rows::default();
-        look(&mut rows, user(1), &heads(&[(2, 5), (3, 9), (4, 0)]));
-        rows.settle();
+        let first = read(&rows, &[(2, 5), (3, 9), (4, 0)]);
+        looked(&mut rows, &first);
         assert_eq!((seen(&rows), rows.user(user(1)).feed, rows.revision(user(1))), (vec![(2, 5), (3, 9)], 1, 1));
-        look(&mut rows, user(1), &heads(&[(2, 5), (3, 9), (4, 0)]));
-        rows.settle();
+        let same = read(&rows, &[(2, 5), (3, 9), (4, 0)]);
+        looked(&mut rows, &same);
         assert_eq!(rows.revision(user(1)), 1, "what changes nothing is no new revision");
-        look(&mut rows, user(1), &heads(&[(2, 7), (4, 3)]));
-        rows.settle();
-        assert_eq!(seen(&rows), [(2, 7), (4, 3)]);
-        // Read before the one above, and coming after it.
-        look(&mut rows, user(1), &heads(&[(2, 6), (4, 0), (5, 1)]));
-        rows.settle();
-        assert_eq!((seen(&rows), rows.revision(user(1))), (vec![(2, 7), (4, 3), (5, 1)], 3));
+        let early = read(&rows, &[(2, 6), (4, 0)]);
+        let late = read(&rows, &[(2, 7), (4, 3), (5, 1)]);
+        looked(&mut rows, &late);
+        assert_eq!(seen(&rows), [(2, 7), (4, 3), (5, 1)], "creator 3 is no longer followed");
+        // Read before the one above, when nobody followed creator 5 yet, and coming after it.
+        looked(&mut rows, &early);
+        assert_eq!((seen(&rows), rows.revision(user(1))), (vec![(2, 7), (4, 3), (5, 1)], 2));
+        let calm = read(&rows, &[(2, 8), (4, 3)]);
+        looked(&mut rows, &calm);
+        assert_eq!(seen(&rows), [(2, 8), (4, 3)], "the next one drops who is no longer followed");
+    }
+
+    #[test]
+    fn a_snapshot_does_not_grow_without_bound() {
+        let most = i64::try_from(MAX_OTHERS).unwrap();
+        let mut rows = Rows::default();
+        let early = Followed { version: -1, ..read(&rows, &[(1_000_000, 1)]) };
+        let all: Vec<_> = (2..2 + most).map(|creator| (creator, 1)).collect();
+        let all = read(&rows, &all);
+        looked(&mut rows, &all);
+        assert_eq!(look(&mut rows, user(1), &early).unwrap_err().code, Code::Overloaded);
+        rows.undo();
+        assert_eq!(seen(&rows).len(), MAX_OTHERS);
+        rows.revise(user(1), |row| row.following = 1);
+        looked(&mut rows, &early);
+        assert_eq!(seen(&rows).len(), MAX_OTHERS + 1, "whom the user follows has room beside them");
     }
 
     #[test]

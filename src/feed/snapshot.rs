@@ -51,6 +51,12 @@ impl Snapshot {
         Self(raised.collect())
     }
 
+    /// The creators of either one, each with its higher mark.
+    #[must_use]
+    pub fn merged_with(&self, other: &Self) -> Self {
+        Self::new(self.iter().chain(other.iter()).collect())
+    }
+
     /// Without the creators of whom nothing was seen: a mark that is not there counts as 0.
     #[must_use]
     pub fn without_zeros(mut self) -> Self {
@@ -90,9 +96,15 @@ impl Snapshot {
         }
         Some(Self(marks))
     }
+
+    /// Whether these bytes are damaged. What a newer version wrote is not.
+    #[must_use]
+    pub fn is_broken(bytes: &[u8]) -> bool {
+        bytes.first().is_some_and(|format| *format <= FORMAT) && Self::decode(bytes).is_none()
+    }
 }
 
-fn push(bytes: &mut Vec<u8>, number: i64) {
+pub(super) fn push(bytes: &mut Vec<u8>, number: i64) {
     let mut rest = number.max(0).unsigned_abs();
     loop {
         let low = u8::try_from(rest & 0x7f).unwrap_or_default();
@@ -104,7 +116,7 @@ fn push(bytes: &mut Vec<u8>, number: i64) {
     }
 }
 
-fn pull(bytes: &mut &[u8]) -> Option<i64> {
+pub(super) fn pull(bytes: &mut &[u8]) -> Option<i64> {
     let mut number = 0_u64;
     for place in 0..MAX_VARINT_BYTES {
         let (byte, rest) = bytes.split_first()?;
@@ -169,6 +181,10 @@ mod tests {
             }).collect());
             prop_assert_eq!(first.raised_by(&second).raised_by(&third), first.raised_by(&third).raised_by(&second));
             prop_assert_eq!(first.raised_by(&second), same(&second));
+            // A merge keeps the creators of both.
+            let both: Vec<_> = a.iter().chain(&b).copied().collect();
+            prop_assert_eq!(shown(&first.merged_with(&second)), map(&both));
+            prop_assert_eq!(first.merged_with(&second), second.merged_with(&first));
         }
 
         #[test]
@@ -214,6 +230,7 @@ mod tests {
             &[FORMAT, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1],
         ] {
             assert_eq!(Snapshot::decode(bad), None, "{bad:?}");
+            assert_eq!(Snapshot::is_broken(bad), bad[0] == FORMAT, "{bad:?}");
         }
         assert_eq!(snapshot(&[(7, 0), (8, 2), (9, 0)]).without_zeros(), snapshot(&[(8, 2)]));
     }

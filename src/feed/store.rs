@@ -1,11 +1,14 @@
 //! The rows of `posts` and `feed_snapshots`, and a user's whole list as one statement.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::horizon::{Horizon, Search, Stamp};
 use super::{Followed, Post, Snapshot};
 use crate::clock::UnixMs;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 use crate::ids::{ClientId, UserId};
+use crate::lane::Batch;
 
 const POST_KEY: &[(&str, Type)] = &[("user_id", Type::Int), ("post_id", Type::Text)];
 const USER: &[(&str, Type)] = &[("user_id", Type::Int)];
@@ -17,9 +20,10 @@ static LOAD_POSTS: Statement = Statement::new(
     POST_KEY,
 );
 
+/// The lane and the batch stay those that made the post: a deletion is no other post.
 static SAVE_POSTS: Statement = Statement::new(
-    "insert into posts (user_id, post_id, seq, created_at, gone)
-    select user_id, post_id, seq, created_at, gone
+    "insert into posts (user_id, post_id, seq, created_at, gone, lane_id, batch)
+    select user_id, post_id, seq, created_at, gone, lane_id, batch
     from {rows} r
     where true
     order by user_id, post_id
@@ -27,7 +31,15 @@ static SAVE_POSTS: Statement = Statement::new(
         seq = excluded.seq,
         created_at = excluded.created_at,
         gone = excluded.gone",
-    &[("user_id", Type::Int), ("post_id", Type::Text), ("seq", Type::Int), ("created_at", Type::Int), ("gone", Type::Int)],
+    &[
+        ("user_id", Type::Int),
+        ("post_id", Type::Text),
+        ("seq", Type::Int),
+        ("created_at", Type::Int),
+        ("gone", Type::Int),
+        ("lane_id", Type::Int),
+        ("batch", Type::Int),
+    ],
 );
 
 static LOAD_SNAPSHOTS: Statement = Statement::new(
@@ -88,6 +100,22 @@ static GONE: Statement = Statement::new(
     &[("user_id", Type::Int), ("mark", Type::Int), ("head", Type::Int)],
 );
 
+/// The heads of these creators, with who raised or changed each last.
+static WRITTEN_HEADS: Statement = Statement::new(
+    "select h.owner_id, h.head, h.lane_id, h.batch, h.at
+    from {rows} r
+    join heads h on h.owner_id = r.user_id and h.kind = 5 and h.name = ''",
+    USER,
+);
+
+/// Who wrote these posts.
+static WRITTEN_POSTS: Statement = Statement::new(
+    "select p.user_id, p.seq, p.lane_id, p.batch, p.created_at
+    from {rows} r
+    join posts p on p.user_id = r.user_id and p.seq = r.seq",
+    &[("user_id", Type::Int), ("seq", Type::Int)],
+);
+
 /// Those that are gone stay: see the module of the feed.
 /// Looked at again whether it was deleted meanwhile, as then its row is needed.
 static SWEEP: Statement = Statement::one(
@@ -104,8 +132,20 @@ static SWEEP: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 9] {
-    [&LOAD_POSTS, &SAVE_POSTS, &LOAD_SNAPSHOTS, &SAVE_SNAPSHOTS, &DELETE_SNAPSHOTS, &FOLLOWED, &LIST, &GONE, &SWEEP]
+pub fn statements() -> [&'static Statement; 11] {
+    [
+        &LOAD_POSTS,
+        &SAVE_POSTS,
+        &LOAD_SNAPSHOTS,
+        &SAVE_SNAPSHOTS,
+        &DELETE_SNAPSHOTS,
+        &FOLLOWED,
+        &LIST,
+        &GONE,
+        &WRITTEN_HEADS,
+        &WRITTEN_POSTS,
+        &SWEEP,
+    ]
 }
 
 fn users(users: &[UserId]) -> Column {
@@ -136,13 +176,15 @@ pub async fn load_posts(conn: &mut Conn, keys: &[(UserId, ClientId)]) -> DbResul
 ///
 /// # Errors
 /// The driver's own.
-pub async fn save_posts(conn: &mut Conn, posts: &[(&(UserId, ClientId), Post)]) -> DbResult<()> {
+pub async fn save_posts(conn: &mut Conn, posts: &[(&(UserId, ClientId), Post)], batch: Batch) -> DbResult<()> {
     let columns = [
         Column::Int(posts.iter().map(|((creator, _), _)| creator.get()).collect()),
         Column::Text(posts.iter().map(|((_, id), _)| id.as_str().to_owned()).collect()),
         Column::Int(posts.iter().map(|(_, post)| post.seq).collect()),
         Column::Int(posts.iter().map(|(_, post)| post.created_at.0).collect()),
         Column::Int(posts.iter().map(|(_, post)| i64::from(post.gone)).collect()),
+        Column::Int(vec![batch.lane_id; posts.len()]),
+        Column::Int(vec![batch.batch; posts.len()]),
     ];
     conn.later(&SAVE_POSTS, &columns).await
 }
@@ -185,6 +227,61 @@ pub async fn read_followed(db: &Db, user: UserId) -> DbResult<Followed> {
     let version = rows.first().filter(|(creator, _)| *creator == 0).map_or(0, |(_, version)| *version);
     let heads = rows.into_iter().filter_map(|(creator, head)| Some((UserId::try_from(creator).ok()?, head)));
     Ok(Followed { version, heads: Snapshot::new(heads.collect()) })
+}
+
+/// Whom a user follows and how much they had posted at a horizon.
+///
+/// # Errors
+/// The driver's own.
+pub async fn read_followed_at(db: &Db, user: UserId, horizon: &Horizon) -> DbResult<Followed> {
+    let followed = read_followed(db, user).await?;
+    let creators: Vec<_> = followed.heads.iter().map(|(creator, _)| creator).collect();
+    let counted: HashMap<_, _> = horizon.counted.iter().collect();
+    let (mut heads, mut searches) = (Vec::with_capacity(creators.len()), Vec::new());
+    for (creator, head, stamp) in written_heads(db, &creators).await? {
+        match counted.get(&creator) {
+            Some(counted) => heads.push((creator, head.min(*counted))),
+            None if horizon.covers(stamp) => heads.push((creator, head)),
+            None => searches.push((creator, Search::up_to(head))),
+        }
+    }
+    search(db, &mut searches, horizon).await?;
+    heads.extend(searches.iter().map(|(creator, search)| (*creator, search.head())));
+    Ok(Followed { version: followed.version, heads: Snapshot::new(heads) })
+}
+
+/// The heads of these creators, with who changed each last.
+async fn written_heads(db: &Db, creators: &[UserId]) -> DbResult<Vec<(UserId, i64, Stamp)>> {
+    if creators.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows: Vec<(i64, i64, i64, i64, i64)> = db.fetch(&WRITTEN_HEADS, &[users(creators)]).await?;
+    let head = |(creator, head, lane_id, batch, at): (i64, i64, i64, i64, i64)| {
+        Some((UserId::try_from(creator).ok()?, head, Stamp { lane_id, batch, at: UnixMs(at) }))
+    };
+    Ok(rows.into_iter().filter_map(head).collect())
+}
+
+/// Brings these searches to their ends, one statement for a step of all of them. There are as many steps as a head has bits at most, and twice that where the
+/// horizon is far below.
+async fn search(db: &Db, searches: &mut [(UserId, Search)], horizon: &Horizon) -> DbResult<()> {
+    loop {
+        let asked: Vec<_> = searches.iter().filter_map(|(creator, search)| Some((creator.get(), search.next()?))).collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let columns =
+            [Column::Int(asked.iter().map(|(creator, _)| *creator).collect()), Column::Int(asked.iter().map(|(_, seq)| *seq).collect())];
+        let rows: Vec<(i64, i64, i64, i64, i64)> = db.fetch(&WRITTEN_POSTS, &columns).await?;
+        let stamp = |(creator, _, lane_id, batch, at): (i64, i64, i64, i64, i64)| (creator, Stamp { lane_id, batch, at: UnixMs(at) });
+        let found: HashMap<_, _> = rows.into_iter().map(stamp).collect();
+        for (creator, search) in searches.iter_mut() {
+            if let Some(seq) = search.next() {
+                // A row that is kept no longer is older than any token that is taken.
+                search.tell(seq, found.get(&creator.get()).is_none_or(|stamp| horizon.covers(*stamp)));
+            }
+        }
+    }
 }
 
 /// A user's list as SQL has it: its version, whom the user follows with the mark of the follow, and the snapshot as it is stored.

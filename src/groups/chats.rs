@@ -12,9 +12,9 @@ use moka::sync::Cache as Lists;
 use super::{GroupMark, lists};
 use crate::cache::Revision;
 use crate::db::{Db, DbResult};
-use crate::heads::{Cell, Heads};
+use crate::heads::{Cell, Heads, Versions};
 use crate::ids::{GroupId, UserId};
-use crate::marks::{StreamKey, unread};
+use crate::marks::{Kind, StreamKey, unread};
 
 /// How many bytes of decoded lists a node keeps, and for how long one is kept.
 const MAX_LIST_BYTES: u64 = 64 << 20;
@@ -66,8 +66,8 @@ pub struct ChatCount {
     pub unread: i64,
     /// In how many groups.
     pub groups: i64,
-    /// The sum of the versions of their heads.
-    pub version: i64,
+    /// The versions of their heads.
+    pub versions: Versions,
 }
 
 /// What the cells tell of one group.
@@ -81,6 +81,10 @@ enum Told {
 }
 
 impl Chat {
+    fn add_to(&self, versions: &mut Versions, version: i64) {
+        versions.add(Kind::Group, self.group.get().cast_unsigned(), version);
+    }
+
     fn told(&self) -> Told {
         // Before the head: then the head is at least as new.
         let version = self.cell.version();
@@ -110,8 +114,8 @@ impl ChatList {
         let mut count = ChatCount::default();
         for chat in self.chats.iter().filter(|chat| !chat.mark.muted) {
             let (unread, version) = self.known(chat)?;
-            count.version = count.version.saturating_add(version);
-            // The version stays whole also where the count has enough; so does the number of groups.
+            chat.add_to(&mut count.versions, version);
+            // The versions stay whole also where the count has enough; so does the number of groups.
             count.unread = count.unread.saturating_add(unread).min(most);
             count.groups += i64::from(unread > 0);
         }
@@ -180,11 +184,11 @@ impl Chats {
         Err(sqlx::Error::PoolTimedOut)
     }
 
-    /// The groups of a list with their numbers, in the order of their ids, with the sum of the versions of all their heads.
+    /// The groups of a list with their numbers, in the order of their ids, with the versions of all their heads.
     ///
     /// # Errors
     /// The driver's own.
-    pub async fn terms<'a>(&self, list: &'a ChatList) -> DbResult<(Vec<ChatTerm<'a>>, i64)> {
+    pub async fn terms<'a>(&self, list: &'a ChatList) -> DbResult<(Vec<ChatTerm<'a>>, Versions)> {
         for _ in 0..MAX_LOADS {
             if let Some(terms) = self.terms_here(list) {
                 return Ok(terms);
@@ -196,14 +200,15 @@ impl Chats {
 
     /// The same, if nothing of it needs to be read.
     #[must_use]
-    pub fn terms_here<'a>(&self, list: &'a ChatList) -> Option<(Vec<ChatTerm<'a>>, i64)> {
+    pub fn terms_here<'a>(&self, list: &'a ChatList) -> Option<(Vec<ChatTerm<'a>>, Versions)> {
+        let mut versions = Versions::default();
         let term = |chat: &'a Chat| {
             let (unread, version) = list.known(chat)?;
-            Some((ChatTerm { group: chat.group, mark: &chat.mark, head: chat.cell.head(), unread }, version))
+            chat.add_to(&mut versions, version);
+            Some(ChatTerm { group: chat.group, mark: &chat.mark, head: chat.cell.head(), unread })
         };
         let terms = list.chats.iter().map(term).collect::<Option<Vec<_>>>()?;
-        let version = terms.iter().map(|(_, version)| *version).fold(0, i64::saturating_add);
-        Some((terms.into_iter().map(|(term, _)| term).collect(), version))
+        Some((terms, versions))
     }
 
     /// What is unread in one group after `read_seq`, and its head, as the rows have it now.

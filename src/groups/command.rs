@@ -297,30 +297,45 @@ pub(super) fn send(
     content: &str,
     now: UnixMs,
 ) -> Result<Answer, Problem> {
-    let mut group = known(rows, id)?;
+    known(rows, id)?;
     if let Some(sent) = rows.groups.sent(&(id, sender, client_id.clone())) {
         if sent.recalled {
             return Err(Problem::new(Code::Gone, format!("Message {} of this client_id was recalled.", sent.seq)));
         }
-        return Answer::ok(&GroupSentOut { group_id: id, seq: sent.seq, sent_at: sent.at });
+        return Answer::ok(&GroupSentOut { group_id: id, seq: sent.seq, sent_at: sent.at, revision: rows.revision(sender) });
     }
     let (span, mut of) = member(rows, id, sender)?;
+    let seq = add_message(rows, id, sender, client_id, content, now)?;
+    // The sender has read what is above.
+    of.reading.read_up_to(seq);
+    of.at = of.at.max(now);
+    rows.groups.set_membership(sender, id, span, of);
+    rows.revise(sender, |_| {});
+    Answer::created(&GroupSentOut { group_id: id, seq, sent_at: now, revision: rows.revision(sender) })
+}
+
+/// Adds a message, whether its sender is a member or not. Returns its number.
+pub(super) fn add_message(
+    rows: &mut Rows,
+    id: GroupId,
+    sender: UserId,
+    client_id: &ClientId,
+    content: &str,
+    now: UnixMs,
+) -> Result<i64, Problem> {
+    let mut group = known(rows, id)?;
     let key = StreamKey::group(id);
     let mut stream = rows.head(&key);
     let full = |_: Refused| Problem::new(Code::TooMany, "The group has reached the highest head there is, 2^53-1.");
     let seq = stream.advance(now).map_err(full)?;
     rows.set_head(&key, stream);
-    // Whoever sends has read what is above.
-    of.reading.read_up_to(seq);
-    of.at = now;
-    rows.groups.set_membership(sender, id, span, of);
-    rows.revise(sender, |_| {});
     let (client_id, content) = (client_id.clone(), content.to_owned());
-    rows.groups.add_message(id, seq, Message { sender, client_id, content, sent_at: now, recalled: false });
-    if group.delivery == Delivery::Write {
+    let written = group.delivery == Delivery::Write;
+    rows.groups.add_message(id, seq, Message { sender, client_id, content, sent_at: now, recalled: false, written });
+    if written {
         add_task(rows, id, &mut group, Task { seq, recall: false });
     }
-    Answer::created(&GroupSentOut { group_id: id, seq, sent_at: now })
+    Ok(seq)
 }
 
 fn add_task(rows: &mut Rows, id: GroupId, group: &mut Group, task: Task) {
@@ -331,11 +346,12 @@ fn add_task(rows: &mut Rows, id: GroupId, group: &mut Group, task: Task) {
 
 fn recall(rows: &mut Rows, id: GroupId, seq: i64, by: Option<UserId>) -> Result<Answer, Problem> {
     let mut group = known(rows, id)?;
-    let Some(message) = rows.groups.message(id, seq) else {
-        // To a stranger, what is there and what is not look alike.
-        by.map_or(Ok(()), |by| member(rows, id, by).map(|_| ()))?;
-        return Err(no_message(id, seq));
-    };
+    let found = rows.groups.message(id, seq);
+    // To a stranger, what is there and what is not look alike. A sender who has left may still recall.
+    if let Some(by) = by.filter(|by| found.as_ref().is_none_or(|message| *by != message.sender)) {
+        member(rows, id, by)?;
+    }
+    let Some(message) = found else { return Err(no_message(id, seq)) };
     if by.is_some_and(|by| by != message.sender) {
         return Err(Problem::new(Code::Forbidden, "Only the sender of a message, or a service, may recall it."));
     }
@@ -347,7 +363,8 @@ fn recall(rows: &mut Rows, id: GroupId, seq: i64, by: Option<UserId>) -> Result<
     stream.retract(seq);
     rows.set_head(&key, stream);
     rows.groups.recall(id, seq, &message);
-    if group.delivery == Delivery::Write {
+    // Devices that hold the message must hear of it, also after the delivery was switched.
+    if message.written || group.delivery == Delivery::Write {
         add_task(rows, id, &mut group, Task { seq, recall: true });
     }
     Ok(Answer::no_content())

@@ -70,22 +70,27 @@ static TASKS: Statement = Statement::one(
     &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int)],
 );
 
-/// Memberships that span some of these messages.
-static MEMBERS: Statement = Statement::one(
-    "select m.ordinal, m.user_id, m.from_seq, m.to_seq
+/// Who is to get which task: those who were members when the message was sent. Memberships of a user do not overlap, so at most one row for each
+/// user and task, however often the user has left and come back. Members are looked at in their order, also by SQLite, which heeds `cross join`.
+static DUE: Statement = Statement::one(
+    "select m.ordinal, m.user_id, t.task
     from memberships m
-    where m.group_id = $1 and m.ordinal > $2 and m.from_seq < $4 and (m.to_seq < 0 or m.to_seq >= $3)
-    order by m.group_id, m.ordinal, m.span
+    cross join group_tasks t
+    where m.group_id = $1 and m.ordinal > $2 and t.group_id = $1 and t.task > $3 and t.task <= $4
+        and m.from_seq < t.seq and (m.to_seq < 0 or t.seq <= m.to_seq)
+    order by m.group_id, m.ordinal
     limit $5",
-    &[("group_id", Type::Int), ("ordinal", Type::Int), ("first", Type::Int), ("last", Type::Int), ("max_rows", Type::Int)],
+    &[("group_id", Type::Int), ("ordinal", Type::Int), ("after", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// Groups with tasks that nobody has moved for a while.
+/// Groups with tasks that nobody has moved for a while, and since when; those that have waited longest first.
 static BEHIND: Statement = Statement::one(
-    "select distinct t.group_id
+    "select t.group_id, min(d.at)
     from group_tasks t
     join group_deliveries d on d.group_id = t.group_id
     where d.at < $1
+    group by t.group_id
+    order by min(d.at), t.group_id
     limit $2",
     &[("at", Type::Int), ("max_rows", Type::Int)],
 );
@@ -93,15 +98,17 @@ static BEHIND: Statement = Statement::one(
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
 pub fn statements() -> [&'static Statement; 8] {
-    [&MAKE, &LOCK, &SAVE, &DELETE_TASKS, &PLAN, &TASKS, &MEMBERS, &BEHIND]
+    [&MAKE, &LOCK, &SAVE, &DELETE_TASKS, &PLAN, &TASKS, &DUE, &BEHIND]
 }
 
 /// How many tasks one round takes.
 const MAX_ROUND: i64 = 50;
 
-/// How many rows of inboxes one step writes at most, and how many members it reaches at least.
+/// How many rows of inboxes one step writes at most.
 const MAX_ROWS: i64 = 1000;
-const MIN_MEMBERS: i64 = 20;
+
+// A step takes whole members, so the rows of one member must fit into it.
+const _: () = assert!(MAX_ROUND < MAX_ROWS);
 
 /// How far a group's tasks are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -215,61 +222,48 @@ pub(super) async fn next_step(db: &Db, group: GroupId) -> DbResult<Option<Step>>
     if round_task <= delivered {
         return Ok(None);
     }
-    let rows: Vec<(i64, i64, i64, i64)> = db.fetch(&TASKS, &one(&[group.get(), delivered, round_task])).await?;
-    let seqs = || rows.iter().map(|(_, seq, ..)| *seq);
-    let (Some(first), Some(last)) = (seqs().min(), seqs().max()) else {
-        // Somebody else has done them meanwhile.
-        return Ok(None);
-    };
-    let most = (MAX_ROWS / i64::try_from(rows.len()).unwrap_or(1)).max(MIN_MEMBERS);
-    let members: Vec<(i64, i64, i64, i64)> = db.fetch(&MEMBERS, &one(&[group.get(), round_ordinal, first, last, most + 1])).await?;
-    let (members, last_ordinal) = whole_members(members, most);
+    let tasks: Vec<(i64, i64, i64, i64)> = db.fetch(&TASKS, &one(&[group.get(), delivered, round_task])).await?;
+    let due: Vec<DueRow> = db.fetch(&DUE, &one(&[group.get(), round_ordinal, delivered, round_task, MAX_ROWS + 1])).await?;
+    let (due, last_ordinal) = whole_members(due, usize::try_from(MAX_ROWS).unwrap_or(usize::MAX));
     let to = match last_ordinal {
         Some(ordinal) => Progress { delivered, round_task, round_ordinal: ordinal },
+        // Also where somebody else has done the tasks meanwhile: then the progress is another, and the step is not taken.
         None => Progress { delivered: round_task, round_task, round_ordinal: 0 },
     };
-    Ok(Some(Step { group, from, to, items: items(group, &rows, &members) }))
+    Ok(Some(Step { group, from, to, items: items(group, &tasks, due) }))
 }
 
-/// A membership: ordinal, user, from, to.
-type MemberRow = (i64, i64, i64, i64);
+/// What is to be put into an inbox: ordinal, user, task.
+type DueRow = (i64, i64, i64);
 
-/// Without the last member where there are more than fit, as not all of its memberships may be among them. Returns with it the ordinal to go on after;
-/// None: these are all.
-fn whole_members(mut members: Vec<MemberRow>, most: i64) -> (Vec<MemberRow>, Option<i64>) {
-    let cut = members.last().map(|(ordinal, ..)| *ordinal).filter(|_| i64::try_from(members.len()).unwrap_or(i64::MAX) > most);
-    if let Some(cut) = cut
-        && members.first().is_some_and(|(first, ..)| *first < cut)
-    {
-        members.retain(|(ordinal, ..)| *ordinal < cut);
-    }
-    let on = cut.and_then(|_| members.last().map(|(ordinal, ..)| *ordinal));
-    (members, on)
+/// Without the last member where there are more rows than fit, as not all of its rows may be among them. Returns with it the ordinal to go on after; None: these
+/// are all.
+fn whole_members(mut due: Vec<DueRow>, max_rows: usize) -> (Vec<DueRow>, Option<i64>) {
+    let Some(cut) = due.last().map(|(ordinal, ..)| *ordinal).filter(|_| due.len() > max_rows) else { return (due, None) };
+    due.retain(|(ordinal, ..)| *ordinal < cut);
+    (due, Some(cut - 1))
 }
 
-/// What each member is to get: the tasks about messages that were sent while it was one.
-fn items(group: GroupId, tasks: &[(i64, i64, i64, i64)], members: &[MemberRow]) -> Vec<(UserId, Item)> {
-    let mut items = Vec::new();
-    for of_one in members.chunk_by(|one, other| one.0 == other.0) {
-        let Some(user) = of_one.first().and_then(|(_, user, ..)| UserId::try_from(*user).ok()) else { continue };
-        for (_, seq, recall, sender) in tasks {
-            let there = of_one.iter().any(|(_, _, from, to)| from < seq && (*to < 0 || seq <= to));
-            if let (true, Ok(sender)) = (there, UserId::try_from(*sender)) {
-                let of = if *recall == 1 { Of::Recall { group, seq: *seq } } else { Of::Group { group, seq: *seq } };
-                items.push((user, Item { sender, own: sender == user, of }));
-            }
-        }
-    }
-    items
+/// What each member is to get, in the order of the tasks.
+fn items(group: GroupId, tasks: &[(i64, i64, i64, i64)], mut due: Vec<DueRow>) -> Vec<(UserId, Item)> {
+    due.sort_unstable_by_key(|(ordinal, _, task)| (*ordinal, *task));
+    let item = |(_, user, task): DueRow| {
+        let at = tasks.binary_search_by_key(&task, |(task, ..)| *task).ok()?;
+        let (_, seq, recall, sender) = *tasks.get(at)?;
+        let (user, sender) = (UserId::try_from(user).ok()?, UserId::try_from(sender).ok()?);
+        let of = if recall == 1 { Of::Recall { group, seq } } else { Of::Group { group, seq } };
+        Some((user, Item { sender, own: sender == user, of }))
+    };
+    due.into_iter().filter_map(item).collect()
 }
 
-/// Groups with tasks that nobody has moved since `before`.
+/// Groups with tasks that nobody has moved since `before`, and since when; those that have waited longest first.
 ///
 /// # Errors
 /// The driver's own.
-pub(super) async fn behind(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<Vec<GroupId>> {
-    let rows: Vec<(i64,)> = db.fetch(&BEHIND, &[Column::Int(vec![before.0]), Column::Int(vec![max_rows])]).await?;
-    Ok(rows.into_iter().filter_map(|(group,)| GroupId::try_from(group).ok()).collect())
+pub(super) async fn behind(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<Vec<(GroupId, UnixMs)>> {
+    let rows: Vec<(i64, i64)> = db.fetch(&BEHIND, &[Column::Int(vec![before.0]), Column::Int(vec![max_rows])]).await?;
+    Ok(rows.into_iter().filter_map(|(group, at)| Some((GroupId::try_from(group).ok()?, UnixMs(at)))).collect())
 }
 
 #[cfg(test)]
@@ -278,19 +272,20 @@ mod tests {
 
     #[test]
     fn a_step_takes_whole_members() {
-        let rows = |ordinals: &[i64]| ordinals.iter().map(|ordinal| (*ordinal, *ordinal, 0, -1)).collect::<Vec<_>>();
+        let rows = |ordinals: &[i64]| ordinals.iter().map(|ordinal| (*ordinal, *ordinal, 1)).collect::<Vec<_>>();
         assert_eq!(whole_members(rows(&[1, 2, 3]), 3), (rows(&[1, 2, 3]), None));
         assert_eq!(whole_members(rows(&[1, 2, 3, 3]), 3), (rows(&[1, 2]), Some(2)));
+        assert_eq!(whole_members(rows(&[1, 2, 9, 9]), 3), (rows(&[1, 2]), Some(8)), "nobody is between them");
         assert_eq!(whole_members(rows(&[]), 3), (rows(&[]), None));
     }
 
     #[test]
-    fn who_was_there_gets_it_once() {
+    fn each_member_gets_what_is_due_in_the_order_of_the_tasks() {
         let group = GroupId::try_from(9).unwrap();
         let tasks = [(1, 5, 0, 1), (2, 6, 0, 2), (3, 5, 1, 1)];
-        // One who stayed, one who left after 5 and came back before 6, one who came later, one who left before.
-        let members = [(1, 1, 0, -1), (2, 2, 0, 5), (2, 2, 5, -1), (3, 3, 5, -1), (4, 4, 0, 4)];
-        let got: Vec<_> = items(group, &tasks, &members)
+        // A task that is not there any more was done by somebody else.
+        let due = vec![(1, 11, 3), (1, 11, 1), (2, 2, 2), (2, 2, 4), (3, 1, 1)];
+        let got: Vec<_> = items(group, &tasks, due)
             .into_iter()
             .map(|(user, item)| match item.of {
                 Of::Group { seq, .. } => (user.get(), seq, item.own, false),
@@ -298,17 +293,6 @@ mod tests {
                 Of::Direct { .. } => panic!("no direct message"),
             })
             .collect();
-        assert_eq!(
-            got,
-            [
-                (1, 5, true, false),
-                (1, 6, false, false),
-                (1, 5, true, true),
-                (2, 5, false, false),
-                (2, 6, true, false),
-                (2, 5, false, true),
-                (3, 6, false, false)
-            ]
-        );
+        assert_eq!(got, [(11, 5, false, false), (11, 5, false, true), (2, 6, true, false), (1, 5, true, false)]);
     }
 }

@@ -22,6 +22,7 @@ use crate::error::{Problem, ProblemOut, Result};
 use crate::http::body::{Body, NoFields, present, text_within};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::PathParams;
+use crate::http::sender::SenderIn;
 use crate::ids::{ClientId, GroupId, Seq, UserId};
 use crate::lane::{Answer, Job};
 use crate::page::{self, PageOut, PageParams, Position};
@@ -116,8 +117,10 @@ pub struct JoinMembersIn {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendGroupMessageIn {
-    /// Who sends it: a member; a user's token sends as that user.
-    sender_id: UserId,
+    /// Who sends it: a member. A user's token sends as its user, and may leave the field out or say `me`.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    sender_id: Option<SenderIn>,
     /// The sender's own id for it: sent again, it changes nothing.
     client_id: ClientId,
     /// What it says.
@@ -295,8 +298,8 @@ async fn list_members(State(state): State<AppState>, path: GroupPath, uri: Uri, 
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn send_group_message(State(state): State<AppState>, path: GroupPath, body: Body<SendGroupMessageIn>) -> Result<Answer> {
-    let SendGroupMessageIn { sender_id: sender, client_id, content } = body.value;
-    path.caller.may_act_for(sender)?;
+    let SendGroupMessageIn { sender_id, client_id, content } = body.value;
+    let sender = SenderIn::resolve(sender_id, &path.caller)?;
     text_within(&content, 1, MAX_CONTENT_CHARS, "/content")?;
     submit(&state, Command::Send { group: path.group, sender, client_id, content }).await
 }

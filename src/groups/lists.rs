@@ -1,6 +1,6 @@
 //! What is read of groups beside the batches of lanes: who may see one, its members, its messages.
 
-use super::store::message_of_row;
+use super::store::{MessageRow, message_of_row};
 use super::{Delivery, Group, MemberOut, Message};
 use crate::clock::UnixMs;
 use crate::db::{Column, Db, DbResult, Statement, Type};
@@ -26,7 +26,7 @@ static MEMBERS: Statement = Statement::one(
 );
 
 static MESSAGES: Statement = Statement::one(
-    "select m.group_id, m.seq, m.sender_id, m.client_id, m.content, m.sent_at, m.recalled
+    "select m.group_id, m.seq, m.sender_id, m.client_id, m.content, m.sent_at, m.recalled, m.written
     from group_messages m
     where m.group_id = $1 and m.seq > $2 and m.seq <= $3
     order by m.group_id, m.seq
@@ -99,7 +99,7 @@ pub async fn members(db: &Db, group: GroupId, after: i64, max_rows: i64) -> DbRe
 /// # Errors
 /// The driver's own.
 pub async fn messages(db: &Db, group: GroupId, after: i64, up_to: i64, max_rows: i64) -> DbResult<Vec<(i64, Message)>> {
-    let rows: Vec<(i64, i64, i64, String, String, i64, i64)> = db.fetch(&MESSAGES, &one(&[group.get(), after, up_to, max_rows])).await?;
+    let rows: Vec<MessageRow> = db.fetch(&MESSAGES, &one(&[group.get(), after, up_to, max_rows])).await?;
     Ok(rows.into_iter().filter_map(message_of_row).map(|((_, seq), message)| (seq, message)).collect())
 }
 

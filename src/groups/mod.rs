@@ -124,6 +124,8 @@ pub struct Message {
     pub sent_at: UnixMs,
     /// Whether it was recalled.
     pub recalled: bool,
+    /// Whether it is put into the members' inboxes. A recall then has to reach the same inboxes.
+    pub written: bool,
 }
 
 /// What a user's entry in the cache holds of a group that the user is in.
@@ -214,6 +216,9 @@ pub struct GroupSentOut {
     pub seq: i64,
     /// When it was sent.
     pub sent_at: UnixMs,
+    /// The sender's revision.
+    #[schema(minimum = 0, example = 918)]
+    pub revision: i64,
 }
 
 /// What a read of a group answers inside; where the batch does not hold what the number is counted from, the route counts it.

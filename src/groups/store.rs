@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::delivery;
+use super::import::store as logs;
 use super::{Delivery, Group, Membership, Message, Reading};
 use crate::clock::UnixMs;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
@@ -90,7 +91,7 @@ static LOAD_CLIENTS: Statement = Statement::new(
 );
 
 static LOAD_MESSAGES: Statement = Statement::new(
-    "select m.group_id, m.seq, m.sender_id, m.client_id, m.content, m.sent_at, m.recalled
+    "select m.group_id, m.seq, m.sender_id, m.client_id, m.content, m.sent_at, m.recalled, m.written
     from {rows} r
     join group_messages m on m.group_id = r.group_id and m.seq = r.seq",
     &[("group_id", Type::Int), ("seq", Type::Int)],
@@ -103,9 +104,10 @@ static INSERT_MESSAGES: Statement = Statement::insert(
         ("seq", Type::Int),
         ("sender_id", Type::Int),
         ("client_id", Type::Text),
-        ("content", Type::Text),
+        ("content", Type::Content),
         ("sent_at", Type::Int),
         ("recalled", Type::Int),
+        ("written", Type::Int),
     ],
 );
 
@@ -151,6 +153,8 @@ pub struct Needs {
     pub clients: BTreeSet<ClientKey>,
     /// Messages by their numbers.
     pub messages: BTreeSet<(GroupId, i64)>,
+    /// How far logs are taken.
+    pub logs: logs::Needs,
 }
 
 /// A message that was sent before, under its sender's own id.
@@ -182,13 +186,15 @@ pub struct Tables {
     clients: Table<ClientKey, Option<Sent>>,
     messages: Table<(GroupId, i64), Option<Message>>,
     tasks: Table<(GroupId, i64), Option<Task>>,
+    /// How far logs are taken.
+    pub logs: logs::Tables,
 }
 
 /// A row of `memberships`.
 type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i64, i64);
 
 /// A row of `group_messages`.
-type MessageRow = (i64, i64, i64, String, String, i64, i64);
+pub(super) type MessageRow = (i64, i64, i64, String, String, i64, i64, i64);
 
 fn group_of_row(
     (group, delivery, receipts, members, ordinals, tasks, at): (i64, i64, i64, i64, i64, i64, i64),
@@ -212,9 +218,11 @@ fn member_of_row(row: MemberRow) -> Option<((UserId, GroupId, i64), Option<Membe
     Some(((UserId::try_from(user).ok()?, GroupId::try_from(group).ok()?, span), Some(membership)))
 }
 
-pub(super) fn message_of_row((group, seq, sender, client, content, at, recalled): MessageRow) -> Option<((GroupId, i64), Message)> {
+pub(super) fn message_of_row(
+    (group, seq, sender, client, content, at, recalled, written): MessageRow,
+) -> Option<((GroupId, i64), Message)> {
     let (sender, client_id) = (UserId::try_from(sender).ok()?, client.parse().ok()?);
-    let message = Message { sender, client_id, content, sent_at: UnixMs(at), recalled: recalled == 1 };
+    let message = Message { sender, client_id, content, sent_at: UnixMs(at), recalled: recalled == 1, written: written == 1 };
     Some(((GroupId::try_from(group).ok()?, seq), message))
 }
 
@@ -273,7 +281,7 @@ impl Tables {
             let rows: Vec<MessageRow> = conn.fetch(&LOAD_MESSAGES, &columns).await?;
             self.messages.insert_loaded(rows.into_iter().filter_map(message_of_row).map(|(key, message)| (key, Some(message))));
         }
-        Ok(())
+        self.logs.load(conn, &needs.logs).await
     }
 
     /// Writes what changed.
@@ -311,7 +319,7 @@ impl Tables {
             ];
             conn.insert(&INSERT_TASKS, &columns).await?;
         }
-        Ok(())
+        self.logs.save(conn).await
     }
 
     async fn save_members(&self, conn: &mut Conn) -> DbResult<()> {
@@ -348,6 +356,7 @@ impl Tables {
                 Column::Text(new.iter().map(|(_, message)| message.content.clone()).collect()),
                 ints(&new, |(_, message)| message.sent_at.0),
                 ints(&new, |(_, message)| i64::from(message.recalled)),
+                ints(&new, |(_, message)| i64::from(message.written)),
             ];
             conn.insert(&INSERT_MESSAGES, &columns).await?;
         }
@@ -436,6 +445,7 @@ impl Tables {
         self.clients.settle();
         self.messages.settle();
         self.tasks.settle();
+        self.logs.settle();
     }
 
     /// The command was refused.
@@ -445,5 +455,6 @@ impl Tables {
         self.clients.undo();
         self.messages.undo();
         self.tasks.undo();
+        self.logs.undo();
     }
 }

@@ -22,7 +22,7 @@ use crate::ids::{GroupId, Seq, UserId};
 use crate::lane::Answer;
 use crate::marks::MAX_HEAD;
 use crate::page::{self, PageOut, PageParams, Position};
-use crate::poll::{self, Print, Reading, Resource, Version};
+use crate::poll::{self, Reading, Resource, Seen, Version};
 use crate::sheet::{UserGroup, UserGroups};
 use crate::state::AppState;
 
@@ -111,7 +111,7 @@ pub struct UserGroupsParams {
     /// The `next_cursor` of the page before.
     #[param(nullable = false, pattern = "^2[0-9a-f]{36}$")]
     cursor: Option<String>,
-    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304.
+    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304. Needs that header.
     #[param(nullable = false, minimum = 0, maximum = 60)]
     wait: Option<u32>,
 }
@@ -127,7 +127,7 @@ async fn read(state: &AppState, user: UserId, group: GroupId, command: Command) 
     let unread = match step.unread {
         Some(unread) => unread,
         None => {
-            let groups = state.sheets.groups(user, Version::from(step.revision)).await?;
+            let groups = state.sheets.groups(user, Seen::revision_alone(step.revision)).await?;
             groups.groups.iter().find(|of| of.group == group).map_or(0, |of| of.unread)
         }
     };
@@ -208,7 +208,7 @@ async fn list_user_groups(
         let state = state.clone();
         async move {
             let value = state.sheets.groups(user, seen).await?;
-            let version = Some(version(&value));
+            let version = Some(Version::new(value.revision, value.versions));
             Ok(Reading { value, version })
         }
     };
@@ -224,12 +224,4 @@ async fn list_user_groups(
     let mut response = poll::poll(&state, user, wait, &tags, Resource { read, write }).await?;
     page::add_link(&mut response, &uri, next.get().and_then(Option::as_deref))?;
     Ok(response)
-}
-
-fn version(groups: &UserGroups) -> Version {
-    let mut print = Print::default();
-    for of in &groups.groups {
-        [of.group.get(), of.head, of.unread].into_iter().for_each(|number| print.add(number));
-    }
-    Version { revision: groups.revision, shared: groups.shared, print: print.finish() }
 }

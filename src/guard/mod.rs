@@ -3,23 +3,27 @@
 //! With Redis, a row in SQL (`cache_guard`) carries an *epoch*: entries of another epoch are misses. Each node refreshes its view every second
 //! ([`REFRESH`]) and trusts it for [`FRESH`]; after that it answers polls degraded. A node that cannot touch the cache raises the epoch and sets
 //! a *bypass*: until its end nobody reads or fills the cache. It then waits [`SEEN`], until every other node has refreshed its view or
-//! has stopped trusting it, and commits untouched for as long as the bypass holds; it is prolonged ahead of time while the cache stays away, and ends by
-//! itself after. Another run of Redis (a restart, a failover) raises the epoch too.
+//! has stopped trusting it, and commits untouched for as long as the bypass holds; it is prolonged ahead of time while the cache stays away. Once
+//! the cache is back and no untouched commit is under way, `bypass.rs` ends it. Another run of Redis (a restart, a failover) raises the epoch too.
 //!
 //! Postgres without Redis is one node: an advisory lock, held exclusively by a node without Redis and shared by nodes with it, keeps others out.
 //! Should the connection that holds it be lost, a successor raises the epoch, waits [`SEEN`] until the predecessor serves nothing from its own
 //! cache any more, and only then begins; every commit of a node alone checks that the epoch is still its own ([`Guard::fence`]).
 
+mod bypass;
 mod store;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::time::Duration;
 
+use rand::RngExt as _;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::bypass::Bypass;
+pub use self::bypass::Untouched;
 pub use self::store::statements;
 
 use crate::cache::Cache;
@@ -65,13 +69,14 @@ pub struct Guard {
     started: Instant,
     /// Milliseconds since `started` at which the view was last asked for.
     viewed_ms: AtomicI64,
-    /// Milliseconds since `started` until which the bypass holds, as readers must see it (late) …
+    /// This node among those that may be in a bypass: random.
+    node: i64,
+    /// Milliseconds since `started` until which the bypass of any node holds, as readers must see it
+    /// (late).
     bypass_read_ms: AtomicI64,
-    /// … and as writers must (early).
-    bypass_write_ms: AtomicI64,
-    /// Whether this node commits untouched.
-    bypassing: AtomicBool,
-    /// Held while this node enters a bypass: many lanes may want it at once.
+    /// This node's own bypass.
+    bypass: Bypass,
+    /// Held while this node enters a bypass, which many lanes may want at once, or ends it.
     entering: Mutex<()>,
     /// See [`Lock`].
     lock: AtomicU8,
@@ -100,9 +105,9 @@ impl Guard {
             cache,
             started: Instant::now(),
             viewed_ms: AtomicI64::new(-1_000_000),
+            node: rand::rng().random_range(1..i64::MAX),
             bypass_read_ms: AtomicI64::new(0),
-            bypass_write_ms: AtomicI64::new(0),
-            bypassing: AtomicBool::new(false),
+            bypass: Bypass::default(),
             entering: Mutex::new(()),
             lock: AtomicU8::new(Lock::Held as u8),
             lock_conn: Mutex::new(None),
@@ -159,12 +164,6 @@ impl Guard {
         self.lock() == Lock::Taken
     }
 
-    /// Whether commits may go on without touching the cache.
-    #[must_use]
-    pub fn is_bypassing(&self) -> bool {
-        self.bypassing.load(Ordering::Acquire) && self.bypass_write_ms.load(Ordering::Acquire) - self.now_ms() > ms(COMMIT_MARGIN)
-    }
-
     /// After the cache could not be touched: returns when commits may go on without it.
     ///
     /// # Errors
@@ -179,7 +178,7 @@ impl Guard {
         self.raise().await?;
         tokio::time::sleep(SEEN).await;
         self.refresh().await?;
-        self.bypassing.store(true, Ordering::Release);
+        self.bypass.entered(self.now_ms());
         Ok(())
     }
 
@@ -237,7 +236,7 @@ impl Guard {
     async fn begin_alone(&self) -> DbResult<()> {
         let mut guard = self.lock_conn.lock().await;
         let conn = guard.as_mut().ok_or(sqlx::Error::PoolClosed)?;
-        let before = answer_in_time(store::view(conn)).await?;
+        let before = answer_in_time(store::view(conn, self.node)).await?;
         if before.run_id == store::CLAIMED && before.epoch == self.cache.epoch() {
             // Still ours: nobody was here in between.
             self.viewed_ms.store(self.now_ms(), Ordering::Release);
@@ -257,7 +256,7 @@ impl Guard {
         let fenced_off = {
             let mut guard = self.lock_conn.lock().await;
             let conn = guard.as_mut().ok_or(sqlx::Error::PoolClosed)?;
-            let claimed = answer_in_time(store::view(conn)).await?.run_id == store::CLAIMED;
+            let claimed = answer_in_time(store::view(conn, self.node)).await?.run_id == store::CLAIMED;
             if claimed {
                 answer_in_time(store::claim(conn, store::RELEASED)).await?;
             }
@@ -275,30 +274,10 @@ impl Guard {
         self.refresh().await?;
         // Beside the refresh, never before it: a slow cache must not make the view stale.
         match tokio::time::timeout(REFRESH, self.check_run()).await {
-            Ok(Ok(true)) => {
-                if self.bypassing.swap(false, Ordering::AcqRel) {
-                    tracing::info!("the cache is back");
-                }
-                Ok(())
-            }
+            Ok(Ok(true)) => self.try_to_end_bypass().await,
             Ok(Ok(false)) | Err(_) => self.prolong().await,
             Ok(Err(error)) => Err(error),
         }
-    }
-
-    /// While this node commits untouched, the bypass must not end.
-    async fn prolong(&self) -> DbResult<()> {
-        let left = self.bypass_write_ms.load(Ordering::Acquire) - self.now_ms();
-        if self.bypassing.load(Ordering::Acquire) && left < ms(PROLONG) {
-            if left < ms(SEEN) {
-                // Too late to prolong unseen: the next write enters anew, and waits.
-                self.bypassing.store(false, Ordering::Release);
-                return Ok(());
-            }
-            self.raise().await?;
-            self.refresh().await?;
-        }
-        Ok(())
     }
 
     /// Raises the epoch when Redis is another run than the one that the entries were made in. Returns whether the cache answered.
@@ -317,7 +296,7 @@ impl Guard {
     async fn raise(&self) -> DbResult<()> {
         let mut conn = self.lock_conn.lock().await;
         let conn = conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
-        answer_in_time(store::raise(conn, ms(BYPASS))).await
+        answer_in_time(store::raise(conn, self.node, ms(BYPASS))).await
     }
 
     async fn refresh(&self) -> DbResult<()> {
@@ -328,13 +307,15 @@ impl Guard {
 
     async fn refresh_on(&self, conn: &mut Conn) -> DbResult<()> {
         let asked = self.now_ms();
-        let view = answer_in_time(store::view(conn)).await?;
-        if view.bypass_left_ms > 0 {
-            // Readers err to the late side, writers to the early one.
-            self.bypass_read_ms.store(self.now_ms() + view.bypass_left_ms, Ordering::Release);
-            self.bypass_write_ms.store(asked + view.bypass_left_ms, Ordering::Release);
-        }
+        let view = answer_in_time(store::view(conn, self.node)).await?;
+        // Readers err to the late side, writers to the early one.
+        let until = if view.bypass_left_ms > 0 { self.now_ms() + view.bypass_left_ms } else { 0 };
+        self.bypass.holds_until(if view.own_left_ms > 0 { asked + view.own_left_ms } else { 0 });
+        // A bypass is seen before its epoch, and its end after the next one: so nothing that was read
+        // during a bypass is ever filled in.
+        self.bypass_read_ms.fetch_max(until, Ordering::AcqRel);
         self.cache.set_epoch(view.epoch);
+        self.bypass_read_ms.store(until, Ordering::Release);
         self.viewed_ms.store(asked, Ordering::Release);
         Ok(())
     }

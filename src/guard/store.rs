@@ -13,24 +13,56 @@ pub(super) const CLAIMED: &str = "alone";
 pub(super) const RELEASED: &str = "";
 
 static VIEW: Statement = Statement::each(
-    "select epoch, 0, run_id from cache_guard where id = 1",
-    "select epoch, greatest(bypass_until - cast(extract(epoch from clock_timestamp()) * 1000 as bigint), 0), run_id
-    from cache_guard
-    where id = 1",
-    &[],
+    "select epoch, 0, 0, run_id
+    from {rows} r, cache_guard
+    where id = 1 and node_id > 0",
+    "with clock as (select cast(extract(epoch from clock_timestamp()) * 1000 as bigint) as now)
+    select g.epoch,
+        greatest(coalesce((select max(b.bypass_until) from cache_bypasses b), 0) - c.now, 0),
+        greatest(coalesce((select b.bypass_until from cache_bypasses b where b.node_id = r.node_id), 0) - c.now, 0),
+        g.run_id
+    from {rows} r, clock c, cache_guard g
+    where g.id = 1",
+    &[("node_id", Type::Int)],
 );
 
 static EPOCH_SHARED: Statement =
     Statement::each("select epoch from cache_guard where id = 1", "select epoch from cache_guard where id = 1 for share", &[]);
 
+/// One statement, so that whoever sees the bypass sees the epoch, too. It also removes the rows of
+/// nodes that died in a bypass of theirs.
 static RAISE_AND_BYPASS: Statement = Statement::each(
-    "update cache_guard set epoch = epoch + 1 where id = 1 and (select max(bypass_ms) from {rows} r) >= 0",
-    "update cache_guard
-    set epoch = epoch + 1,
-        bypass_until = greatest(bypass_until, cast(extract(epoch from clock_timestamp()) * 1000 as bigint) + r.bypass_ms)
-    from {rows} r
+    "update cache_guard set epoch = epoch + 1 where id = 1 and (select max(node_id) + max(bypass_ms) from {rows} r) >= 0",
+    "with clock as (select cast(extract(epoch from clock_timestamp()) * 1000 as bigint) as now),
+    swept as (
+        delete from cache_bypasses b
+        using {rows} r, clock c
+        where b.bypass_until < c.now and b.node_id <> r.node_id
+    ),
+    bypassed as (
+        insert into cache_bypasses (node_id, bypass_until)
+        select r.node_id, c.now + r.bypass_ms
+        from {rows} r, clock c
+        on conflict (node_id) do update
+        set bypass_until = greatest(cache_bypasses.bypass_until, excluded.bypass_until)
+    )
+    update cache_guard
+    set epoch = epoch + 1
     where id = 1",
-    &[("bypass_ms", Type::Int)],
+    &[("node_id", Type::Int), ("bypass_ms", Type::Int)],
+);
+
+/// One statement, so that whoever no longer sees the bypass is in the new epoch.
+static RAISE_AND_END: Statement = Statement::each(
+    "update cache_guard set epoch = epoch + 1 where id = 1 and (select max(node_id) from {rows} r) >= 0",
+    "with ended as (
+        delete from cache_bypasses
+        where node_id in (select node_id from {rows} r)
+    )
+    update cache_guard
+    set epoch = epoch + 1
+    where id = 1",
+    &[("node_id", Type::Int)],
 );
 
 static NEW_RUN: Statement = Statement::new(
@@ -63,22 +95,24 @@ static LOCK_SHARED: Statement = Statement::each(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 7] {
-    [&VIEW, &EPOCH_SHARED, &RAISE_AND_BYPASS, &NEW_RUN, &CLAIM, &LOCK_ALONE, &LOCK_SHARED]
+pub fn statements() -> [&'static Statement; 8] {
+    [&VIEW, &EPOCH_SHARED, &RAISE_AND_BYPASS, &RAISE_AND_END, &NEW_RUN, &CLAIM, &LOCK_ALONE, &LOCK_SHARED]
 }
 
 /// What the row says.
 pub(super) struct View {
     pub(super) epoch: i64,
-    /// How long the bypass lasts from now on, by the database's clock.
+    /// How long the bypass of any node lasts from now on, by the database's clock.
     pub(super) bypass_left_ms: i64,
+    /// How long that of this node lasts.
+    pub(super) own_left_ms: i64,
     pub(super) run_id: String,
 }
 
-pub(super) async fn view(conn: &mut Conn) -> DbResult<View> {
-    let rows: Vec<(i64, i64, String)> = conn.fetch(&VIEW, &[]).await?;
-    let (epoch, bypass_left_ms, run_id) = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
-    Ok(View { epoch, bypass_left_ms, run_id })
+pub(super) async fn view(conn: &mut Conn, node: i64) -> DbResult<View> {
+    let rows: Vec<(i64, i64, i64, String)> = conn.fetch(&VIEW, &[Column::Int(vec![node])]).await?;
+    let (epoch, bypass_left_ms, own_left_ms, run_id) = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
+    Ok(View { epoch, bypass_left_ms, own_left_ms, run_id })
 }
 
 /// The epoch, which stays what it is until this transaction ends.
@@ -87,9 +121,15 @@ pub(super) async fn epoch_shared(conn: &mut Conn) -> DbResult<Option<i64>> {
     Ok(rows.first().map(|(epoch,)| *epoch))
 }
 
-/// Raises the epoch and makes the bypass last for so long from now on.
-pub(super) async fn raise(conn: &mut Conn, bypass_ms: i64) -> DbResult<()> {
-    let raised = conn.run(&RAISE_AND_BYPASS, &[Column::Int(vec![bypass_ms])]).await?;
+/// Raises the epoch and makes this node's bypass last for so long from now on.
+pub(super) async fn raise(conn: &mut Conn, node: i64, bypass_ms: i64) -> DbResult<()> {
+    let raised = conn.run(&RAISE_AND_BYPASS, &[Column::Int(vec![node]), Column::Int(vec![bypass_ms])]).await?;
+    if raised == 1 { Ok(()) } else { Err(sqlx::Error::RowNotFound) }
+}
+
+/// Raises the epoch and ends this node's bypass.
+pub(super) async fn end(conn: &mut Conn, node: i64) -> DbResult<()> {
+    let raised = conn.run(&RAISE_AND_END, &[Column::Int(vec![node])]).await?;
     if raised == 1 { Ok(()) } else { Err(sqlx::Error::RowNotFound) }
 }
 

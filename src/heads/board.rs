@@ -2,8 +2,10 @@
 //! row here and one number with each user.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::store::NoticeRow;
+use super::versions::Versions;
 use crate::clock::UnixMs;
 use crate::marks::store::NOT_ENROLLED;
 use crate::marks::{Intervals, Kind, Stream, StreamKey, unread};
@@ -92,6 +94,8 @@ impl Dot {
 /// All channels and dots as of one head of the board.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Board {
+    /// The epoch of the installation in which all this is so: another one follows a restore.
+    pub epoch: Arc<str>,
     /// How many things ever happened on it: the version of everything below.
     pub head: i64,
     /// The channels by name.
@@ -100,9 +104,23 @@ pub struct Board {
     pub dots: BTreeMap<String, Dot>,
     /// When the next notice expires; the end of time where none does.
     next_expiry: i64,
+    /// How many notices are gone: an expiry raises it without a write.
+    gone: i64,
 }
 
 impl Board {
+    /// Of an epoch, with nothing on it.
+    #[must_use]
+    pub(super) fn of(epoch: Arc<str>) -> Self {
+        Self { epoch, ..Self::default() }
+    }
+
+    /// Adds what tells this board from another one: its head, and what has expired since.
+    pub fn add_to(&self, versions: &mut Versions) {
+        versions.add(Kind::Board, 0, self.head);
+        versions.add(Kind::Broadcast, 0, self.gone);
+    }
+
     /// With what changed since: heads, and notices. What is older than what is here changes nothing, so it does not matter in which order things are heard of.
     #[must_use]
     pub(super) fn with(&self, heads: &[(StreamKey, Stream)], notices: &[NoticeRow], now: UnixMs) -> Self {
@@ -144,6 +162,7 @@ impl Board {
         self.channels.values_mut().for_each(|channel| channel.expire(now));
         let next = self.channels.values().filter_map(|channel| channel.expiring.first_key_value()).map(|(at, _)| *at).min();
         self.next_expiry = next.unwrap_or(i64::MAX);
+        self.gone = self.channels.values().map(|channel| channel.gone.len()).fold(0, i64::saturating_add);
         self
     }
 }
@@ -189,6 +208,20 @@ mod tests {
         let last = later.expired(UnixMs(1000));
         assert_eq!(last.channels["news"].unread(0, 0), 1);
         assert!(!last.is_outdated(UnixMs(i64::MAX - 1)));
+    }
+
+    #[test]
+    fn an_expiry_is_another_version() {
+        let versions = |board: &Board| {
+            let mut versions = Versions::default();
+            board.add_to(&mut versions);
+            versions
+        };
+        let board = board(&[(1, 1, 100, 0), (2, 2, 0, 0)]);
+        let later = board.clone().expired(UnixMs(100));
+        assert_eq!(versions(&later).sum, versions(&board).sum + 1);
+        assert_ne!(versions(&later).fingerprint, versions(&board).fingerprint);
+        assert_eq!(versions(&later.clone().expired(UnixMs(200))), versions(&later));
     }
 
     #[test]

@@ -11,9 +11,14 @@
 //! What a lane here writes to the board is put on top of the board that is here, without a look at the database, where that is the board it was written to. Where
 //! another node wrote in between, what it wrote is read first: the head of the board is the version of all that is on it, so nothing below it may be missing.
 //!
-//! Each row of `heads` names the lane and the batch that changed it last, and a lane's batches commit one after the other. So a node that remembers how far each
-//! lane was asks for exactly what others changed since; nothing can be missed, as a number drawn before its commit could be. A head only ever goes
-//! from a lower version to a higher one, whichever way it comes.
+//! Each row of `heads` names the lane and the batch that changed it last, and a lane's batches commit one after the other.
+//! So a node that remembers how far each lane was asks for exactly what others changed since. Nothing can be missed, as a
+//! number drawn before its commit could be. A head only ever goes from a lower version to a higher one, whichever way it
+//! comes.
+//!
+//! A *look* is that question: one statement, so that all it finds is of one moment. [`Heads::catch_up`] waits for a look that
+//! began after it was called. So it shows every commit that anybody had been told of by then. One look serves all who asked
+//! before it began.
 //!
 //! A cell stays the same object for as long as anybody holds it: a decoded feed holds those of its creators, and counting is reading them.
 //! To add a sort of stream: a [`crate::marks::Kind`], a constructor of [`StreamKey`], and reading its cells with [`Heads::cells`].
@@ -21,9 +26,11 @@
 mod board;
 mod cell;
 pub mod store;
+mod versions;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,8 +42,9 @@ use tokio_util::sync::CancellationToken;
 pub use self::board::{Board, Channel, Dot};
 pub use self::cell::Cell;
 pub use self::store::NoticeRow;
+pub use self::versions::Versions;
 use crate::clock::Clock;
-use crate::db::{Db, DbResult, MAX_FIRST_CONNECT, is_outage};
+use crate::db::{Db, DbResult, MAX_FIRST_CONNECT, classify};
 use crate::marks::{Kind, Stream, StreamKey};
 
 /// How often a node asks what others changed. Together with the time that asking takes it stays well below the 2 s that a change may take to show.
@@ -48,8 +56,11 @@ const FRESH: Duration = Duration::from_millis(1800);
 /// How long one look at the database may take.
 const MAX_LOOK: Duration = Duration::from_secs(1);
 
-/// Two looks that were asked for are at least so far apart, however many ask.
-const LOOKS_APART: Duration = Duration::from_millis(20);
+/// Two looks begin at least so far apart, however many ask for one.
+const LOOKS_APART: Duration = Duration::from_millis(10);
+
+/// How often this node has asked what others changed.
+const LOOKS: &str = "headmark_shared_looks_total";
 
 /// Independent parts of the table of cells, each with its own lock.
 const SHARDS: usize = 64;
@@ -63,12 +74,19 @@ pub const MAX_CELLS: usize = 2_000_000;
 /// What was heard of the lanes so far.
 #[derive(Debug, Default)]
 struct Followed {
-    /// How far each lane was.
-    lanes: HashMap<i64, i64>,
-    /// Whether there was a first look.
-    begun: bool,
+    /// How far each lane was; None before the first look.
+    lanes: Option<HashMap<i64, i64>>,
     /// When the last look began.
     last: Option<Instant>,
+}
+
+/// The last look that is over.
+#[derive(Debug, Clone, Copy, Default)]
+struct Looked {
+    /// When it began; None where there was none yet.
+    began: Option<Instant>,
+    /// Whether the database answered.
+    answered: bool,
 }
 
 /// The heads as this node holds them.
@@ -80,10 +98,15 @@ pub struct Heads {
     shards: Vec<Mutex<HashMap<StreamKey, Arc<Cell>>>>,
     hasher: RandomState,
     followed: tokio::sync::Mutex<Followed>,
+    /// Whether a look is about to begin: whoever asks now need not have one of its own.
+    is_coming: AtomicBool,
+    looked: watch::Sender<Looked>,
     /// Until when what is here counts as new.
     fresh_until: ArcSwap<Option<Instant>>,
     /// Counts the changes of the board, and those of cells: for polls that wait.
     changes: watch::Sender<Changes>,
+    /// How far each lane was at the last look: all that was written up to there is here.
+    lanes: ArcSwap<BTreeMap<i64, i64>>,
 }
 
 /// How often something changed on this node; only for being woken.
@@ -119,16 +142,18 @@ impl Heads {
             shards: std::iter::repeat_with(Mutex::default).take(SHARDS).collect(),
             hasher: RandomState::new(),
             followed: tokio::sync::Mutex::default(),
+            is_coming: AtomicBool::new(false),
+            looked: watch::Sender::default(),
             fresh_until: ArcSwap::default(),
             changes: watch::Sender::default(),
+            lanes: ArcSwap::default(),
         };
         // A database that is busy is slow, which is no reason not to start.
         let give_up = Instant::now() + MAX_FIRST_CONNECT;
-        while let Err(error) = this.look(Instant::now()).await {
-            if !is_outage(&error) || Instant::now() >= give_up {
+        while let Err(error) = this.look().await {
+            if !classify(&error).may_pass() || Instant::now() >= give_up {
                 return Err(error);
             }
-            tokio::time::sleep(LOOKS_APART).await;
         }
         Ok(Arc::new(this))
     }
@@ -144,10 +169,9 @@ impl Heads {
             }
             // For polls that wait: whoever reads the board sees no expired notice anyway.
             self.expire();
-            if let Err(error) = self.look(Instant::now()).await {
-                // Nothing is lost: the next look asks for all since the last one that came through. Until then polls say that they are degraded.
-                tracing::debug!(%error, "cannot ask what others changed");
-            }
+            // Nothing is lost where that fails: the next look asks for all since the last one that came through. Until then
+            // polls say that they are degraded.
+            let _ = self.catch_up().await;
         }
     }
 
@@ -177,16 +201,45 @@ impl Heads {
         self.changes.subscribe()
     }
 
-    /// Asks now what others changed, so that all that was committed before this call is here. Many who ask at once share a look.
+    /// The epoch of the installation, as of the last look.
+    #[must_use]
+    pub fn epoch(&self) -> Arc<str> {
+        Arc::clone(&self.board.load().epoch)
+    }
+
+    /// Returns after a look that began after this call, so that all that was committed before it is here. A look goes on also
+    /// where nobody waits for it any more.
+    ///
+    /// # Errors
+    /// The pool's, should that look have failed; the log has the database's own.
+    pub async fn catch_up(self: &Arc<Self>) -> DbResult<()> {
+        let mut looked = self.looked.subscribe();
+        let asked = Instant::now();
+        if !self.is_coming.swap(true, Ordering::AcqRel) {
+            let this = Arc::clone(self);
+            tokio::spawn(async move {
+                if let Err(error) = this.look().await {
+                    tracing::debug!(%error, "cannot ask what others changed");
+                }
+            });
+        }
+        match looked.wait_for(|looked| looked.began.is_some_and(|began| began >= asked)).await {
+            Ok(looked) if looked.answered => Ok(()),
+            _ => Err(sqlx::Error::PoolTimedOut),
+        }
+    }
+
+    /// How far each lane is now. All that was written up to there is here.
     ///
     /// # Errors
     /// The driver's own.
-    pub async fn catch_up(&self) -> DbResult<()> {
-        self.look(Instant::now()).await
+    pub async fn lanes(self: &Arc<Self>) -> DbResult<Arc<BTreeMap<i64, i64>>> {
+        self.catch_up().await?;
+        Ok(self.lanes.load_full())
     }
 
     /// What a lane of this node has committed: it shows here at once.
-    pub async fn committed(&self, committed: Committed) {
+    pub async fn committed(self: &Arc<Self>, committed: Committed) {
         self.take(&committed.heads);
         let Some(before) = committed.board_before else { return };
         let mut missed = false;
@@ -195,66 +248,54 @@ impl Heads {
             // One that is further already was read after the commit.
             (board.head == before).then(|| board.with(&committed.heads, &committed.notices, self.clock.now()))
         });
-        if !missed {
-            return;
-        }
-        let read = tokio::time::timeout(MAX_LOOK, self.read_board()).await;
-        if let Err(error) = read.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
-            // The write is durable all the same; the next look of the follower brings it.
-            tracing::debug!(%error, "cannot read what this node has written to the board");
+        if missed && self.catch_up().await.is_err() {
+            // The write is durable all the same. Until a look brings it, polls must not pass for current.
+            self.fresh_until.store(Arc::new(None));
         }
     }
 
-    /// One look that begins at or after `asked`.
-    async fn look(&self, asked: Instant) -> DbResult<()> {
+    /// One look, a little after the one before.
+    async fn look(&self) -> DbResult<()> {
         let mut followed = self.followed.lock().await;
-        if followed.last.is_some_and(|last| last >= asked) {
-            return Ok(());
-        }
         if let Some(last) = followed.last {
             tokio::time::sleep_until(last + LOOKS_APART).await;
         }
-        let begun = Instant::now();
-        let looked = tokio::time::timeout(MAX_LOOK, self.look_at(&mut followed)).await;
-        looked.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
-        followed.last = Some(begun);
-        self.fresh_until.store(Arc::new(Some(begun + FRESH)));
-        Ok(())
+        // In this order: who still saw that a look was coming asked before it began.
+        self.is_coming.store(false, Ordering::Release);
+        let began = Instant::now();
+        followed.last = Some(began);
+        let outcome = tokio::time::timeout(MAX_LOOK, self.look_at(&mut followed)).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        if outcome.is_ok() {
+            self.fresh_until.store(Arc::new(Some(began + FRESH)));
+            self.lanes.store(Arc::new(followed.lanes.iter().flatten().map(|(lane, batch)| (*lane, *batch)).collect()));
+        }
+        metrics::counter!(LOOKS).increment(1);
+        self.looked.send_replace(Looked { began: Some(began), answered: outcome.is_ok() });
+        outcome
     }
 
     async fn look_at(&self, followed: &mut Followed) -> DbResult<()> {
-        let lanes = store::lanes(&self.db).await?;
-        let known = |lane: &i64| followed.lanes.get(lane).copied().unwrap_or(0);
-        let moved = lanes.iter().filter(|(lane, batch)| known(lane) < *batch).map(|(lane, _)| lane);
-        let after: Vec<_> = moved.map(|lane| (*lane, known(lane))).collect();
-        if !followed.begun {
-            // Nothing is here yet that could be old.
-            self.read_board().await?;
-            followed.begun = true;
-        } else if !after.is_empty() {
-            let heads = store::changed(&self.db, &after).await?;
-            if heads.len() > store::MAX_CHANGES {
-                self.forget_all();
-                self.read_board().await?;
-            } else {
-                let here = self.board.load().head;
-                if heads.iter().any(|(key, stream)| key.kind == Kind::Board && stream.head > here) {
-                    self.read_board().await?;
+        let here = self.board.load_full();
+        if let Some(lanes) = &followed.lanes {
+            let look = store::look(&self.db, lanes, here.head).await?;
+            if look.heads.len() <= store::MAX_CHANGES && look.epoch == here.epoch {
+                let on_board = |(key, _): &(StreamKey, Stream)| matches!(key.kind, Kind::Board | Kind::Broadcast | Kind::Dot);
+                if !look.notices.is_empty() || look.heads.iter().any(on_board) {
+                    self.change_board(|board| Some(board.with(&look.heads, &look.notices, self.clock.now())));
                 }
-                self.take(&heads);
+                self.take(&look.heads);
+                followed.lanes = Some(look.lanes);
+                return Ok(());
             }
         }
-        // The row of a lane that ended stays for a day, so nothing of it is missed.
-        followed.lanes = lanes.into_iter().collect();
-        Ok(())
-    }
-
-    /// Reads what changed on the board. The heads come first: what changed by then is among the notices that are read after it.
-    async fn read_board(&self) -> DbResult<()> {
-        let before = self.board.load().head;
-        let heads = store::shared(&self.db).await?;
-        let notices = store::notices(&self.db, before).await?;
-        self.change_board(|board| Some(board.with(&heads, &notices, self.clock.now())));
+        // Nothing is here yet, too much was missed, or another database is in place of the one that was here.
+        let look = store::first_look(&self.db).await?;
+        self.change_board(|board| {
+            let base = if board.epoch == look.epoch { board.clone() } else { Board::of(Arc::clone(&look.epoch)) };
+            Some(base.with(&look.heads, &look.notices, self.clock.now()))
+        });
+        self.forget_all();
+        followed.lanes = Some(look.lanes);
         Ok(())
     }
 

@@ -1,5 +1,8 @@
 //! The rows of `heads`, and what tells a node which of them others changed.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use crate::clock::UnixMs;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 use crate::lane::Batch;
@@ -56,23 +59,75 @@ static SAVE: Statement = Statement::new(
     ],
 );
 
-/// How far each lane is, of this node and of others.
-static LANES: Statement = Statement::new("select lane_id, batch from lanes", &[]);
-
-/// What these lanes changed after the batches named, the oldest first, and no more than a node takes in at once.
-static CHANGED: Statement = Statement::new(
-    "select h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
-    from {rows} r
-    join heads h on h.lane_id = r.lane_id and h.batch > r.batch
-    limit 20001",
+/// All that a look finds, in one statement, so that it is of one moment: the epoch (part 0), how far each lane is (part 1),
+/// the heads that changed (part 2), and the notices that changed (part 3). A row of the parameters is a lane and the last
+/// batch that is known of it; lane 0 is the board, with its head.
+///
+/// One statement for each engine: on Postgres, only a lateral join with its own order and limit is sure to go along the index
+/// for each lane, however many heads there are.
+static LOOK: Statement = Statement::each(
+    "select 0 as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version, 0 as position, 0 as at
+    from inbox_epoch e
+    where e.id = 1
+    union all
+    select 1, l.lane_id, l.batch, '', 0, '', 0, 0, 0, 0
+    from lanes l
+    union all
+    select * from (
+        select 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
+        from lanes l
+        left join {rows} k on k.lane_id = l.lane_id
+        cross join heads h
+        where l.batch > coalesce(k.batch, 0) and h.lane_id = l.lane_id and h.batch > coalesce(k.batch, 0)
+        limit 20001
+    )
+    union all
+    select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0
+    from notices n
+    where n.changed > (select k.batch from {rows} k where k.lane_id = 0)",
+    "select cast(0 as bigint) as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version, 0 as position, 0 as at
+    from inbox_epoch e
+    where e.id = 1
+    union all
+    select 1, l.lane_id, l.batch, '', 0, '', 0, 0, 0, 0
+    from lanes l
+    union all
+    select * from (
+        select 2, c.owner_id, c.kind, c.name, c.head, c.retracted, c.floor, c.version, c.position, c.at
+        from lanes l
+        left join {rows} k on k.lane_id = l.lane_id
+        cross join lateral (
+            select h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
+            from heads h
+            where l.batch > coalesce(k.batch, 0) and h.lane_id = l.lane_id and h.batch > coalesce(k.batch, 0)
+            order by h.batch
+            limit 20001
+        ) c
+        limit 20001
+    ) changed
+    union all
+    select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0
+    from notices n
+    where n.changed > (select k.batch from {rows} k where k.lane_id = 0)",
     &[("lane_id", Type::Int), ("batch", Type::Int)],
 );
 
-/// All channels and dots, and the board itself.
-static SHARED: Statement = Statement::new(
-    "select h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
+/// The same for a node that knows nothing yet: of the heads all channels and dots, and the board itself.
+static FIRST_LOOK: Statement = Statement::new(
+    "select cast(0 as bigint) as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version,
+        0 as position, 0 as at
+    from inbox_epoch e
+    where e.id = 1
+    union all
+    select 1, l.lane_id, l.batch, '', 0, '', 0, 0, 0, 0
+    from lanes l
+    union all
+    select 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
     from heads h
-    where h.owner_id = 0 and h.kind in (2, 3, 7)",
+    where h.owner_id = 0 and h.kind in (2, 3, 7)
+    union all
+    select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0
+    from notices n",
     &[],
 );
 
@@ -85,19 +140,10 @@ static COUNT_SHARED: Statement = Statement::new(
     &[],
 );
 
-/// The notices that changed after this head of the board.
-static NOTICES: Statement = Statement::one(
-    "select n.channel, n.seq, n.position, n.expires_at, n.withdrawn
-    from notices n
-    where n.changed > $1
-    order by n.changed, n.channel, n.seq",
-    &[("changed", Type::Int)],
-);
-
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 8] {
-    [&LOCK, &LOAD, &SAVE, &LANES, &CHANGED, &SHARED, &COUNT_SHARED, &NOTICES]
+pub fn statements() -> [&'static Statement; 6] {
+    [&LOCK, &LOAD, &SAVE, &LOOK, &FIRST_LOOK, &COUNT_SHARED]
 }
 
 /// More changes than this are not taken in one by one.
@@ -177,39 +223,55 @@ pub async fn save(conn: &mut Conn, heads: &[(&StreamKey, &Stream)], batch: Batch
     conn.later(&SAVE, &columns).await
 }
 
-/// How far each lane is.
-///
-/// # Errors
-/// The driver's own.
-pub(super) async fn lanes(db: &Db) -> DbResult<Vec<(i64, i64)>> {
-    db.fetch(&LANES, &[]).await
-}
-
-/// The heads that these lanes changed after the batches named, as they are now; one more than [`MAX_CHANGES`] where there are too many.
-///
-/// # Errors
-/// The driver's own.
-pub(super) async fn changed(db: &Db, after: &[(i64, i64)]) -> DbResult<Vec<(StreamKey, Stream)>> {
-    let columns =
-        [Column::Int(after.iter().map(|(lane, _)| *lane).collect()), Column::Int(after.iter().map(|(_, batch)| *batch).collect())];
-    Ok(db.fetch(&CHANGED, &columns).await?.into_iter().filter_map(stream_of_row).collect())
-}
-
-/// All channels and dots, and the board itself.
-///
-/// # Errors
-/// The driver's own.
-pub(super) async fn shared(db: &Db) -> DbResult<Vec<(StreamKey, Stream)>> {
-    Ok(db.fetch(&SHARED, &[]).await?.into_iter().filter_map(stream_of_row).collect())
-}
-
 /// A notice as far as counting needs it: channel, seq, position, when it expires (0: never), whether it was withdrawn.
 pub type NoticeRow = (String, i64, i64, i64, i64);
 
-/// The notices that changed after this head of the board.
+/// What a look finds, all of one moment.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    /// The epoch of the installation.
+    pub(super) epoch: Arc<str>,
+    /// How far each lane is.
+    pub(super) lanes: HashMap<i64, i64>,
+    /// Heads; one more than [`MAX_CHANGES`] at least where there are too many.
+    pub(super) heads: Vec<(StreamKey, Stream)>,
+    /// Notices.
+    pub(super) notices: Vec<NoticeRow>,
+}
+
+/// A row of [`LOOK`].
+type LookRow = (i64, i64, i64, String, i64, String, i64, i64, i64, i64);
+
+impl Look {
+    fn of(rows: Vec<LookRow>) -> Self {
+        let mut look = Self::default();
+        for (part, a, b, name, head, retracted, floor, version, position, at) in rows {
+            match part {
+                0 => look.epoch = name.into(),
+                1 => drop(look.lanes.insert(a, b)),
+                2 => look.heads.extend(stream_of_row((a, b, name, head, retracted, floor, version, position, at))),
+                // The position and the time of the expiry stand where a head has its head and its floor.
+                _ => look.notices.push((name, a, head, floor, b)),
+            }
+        }
+        look
+    }
+}
+
+/// What a node that knows nothing yet begins with: all channels and dots, and how far each lane is.
 ///
 /// # Errors
 /// The driver's own.
-pub(super) async fn notices(db: &Db, after: i64) -> DbResult<Vec<NoticeRow>> {
-    db.fetch(&NOTICES, &[Column::Int(vec![after])]).await
+pub(super) async fn first_look(db: &Db) -> DbResult<Look> {
+    Ok(Look::of(db.fetch(&FIRST_LOOK, &[]).await?))
+}
+
+/// What changed after these batches of these lanes, and on the board after this head of it.
+///
+/// # Errors
+/// The driver's own.
+pub(super) async fn look(db: &Db, lanes: &HashMap<i64, i64>, board: i64) -> DbResult<Look> {
+    let known = || std::iter::once((&0, &board)).chain(lanes);
+    let columns = [Column::Int(known().map(|(lane, _)| *lane).collect()), Column::Int(known().map(|(_, batch)| *batch).collect())];
+    Ok(Look::of(db.fetch(&LOOK, &columns).await?))
 }

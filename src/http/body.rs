@@ -8,16 +8,18 @@ use std::time::Duration;
 use axum::body::HttpBody;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Unexpected, Visitor};
 use serde_json::error::Category;
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use crate::error::{Code, Problem};
+use crate::http::canonical::canonical;
 use crate::http::context::{self, BodyRules};
 use crate::http::words;
 
@@ -32,7 +34,8 @@ const DISCARD_FACTOR: usize = 8;
 pub struct Body<T> {
     /// What the body says.
     pub value: T,
-    /// SHA-256 of the method, the path, and the body's bytes.
+    /// SHA-256 of the method, the path, and what the body says as JSON. Zeros where the request has no idempotency key, as nobody
+    /// compares it.
     pub digest: [u8; 32],
 }
 
@@ -106,19 +109,23 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
             if is_json {
                 return Err(malformed("The body is empty, but declared as JSON: send {}, or no content type.").into());
             }
-            return Ok(Self { digest: digest(&parts.method, &parts.uri, b""), value: parse(b"{}")? });
+            return Ok(Self { value: parse(b"{}")?, digest: digest(&parts, b"{}") });
         }
         if !is_json {
             return Err(media_type("a body needs the content type application/json").into());
         }
-        Ok(Self { digest: digest(&parts.method, &parts.uri, &bytes), value: parse(&bytes)? })
+        Ok(Self { value: parse(&bytes)?, digest: digest(&parts, &bytes) })
     }
 }
 
-fn digest(method: &Method, uri: &Uri, body: &[u8]) -> [u8; 32] {
+/// The digest of a request whose body was parsed, if an idempotency key will ask for it.
+fn digest(parts: &Parts, body: &[u8]) -> [u8; 32] {
+    if !parts.headers.contains_key(IDEMPOTENCY_KEY) {
+        return [0; 32];
+    }
     // Neither a method nor a path can hold a newline, so no two requests run together.
-    let hash = Sha256::new().chain_update(method.as_str()).chain_update("\n").chain_update(uri.path());
-    hash.chain_update("\n").chain_update(body).finalize().into()
+    let hash = Sha256::new().chain_update(parts.method.as_str()).chain_update("\n").chain_update(parts.uri.path());
+    hash.chain_update("\n").chain_update(canonical(body)).finalize().into()
 }
 
 fn media_type(detail: &'static str) -> Problem {
@@ -339,6 +346,27 @@ pub fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) 
     }
 
     Ok(Vec::<Object<T>>::deserialize(deserializer)?.into_iter().map(|object| object.0).collect())
+}
+
+/// Reads an object and keeps its text, with its numbers and the order of its fields. `null` is refused, as [`present`] does:
+/// `#[serde(default, deserialize_with = "raw_object")]`.
+///
+/// # Errors
+/// The deserializer's own, and one for what is no object.
+pub fn raw_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    if raw.get().starts_with('{') {
+        return Ok(Some(raw));
+    }
+    let found = match raw.get().bytes().next() {
+        Some(b'[') => Unexpected::Seq,
+        Some(b'"') => Unexpected::Other("string"),
+        Some(b'n') => Unexpected::Unit,
+        Some(b't') => Unexpected::Bool(true),
+        Some(b'f') => Unexpected::Bool(false),
+        _ => Unexpected::Other("number"),
+    };
+    Err(D::Error::invalid_type(found, &"an object"))
 }
 
 /// Reads an object as a map, and refuses a key that is there twice, of which serde would silently keep the last:

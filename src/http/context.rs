@@ -3,7 +3,7 @@
 //! It is a task-local, not a tracing span: entering costs a few nanoseconds at any log level, while a span that every error line
 //! could rely on would have to be formatted for every poll. The log format (`telemetry`) adds these fields to each line.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use axum::http::{HeaderValue, Method};
 use crate::auth::Caller;
 use crate::error::Problem;
 use crate::http::limit::Limiter;
+use crate::http::places::Place;
 use crate::traces::RequestSpan;
 
 tokio::task_local! {
@@ -49,6 +50,8 @@ pub(crate) struct Context {
     /// The limit of each caller, if there is one, and the address that the request comes from, known only then.
     pub(crate) limiter: Option<Arc<Limiter>>,
     pub(crate) peer: Option<IpAddr>,
+    /// Its place among the requests in flight; the edge takes it out with the answer.
+    pub(crate) place: RefCell<Option<Place>>,
 }
 
 /// What a request without a matching route is called in metrics and logs: its own path would be the caller's to choose.
@@ -100,17 +103,25 @@ pub fn request_id() -> Option<String> {
     with(|context| context.request_id.to_str().unwrap_or_default().to_owned())
 }
 
-/// Notes who is calling, for the log, and counts the request against the limit of that caller.
+/// Notes who is calling, for the log, and counts the request against the bounds of that caller.
 ///
 /// # Errors
 /// A 429 problem.
 pub(crate) fn note_caller(caller: &Caller) -> Result<(), Problem> {
     let counted = with(|context| {
         // A second extractor of one handler finds the same caller; the first note stands, and the request counts once.
-        let first = context.caller.set(caller.clone()).is_ok();
-        context.limiter.as_ref().filter(|_| first).map_or(Ok(()), |limiter| limiter.count(caller))
+        if context.caller.set(caller.clone()).is_err() {
+            return Ok(());
+        }
+        context.limiter.as_ref().map_or(Ok(()), |limiter| limiter.count(caller))?;
+        context.place.borrow_mut().as_mut().map_or(Ok(()), |place| place.belongs_to(caller))
     });
     counted.unwrap_or(Ok(()))
+}
+
+/// Who calls, once that is known; `None` outside of a request.
+pub(crate) fn caller() -> Option<Caller> {
+    with(|context| context.caller.get().cloned()).flatten()
 }
 
 /// Counts a request with bad credentials against the limit of where it comes from.

@@ -17,7 +17,7 @@ use tower::{Layer, Service};
 use tower_http::cors::{self, AllowOrigin};
 
 /// What a page may read of an answer, beyond what every page may.
-const EXPOSED: [HeaderName; 7] = [
+const EXPOSED: [HeaderName; 8] = [
     header::ETAG,
     header::LINK,
     header::LOCATION,
@@ -25,9 +25,10 @@ const EXPOSED: [HeaderName; 7] = [
     HeaderName::from_static("x-poll-interval"),
     HeaderName::from_static("x-request-id"),
     HeaderName::from_static("idempotent-replayed"),
+    HeaderName::from_static("preference-applied"),
 ];
 /// What a page may send, beyond what every page may.
-const ALLOWED: [HeaderName; 7] = [
+const ALLOWED: [HeaderName; 8] = [
     header::AUTHORIZATION,
     header::CONTENT_TYPE,
     header::IF_NONE_MATCH,
@@ -35,6 +36,7 @@ const ALLOWED: [HeaderName; 7] = [
     HeaderName::from_static("prefer"),
     HeaderName::from_static("x-request-id"),
     HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
 ];
 const METHODS: [Method; 4] = [Method::GET, Method::POST, Method::PUT, Method::DELETE];
 /// How long a browser may keep the answer to a preflight. Some browsers keep none for longer.

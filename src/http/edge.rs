@@ -8,7 +8,6 @@ use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
@@ -21,24 +20,27 @@ use tower::{Layer, Service};
 use tracing::Instrument;
 
 use crate::error::{Code, Problem};
-use crate::http::compress;
+use crate::http::compress::{self, Encoding};
 use crate::http::context::{self, BodyRules, Context};
 use crate::http::cors::Origins;
 use crate::http::limit::{Limiter, Peer};
 use crate::http::meter::Meter;
 use crate::http::origin;
+use crate::http::places::{self, Places, PlacesConfig};
+use crate::http::watch::Link;
 use crate::probes;
 use crate::telemetry::Seldom;
 use crate::traces::Tracer;
 
 /// Panics that were caught and answered with 500.
 pub(crate) const PANICS: &str = "headmark_http_panics_total";
-/// Requests refused because too many were in flight.
-pub(crate) const REFUSED: &str = "headmark_http_overloaded_total";
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+/// What the routes of the interface answer depends on the caller: a shared cache must not give it to another one.
+const AUTHORIZATION: HeaderValue = HeaderValue::from_static("Authorization");
+const INTERFACE: &str = "/v1/";
 /// A request that takes longer is logged, unless it was asked to wait.
 const SLOW: Duration = Duration::from_secs(1);
 /// How often a 503 is logged as a warning.
@@ -52,7 +54,7 @@ pub struct EdgeConfig {
     /// Whether no credentials are configured, so that requests from web pages must be refused.
     pub open: bool,
     /// How many requests may be in flight, waiting polls included.
-    pub max_in_flight: usize,
+    pub places: PlacesConfig,
     /// The bounds on bodies, which the extractor enforces.
     pub body_rules: BodyRules,
     /// The origins whose pages may call, also an open server.
@@ -69,7 +71,7 @@ impl Default for EdgeConfig {
     fn default() -> Self {
         Self {
             open: false,
-            max_in_flight: 10_000,
+            places: PlacesConfig::default(),
             body_rules: BodyRules::default(),
             origins: Origins::None,
             compression: true,
@@ -86,7 +88,7 @@ pub struct EdgeLayer(Arc<Shared>);
 /// What all routes of one server share.
 struct Shared {
     config: EdgeConfig,
-    in_flight: AtomicUsize,
+    places: Arc<Places>,
     meter: Meter,
     /// Of 503, as overload must not become a flood of lines.
     warnings: Seldom,
@@ -96,8 +98,8 @@ impl EdgeLayer {
     /// Sets up the edge, and the metrics' recorder if it does not stand yet.
     #[must_use]
     pub fn new(config: EdgeConfig) -> Self {
-        let (in_flight, warnings) = (AtomicUsize::new(0), Seldom::new(WARN_EVERY));
-        Self(Arc::new(Shared { config, in_flight, meter: Meter::new(), warnings }))
+        let (places, warnings) = (Places::new(config.places), Seldom::new(WARN_EVERY));
+        Self(Arc::new(Shared { config, places, meter: Meter::new(), warnings }))
     }
 }
 
@@ -144,6 +146,10 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         let started = Instant::now();
         let shared = Arc::clone(&self.shared);
+        // Counted also where it is refused, which is over at once.
+        let place = shared.places.enter();
+        let stream = request.extensions().get::<Link>().map(|link| link.0.begin());
+        let within = place.is_within();
         let context = Context {
             request_id: request_id(request.headers()),
             traceparent: request.headers().get(TRACEPARENT).cloned(),
@@ -154,17 +160,16 @@ where
             span: shared.config.tracer.as_ref().and_then(|tracer| tracer.begin(&request)).map(Box::new),
             limiter: shared.config.limiter.clone(),
             peer: request.extensions().get::<Peer>().map(|peer| peer.0),
+            place: std::cell::RefCell::new(Some(place)),
         };
-        let accepted = if shared.config.compression { compress::accepted(request.headers()) } else { None };
+        let accepted = if shared.config.compression { Encoding::accepted(request.headers()) } else { None };
+        let depends_on_caller = request.uri().path().starts_with(INTERFACE);
         let asked_to_wait = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("wait=")));
-        // Counted also where it is refused, which is over at once.
-        let before = shared.in_flight.fetch_add(1, Ordering::Relaxed);
-        let in_flight = InFlight(shared);
-        let admitted = in_flight.0.admit(before, &context, request.headers(), request.uri()).map(|()| self.inner.call(request));
+        let admitted = shared.admit(within, &context, &request).map(|()| self.inner.call(request));
         // Below debug level the span is off and costs a comparison; log lines carry the request's fields without it.
         let span = tracing::debug_span!("request", request_id = ?context.request_id, method = %context.method, route = context.route());
         let served = context::scope(context, async move {
-            let shared = &*in_flight.0;
+            let shared = &*shared;
             let unfinished = Unfinished { shared, started };
             let mut response = match admitted {
                 Ok(future) => match AssertUnwindSafe(future).catch_unwind().await {
@@ -179,24 +184,24 @@ where
                 // Boxed, so that polls need not carry its room.
                 response = Box::pin(compress::compress(accepted, response)).await;
             }
+            let found = context::with(|context| (context.place.take(), probes::PATHS.contains(&context.route())));
+            let (place, probe) = found.unwrap_or_default();
+            let place = places::keep(place, stream.is_some(), probe, &response).unwrap_or_else(|problem| {
+                response = problem.into_response();
+                None
+            });
             let request_id = context::with(|context| context.request_id.clone());
             if let Some(request_id) = request_id {
                 response.headers_mut().insert(X_REQUEST_ID, request_id);
             }
+            if depends_on_caller {
+                response.headers_mut().append(header::VARY, AUTHORIZATION);
+            }
             response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
             shared.finish(response.status(), started.elapsed(), asked_to_wait);
-            Ok(response)
+            Ok(places::hold(place, stream, response))
         });
         if span.is_disabled() { Box::pin(served) } else { Box::pin(served.instrument(span)) }
-    }
-}
-
-/// A place among the requests in flight, given back when dropped.
-struct InFlight(Arc<Shared>);
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -214,17 +219,14 @@ impl Drop for Unfinished<'_> {
 }
 
 impl Shared {
-    fn admit(&self, before: usize, context: &Context, headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
+    fn admit(&self, within: bool, context: &Context, request: &Request) -> Result<(), Problem> {
+        origin::check_host(request.version(), request.headers())?;
         if self.config.open {
-            origin::check(headers, uri, &self.config.origins)?;
+            origin::check(request.headers(), request.uri(), &self.config.origins)?;
         }
         // A refused preflight would hide from the page why; its answer, and a 405, take no work.
         let always = context.method == Method::OPTIONS || probes::PATHS.contains(&context.route());
-        if before < self.config.max_in_flight || always {
-            return Ok(());
-        }
-        metrics::counter!(REFUSED).increment(1);
-        Err(Problem::new(Code::Overloaded, "Too many requests are in flight. Try again shortly."))
+        if within || always { Ok(()) } else { Err(places::overloaded()) }
     }
 
     fn finish(&self, status: StatusCode, elapsed: Duration, asked_to_wait: bool) {

@@ -5,15 +5,21 @@
 //! put it beside the one that reads the same part of the request.
 
 pub mod body;
-mod compress;
+mod canonical;
+pub(crate) mod compress;
 pub mod context;
 pub mod cors;
 pub mod edge;
+mod held;
 pub mod limit;
 mod meter;
 mod origin;
 pub mod params;
 pub mod path;
+pub mod places;
+pub mod sender;
+pub mod shares;
+pub(crate) mod watch;
 mod words;
 
 pub(crate) use meter::{REQUESTS, SECONDS};

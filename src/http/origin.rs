@@ -4,15 +4,51 @@
 
 use std::net::IpAddr;
 
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, Version, header};
 
 use crate::error::{Code, Problem};
 use crate::http::cors::Origins;
 
-/// Refuses what a page of another origin would send. Without an `Origin` and `Host` no browser is at work.
+/// Headers that a proxy adds. Behind one every request comes from this machine, so that an open server would be open to the world.
+const FORWARDING: [HeaderName; 8] = [
+    header::FORWARDED,
+    header::VIA,
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("x-client-ip"),
+    HeaderName::from_static("x-cluster-client-ip"),
+    HeaderName::from_static("x-envoy-external-address"),
+    HeaderName::from_static("true-client-ip"),
+    HeaderName::from_static("cf-connecting-ip"),
+];
+const FORWARDING_PREFIX: &str = "x-forwarded-";
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Refuses a request of HTTP/1.1 that does not name exactly one host, as RFC 9112 asks: servers on its way could take it for different ones.
+pub(super) fn check_host(version: Version, headers: &HeaderMap) -> Result<(), Problem> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    if version != Version::HTTP_11 || (hosts.next().is_some() && hosts.next().is_none()) {
+        return Ok(());
+    }
+    Err(Problem::new(Code::MalformedRequest, "A request of HTTP/1.1 needs exactly one Host header."))
+}
+
+/// Refuses what a page of another origin would send, and what came through a proxy. Without an `Origin` and `Host` no browser is at work.
 pub(super) fn check(headers: &HeaderMap, uri: &Uri, origins: &Origins) -> Result<(), Problem> {
     let foreign = |detail: &'static str| Problem::new(Code::CrossOrigin, detail);
+    if headers.keys().any(|name| FORWARDING.contains(name) || name.as_str().starts_with(FORWARDING_PREFIX)) {
+        return Err(foreign(
+            "The server runs without credentials, and a proxy has forwarded the request. Configure a service key or a JWT secret.",
+        ));
+    }
     let is_known = |origin: &HeaderValue| origin.to_str().is_ok_and(is_loopback_origin) || origins.allow(origin);
+    // A page's images and links carry no Origin. A known origin says more than this header, and was looked at.
+    let cross_site = headers.get_all(SEC_FETCH_SITE).iter().any(|site| site == "cross-site");
+    if cross_site && !headers.contains_key(header::ORIGIN) {
+        return Err(foreign(
+            "The server runs without credentials, and a page of another site has sent the request. Configure a service key or a JWT secret.",
+        ));
+    }
     if !headers.get_all(header::ORIGIN).iter().all(is_known) {
         return Err(foreign(
             "The server runs without credentials, and the Origin header is neither a loopback one nor configured. Configure a service key or a JWT secret.",

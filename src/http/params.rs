@@ -4,10 +4,11 @@ use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use serde::de::DeserializeOwned;
 
 use crate::error::Problem;
+use crate::fingerprint::Fingerprint;
 use crate::http::words;
 
 /// The query as a `T`, which denies unknown fields: a misspelt, repeated or invalid parameter is a 400 problem that names it.
@@ -75,9 +76,13 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(decoded).ok().filter(|text| !text.contains('\0'))
 }
 
-/// The `If-None-Match` header. A malformed one counts as absent, so that a broken cache costs a body and not an error.
+/// The `If-None-Match` header, and of which resource it names answers. A malformed one counts as absent, so that a broken
+/// cache costs a body and not an error.
 #[derive(Debug, Clone, Default)]
-pub struct IfNoneMatch(Condition);
+pub struct IfNoneMatch {
+    condition: Condition,
+    resource: Fingerprint,
+}
 
 #[derive(Debug, Clone, Default)]
 enum Condition {
@@ -92,7 +97,7 @@ impl IfNoneMatch {
     /// Whether the client already has the answer with this tag (weak comparison; `*` matches whatever there is).
     #[must_use]
     pub fn matches(&self, etag: &str) -> bool {
-        match &self.0 {
+        match &self.condition {
             Condition::Absent => false,
             Condition::Any => true,
             Condition::Tags(_) => {
@@ -105,29 +110,75 @@ impl IfNoneMatch {
     /// Whether the header is there, and well-formed.
     #[must_use]
     pub fn is_present(&self) -> bool {
-        !matches!(self.0, Condition::Absent)
+        !matches!(self.condition, Condition::Absent)
     }
 
     /// The tags as they were sent, quotes and `W/` included; none for `*`.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
-        let list = match &self.0 {
+        let list = match &self.condition {
             Condition::Tags(list) => list.to_str().unwrap_or_default(),
             Condition::Absent | Condition::Any => "",
         };
         Tags { rest: list }.map_while(Result::ok)
     }
 
+    /// The resource that was asked for: its path and its query. Two ways to name the same user are one resource, and how
+    /// long to wait is no part of it.
+    #[must_use]
+    pub fn resource(&self) -> Fingerprint {
+        self.resource
+    }
+
+    /// A header alone, of no resource.
+    #[must_use]
+    pub fn parse(value: HeaderValue) -> Self {
+        Self { condition: Condition::parse(value), resource: Fingerprint::default() }
+    }
+}
+
+impl Condition {
     fn parse(value: HeaderValue) -> Self {
-        let Ok(text) = value.to_str() else { return Self::default() };
+        let Ok(text) = value.to_str() else { return Self::Absent };
         if text.trim() == "*" {
-            return Self(Condition::Any);
+            return Self::Any;
         }
         let mut tags = Tags { rest: text }.peekable();
         if tags.peek().is_none() || !tags.all(|tag| tag.is_ok()) {
-            return Self::default();
+            return Self::Absent;
         }
-        Self(Condition::Tags(value))
+        Self::Tags(value)
     }
+
+    fn of(headers: &HeaderMap) -> Self {
+        let mut values = headers.get_all(header::IF_NONE_MATCH).iter();
+        let Some(first) = values.next() else { return Self::Absent };
+        let mut rest = values.peekable();
+        if rest.peek().is_none() {
+            return Self::parse(first.clone());
+        }
+        // Several lines mean one list.
+        let mut joined = first.as_bytes().to_vec();
+        for value in rest {
+            joined.extend_from_slice(b", ");
+            joined.extend_from_slice(value.as_bytes());
+        }
+        HeaderValue::from_bytes(&joined).map(Self::parse).unwrap_or_default()
+    }
+}
+
+/// A fingerprint of path and query, without the user in the path (who may be written as an id or as `me`) and without `wait`.
+#[must_use]
+pub fn resource(uri: &Uri) -> Fingerprint {
+    let mut resource = Fingerprint::default();
+    match uri.path().strip_prefix("/v1/users/").and_then(|rest| rest.split_once('/')) {
+        Some((_user, rest)) => resource.add_bytes(rest.as_bytes()),
+        None => resource.add_bytes(uri.path().as_bytes()),
+    }
+    for pair in uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("wait=")) {
+        resource.add_bytes(b"&");
+        resource.add_bytes(pair.as_bytes());
+    }
+    resource
 }
 
 /// Walks a list of entity tags, which may hold commas inside their quotes; stops at the first that is malformed.
@@ -159,19 +210,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IfNoneMatch {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let mut values = parts.headers.get_all(header::IF_NONE_MATCH).iter();
-        let Some(first) = values.next() else { return Ok(Self::default()) };
-        let mut rest = values.peekable();
-        if rest.peek().is_none() {
-            return Ok(Self::parse(first.clone()));
-        }
-        // Several lines mean one list.
-        let mut joined = first.as_bytes().to_vec();
-        for value in rest {
-            joined.extend_from_slice(b", ");
-            joined.extend_from_slice(value.as_bytes());
-        }
-        Ok(HeaderValue::from_bytes(&joined).map(Self::parse).unwrap_or_default())
+        Ok(Self { condition: Condition::of(&parts.headers), resource: resource(&parts.uri) })
     }
 }
 
@@ -239,6 +278,13 @@ mod tests {
             assert_eq!(header(sent).matches(tag), matches, "{sent}");
         }
         assert_eq!(header("W/\"a\", \"b,c\"").tags().collect::<Vec<_>>(), ["W/\"a\"", "\"b,c\""]);
+        let of = |uri: &str| resource(&uri.parse().unwrap()).finish();
+        for same in ["/v1/users/7/badges?cap=9&wait=5", "/v1/users/7/badges?wait=5&cap=9", "/v1/users/me/badges?cap=9"] {
+            assert_eq!(of(same), of("/v1/users/7/badges?cap=9"), "{same}");
+        }
+        for other in ["/v1/users/7/badges", "/v1/users/7/badges?cap=99", "/v1/users/7/feed?cap=9", "/v1/groups/7/badges?cap=9"] {
+            assert_ne!(of(other), of("/v1/users/7/badges?cap=9"), "{other}");
+        }
         assert!(!header("junk").is_present() && !IfNoneMatch::default().is_present() && header("*").is_present());
     }
 }

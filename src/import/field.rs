@@ -1,10 +1,15 @@
 //! The fields of a line of CSV: which columns a file has, and the values that all files have in common.
 
+use csv::ByteRecord;
+
 use crate::clock::UnixMs;
 use crate::ids::UserId;
 
 /// The last moment that is the year 9999 everywhere on earth, beyond which times cannot be shown.
 const MAX_UNIX_MS: i64 = 253_402_207_200_999;
+
+/// The column whose values are taken as they are, blanks included.
+const EXACT: &str = "content";
 
 /// How much of a value that cannot be read is shown.
 const MAX_SHOWN: usize = 40;
@@ -23,12 +28,12 @@ impl Columns {
     ///
     /// # Errors
     /// A sentence: which column is unknown, missing, or there twice.
-    pub(crate) fn from_header(header: &[u8], known: &'static [&'static str], needed: &[&str], example: &str) -> Result<Self, String> {
+    pub(crate) fn from_header(header: &ByteRecord, known: &'static [&'static str], needed: &[&str], example: &str) -> Result<Self, String> {
         let help = format!("the first line must name the columns, as in `{example}`");
-        let header = std::str::from_utf8(header).map_err(|_| format!("{help}; it is not UTF-8"))?;
-        let header = header.trim_start_matches('\u{feff}');
         let mut order = Vec::new();
-        for name in header.split(',').map(value) {
+        for name in header {
+            let name = std::str::from_utf8(name).map_err(|_| format!("{help}; it is not UTF-8"))?;
+            let name = value(name.trim_start_matches('\u{feff}'));
             let Some(column) = known.iter().position(|known| known.eq_ignore_ascii_case(name)) else {
                 return Err(format!("{help}; it has '{}', and known are {}", shown(name), known.join(", ")));
             };
@@ -54,30 +59,33 @@ impl Columns {
     ///
     /// # Errors
     /// A sentence: why the line cannot be taken.
-    pub(crate) fn values<'a, const N: usize>(&self, line: &'a [u8]) -> Result<[Option<&'a str>; N], String> {
-        let line = std::str::from_utf8(line).map_err(|_| "is not UTF-8".to_owned())?;
-        let mut values = [None; N];
-        let mut fields = line.split(',');
-        for (at, column) in self.order.iter().enumerate() {
-            let Some(field) = fields.next() else {
-                return Err(format!("has {at} fields, not {}", self.order.len()));
-            };
-            if let Some(slot) = values.get_mut(*column) {
-                *slot = Some(value(field));
-            }
+    pub(crate) fn values<'a, const N: usize>(&self, record: &'a ByteRecord) -> Result<[Option<&'a str>; N], String> {
+        if record.len() != self.order.len() {
+            return Err(format!("has {} fields, not {}", record.len(), self.order.len()));
         }
-        let more = fields.count();
-        if more > 0 {
-            return Err(format!("has {} fields, not {}", self.order.len() + more, self.order.len()));
+        let mut values = [None; N];
+        for (field, column) in record.iter().zip(&self.order) {
+            let field = std::str::from_utf8(field).map_err(|_| "is not UTF-8".to_owned())?;
+            if let Some(slot) = values.get_mut(*column) {
+                *slot = Some(if self.known.get(*column) == Some(&EXACT) { field } else { value(field) });
+            }
         }
         Ok(values)
     }
 }
 
-/// A field without the blanks and the quotation marks around it. No value here can have commas or line breaks inside.
-pub(crate) fn value(field: &str) -> &str {
+/// A field without the blanks around it, and without quotation marks that stand after blanks.
+fn value(field: &str) -> &str {
     let field = field.trim_ascii();
     field.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(field)
+}
+
+/// The fields of a line of CSV.
+#[cfg(test)]
+pub(crate) fn record(line: &[u8]) -> ByteRecord {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(line);
+    let record = reader.byte_records().next();
+    record.map_or_else(ByteRecord::new, |record| record.unwrap())
 }
 
 /// A value for a message: its beginning, without control characters.

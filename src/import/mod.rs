@@ -1,13 +1,14 @@
 //! What imports have in common: a file read line by line, and batches that go through the lanes at the pace of the machine.
 //!
 //! ```text
-//!   file ─ source.rs: decompress, lines ─ field.rs: columns, values ─▶ the feature's own steps ─▶ a queue for each lane ─ pace.rs: batches ─▶ Lanes::submit
+//!   file ─ source.rs: decompress, CSV ─ field.rs: columns, values ─▶ the feature's own steps ─▶ a queue for each lane ─ pace.rs: batches ─▶ Lanes::submit
 //! ```
 //!
 //! A lane has one batch under way, and a step that finds things as it wants them changes nothing: so a batch whose outcome is unknown is done again, and a whole import
 //! may be run again, also after it was killed. To add an import: a [`Task`] in the feature, and a reader that hands it its steps.
 
 pub(crate) mod field;
+pub(crate) mod message_ids;
 mod pace;
 mod source;
 
@@ -17,12 +18,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use csv::ByteRecord;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use self::pace::Pace;
-use self::source::{Found, Lines, MAX_LINE_BYTES};
+use self::source::{Found, Records};
 use crate::error::Error;
 use crate::ids::UserId;
 use crate::lane::{Command, Job, LaneConfig, Lanes};
@@ -66,18 +68,39 @@ pub type OnBad = Box<dyn FnMut(u64, &str) + Send>;
 pub fn lane_config() -> LaneConfig {
     let most = u32::try_from(CHUNK_STEPS).unwrap_or(u32::MAX);
     // Room for a batch whose caller has given up waiting, and for the same batch sent again.
-    LaneConfig { lanes: IMPORT_LANES, lane_queue: 4 * most, lane_batch: most, write_timeout_ms: 30_000 }
+    LaneConfig {
+        lanes: IMPORT_LANES,
+        lane_queue: 4 * most,
+        lane_large_queue: 0,
+        lane_batch: most,
+        lane_aside: most,
+        lock_timeout_ms: 1500,
+        write_timeout_ms: 30_000,
+    }
+}
+
+/// What an import keeps of a file that breaks off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// The lines before.
+    All,
+    /// The lines before, and those of the other file up to the same time.
+    Merged,
+    /// Nothing: a later line could have changed what earlier ones mean.
+    Nothing,
 }
 
 /// The good lines of a file, one after the other; the bad ones are told and counted.
 pub(crate) struct Input {
     name: String,
-    lines: Lines,
+    records: Records,
     on_bad: OnBad,
     /// Lines that were read, but for the header and empty ones.
     pub(crate) count: u64,
     /// Those that could not be taken.
     pub(crate) bad: u64,
+    /// Why the file could not be read to its end.
+    broken_off: Option<String>,
 }
 
 impl Input {
@@ -91,48 +114,57 @@ impl Input {
             _ => file.display().to_string(),
         };
         let opened = source::open(file, Arc::clone(&progress.bytes));
-        let (lines, length) = opened.map_err(|error| format!("cannot read {name}: {error}"))?;
+        let (records, length) = opened.map_err(|error| format!("cannot read {name}: {error}"))?;
         progress.total_bytes.store(length.unwrap_or_default(), Ordering::Relaxed);
-        Ok(Self { name, lines, on_bad, count: 0, bad: 0 })
+        Ok(Self { name, records, on_bad, count: 0, bad: 0, broken_off: None })
     }
 
     /// Reads the first line, which names the columns, as `example` does.
     ///
     /// # Errors
     /// A sentence: why that is no such line.
-    pub(crate) fn header<T>(&mut self, example: &str, parse: impl FnOnce(&[u8]) -> Result<T, String>) -> Result<T, String> {
+    pub(crate) fn header<T>(&mut self, example: &str, parse: impl FnOnce(&ByteRecord) -> Result<T, String>) -> Result<T, String> {
         let name = &self.name;
-        match self.lines.next().map_err(|error| format!("cannot read {name}: {error}"))? {
+        match self.records.next().map_err(|error| format!("cannot read {name}: {error}"))? {
             None => Err(format!("{name} is empty; its first line must name the columns, as in `{example}`")),
-            Some((_, Found::TooLong)) => Err(format!("{name}: the first line has more than {MAX_LINE_BYTES} bytes; is it CSV?")),
-            Some((_, Found::Line(header))) => parse(header).map_err(|why| format!("{name}: {why}")),
+            Some((_, Found::Broken(why))) => Err(format!("{name}: the first line {why}; is it CSV?")),
+            Some((_, Found::Record(header))) => parse(header).map_err(|why| format!("{name}: {why}")),
         }
     }
 
-    /// The next good line.
-    ///
-    /// # Errors
-    /// A sentence: why the file cannot be read on.
-    pub(crate) fn next<T>(&mut self, parse: impl Fn(&[u8]) -> Result<T, String>) -> Result<Option<T>, String> {
-        loop {
-            let found = self.lines.next().map_err(|error| {
-                format!("{}: cannot be read on after {} lines: {error}; what came before them is imported", self.name, self.count)
-            })?;
-            let Some((number, found)) = found else { return Ok(None) };
-            let parsed = match found {
-                Found::Line(line) if line.trim_ascii().is_empty() => continue,
-                Found::Line(line) => parse(line),
-                Found::TooLong => Err(format!("has more than {MAX_LINE_BYTES} bytes")),
+    /// The next good line; None at the end, or where the file breaks off ([`Input::broken_off`]).
+    pub(crate) fn next<T>(&mut self, mut parse: impl FnMut(&ByteRecord) -> Result<T, String>) -> Option<T> {
+        while self.broken_off.is_none() {
+            let (number, parsed) = match self.records.next() {
+                Ok(Some((number, Found::Record(record)))) => (number, parse(record)),
+                Ok(Some((number, Found::Broken(why)))) => (number, Err(why.to_string())),
+                Ok(None) => return None,
+                Err(error) => {
+                    self.broken_off = Some(error.to_string());
+                    return None;
+                }
             };
             self.count += 1;
             match parsed {
-                Ok(line) => return Ok(Some(line)),
+                Ok(line) => return Some(line),
                 Err(why) => {
                     self.bad += 1;
                     (self.on_bad)(number, &why);
                 }
             }
         }
+        None
+    }
+
+    /// Where and why the file broke off, if it did, and what became of the lines before that.
+    pub(crate) fn broken_off(&self, kept: Kept) -> Option<String> {
+        let kept = match kept {
+            Kept::All => "the lines before that are imported",
+            Kept::Merged => "the lines of both files before that time are imported",
+            Kept::Nothing => "nothing is imported",
+        };
+        let why = self.broken_off.as_ref()?;
+        Some(format!("{} breaks off after {} lines ({why}); {kept}", self.name, self.count))
     }
 
     /// What is wrong with the file, with its name.
@@ -255,7 +287,7 @@ impl<T: Task> Worker<T> {
             Err(Error::Problem(problem)) => {
                 Err(Failed { may_pass: problem.code.status().as_u16() == 503, why: problem.detail.to_string() })
             }
-            Err(Error::Fault(fault)) => Err(Failed { may_pass: fault.is_outage(), why: format!("{fault:?}") }),
+            Err(Error::Fault(fault)) => Err(Failed { may_pass: fault.may_pass(), why: format!("{fault:?}") }),
         }
     }
 }

@@ -192,12 +192,12 @@ pub(super) fn send(rows: &mut Rows, receiver: UserId, sender: UserId, text: Text
         direct.head += 1;
         rows.append_inbox(receiver, item(false, sender, direct.head), now)
     };
-    rows.set_direct(receiver, sender, Direct { last_seq: seq, last_at: sent_at, ..direct });
+    rows.set_direct(receiver, sender, Direct { last_seq: seq, last_at: direct.last_at.max(sent_at), ..direct });
     let mut own_seq = seq;
     if !to_oneself {
         let mine = rows.inbox.direct(sender, receiver);
         own_seq = rows.append_inbox(sender, item(true, receiver, mine.head), now);
-        rows.set_direct(sender, receiver, Direct { last_seq: own_seq, last_at: sent_at, ..mine });
+        rows.set_direct(sender, receiver, Direct { last_seq: own_seq, last_at: mine.last_at.max(sent_at), ..mine });
     }
     Answer::created(&SentOut { seq, own_seq: Some(own_seq), sent_at })
 }
@@ -227,15 +227,16 @@ fn read(rows: &mut Rows, user: UserId, peer: UserId, up_to: Option<i64>) -> Read
 
 fn mute(rows: &mut Rows, user: UserId, peer: UserId, muted: bool) -> Result<DirectSettingsOut, Problem> {
     let direct = rows.inbox.direct(user, peer);
-    // A row without a message is one that only the setting has made.
-    if muted && !direct.muted && direct.last_seq == 0 {
-        if rows.inbox.empty_chats(user) >= MAX_EMPTY_CHATS {
-            let detail = format!("The user has settings for {MAX_EMPTY_CHATS} chats in which there is no message.");
+    // A row without a message is one that only the setting has made, and goes with it.
+    if muted != direct.muted && direct.last_seq == 0 {
+        if muted && rows.inbox.empty_chats(user) >= MAX_EMPTY_CHATS {
+            let detail = format!("The user mutes {MAX_EMPTY_CHATS} chats in which there is no message: unmute some of them.");
             return Err(Problem::new(Code::TooMany, detail));
         }
-        rows.inbox.add_empty_chat(user);
+        rows.inbox.add_empty_chats(user, if muted { 1 } else { -1 });
     }
     rows.set_direct(user, peer, Direct { muted, ..direct.clone() });
+    let muted = rows.inbox.is_silent(user, peer);
     Ok(DirectSettingsOut { peer_id: peer, muted, unread: direct.unread(), head: direct.last_seq, revision: rows.revision(user) })
 }
 

@@ -21,11 +21,12 @@ use crate::groups::MAX_CONTENT_CHARS;
 use crate::http::body::{Body, in_range, present, text_within};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{AnyUserPath, UserOrMe, UserPath};
+use crate::http::sender::SenderIn;
 use crate::ids::{ClientId, UserId};
 use crate::lane::{Answer, Job};
 use crate::marks::MAX_HEAD;
 use crate::page::{self, PageOut, PageParams, Position};
-use crate::poll::{self, Reading, Resource, Version};
+use crate::poll::{self, Reading, Resource, Seen, Version};
 use crate::sheet::{self, store_away};
 use crate::state::AppState;
 
@@ -48,8 +49,10 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendDirectIn {
-    /// Who sends it.
-    sender_id: UserId,
+    /// Who sends it. A user's token sends as its user, and may leave the field out or say `me`.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    sender_id: Option<SenderIn>,
     /// An id that the sender makes up for it: sent again, it changes nothing.
     #[schema(example = "c-117")]
     client_id: ClientId,
@@ -88,7 +91,7 @@ pub struct ListDirectsParams {
     /// The `next_cursor` of the page before.
     #[param(nullable = false, pattern = "^2[0-9a-f]{36}$")]
     cursor: Option<String>,
-    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304.
+    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304. Needs that header.
     #[param(nullable = false, minimum = 0, maximum = 60)]
     wait: Option<u32>,
 }
@@ -146,8 +149,8 @@ async fn in_time<T>(read: impl Future<Output = DbResult<T>>) -> Result<T> {
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn send_direct(State(state): State<AppState>, caller: Caller, path: AnyUserPath, body: Body<SendDirectIn>) -> Result<Answer> {
-    let SendDirectIn { sender_id: sender, client_id: client, content } = body.value;
-    caller.may_act_for(sender)?;
+    let SendDirectIn { sender_id, client_id: client, content } = body.value;
+    let sender = SenderIn::resolve(sender_id, &caller)?;
     text_within(&content, 1, MAX_CONTENT_CHARS, "/content")?;
     submit(&state, Command::Send { receiver: path.user, sender, client, content: content.into() }).await
 }
@@ -179,7 +182,7 @@ async fn get_inbox(
     let after = page::after_of(after)?;
     // What a waiting poll found to be nothing, and at which revision: it is so for as long as the user has that one.
     let nothing: Mutex<Option<(i64, Found)>> = Mutex::new(None);
-    let read = |_: Version| {
+    let read = |_: Seen| {
         let (state, epoch, nothing) = (state.clone(), epoch.as_deref(), &nothing);
         async move {
             let known = nothing.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -229,7 +232,7 @@ impl Found {
         let body = poll::json(&InboxOut { items, epoch, head, next_after, has_more: next_after < head })?;
         let mut print = [0; 8];
         print.iter_mut().zip(Sha256::digest(&body)).for_each(|(to, from)| *to = from);
-        let version = Version { revision: head, shared: 0, print: u64::from_be_bytes(print) };
+        let version = Version { revision: head, shared: u64::from_be_bytes(print) };
         Ok(Self { body: body.into(), version, is_empty })
     }
 }
@@ -257,12 +260,12 @@ async fn list_directs(
 ) -> Result<Response> {
     let (user, wait) = (path.user, poll::wait_of(params.wait)?);
     let wanted = PageParams { limit: params.limit, cursor: params.cursor }.wanted("directs", user)?;
-    let read = |seen: Version| {
+    let read = |seen: Seen| {
         let (state, tags) = (state.clone(), &tags);
         async move {
             // The list changes with the user's revision alone, so where the client has this one already the database need not be asked.
-            if let sheet::State::Current(entry) = state.sheets.read(user, seen.revision).await
-                && tags.matches(&poll::etag(entry.revision.into()))
+            if let sheet::State::Current(entry) = state.sheets.read(user, seen.revision()).await
+                && tags.matches(&seen.tag(entry.revision.into()))
             {
                 return Ok(Reading { value: Vec::new(), version: Some(entry.revision.into()) });
             }
@@ -301,7 +304,8 @@ async fn read_direct(State(state): State<AppState>, path: UserPath, body: Body<R
 
 /// Set a direct chat
 ///
-/// Muted, it keeps its own number, and counts in neither `chats` nor `total`.
+/// Muted, it keeps its own number, and counts in neither `chats` nor `total`. While the user blocks the other side, the chat counts
+/// as muted whatever is set here; the setting holds once the block ends.
 #[utoipa::path(put, path = "/v1/users/{user}/directs/{peer}/settings", tag = "inbox",
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other side", example = "7")),
     request_body = PutDirectSettingsIn,

@@ -1,9 +1,8 @@
 //! Imports chat logs as direct messages, through a lane: the channel is the receiver.
 //!
-//! A message has an id made of its time and its place among those of the same chat and moment, so an import may be run again for as long as the rows are kept. They are
+//! A message has an id made of its time and text (`crate::import::message_ids`), so an import may be run again for as long as the rows are kept. They are
 //! kept from the import on, and show the time of the log. One lane takes all, in the order of the log: each message writes to two inboxes.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,11 +12,11 @@ use tokio::sync::mpsc;
 use super::command::{Text, needs_of_send, send};
 use crate::clock::UnixMs;
 use crate::error::Problem;
-use crate::groups::import::client_id;
-use crate::groups::import::lines::{EXAMPLE, Line, MessageColumns};
+use crate::groups::import::lines::{EXAMPLE, Entry, Line, MessageColumns};
 use crate::ids::{ClientId, UserId};
 use crate::import::field::id;
-use crate::import::{Input, OnBad, Progress, Task, Workers};
+use crate::import::message_ids::MessageIds;
+use crate::import::{Input, Kept, OnBad, Progress, Task, Workers};
 use crate::lane::{self, Answer, Lanes, Needs, Rows};
 
 /// How many messages are handed to the lane at once.
@@ -52,7 +51,7 @@ impl std::ops::AddAssign for Imported {
 }
 
 /// What became of an import.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// Lines that were read, but for the header and empty ones.
     pub lines: u64,
@@ -60,6 +59,8 @@ pub struct Report {
     pub bad: u64,
     /// What the others did.
     pub done: Imported,
+    /// Where and why the file broke off, if it did, and what of it is imported.
+    pub broken_off: Option<String>,
 }
 
 /// A message of a log.
@@ -145,27 +146,22 @@ impl Import {
 
 /// Reads the file, in a thread of its own.
 fn read(mut input: Input, id_offset: i64, queue: &mpsc::Sender<Vec<Step>>) -> Result<Report, String> {
-    let columns = input.header(EXAMPLE, MessageColumns::from_header)?;
-    let (mut last, mut chunk, mut marks) = (UnixMs(0), Vec::new(), HashMap::<(UserId, UserId), u32>::new());
-    let end = loop {
-        let parsed = input.next(|line| columns.parse(line, id_offset, last, |channel| id("channel", channel, id_offset)));
-        let line: Line<UserId> = match parsed {
-            Ok(Some(line)) => line,
-            end => break end,
-        };
-        if line.at != last {
-            marks.clear();
-        }
-        last = line.at;
-        let number = marks.entry((line.group, line.sender)).or_default();
-        *number += 1;
-        let client = client_id(line.at, *number)?;
-        chunk.push(Step { receiver: line.group, sender: line.sender, client, content: line.content.into(), at: line.at });
+    let columns = input.header(EXAMPLE, |header| match MessageColumns::from_header(header)? {
+        columns if columns.has_events() => Err("direct messages have no joins and leaves; leave out the column 'event'".to_owned()),
+        columns => Ok(columns),
+    })?;
+    let (mut last, mut chunk, mut ids) = (UnixMs(0), Vec::new(), MessageIds::new());
+    while let Some(line) = input.next(|line| columns.parse(line, id_offset, last, |channel| id("channel", channel, id_offset))) {
+        let Line { at, group: receiver, user: sender, entry } = line;
+        last = at;
+        let Entry::Message(content) = entry else { continue };
+        let client = ids.next((receiver, sender), at, &content)?;
+        chunk.push(Step { receiver, sender, client, content: content.into(), at });
         if chunk.len() == CHUNK && queue.blocking_send(std::mem::take(&mut chunk)).is_err() {
-            break Ok(None);
+            break;
         }
-    };
-    // What was read before the file broke off is imported; a lane that has given up says so itself.
+    }
+    // A lane that has given up says so itself.
     let _ = queue.blocking_send(chunk);
-    end.map(|_| Report { lines: input.count, bad: input.bad, done: Imported::default() })
+    Ok(Report { lines: input.count, bad: input.bad, done: Imported::default(), broken_off: input.broken_off(Kept::All) })
 }

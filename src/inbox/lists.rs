@@ -36,7 +36,8 @@ static LIST_DIRECTS: Statement = Statement::one(
     from users u
     where u.user_id = $1
     union all
-    select d.peer_id, d.head, d.mark, d.last_seq, d.last_at, d.muted, 1
+    select d.peer_id, d.head, d.mark, d.last_seq, d.last_at,
+        d.muted + (select count(*) from blocks b where b.user_id = $1 and b.target_id = d.peer_id), 1
     from (
         select n.peer_id, n.head, n.mark, n.last_seq, n.last_at, n.muted
         from directs n
@@ -50,7 +51,8 @@ static LIST_DIRECTS: Statement = Statement::one(
 
 /// A user's direct chats with something unread.
 static UNREAD: Statement = Statement::one(
-    "select d.peer_id, d.head, d.mark, d.muted
+    "select d.peer_id, d.head, d.mark,
+        d.muted + (select count(*) from blocks b where b.user_id = d.user_id and b.target_id = d.peer_id)
     from directs d
     where d.user_id = $1 and d.head > d.mark
     order by d.user_id, d.peer_id
@@ -114,13 +116,13 @@ fn item_of_row(row: InboxRow) -> Option<ItemOut> {
 }
 
 /// The direct chats in which something is unread, in the order of the peers: peer, how many messages the peer ever sent, how many of them are read, and whether
-/// the chat is muted.
+/// the chat counts in no sum.
 ///
 /// # Errors
 /// The driver's own.
 pub async fn unread(db: &Db, user: UserId, limit: i64) -> DbResult<Vec<(UserId, i64, i64, bool)>> {
     let rows: Vec<(i64, i64, i64, i64)> = db.fetch(&UNREAD, &[user.get(), limit].map(|value| Column::Int(vec![value]))).await?;
-    Ok(rows.into_iter().filter_map(|(peer, head, mark, muted)| Some((UserId::try_from(peer).ok()?, head, mark, muted == 1))).collect())
+    Ok(rows.into_iter().filter_map(|(peer, head, mark, muted)| Some((UserId::try_from(peer).ok()?, head, mark, muted > 0))).collect())
 }
 
 /// Direct chats of a user as of one moment: the user's revision, and the chats.
@@ -139,7 +141,7 @@ pub async fn directs(db: &Db, user: UserId, before: (i64, i64), limit: i64) -> D
         if place == 0 {
             revision = head;
         } else if let Ok(peer) = UserId::try_from(peer) {
-            let direct = Direct { head, mark, last_seq, last_at: UnixMs(last_at), muted: muted == 1, ..Direct::default() };
+            let direct = Direct { head, mark, last_seq, last_at: UnixMs(last_at), muted: muted > 0, ..Direct::default() };
             chats.push(DirectOut::new(peer, &direct));
         }
     }

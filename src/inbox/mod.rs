@@ -5,7 +5,8 @@
 //! at or below *n* later. A row never changes. Old rows go, the lowest first ([`expiry`]), so that what is kept is always one run up to the head.
 //!
 //! A direct chat has a row in `directs` for each of its two sides: how many messages the peer ever sent, how many of those are read, and where in the
-//! inbox the chat was last. What of it is unread, muted chats aside, is summed up in the user's own row.
+//! inbox the chat was last. What of it is unread, muted chats and those with users whom the user blocks aside, is summed up in the
+//! user's own row. Whether it is such a one is looked up in `blocks`, under the lock of that row, which whoever blocks takes too.
 //!
 //! `command.rs` has the rules, `http.rs` the routes, `store.rs` and `devices.rs` the rows of batches, `lists.rs` what is read beside them, `epoch.rs` which
 //! numbering it is.
@@ -13,11 +14,11 @@
 
 mod command;
 pub mod devices;
-pub mod epoch;
 pub mod expiry;
 pub mod http;
 pub mod import;
 pub mod lists;
+mod needs;
 pub mod store;
 
 use std::sync::Arc;
@@ -32,11 +33,12 @@ use crate::marks::Intervals;
 
 pub use command::Command;
 pub use expiry::InboxConfig;
+pub use needs::{Needs, Oldest, Sent, SentKey};
 
 /// How many devices a user may have.
 pub const MAX_DEVICES: usize = 100;
 
-/// How many direct chats a user may have settings for in which there is no message.
+/// How many direct chats a user may mute in which there is no message. Unmuting one makes room for another.
 pub const MAX_EMPTY_CHATS: i64 = 1000;
 
 /// How many runs of expired messages are kept for each direct chat that had not been read; below those any `up_to` clears.
@@ -96,7 +98,7 @@ pub struct Direct {
     pub last_seq: i64,
     /// When it came.
     pub last_at: UnixMs,
-    /// Whether the chat counts in no sum.
+    /// Whether the user had the chat count in no sum. Nor does it while the user blocks the peer ([`store::Tables::is_silent`]).
     pub muted: bool,
     /// How many of the peer's messages have expired.
     pub gone: i64,
@@ -109,11 +111,6 @@ impl Direct {
     #[must_use]
     pub fn unread(&self) -> i64 {
         (self.head - self.mark).max(0)
-    }
-
-    /// How many of them count in sums.
-    fn counted(&self) -> i64 {
-        if self.muted { 0 } else { self.unread() }
     }
 }
 
@@ -133,12 +130,24 @@ impl Rows {
         if before == direct {
             return;
         }
-        let (old, new) = (before.counted(), direct.counted());
+        self.change_direct(user, peer, |inbox| inbox.set_direct(user, peer, direct));
+    }
+
+    /// The user blocks the peer, or no longer: while it does, the chat counts in no sum. With the chat itself nothing happens, so
+    /// that all is as if there had been no block once it ends.
+    pub fn set_direct_blocked(&mut self, user: UserId, peer: UserId, blocked: bool) {
+        self.change_direct(user, peer, |inbox| inbox.set_blocked(user, peer, blocked));
+    }
+
+    /// Changes a side of a direct chat, takes the sums in the user's own row along, and raises the user's revision.
+    fn change_direct(&mut self, user: UserId, peer: UserId, change: impl FnOnce(&mut store::Tables)) {
+        let old = self.inbox.counted(user, peer);
+        change(&mut self.inbox);
+        let new = self.inbox.counted(user, peer);
         self.revise(user, |row| {
             row.direct_unread += new - old;
             row.direct_chats += i64::from(new > 0) - i64::from(old > 0);
         });
-        self.inbox.set_direct(user, peer, direct);
     }
 }
 
@@ -177,7 +186,7 @@ pub struct ReadDirectOut {
 pub struct DirectSettingsOut {
     /// The other side.
     pub peer_id: UserId,
-    /// Whether it counts in neither `chats` nor `total`.
+    /// Whether it counts in neither `chats` nor `total`: also while the user blocks the other side.
     pub muted: bool,
     /// How many messages of the peer the user has not read.
     #[schema(minimum = 0, example = 3)]
@@ -229,7 +238,7 @@ pub struct DirectOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub last_at: Option<UnixMs>,
-    /// Whether the chat counts in neither `chats` nor `total`.
+    /// Whether the chat counts in neither `chats` nor `total`: also while the user blocks the other side.
     pub muted: bool,
 }
 

@@ -1,11 +1,12 @@
 //! The rows of `inbox` and `directs` in a batch. All of them belong to one user, whose own row is locked, so they are locked with it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
-use super::{Direct, Item, Of};
+use super::needs::ChatKey;
+use super::{Direct, Item, Needs, Of, Oldest, Sent, SentKey};
 use crate::clock::UnixMs;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
-use crate::ids::{ClientId, UserId};
+use crate::ids::UserId;
 use crate::lane::Table;
 use crate::marks::Intervals;
 
@@ -20,10 +21,13 @@ static LOAD_SENT: Statement = Statement::new(
     &[("user_id", Type::Int), ("peer_id", Type::Int), ("own", Type::Int), ("client_id", Type::Text)],
 );
 
+/// Whether the user blocks the peer is told of chats, too, that have no row yet.
 static LOAD_DIRECTS: Statement = Statement::new(
-    "select d.user_id, d.peer_id, d.head, d.mark, d.last_seq, d.last_at, d.muted, d.gone, d.gone_seqs
+    "select r.user_id, r.peer_id, coalesce(d.head, 0), coalesce(d.mark, 0), coalesce(d.last_seq, 0), coalesce(d.last_at, 0),
+        coalesce(d.muted, 0), coalesce(d.gone, 0), coalesce(d.gone_seqs, ''),
+        (select count(*) from blocks b where b.user_id = r.user_id and b.target_id = r.peer_id)
     from {rows} r
-    join directs d on d.user_id = r.user_id and d.peer_id = r.peer_id",
+    left join directs d on d.user_id = r.user_id and d.peer_id = r.peer_id",
     &[("user_id", Type::Int), ("peer_id", Type::Int)],
 );
 
@@ -69,7 +73,7 @@ static INSERT_ROWS: Statement = Statement::insert(
         ("own", Type::Int),
         ("recall", Type::Int),
         ("client_id", Type::Text),
-        ("content", Type::Text),
+        ("content", Type::Content),
         ("put_at", Type::Int),
         ("sent_at", Type::Int),
     ],
@@ -112,53 +116,27 @@ static SAVE_DIRECTS: Statement = Statement::new(
     ],
 );
 
+/// Chats that say nothing any more.
+static DELETE_DIRECTS: Statement = Statement::new(
+    "delete from directs
+    where (user_id, peer_id) in (select user_id, peer_id from {rows} r)",
+    &[("user_id", Type::Int), ("peer_id", Type::Int)],
+);
+
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 8] {
-    [&LOAD_SENT, &LOAD_DIRECTS, &LOAD_PLACES, &COUNT_EMPTY_CHATS, &LOAD_OLDEST, &INSERT_ROWS, &DELETE_OLDEST, &SAVE_DIRECTS]
-}
-
-/// A direct message as one side has it: whose inbox, the other side, whether it is the owner's own, and the id that its sender gave it.
-pub type SentKey = (UserId, UserId, bool, ClientId);
-
-/// Two sides of a chat: whose row it is, and the peer.
-type ChatKey = (UserId, UserId);
-
-/// Which of these rows a batch needs. The users' own rows are asked for beside it.
-#[derive(Debug, Default)]
-pub struct Needs {
-    /// Direct messages that may have been sent before.
-    pub sent: BTreeSet<SentKey>,
-    /// Sides of direct chats.
-    pub directs: BTreeSet<ChatKey>,
-    /// How many messages a peer had sent by a row of the user's inbox.
-    pub places: BTreeSet<(UserId, UserId, i64)>,
-    /// Users of whom the chats with nothing in them are counted.
-    pub empty_chats: BTreeSet<UserId>,
-    /// Users whose rows up to this seq may go; with it the chats that they are of.
-    pub oldest: BTreeMap<UserId, i64>,
-}
-
-/// Where a direct message is, and since when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sent {
-    /// Its number in the inbox.
-    pub seq: i64,
-    /// When it was sent.
-    pub at: UnixMs,
-}
-
-/// A direct message that may go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Oldest {
-    /// The other side of the chat.
-    pub peer: UserId,
-    /// How many messages the peer had sent by then.
-    pub peer_seq: i64,
-    /// Whether it was the user's own.
-    pub own: bool,
-    /// Its number in the inbox.
-    pub seq: i64,
+pub fn statements() -> [&'static Statement; 9] {
+    [
+        &LOAD_SENT,
+        &LOAD_DIRECTS,
+        &LOAD_PLACES,
+        &COUNT_EMPTY_CHATS,
+        &LOAD_OLDEST,
+        &INSERT_ROWS,
+        &DELETE_OLDEST,
+        &SAVE_DIRECTS,
+        &DELETE_DIRECTS,
+    ]
 }
 
 /// The rows of a batch.
@@ -168,6 +146,8 @@ pub struct Tables {
     rows: Table<(UserId, i64), Option<(Item, UnixMs)>>,
     sent: Table<SentKey, Option<Sent>>,
     directs: Table<ChatKey, Direct>,
+    /// Whether the user blocks the peer, where the chat is loaded. The row is that of `blocks`, which is written elsewhere.
+    blocked: Table<ChatKey, bool>,
     empty_chats: Table<UserId, i64>,
     /// Up to which seq rows are to go.
     gone: Table<UserId, i64>,
@@ -176,12 +156,13 @@ pub struct Tables {
 }
 
 /// A row of `directs`.
-type DirectRow = (i64, i64, i64, i64, i64, i64, i64, i64, String);
+type DirectRow = (i64, i64, i64, i64, i64, i64, i64, i64, String, i64);
 
-fn direct_of_row((user, peer, head, mark, last_seq, last_at, muted, gone, gone_seqs): DirectRow) -> Option<(ChatKey, Direct)> {
+fn direct_of_row(row: DirectRow) -> Option<(ChatKey, Direct, bool)> {
+    let (user, peer, head, mark, last_seq, last_at, muted, gone, gone_seqs, blocked) = row;
     let direct =
         Direct { head, mark, last_seq, last_at: UnixMs(last_at), muted: muted == 1, gone, gone_seqs: Intervals::parse(&gone_seqs) };
-    Some(((UserId::try_from(user).ok()?, UserId::try_from(peer).ok()?), direct))
+    Some(((UserId::try_from(user).ok()?, UserId::try_from(peer).ok()?), direct, blocked > 0))
 }
 
 impl Tables {
@@ -213,7 +194,10 @@ impl Tables {
                 Column::Int(directs.iter().map(|(_, peer)| peer.get()).collect()),
             ];
             let rows: Vec<DirectRow> = conn.fetch(&LOAD_DIRECTS, &columns).await?;
-            self.directs.insert_loaded(rows.into_iter().filter_map(direct_of_row));
+            for (chat, direct, blocked) in rows.into_iter().filter_map(direct_of_row) {
+                self.directs.insert_loaded([(chat, direct)]);
+                self.blocked.insert_loaded([(chat, blocked)]);
+            }
         }
         self.load_places(conn, needs).await
     }
@@ -268,7 +252,14 @@ impl Tables {
         if !rows.is_empty() {
             conn.insert(&INSERT_ROWS, &inbox_columns(&rows)).await?;
         }
-        let directs: Vec<_> = self.directs.changed().collect();
+        let (empty, directs): (Vec<_>, Vec<_>) = self.directs.changed().partition(|(_, direct)| **direct == Direct::default());
+        if !empty.is_empty() {
+            let columns = [
+                Column::Int(empty.iter().map(|((user, _), _)| user.get()).collect()),
+                Column::Int(empty.iter().map(|((_, peer), _)| peer.get()).collect()),
+            ];
+            conn.later(&DELETE_DIRECTS, &columns).await?;
+        }
         if !directs.is_empty() {
             let column = |value: fn(&Direct) -> i64| Column::Int(directs.iter().map(|(_, direct)| value(direct)).collect());
             let columns = [
@@ -311,6 +302,21 @@ impl Tables {
         self.directs.set(&(user, peer), direct);
     }
 
+    pub(super) fn set_blocked(&mut self, user: UserId, peer: UserId, blocked: bool) {
+        self.blocked.set(&(user, peer), blocked);
+    }
+
+    /// Whether a chat counts in no sum: it is muted, or the user blocks the peer.
+    #[must_use]
+    pub fn is_silent(&self, user: UserId, peer: UserId) -> bool {
+        self.blocked.get(&(user, peer)) || self.direct(user, peer).muted
+    }
+
+    /// How many unread messages of a chat count in sums.
+    pub(super) fn counted(&self, user: UserId, peer: UserId) -> i64 {
+        if self.is_silent(user, peer) { 0 } else { self.direct(user, peer).unread() }
+    }
+
     /// How many messages the peer had sent by this row of the user's inbox; None where nothing of the chat is kept up to there.
     #[must_use]
     pub fn place(&self, user: UserId, peer: UserId, up_to: i64) -> Option<i64> {
@@ -329,10 +335,10 @@ impl Tables {
         self.empty_chats.get(&user)
     }
 
-    /// One more of those.
-    pub fn add_empty_chat(&mut self, user: UserId) {
+    /// So many more of those, or fewer.
+    pub fn add_empty_chats(&mut self, user: UserId, more: i64) {
         let count = self.empty_chats(user);
-        self.empty_chats.set(&user, count + 1);
+        self.empty_chats.set(&user, count + more);
     }
 
     /// The direct messages of a user that may go, in the order of seq.
@@ -351,6 +357,7 @@ impl Tables {
         self.rows.settle();
         self.sent.settle();
         self.directs.settle();
+        self.blocked.settle();
         self.empty_chats.settle();
         self.gone.settle();
     }
@@ -360,6 +367,7 @@ impl Tables {
         self.rows.undo();
         self.sent.undo();
         self.directs.undo();
+        self.blocked.undo();
         self.empty_chats.undo();
         self.gone.undo();
     }

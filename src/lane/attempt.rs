@@ -6,16 +6,18 @@ use std::time::Duration;
 use rand::RngExt as _;
 use tokio::time::Instant;
 
+use super::row::{RAISE, REGISTER};
 use super::touched::Touched;
-use super::{Answer, Batch, Engines, Job, MAX_CONNECT, Needs, Rows, Verdict, unknown_outcome};
+use super::{Answer, Batch, Engines, Job, MAX_CONNECT, Needs, Rows, Verdict, unavailable, unknown_outcome};
 use crate::cache::{CacheError, Writer};
 use crate::clock::UnixMs;
-use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::db::{Column, Conn, ErrorClass, classify};
 use crate::error::{Code, Error, Fault, Problem};
 use crate::failpoint;
 use crate::heads::Committed;
 use crate::idempotency::Keys;
 use crate::ids::GroupId;
+use crate::relations;
 
 /// How old a touch may be at the commit: well below the lease, so that a commit never outlives it.
 const MAX_TOUCH_AGE: Duration = Duration::from_millis(2500);
@@ -30,63 +32,16 @@ const MAX_WORK: Duration = Duration::from_secs(4);
 /// after it the touch is renewed for as long as the outcome is in doubt.
 const MAX_COMMIT: Duration = Duration::from_secs(2);
 
-static REGISTER: Statement = Statement::new(
-    "insert into lanes (lane_id, batch, committed_at)
-    select lane_id, batch, committed_at
-    from {rows} r
-    where true
-    on conflict (lane_id) do nothing",
-    &[("lane_id", Type::Int), ("batch", Type::Int), ("committed_at", Type::Int)],
-);
-
-static RAISE: Statement = Statement::new(
-    "update lanes
-    set batch = r.batch, committed_at = r.committed_at
-    from {rows} r
-    where lanes.lane_id = r.lane_id",
-    &[("lane_id", Type::Int), ("batch", Type::Int), ("committed_at", Type::Int)],
-);
-
-static SWEEP: Statement =
-    Statement::new("delete from lanes where committed_at < (select min(committed_at) from {rows} r)", &[("committed_at", Type::Int)]);
-
-/// How long the row of a lane that ended is kept: other nodes read in it what the lane did last. A living lane that was idle for longer registers again.
-const ABANDONED_MS: i64 = crate::clock::DAY_MS;
-
-/// Removes the rows of lanes that ended long ago.
-///
-/// # Errors
-/// The driver's own.
-pub(crate) async fn sweep(db: &Db, now: UnixMs) -> DbResult<u64> {
-    db.connect().await?.run(&SWEEP, &[Column::Int(vec![now.0 - ABANDONED_MS])]).await
-}
-
-/// Registers, inside a transaction, a lane that writes nothing but this one batch: what is not written by a lane of a node signs with it, so that nodes hear of it.
-///
-/// # Errors
-/// The driver's own.
-pub(crate) async fn announce(conn: &mut Conn, now: UnixMs) -> DbResult<Batch> {
-    let batch = Batch { lane_id: rand::rng().random_range(1..i64::MAX), batch: 1, slot: 0, now };
-    conn.run(&REGISTER, &[batch.lane_id, batch.batch, now.0].map(|value| Column::Int(vec![value]))).await?;
-    Ok(batch)
-}
-
-/// Every statement of this file, for the suite that runs each on both engines.
-#[must_use]
-pub(super) fn statements() -> [&'static Statement; 3] {
-    [&REGISTER, &RAISE, &SWEEP]
-}
-
 /// Why a batch was not committed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The database said no, or is away; certainly nothing was changed.
+    /// The database said no, or is away; nothing was changed.
     Store(sqlx::Error),
-    /// The work before the commit took too long; nothing was changed.
+    /// It took too long; nothing was changed.
     TooSlow,
     /// The connection was lost in the commit, and the commit turned out not to have happened.
     NotCommitted,
-    /// The connection was lost in the commit, and the database stayed away too long to ask it.
+    /// The connection was lost in the commit, and the database could not tell what became of it.
     Unknown,
     /// The cache could not be touched; nothing was changed.
     CacheAway(CacheError),
@@ -98,16 +53,12 @@ impl Failure {
     /// What the callers of the batch are told.
     pub(super) fn answer(&self) -> Error {
         match self {
-            Self::Store(error) if crate::db::is_outage(error) || crate::db::is_transient(error) => unavailable(),
+            Self::Store(error) if classify(error).may_pass() => unavailable(),
             Self::Store(_) => Fault::Bug(String::from("the database refused a write, see the log")).into(),
             Self::Unknown => unknown_outcome().into(),
             Self::TooSlow | Self::NotCommitted | Self::CacheAway(_) | Self::NotHolder => unavailable(),
         }
     }
-}
-
-fn unavailable() -> Error {
-    Problem::new(Code::StoreUnavailable, "A store did not answer; nothing was changed. Try again shortly.").into()
 }
 
 /// What became of one job of a committed batch.
@@ -130,6 +81,10 @@ pub(super) struct Lane {
     conn: Option<Conn>,
     /// When its statements were planned.
     planned: Instant,
+    /// How long it waits for a lock …
+    lock_wait: Duration,
+    /// … and what its connection was told of that.
+    told_lock_wait: Option<Duration>,
 }
 
 /// A batch that is applied and saved, but not committed.
@@ -142,11 +97,29 @@ struct Prepared {
     fan_out: Vec<GroupId>,
     /// Whether there are events.
     events: bool,
+    /// What it changes of what users are to each other.
+    relations: Vec<relations::Changed>,
 }
 
 impl Lane {
-    pub(super) fn new(engines: Engines, slot: i64) -> Self {
-        Self { engines, id: rand::rng().random_range(1..i64::MAX), slot, batch: 0, conn: None, planned: Instant::now() }
+    pub(super) fn new(engines: Engines, slot: i64, lock_wait: Duration) -> Self {
+        let id = rand::rng().random_range(1..i64::MAX);
+        Self { engines, id, slot, batch: 0, conn: None, planned: Instant::now(), lock_wait, told_lock_wait: None }
+    }
+
+    /// Whether jobs that meet a lock are set aside. SQLite has one lock for all: there everybody waits.
+    pub(super) fn sets_aside(&self) -> bool {
+        self.engines.db.is_shared()
+    }
+
+    /// From now on it waits so long for a lock.
+    pub(super) fn wait_for_locks(&mut self, wait: Duration) {
+        self.lock_wait = wait;
+    }
+
+    /// Closes its connection until the next batch.
+    pub(super) fn disconnect(&mut self) {
+        self.conn = None;
     }
 
     pub(super) fn engines(&self) -> &Engines {
@@ -157,10 +130,6 @@ impl Lane {
     pub(super) fn reset(&mut self) {
         self.conn = None;
         self.batch += 1;
-    }
-
-    pub(super) fn lost_connection(&self) -> bool {
-        self.conn.is_none()
     }
 
     pub(super) async fn warm_up(&mut self) {
@@ -179,8 +148,15 @@ impl Lane {
             };
             let opened = tokio::time::timeout(MAX_CONNECT, open).await;
             self.conn = Some(opened.map_err(|_| sqlx::Error::PoolTimedOut)??);
+            self.told_lock_wait = None;
         }
-        self.conn.as_mut().ok_or(sqlx::Error::PoolClosed)
+        let conn = self.conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+        if self.told_lock_wait != Some(self.lock_wait) {
+            let told = tokio::time::timeout(MAX_CONNECT, conn.set_lock_timeout(self.lock_wait)).await;
+            told.map_err(|_| sqlx::Error::PoolTimedOut)??;
+            self.told_lock_wait = Some(self.lock_wait);
+        }
+        Ok(conn)
     }
 
     fn number(&self, batch: i64) -> [Column; 3] {
@@ -189,6 +165,17 @@ impl Lane {
 
     /// Tries once. After an error nothing of the batch took effect, except with [`Failure::Unknown`].
     pub(super) async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Outcome>, Failure> {
+        let untouched = self.engines.guard.untouched();
+        let result = self.attempt_with(jobs, untouched.is_some()).await;
+        if let Some(untouched) = untouched
+            && !matches!(result, Err(Failure::Unknown))
+        {
+            untouched.is_over();
+        }
+        result
+    }
+
+    async fn attempt_with(&mut self, jobs: &[Job], untouched: bool) -> Result<Vec<Outcome>, Failure> {
         let started = Instant::now();
         if !self.engines.guard.may_write() {
             return Err(Failure::NotHolder);
@@ -196,7 +183,7 @@ impl Lane {
         let mut needs = Needs::default();
         jobs.iter().for_each(|job| job.command.needs(&mut needs));
         let (touched, writer) = (Touched::new(&needs, self.engines.cache.is_shared()), Writer(rand::rng().random()));
-        let prepared = self.prepare(jobs, &needs, &touched, writer).await;
+        let prepared = self.prepare(jobs, &needs, &touched, writer, untouched).await;
         let prepared = match prepared {
             Ok(prepared) if started.elapsed() < MAX_TOUCH_AGE => prepared,
             Ok(_) => return self.abandon(&touched, writer, Failure::TooSlow).await,
@@ -213,10 +200,12 @@ impl Lane {
                 return Err(Failure::Unknown);
             }
         }
+        self.engines.hot.changed(&prepared.relations);
         if !prepared.shared.heads.is_empty() {
             self.engines.heads.committed(prepared.shared).await;
         }
-        prepared.fan_out.into_iter().for_each(|group| self.engines.fan_out.nudge(group));
+        let now = self.engines.clock.now();
+        prepared.fan_out.into_iter().for_each(|group| self.engines.fan_out.nudge(group, now));
         if prepared.events {
             self.engines.bell.ring();
         }
@@ -227,9 +216,15 @@ impl Lane {
     }
 
     /// Touches the cache while the rows are locked and loaded, then applies and saves.
-    async fn prepare(&mut self, jobs: &[Job], needs: &Needs, touched: &Touched, writer: Writer) -> Result<Prepared, Failure> {
+    async fn prepare(
+        &mut self,
+        jobs: &[Job],
+        needs: &Needs,
+        touched: &Touched,
+        writer: Writer,
+        untouched: bool,
+    ) -> Result<Prepared, Failure> {
         let (engines, id, slot, batch) = (self.engines.clone(), self.id, self.slot, self.batch + 1);
-        let untouched = engines.guard.is_bypassing();
         let now = engines.clock.now();
         let number = self.number(batch);
         let touch = async { if untouched { Ok(()) } else { touched.touch(&engines.cache, writer).await } };
@@ -260,8 +255,14 @@ impl Lane {
             rows.save(conn, Batch { lane_id: id, batch, slot, now }).await.map_err(Failure::Store)?;
             keys.save(conn, now).await.map_err(Failure::Store)?;
             let fan_out = rows.groups.with_tasks().collect();
-            Ok(Prepared { outcomes, changes: rows.changes(needs), shared: rows.committed(), fan_out, events: rows.has_events() })
+            let (changes, relations) = (rows.changes(needs), rows.changed_relations());
+            Ok(Prepared { outcomes, changes, shared: rows.committed(), fan_out, events: rows.has_events(), relations })
         };
+        if !engines.db.is_shared() {
+            // SQLite goes on with a statement whose connection is dropped, and keeps its one lock: so the
+            // work is waited for, and undone afterwards if it took too long.
+            return work.await;
+        }
         match tokio::time::timeout(MAX_WORK, work).await {
             Ok(prepared) => prepared,
             Err(_) => Err(Failure::TooSlow),
@@ -274,10 +275,13 @@ impl Lane {
         let Some(conn) = self.conn.as_mut() else { return Err(Failure::NotCommitted) };
         let committed = tokio::time::timeout(MAX_COMMIT, conn.commit()).await;
         self.batch += 1;
+        let is_slow = committed.is_err();
         let error = match committed {
             Ok(Ok(())) => return Ok(true),
+            // The lane's row is gone: the commit was not even sent.
+            Ok(Err(sqlx::Error::RowNotFound)) => return self.abandon(touched, writer, Failure::NotCommitted).await.map(|_| true),
             // A save that went along with the commit was refused.
-            Ok(Err(error)) if crate::db::is_refused(&error) => {
+            Ok(Err(error)) if classify(&error) != ErrorClass::Unknown => {
                 return self.abandon(touched, writer, Failure::Store(error)).await.map(|_| true);
             }
             Ok(Err(error)) => error.to_string(),
@@ -289,7 +293,10 @@ impl Lane {
         let resolved = super::resolve::resolve(&self.engines, self.id, self.batch, touched, writer).await;
         match resolved.committed {
             Some(true) => Ok(resolved.was_inside),
-            Some(false) => self.abandon(touched, writer, Failure::NotCommitted).await.map(|_| true),
+            Some(false) => {
+                let failure = if is_slow { Failure::TooSlow } else { Failure::NotCommitted };
+                self.abandon(touched, writer, failure).await.map(|_| true)
+            }
             // The touch is left to its lease.
             None => Err(Failure::Unknown),
         }
@@ -298,7 +305,7 @@ impl Lane {
     /// Undoes the transaction and leaves the cache entries, which stay dirty.
     async fn abandon(&mut self, touched: &Touched, writer: Writer, failure: Failure) -> Result<Vec<Outcome>, Failure> {
         let keeps = match &failure {
-            Failure::Store(error) => !crate::db::is_outage(error) || crate::db::is_transient(error),
+            Failure::Store(error) => !matches!(classify(error), ErrorClass::Unknown | ErrorClass::Outage),
             Failure::CacheAway(_) => true,
             _ => false,
         };

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //!   handler ─ submit ─▶ queue ─▶ lane: take a batch
-//!                                  ├─ touch the cache entries ∥ begin, lock and load the rows
+//!                                  ├─ touch the cache entries ∥ begin, raise the lane's own number, lock and load the rows
 //!                                  ├─ apply each command (pure; one that is refused leaves no trace)
-//!                                  ├─ save, raise the lane's own number, commit
+//!                                  ├─ save, commit
 //!                                  ├─ publish to the cache, wake the waiting polls
 //!                                  └─ answer
 //! ```
@@ -13,12 +13,17 @@
 //! An answer means durable. Lanes, here and on other nodes, run side by side: row locks in one order keep them apart, so which lane a command goes
 //! to matters for speed alone. To add a command: implement [`Command`] in the feature.
 
+mod aside;
 mod attempt;
+mod batch;
 mod needs;
+mod pace;
 mod queue;
 mod resolve;
+mod row;
 mod rows;
 mod table;
+mod ticket;
 mod touched;
 
 use std::borrow::Cow;
@@ -30,6 +35,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use clap::Args;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::cache::Cache;
 use crate::clock::{Clock, UnixMs};
@@ -39,10 +45,11 @@ use crate::events::Bell;
 use crate::groups::fan_out::FanOut;
 use crate::guard::Guard;
 use crate::heads::Heads;
+use crate::relations::Hot;
 
-pub(crate) use attempt::{announce, sweep};
 pub use needs::Needs;
 pub use queue::Lanes;
+pub(crate) use row::{announce, sweep};
 pub use rows::{Batch, Rows};
 pub use table::Table;
 
@@ -58,9 +65,23 @@ pub struct LaneConfig {
     #[arg(long, env = "HEADMARK_LANE_QUEUE", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1000..=1_000_000))]
     pub lane_queue: u32,
 
+    /// How many writes larger than a transaction takes, such as a notification to 10,000 users, may wait for their turn at each lane; beyond that they get 503 at
+    /// once. Other writes wait for one of them at most.
+    #[arg(long, env = "HEADMARK_LANE_LARGE_QUEUE", default_value_t = 32, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub lane_large_queue: u32,
+
     /// How many changes one transaction takes at most; a single larger request still goes whole.
     #[arg(long, env = "HEADMARK_LANE_BATCH", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub lane_batch: u32,
+
+    /// How many changes that met a lock each lane sets aside, so that the others go on; beyond that
+    /// they get 503 at once. Not used on SQLite, which has one lock for all.
+    #[arg(long, env = "HEADMARK_LANE_ASIDE", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub lane_aside: u32,
+
+    /// How long a batch waits for a lock on Postgres before it is set aside, in milliseconds.
+    #[arg(long, env = "HEADMARK_LOCK_TIMEOUT_MS", default_value_t = 250, value_parser = clap::value_parser!(u64).range(10..=1500))]
+    pub lock_timeout_ms: u64,
 
     /// How long a caller waits for its write at most, in milliseconds; then 503, and the outcome is told by trying again with the same key.
     #[arg(long, env = "HEADMARK_WRITE_TIMEOUT_MS", default_value_t = 15_000, value_parser = clap::value_parser!(u64).range(100..=120_000))]
@@ -84,6 +105,8 @@ pub struct Engines {
     pub clock: Clock,
     /// Rung where events are committed.
     pub bell: Bell,
+    /// What is shown of much-read users from memory, until their relations change.
+    pub hot: Arc<Hot>,
 }
 
 /// How long opening a connection may take.
@@ -143,6 +166,14 @@ impl Answer {
         Ok(Self { status: StatusCode::CREATED, ..Self::ok(body)? })
     }
 
+    /// What the body says: for a route that answers with more than its command did.
+    ///
+    /// # Errors
+    /// When the body is another one than the command writes, which is a bug.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_json::from_str(&self.body).map_err(|error| Fault::Bug(format!("cannot read an answer of a command: {error}")).into())
+    }
+
     /// 204.
     #[must_use]
     pub fn no_content() -> Self {
@@ -188,7 +219,11 @@ pub struct Job {
 /// Every statement of the lanes, for the suite that runs each on both engines.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    [attempt::statements().as_slice(), resolve::statements().as_slice()].concat()
+    [row::statements().as_slice(), resolve::statements().as_slice()].concat()
+}
+
+fn unavailable() -> Error {
+    Problem::new(Code::StoreUnavailable, "A store did not answer; nothing was changed. Try again shortly.").into()
 }
 
 fn unknown_outcome() -> Problem {
@@ -200,3 +235,22 @@ fn unknown_outcome() -> Problem {
 
 /// What a lane tells one caller.
 pub(crate) type Verdict = Result<Answer, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_answer_is_a_fault_and_not_a_default() {
+        #[derive(Debug, PartialEq, Eq, Default, Serialize, serde::Deserialize)]
+        struct Out {
+            revision: i64,
+        }
+        let answer = Answer::ok(&Out { revision: 7 }).unwrap();
+        assert_eq!(answer.read::<Out>().unwrap(), Out { revision: 7 });
+        for body in ["", "{}", r#"{"revision":"7"}"#] {
+            let broken = Answer { body: body.into(), ..answer.clone() };
+            assert!(matches!(broken.read::<Out>(), Err(Error::Fault(Fault::Bug(_)))), "{body}");
+        }
+    }
+}

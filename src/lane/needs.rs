@@ -1,6 +1,6 @@
 //! Which rows the commands of a batch need: said before any is looked at, so that they can be locked in one order and loaded together.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::broadcasts::NoticeKey;
 use crate::groups;
@@ -38,6 +38,8 @@ pub struct Needs {
     pub(super) snapshots: BTreeSet<UserId>,
     /// Messages that are read by hand.
     pub messages: messages::store::Needs,
+    /// Visits of views, and how many views are remembered of a user; with it the marks.
+    pub visits: BTreeMap<MarkKey, u32>,
     /// Things in views; with it the heads of the views.
     pub view_items: views::store::Needs,
     /// Groups, with their members and messages; heads and users' own rows are asked for beside them.
@@ -45,7 +47,7 @@ pub struct Needs {
     /// Groups whose fan-out goes on.
     pub deliveries: BTreeSet<GroupId>,
     /// Inboxes and direct chats.
-    pub inbox: inbox::store::Needs,
+    pub inbox: inbox::Needs,
     /// Users of whom all devices are needed; with it the users' own rows, whose locks guard them.
     pub devices: inbox::devices::Needs,
 }

@@ -12,9 +12,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::attempt::{Failure, Lane, Outcome};
-use super::{Answer, Engines, Job, LaneConfig, Verdict, unknown_outcome};
-use crate::db::is_transient;
+use super::aside::Aside;
+use super::attempt::Lane;
+use super::batch::{self, Left};
+use super::pace::Pace;
+use super::ticket::Ticket;
+use super::{Engines, Job, LaneConfig, Verdict, unknown_outcome};
 use crate::error::{Code, Error, Fault, Problem};
 use crate::idempotency::MAX_KEYS_PER_BATCH;
 
@@ -22,36 +25,33 @@ use crate::idempotency::MAX_KEYS_PER_BATCH;
 const KEY_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a put-off command rests before it is tried again.
-const KEY_PAUSE: Duration = Duration::from_millis(20);
+pub(super) const KEY_PAUSE: Duration = Duration::from_millis(20);
 
-/// How often a batch is tried again after a deadlock or the like, before it is split.
-const MAX_TRIES: u32 = 4;
+/// What weighs no more than this is never large, however few changes a batch may take: a request of many items, or a step of fan-out.
+const MIN_LARGE: u32 = 1000;
 
-/// A job in the queue.
-struct Ticket {
-    job: Job,
-    weight: u32,
-    reply: oneshot::Sender<Verdict>,
-    /// Room in the queue, given back when the job is answered.
-    _room: OwnedSemaphorePermit,
-    /// Until when it may be put off.
-    put_off_until: Instant,
+/// The way into a lane.
+#[derive(Debug)]
+struct Entrance {
+    queue: mpsc::Sender<Ticket>,
+    /// Changes for which there is room in the queue.
+    room: Arc<Semaphore>,
+    /// Held by the one large job that may be in the queue or in the lane: so small ones wait for one large one at most.
+    large: Arc<Semaphore>,
+    /// Places for large jobs that wait for their turn.
+    large_waiting: Semaphore,
 }
 
 /// The front of the write path. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Lanes {
-    lanes: Arc<Vec<(mpsc::Sender<Ticket>, Arc<Semaphore>)>>,
+    lanes: Arc<Vec<Entrance>>,
     closing: CancellationToken,
     tasks: TaskTracker,
     timeout: Duration,
     max_weight: u32,
-}
-
-impl std::fmt::Debug for Ticket {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.job.fmt(f)
-    }
+    /// A job that weighs more is large.
+    max_small: u32,
 }
 
 impl Lanes {
@@ -61,17 +61,22 @@ impl Lanes {
         let count = if engines.db.is_shared() { config.lanes } else { 1 };
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         let first_slot = i64::from(rand::rng().random::<u32>());
+        let lock_wait = Duration::from_millis(config.lock_timeout_ms);
+        let lane = |place: u32| Lane::new(engines.clone(), first_slot + i64::from(place), lock_wait);
         let lanes = (0..count)
-            .map(|lane| {
+            .map(|place| {
                 let (sender, receiver) = mpsc::channel(usize::try_from(config.lane_queue).unwrap_or(usize::MAX));
                 let room = Arc::new(Semaphore::new(usize::try_from(config.lane_queue).unwrap_or(usize::MAX)));
-                tasks.spawn(work(Lane::new(engines.clone(), first_slot + i64::from(lane)), receiver, config.lane_batch, closing.clone()));
-                (sender, room)
+                let aside = Aside::start(lane(count + place), config.lane_batch, config.lane_aside, &tasks);
+                tasks.spawn(work(lane(place), aside, receiver, config.lane_batch, closing.clone()));
+                let large = Arc::new(Semaphore::new(1));
+                let large_waiting = Semaphore::new(usize::try_from(config.lane_large_queue).unwrap_or(usize::MAX));
+                Entrance { queue: sender, room, large, large_waiting }
             })
             .collect();
         tasks.close();
         let timeout = Duration::from_millis(config.write_timeout_ms);
-        Self { lanes: Arc::new(lanes), closing, tasks, timeout, max_weight: config.lane_queue }
+        Self { lanes: Arc::new(lanes), closing, tasks, timeout, max_weight: config.lane_queue, max_small: config.lane_batch.max(MIN_LARGE) }
     }
 
     /// Queues a job and waits for its answer, which means that it is durable.
@@ -81,23 +86,24 @@ impl Lanes {
     pub async fn submit(&self, job: Job) -> Verdict {
         let lanes = i64::try_from(self.lanes.len()).unwrap_or(1);
         let index = usize::try_from(job.command.lane_key().rem_euclid(lanes)).unwrap_or(0);
-        let Some((sender, room)) = self.lanes.get(index) else {
+        let Some(entrance) = self.lanes.get(index) else {
             return Err(Fault::Bug("there are no lanes".to_owned()).into());
         };
         if self.closing.is_cancelled() {
             return Err(Problem::new(Code::ShuttingDown, "This node takes no more writes.").into());
         }
         let weight = job.command.weight().clamp(1, self.max_weight);
-        let Ok(permit) = Arc::clone(room).try_acquire_many_owned(weight) else {
-            metrics::counter!("headmark_lane_refused_total").increment(1);
-            return Err(Problem::new(Code::Overloaded, "Too many writes are waiting.").into());
-        };
+        let give_up = Instant::now() + self.timeout;
+        let turn = if weight > self.max_small { Some(large_turn(entrance, give_up).await.ok_or_else(overloaded)?) } else { None };
+        let room = Arc::clone(&entrance.room).try_acquire_many_owned(weight).map_err(|_| overloaded())?;
         let (reply, answer) = oneshot::channel();
-        let ticket = Ticket { job, weight, reply, _room: permit, put_off_until: Instant::now() + KEY_WAIT };
-        if sender.try_send(ticket).is_err() {
-            return Err(Problem::new(Code::ShuttingDown, "This node takes no more writes.").into());
+        let now = Instant::now();
+        let (put_off_until, set_aside_until) = (now + KEY_WAIT, now + give_up.saturating_duration_since(now) * 2 / 3);
+        let ticket = Ticket { job, weight, reply, _room: room, _turn: turn, put_off_until, set_aside_until, place: None };
+        if entrance.queue.try_send(ticket).is_err() {
+            return Err(Problem::new(Code::ShuttingDown, "This node takes no more writes; another one does.").into());
         }
-        match tokio::time::timeout(self.timeout, answer).await {
+        match tokio::time::timeout_at(give_up, answer).await {
             Ok(Ok(verdict)) => verdict,
             Ok(Err(_)) => Err(Fault::Bug("a lane dropped a job".to_owned()).into()),
             Err(_) => Err(unknown_outcome().into()),
@@ -108,7 +114,14 @@ impl Lanes {
     #[must_use]
     pub fn waiting(&self) -> usize {
         let room = usize::try_from(self.max_weight).unwrap_or(usize::MAX);
-        self.lanes.iter().map(|(_, free)| room.saturating_sub(free.available_permits())).sum()
+        self.lanes.iter().map(|entrance| room.saturating_sub(entrance.room.available_permits())).sum()
+    }
+
+    /// Whether a lane has ended though the node is not stopping. Its writes fail until the node is restarted.
+    #[must_use]
+    pub fn have_failed(&self) -> bool {
+        // Each lane is two tasks: one that commits, and one for the jobs that it sets aside.
+        !self.closing.is_cancelled() && self.tasks.len() < 2 * self.lanes.len()
     }
 
     /// Takes no more jobs, finishes those that are queued, and returns when the lanes have stopped.
@@ -118,8 +131,23 @@ impl Lanes {
     }
 }
 
+/// Waits until it is a large job's turn, first come, first served; None where too many wait already, or the time is over.
+async fn large_turn(entrance: &Entrance, give_up: Instant) -> Option<OwnedSemaphorePermit> {
+    if let Ok(turn) = Arc::clone(&entrance.large).try_acquire_owned() {
+        return Some(turn);
+    }
+    let _waiting = entrance.large_waiting.try_acquire().ok()?;
+    tokio::time::timeout_at(give_up, Arc::clone(&entrance.large).acquire_owned()).await.ok()?.ok()
+}
+
+fn overloaded() -> Error {
+    metrics::counter!("headmark_lane_refused_total").increment(1);
+    Problem::new(Code::Overloaded, "Too many writes are waiting.").into()
+}
+
 /// A lane: takes batches until the queue is closed and empty.
-async fn work(mut lane: Lane, mut queue: mpsc::Receiver<Ticket>, max_weight: u32, closing: CancellationToken) {
+async fn work(mut lane: Lane, aside: Aside, mut queue: mpsc::Receiver<Ticket>, max_weight: u32, closing: CancellationToken) {
+    let mut pace = Pace::new(max_weight);
     // Opened ahead of the first job; a failure shows again with the job, where it is answered.
     lane.warm_up().await;
     let mut waiting = VecDeque::new();
@@ -129,15 +157,17 @@ async fn work(mut lane: Lane, mut queue: mpsc::Receiver<Ticket>, max_weight: u32
         if waiting.is_empty() && resting.tickets.is_empty() && closed {
             break;
         }
-        let batch = pick(&mut waiting, max_weight);
+        let batch = pick(&mut waiting, pace.weight(), &aside);
+        crate::failpoint("lane::outside_of_a_batch");
         // A panic outside of a rule (which is caught where it runs) costs its batch, not the lane.
-        let put_off = AssertUnwindSafe(run(&mut lane, batch)).catch_unwind().await.unwrap_or_else(|_| {
+        let left = AssertUnwindSafe(batch::run(&mut lane, &mut pace, batch)).catch_unwind().await.unwrap_or_else(|_| {
             tracing::error!("a lane panicked; it goes on with a new connection");
             lane.reset();
-            Vec::new()
+            Left::default()
         });
-        if !put_off.is_empty() {
-            resting.tickets.extend(put_off);
+        left.locked.into_iter().for_each(|ticket| aside.put(ticket));
+        if !left.put_off.is_empty() {
+            resting.tickets.extend(left.put_off);
             resting.until = Instant::now() + KEY_PAUSE;
         }
     }
@@ -185,11 +215,16 @@ async fn take(
     false
 }
 
-/// The next batch: in order, up to the bounds on weight and keys, but always at least one job. A caller that is gone is passed over.
-fn pick(waiting: &mut VecDeque<Ticket>, max_weight: u32) -> Vec<Ticket> {
+/// The next batch: in order, up to the bounds on weight and keys, but always at least one job. A caller that is gone is passed over. What must stay
+/// behind jobs that are set aside goes there.
+fn pick(waiting: &mut VecDeque<Ticket>, max_weight: u32, aside: &Aside) -> Vec<Ticket> {
     let (mut batch, mut weight, mut keys) = (Vec::new(), 0_u32, 0);
     while let Some(ticket) = waiting.pop_front() {
-        if ticket.reply.is_closed() {
+        if ticket.is_abandoned() {
+            continue;
+        }
+        if aside.holds(ticket.key()) {
+            aside.put(ticket);
             continue;
         }
         let keyed = usize::from(ticket.job.key.is_some());
@@ -203,79 +238,4 @@ fn pick(waiting: &mut VecDeque<Ticket>, max_weight: u32) -> Vec<Ticket> {
         batch.push(ticket);
     }
     batch
-}
-
-/// Commits a batch, and answers its callers; returns the tickets that were put off. What the store refuses is split in halves until the one
-/// at fault stands alone.
-async fn run(lane: &mut Lane, batch: Vec<Ticket>) -> Vec<Ticket> {
-    let (mut put_off, mut todo) = (Vec::new(), vec![batch]);
-    while let Some(mut batch) = todo.pop() {
-        if batch.is_empty() {
-            continue;
-        }
-        let jobs: Vec<Job> = batch.iter().map(|ticket| ticket.job.clone()).collect();
-        match with_retries(lane, &jobs).await {
-            Ok(outcomes) => {
-                for (ticket, outcome) in batch.into_iter().zip(outcomes) {
-                    settle(ticket, outcome, &mut put_off);
-                }
-            }
-            Err(Failure::Store(error)) if batch.len() > 1 && !crate::db::is_outage(&error) => {
-                tracing::warn!(%error, jobs = batch.len(), "splitting a batch that the database refused");
-                metrics::counter!("headmark_lane_splits_total").increment(1);
-                let second = batch.split_off(batch.len() / 2);
-                todo.push(second);
-                todo.push(batch);
-            }
-            Err(failure) => {
-                tracing::error!(?failure, jobs = batch.len(), "a batch failed");
-                for ticket in batch {
-                    answer(ticket, Err(failure.answer()));
-                }
-            }
-        }
-    }
-    put_off
-}
-
-/// Tries a batch until it is committed, or until trying again at once makes no sense.
-async fn with_retries(lane: &mut Lane, jobs: &[Job]) -> Result<Vec<Outcome>, Failure> {
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        let failure = match lane.attempt(jobs).await {
-            Ok(outcomes) => return Ok(outcomes),
-            Err(failure) => failure,
-        };
-        let again = match &failure {
-            Failure::Store(error) => is_transient(error) || (crate::db::is_outage(error) && lane.lost_connection()),
-            Failure::TooSlow | Failure::NotCommitted => true,
-            Failure::CacheAway(error) => {
-                tracing::warn!(%error, "the cache cannot be touched");
-                lane.engines().guard.enter_bypass().await.is_ok()
-            }
-            Failure::NotHolder | Failure::Unknown => false,
-        };
-        if !again || tries >= MAX_TRIES {
-            return Err(failure);
-        }
-        metrics::counter!("headmark_lane_retries_total").increment(1);
-        tokio::time::sleep(Duration::from_millis(u64::from(tries) * 5)).await;
-    }
-}
-
-fn settle(ticket: Ticket, outcome: Outcome, put_off: &mut Vec<Ticket>) {
-    match outcome {
-        Outcome::Answered(verdict) => answer(ticket, verdict),
-        Outcome::KeyTaken if Instant::now() < ticket.put_off_until => put_off.push(ticket),
-        Outcome::KeyTaken => {
-            let detail = "A request with this Idempotency-Key is still running; try again shortly.";
-            answer(ticket, Err(Problem::new(Code::IdempotencyInProgress, detail).into()));
-        }
-    }
-}
-
-fn answer(ticket: Ticket, verdict: Result<Answer, Error>) {
-    // A caller who hung up is not waiting: the write stays.
-    let _ = ticket.reply.send(verdict);
 }

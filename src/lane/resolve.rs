@@ -38,7 +38,7 @@ pub(super) fn statements() -> [&'static Statement; 1] {
 
 /// What became of a commit in doubt.
 pub(super) struct Resolved {
-    /// Whether the transaction took effect; None when the database could not be asked in time.
+    /// Whether the transaction took effect; None when the database could not tell.
     pub(super) committed: Option<bool>,
     /// Whether the writer was inside the cache entries all the time. If not, a reader may have filled in what was there before the commit.
     pub(super) was_inside: bool,
@@ -55,7 +55,7 @@ pub(super) async fn resolve(engines: &Engines, lane: i64, batch: i64, touched: &
             was_inside = false;
         }
         match tokio::time::timeout(MAX_ASK, ask(engines, lane)).await {
-            Ok(Ok(found)) => return Resolved { committed: Some(found.is_some_and(|found| found >= batch)), was_inside },
+            Ok(Ok(found)) => return Resolved { committed: took_effect(found, batch), was_inside },
             Ok(Err(error)) => tracing::warn!(%error, "cannot ask for the outcome of a commit yet"),
             Err(_) => tracing::warn!("the database is slow to tell the outcome of a commit"),
         }
@@ -66,10 +66,31 @@ pub(super) async fn resolve(engines: &Engines, lane: i64, batch: i64, touched: &
     }
 }
 
+/// What the lane's row says of the transaction with this number. The transaction had found the row,
+/// so one that is missing was removed since then, by hand or with a restore: it says nothing.
+fn took_effect(found: Option<i64>, batch: i64) -> Option<bool> {
+    if found.is_none() {
+        tracing::error!("the row of a running lane is gone, so the outcome of its commit stays unknown");
+    }
+    Some(found? >= batch)
+}
+
 async fn ask(engines: &Engines, lane: i64) -> Result<Option<i64>, sqlx::Error> {
     let mut conn = tokio::time::timeout(MAX_CONNECT, engines.db.connect()).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
     conn.begin().await?;
     let rows: Vec<(i64,)> = conn.fetch(&BATCH, &[Column::Int(vec![lane])]).await?;
     conn.rollback().await?;
     Ok(rows.first().map(|(batch,)| *batch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_row_that_is_there_tells() {
+        assert_eq!(took_effect(Some(7), 7), Some(true));
+        assert_eq!(took_effect(Some(6), 7), Some(false));
+        assert_eq!(took_effect(None, 7), None, "unknown, not \"no\"");
+    }
 }

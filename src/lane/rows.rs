@@ -69,6 +69,8 @@ pub struct Rows {
     snapshots: Table<UserId, Arc<[u8]>>,
     /// Messages that are read by hand.
     pub messages: messages::store::Tables,
+    /// Marks of views that make room for those that users visit for the first time.
+    old_visits: BTreeMap<UserId, Vec<MarkKey>>,
     /// Things in views.
     pub view_items: views::store::Items,
     /// Groups, with their members and messages.
@@ -122,6 +124,7 @@ impl Rows {
             let users: Vec<_> = needs.all_marks.iter().copied().collect();
             rows.marks.insert_loaded(store::load_marks_of_users(conn, &users).await?);
         }
+        rows.load_old_visits(conn, needs).await?;
         rows.load_relations(conn, needs).await?;
         if !needs.posts.is_empty() {
             let keys: Vec<_> = needs.posts.iter().cloned().collect();
@@ -182,7 +185,7 @@ impl Rows {
         }
         self.save_marks(conn).await?;
         self.save_relations(conn, batch.slot).await?;
-        self.save_feeds(conn).await?;
+        self.save_feeds(conn, batch).await?;
         self.messages.save(conn).await?;
         views::store::save(conn, &self.view_items).await?;
         self.groups.save(conn, batch.now).await?;
@@ -193,10 +196,10 @@ impl Rows {
         self.events.save(conn).await
     }
 
-    async fn save_feeds(&self, conn: &mut Conn) -> DbResult<()> {
+    async fn save_feeds(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {
         let posts: Vec<_> = self.posts.changed().filter_map(|(key, post)| Some((key, (*post)?))).collect();
         if !posts.is_empty() {
-            feed::store::save_posts(conn, &posts).await?;
+            feed::store::save_posts(conn, &posts, batch).await?;
         }
         let snapshots: Vec<_> = self.snapshots.changed().map(|(user, data)| (*user, Arc::clone(data))).collect();
         if !snapshots.is_empty() {
@@ -356,7 +359,10 @@ impl Rows {
         }
         let change = |user: &UserId| {
             let (before, after) = self.users.rows.get(user).map_or((0, 0), |(loaded, now)| (loaded.revision, now.revision));
-            Change { user: *user, before, after, parts: parts.remove(user).unwrap_or_default() }
+            let parts = parts.remove(user).unwrap_or_default();
+            // The cache tells states apart by the revision alone.
+            debug_assert!(after > before || parts.is_empty(), "user {user} at {before}: {parts:?}");
+            Change { user: *user, before, after, parts }
         };
         needs.users.iter().map(change).collect()
     }

@@ -11,8 +11,8 @@ use super::store::{User, ids, mark_of_row};
 use super::{Mark, MarkKey};
 
 /// All that a cache entry shows of whole users, in one statement, so that it belongs together: first the user's own row (as kind 0), then the marks (views
-/// aside, which are many and read one by one), the memberships of groups (as kind 6), the types of messages (as kind 8), and when the lists of relations changed
-/// (as kind 20).
+/// aside, which are many and read one by one), the memberships of groups, the types of messages, and when the lists of relations changed. Rows that are
+/// no marks have a number below 1 in place of the kind, which no [`Kind`](super::Kind) ever has.
 static READ_USERS: Statement = Statement::new(
     "select u.user_id, 0 as kind, '' as name, u.revision as a, u.enrolled as b, u.seen_day as c, u.feed as d, u.direct_unread as e,
         u.direct_chats as f, '' as retracted, cast(null as bytea) as data
@@ -23,15 +23,15 @@ static READ_USERS: Statement = Statement::new(
     from {rows} r
     join marks m on m.user_id = r.user_id and m.kind <> 4
     union all
-    select s.user_id, 6, '', s.group_id, s.read_seq, s.muted, s.at, 0, 0, '', s.extra
+    select s.user_id, -1, '', s.group_id, s.read_seq, s.muted, s.at, 0, 0, '', s.extra
     from {rows} r
     join memberships s on s.user_id = r.user_id and s.to_seq < 0
     union all
-    select t.user_id, 8, t.type, t.unread, 0, 0, 0, 0, 0, '', cast(null as bytea)
+    select t.user_id, -2, t.type, t.unread, 0, 0, 0, 0, 0, '', cast(null as bytea)
     from {rows} r
     join message_types t on t.user_id = r.user_id
     union all
-    select c.user_id, 20, '', c.following_version, c.blocks_version, 0, 0, 0, 0, '', cast(null as bytea)
+    select c.user_id, -3, '', c.following_version, c.blocks_version, 0, 0, 0, 0, '', cast(null as bytea)
     from {rows} r
     join relation_counts c on c.user_id = r.user_id
     order by 1, 2, 3",
@@ -49,9 +49,9 @@ type ReadRow = (i64, i64, String, i64, i64, i64, i64, i64, i64, String, Option<V
 
 /// The kinds of [`READ_USERS`] that are no marks.
 const USER_ROW: i64 = 0;
-const MEMBERSHIP_ROW: i64 = 6;
-const MESSAGE_TYPE_ROW: i64 = 8;
-const RELATIONS_ROW: i64 = 20;
+const MEMBERSHIP_ROW: i64 = -1;
+const MESSAGE_TYPE_ROW: i64 = -2;
+const RELATIONS_ROW: i64 = -3;
 
 /// One user's own rows as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -197,6 +197,12 @@ static INSERT_MARKS: Statement = Statement::new(
     MARK,
 );
 
+static DELETE_MARKS: Statement = Statement::new(
+    "delete from marks
+    where (user_id, kind, name) in (select user_id, kind, name from {rows} r)",
+    &[("user_id", Type::Int), ("kind", Type::Int), ("name", Type::Text)],
+);
+
 static DELETE_MARKS_OF_USERS: Statement = Statement::new(
     "delete from marks
     where (user_id, kind) in (select user_id, kind from {rows} r)",
@@ -205,7 +211,7 @@ static DELETE_MARKS_OF_USERS: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 9] {
+pub fn statements() -> [&'static Statement; 10] {
     [
         &MAKE_USERS,
         &LOCK_USERS,
@@ -215,12 +221,13 @@ pub fn statements() -> [&'static Statement; 9] {
         &LOAD_MARKS_OF_USERS,
         &UPDATE_MARKS,
         &INSERT_MARKS,
+        &DELETE_MARKS,
         &DELETE_MARKS_OF_USERS,
     ]
 }
 
 /// A row of `marks` as the statements return it.
-pub(super) type MarkRow = (i64, i64, String, i64, i64, String, i64);
+pub(crate) type MarkRow = (i64, i64, String, i64, i64, String, i64);
 
 /// A row of `users` as the statements return it.
 type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64);
@@ -360,6 +367,14 @@ fn mark_columns(marks: &[(&MarkKey, &Mark)]) -> [Column; 7] {
     ]
 }
 
+/// Removes these marks.
+///
+/// # Errors
+/// The driver's own.
+pub async fn delete_marks(conn: &mut Conn, keys: &[MarkKey]) -> DbResult<()> {
+    conn.later(&DELETE_MARKS, &mark_key_columns(keys)).await
+}
+
 /// Removes all marks of these kinds.
 ///
 /// # Errors
@@ -379,7 +394,7 @@ pub async fn read_marks(db: &Db, keys: &[MarkKey]) -> DbResult<Vec<(MarkKey, Mar
 }
 
 /// A row of a kind that this version does not know (written by a newer one) is passed over.
-pub(super) fn mark_of_row((user, kind, name, head, mark, retracted, at): MarkRow) -> Option<(MarkKey, Mark)> {
+pub(crate) fn mark_of_row((user, kind, name, head, mark, retracted, at): MarkRow) -> Option<(MarkKey, Mark)> {
     let key = MarkKey { user: UserId::try_from(user).ok()?, kind: Kind::from_code(kind)?, name: name.into() };
     Some((key, Mark::from_row(head, mark, &retracted, UnixMs(at))))
 }

@@ -87,7 +87,8 @@ impl Stream {
         }
         self.head += 1;
         self.version += 1;
-        self.at = now;
+        // What is imported may be older than what is there.
+        self.at = self.at.max(now);
         Ok(self.head)
     }
 

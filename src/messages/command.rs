@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{MAX_TYPES, Message, MessageOut, ReadMessageOut, Receiver, Unread};
+use super::{DeletedMessageOut, MAX_TYPES, Message, MessageOut, ReadMessageOut, Receiver, Unread};
 use crate::clock::UnixMs;
 use crate::error::{Code, Problem};
 use crate::ids::{MessageId, Name, UserId};
@@ -158,7 +158,7 @@ impl lane::Command for Command {
             Self::Delete { user, id, kept_from } => {
                 let (seq, before) = rows.messages.receiver(*user, *id).ok_or_else(|| missing(*id, *kept_from))?;
                 set(rows, *user, seq, &before, Receiver { gone: true, ..before.clone() });
-                Ok(Answer::no_content())
+                Answer::ok(&DeletedMessageOut { revision: rows.revision(*user) })
             }
             Self::Withdraw { id, recipients } => {
                 if rows.messages.is_withdrawn(*id) == Some(false) {

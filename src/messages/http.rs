@@ -14,17 +14,18 @@ use utoipa_axum::routes;
 
 use super::command::{Step, gone, missing};
 use super::{
-    Command, FIRST_ROWS, Listed, MAX_CONTENT_CHARS, MAX_NAMED, MAX_RECIPIENTS, MAX_TITLE_CHARS, MORE_ROWS, MessageOut, ReadMessageOut,
-    Status, Text, Which, candidates, lists,
+    Command, DeletedMessageOut, FIRST_ROWS, Listed, MAX_CONTENT_CHARS, MAX_NAMED, MAX_RECIPIENTS, MAX_TITLE_CHARS, MORE_ROWS, MessageOut,
+    ReadMessageOut, Status, Text, Which, candidates, lists,
 };
 use crate::auth::Service;
 use crate::clock::UnixMs;
 use crate::error::{Error, Fault, Problem, ProblemOut, Result};
-use crate::http::body::{Body, IdempotencyKey, NoFields, present, text_within};
+use crate::http::body::{Body, IdempotencyKey, NoFields, in_range, present, text_within};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::ids::{MessageId, Name, UserId};
 use crate::lane::{Answer, Job};
+use crate::marks::MAX_HEAD;
 use crate::page::{self, PageOut, PageParams, Position};
 use crate::sheet::UnreadOut;
 use crate::state::AppState;
@@ -155,10 +156,7 @@ pub struct ReadMessagesOut {
 impl ReadMessagesIn {
     /// Which messages are meant, and up to which seq.
     fn which(&self) -> Result<(Which, i64), Problem> {
-        let up_to = self.up_to_seq.unwrap_or(i64::MAX);
-        if up_to < 0 {
-            return Err(Problem::invalid("/up_to_seq", format!("{up_to} is below 0")));
-        }
+        let up_to = self.up_to_seq.map_or(Ok(MAX_HEAD), |up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to_seq".to_owned()))?;
         let which = match (&self.message_ids, &self.r#type, self.all) {
             (Some(ids), None, None) => {
                 count(ids.len(), MAX_NAMED, "/message_ids")?;
@@ -335,11 +333,11 @@ async fn unread_message(State(state): State<AppState>, path: UserPath, _: Body<N
 
 /// Delete a message from a user's list
 ///
-/// Whether the user has read it stays counted with the message. Also answers 204 when it was deleted before.
+/// Whether the user has read it stays counted with the message. A repeat changes nothing.
 #[utoipa::path(delete, path = "/v1/users/{user}/messages/{message_id}", tag = "messages",
     params(("user" = UserOrMe, Path), ("message_id" = MessageId, Path)),
     responses(
-        (status = 204, description = "The message is not in the user's list"),
+        (status = 200, body = DeletedMessageOut),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn delete_message(State(state): State<AppState>, path: UserPath, _: Query<NoParams>) -> Result<Answer> {

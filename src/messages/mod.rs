@@ -180,6 +180,14 @@ impl MessageOut {
     }
 }
 
+/// What deleting a message from a user's list answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct DeletedMessageOut {
+    /// The user's revision after it.
+    #[schema(minimum = 0, example = 918)]
+    pub revision: i64,
+}
+
 /// What marking one message answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ReadMessageOut {

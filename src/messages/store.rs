@@ -23,7 +23,7 @@ static INSERT_MESSAGES: Statement = Statement::insert(
     &[
         ("message_id", Type::Int),
         ("type", Type::Text),
-        ("content", Type::Text),
+        ("content", Type::Content),
         ("created_at", Type::Int),
         ("recipients", Type::Int),
         ("withdrawn", Type::Int),

@@ -99,10 +99,7 @@ pub async fn drain(state: &AppState, pairs: &[Pair]) -> Result<()> {
         async move {
             let done = queue.len();
             let command = Arc::new(Command::Drain { pair, queue, terms });
-            let outcome = state.lanes.submit(Job { command, key: None }).await;
-            // Also after an error: what became of it may not be known.
-            state.hot.wrote([pair.follower, pair.followee]);
-            outcome.map(|_| done)
+            state.lanes.submit(Job { command, key: None }).await.map(|_| done)
         }
     };
     let outcomes: Vec<_> = futures_util::stream::iter(queues.into_iter().map(submit)).buffer_unordered(PAIRS_UNDER_WAY).collect().await;

@@ -1,6 +1,6 @@
 //! The routes of receipts.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use axum::extract::State;
 use axum::http::Uri;
@@ -8,18 +8,21 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Spans, store};
+use super::store::{self, Terms};
+use super::{AtLeast, Spans, Watch};
 use crate::error::{Code, Error, Problem, ProblemOut, Result};
+use crate::fingerprint::Fingerprint;
 use crate::groups::http::GroupPath;
 use crate::groups::{lists, no_member, unknown};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::ids::{GroupId, Seq, UserId};
 use crate::page::{self, PageOut, PageParams, Position, Wanted};
-use crate::poll::{self, Print, Reading, Resource, Version};
+use crate::poll::{self, Reading, Resource, Seen, Version};
 use crate::state::AppState;
 
 /// The most messages of a screenful.
@@ -65,7 +68,7 @@ pub struct ReceiptsParams {
     /// With `members`: the `next_cursor` of the page before.
     #[param(nullable = false, pattern = "^2[0-9a-f]{36}$")]
     cursor: Option<String>,
-    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304.
+    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304. Needs that header.
     #[param(nullable = false, minimum = 0, maximum = 60)]
     wait: Option<u32>,
 }
@@ -81,7 +84,7 @@ pub struct ScreenfulParams {
     /// The last one; at most 100 in all.
     #[param(minimum = 1, maximum = 9_007_199_254_740_991_i64, example = 40)]
     to: i64,
-    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304.
+    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304. Needs that header.
     #[param(nullable = false, minimum = 0, maximum = 60)]
     wait: Option<u32>,
 }
@@ -194,31 +197,81 @@ fn disabled(group: GroupId) -> Problem {
     Problem::new(Code::ReceiptsDisabled, format!("Group {group} keeps no receipts."))
 }
 
-/// Who sent a message whose receipts the caller may see: its sender, also one who has left since, or a service.
-async fn sender_of(state: &AppState, path: &GroupPath, seq: i64) -> Result<UserId> {
-    let user = path.user();
-    let view = lists::view(&state.db, path.group, user).await?.ok_or_else(|| unknown(path.group))?;
-    let sender = store::senders(&state.db, path.group, seq, seq).await?.first().map(|(_, sender)| *sender);
-    let found = match (user, sender) {
-        (None, Some(sender)) => sender,
-        (Some(user), Some(sender)) if user == sender => sender,
-        (Some(user), _) if view.since.is_none() => return Err(no_member(path.group, user).into()),
-        (Some(_), Some(_)) if view.since.is_some_and(|since| seq > since) => {
-            return Err(Problem::new(Code::Forbidden, "Only the sender of a message, or a service, sees its receipts.").into());
-        }
-        _ => {
-            let detail = format!("There is no message {seq} in group {}, or it was recalled.", path.group);
-            return Err(Problem::new(Code::NotFound, detail).into());
-        }
-    };
-    if view.group.receipts { Ok(found) } else { Err(disabled(path.group).into()) }
+/// What a request found out about its messages. A poll that waits asks again only where that may be otherwise by now.
+struct Checked<T> {
+    /// Tells of changes; None for a request that does not wait.
+    watch: Option<Watch>,
+    found: Mutex<Option<(Terms, Arc<T>)>>,
 }
 
-/// What the answer depends on: the progress of all, and a print of what is shown.
+impl<T> Checked<T> {
+    fn new(state: &AppState, group: GroupId, waits: bool) -> Self {
+        Self { watch: waits.then(|| state.receipts.watch(group)), found: Mutex::default() }
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<()>> {
+        self.watch.as_ref().map(|watch| watch.changes.clone())
+    }
+
+    fn found(&self) -> MutexGuard<'_, Option<(Terms, Arc<T>)>> {
+        // Every change is one step, so a poisoned lock guards whole data.
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was found before, where it still holds.
+    fn known(&self) -> Option<Arc<T>> {
+        let now = self.watch.as_ref()?.terms()?;
+        self.found().as_ref().filter(|(terms, _)| now.allow_as(terms)).map(|(_, found)| Arc::clone(found))
+    }
+
+    /// Asks. The terms come first: what changes after them is found out later.
+    async fn ask(&self, state: &AppState, group: GroupId, check: impl Future<Output = Result<T>>) -> Result<Arc<T>> {
+        let terms = if self.watch.is_some() { store::terms(&state.db, group).await? } else { None };
+        let found = Arc::new(check.await?);
+        *self.found() = terms.map(|terms| (terms, Arc::clone(&found)));
+        Ok(found)
+    }
+}
+
+/// Who sent a message whose receipts the caller may see (its sender, also one who has left since, or a service), and how many messages there are.
+async fn sender_of(state: &AppState, path: &GroupPath, seq: i64) -> Result<(UserId, i64)> {
+    let user = path.user();
+    let view = lists::view(&state.db, path.group, user).await?.ok_or_else(|| unknown(path.group))?;
+    let sent = store::senders(&state.db, path.group, seq, seq).await?.first().copied();
+    let is_own = |sender: UserId| user.is_none_or(|user| user == sender);
+    let found = match (user, sent) {
+        (_, Some((_, sender, false))) if is_own(sender) => sender,
+        // Its sender knows of it, also after leaving.
+        (_, Some((_, sender, true))) if is_own(sender) => return Err(no_message(path.group, seq)),
+        (Some(user), _) if view.since.is_none() => return Err(no_member(path.group, user).into()),
+        (Some(_), Some((.., false))) if view.since.is_some_and(|since| seq > since) => {
+            return Err(Problem::new(Code::Forbidden, "Only the sender of a message, or a service, sees its receipts.").into());
+        }
+        _ => return Err(no_message(path.group, seq)),
+    };
+    if view.group.receipts { Ok((found, view.head.max(seq))) } else { Err(disabled(path.group).into()) }
+}
+
+fn no_message(group: GroupId, seq: i64) -> Error {
+    Problem::new(Code::NotFound, format!("There is no message {seq} in group {group}, or it was recalled.")).into()
+}
+
+/// Who sent each message of a screenful that is still there, and how many messages there are.
+async fn senders_of(state: &AppState, path: &GroupPath, from: i64, to: i64) -> Result<(Vec<(i64, UserId)>, i64)> {
+    let view = path.view(state).await?;
+    if !view.group.receipts {
+        return Err(disabled(path.group).into());
+    }
+    let sent = store::senders(&state.db, path.group, from, to).await?;
+    let head = view.head.max(sent.last().map_or(0, |(seq, ..)| *seq));
+    Ok((sent.into_iter().filter(|(.., recalled)| !recalled).map(|(seq, sender, _)| (seq, sender)).collect(), head))
+}
+
+/// What the answer depends on: the progress of all, and a fingerprint of what is shown.
 fn version(spans: &Spans, numbers: impl IntoIterator<Item = i64>) -> Version {
-    let mut print = Print::default();
-    numbers.into_iter().for_each(|number| print.add(number));
-    Version { revision: spans.progress(), shared: 0, print: print.finish() }
+    let mut shown = Fingerprint::default();
+    numbers.into_iter().for_each(|number| shown.add(number));
+    Version { revision: spans.progress(), shared: shown.finish() }
 }
 
 /// Look at who has read a message
@@ -244,13 +297,17 @@ async fn get_receipts(
 ) -> Result<Response> {
     let seq = path.params.get::<Seq>("seq")?.get();
     let (shown, wait) = (params.shown(path.group, seq)?, poll::wait_of(params.wait)?);
-    let listener = state.receipts.listen(path.group);
-    let read = |seen: Version| {
-        let (state, path) = (state.clone(), &path);
+    let checked = Checked::new(&state, path.group, wait > 0 && tags.is_present());
+    let read = |seen: Seen| {
+        let (state, path, checked) = (state.clone(), &path, &checked);
         async move {
-            // Anew each time: the message may have been recalled meanwhile.
-            let sender = sender_of(&state, path, seq).await?;
-            let spans = state.receipts.spans(path.group, seen.revision).await?;
+            let found = match checked.known() {
+                Some(found) => found,
+                None => checked.ask(&state, path.group, sender_of(&state, path, seq)).await?,
+            };
+            let (sender, head) = *found;
+            let least = AtLeast { progress: seen.revision(), seq, at: None };
+            let spans = state.receipts.spans(path.group, least, head).await?;
             let value = answer(&spans, seq, sender, shown, state.receipts.max_members)?;
             let version = Some(version_of(&spans, &value));
             Ok(Reading { value, version })
@@ -263,8 +320,8 @@ async fn get_receipts(
         }
         poll::json(value)
     };
-    let user = path.user();
-    let mut response = poll::poll_also(&state, user, wait, &tags, listener, Resource { read, write }).await?;
+    // A sender and a service are shown the same.
+    let mut response = poll::poll_also(&state, None, wait, &tags, checked.changes(), Resource { read, write }).await?;
     page::add_link(&mut response, &uri, next.get().and_then(Option::as_deref))?;
     Ok(response)
 }
@@ -336,24 +393,30 @@ async fn list_receipts(
     if !(0..MAX_SCREENFUL).contains(&(to - from)) {
         return Err(Problem::query("to", format!("{from} to {to} are not from 1 to {MAX_SCREENFUL} messages")).into());
     }
-    let listener = state.receipts.listen(path.group);
-    let read = |seen: Version| {
-        let (state, path) = (state.clone(), &path);
+    let checked = Checked::new(&state, path.group, wait > 0 && tags.is_present());
+    let read = |seen: Seen| {
+        let (state, path, checked) = (state.clone(), &path, &checked);
         async move {
-            let view = path.view(&state).await?;
-            if !view.group.receipts {
-                return Err(disabled(path.group).into());
+            let check = || checked.ask(&state, path.group, senders_of(&state, path, from, to));
+            let known = checked.known();
+            let mut found = match &known {
+                Some(found) => Arc::clone(found),
+                None => check().await?,
+            };
+            let seq = found.0.last().map_or(0, |(seq, _)| *seq);
+            let spans = state.receipts.spans(path.group, AtLeast { progress: seen.revision(), seq, at: None }, found.1).await?;
+            // A member who has left meanwhile is refused.
+            if known.is_some() && path.user().is_some_and(|user| !spans.is_member(user)) {
+                found = check().await?;
             }
-            let senders = store::senders(&state.db, path.group, from, to).await?;
-            let spans = state.receipts.spans(path.group, seen.revision).await?;
-            let value = screenful(&spans, from, to, &senders, path.user());
+            let value = screenful(&spans, from, to, &found.0, path.user());
             let numbers = value.items.iter().flat_map(|of| [of.seq, of.read_count, of.unread_count]);
             let version = Some(version(&spans, numbers));
             Ok(Reading { value, version })
         }
     };
     let write = |value: &ScreenfulOut| poll::json(value);
-    poll::poll_also(&state, path.user(), wait, &tags, listener, Resource { read, write }).await
+    poll::poll_also(&state, path.user(), wait, &tags, checked.changes(), Resource { read, write }).await
 }
 
 fn screenful(spans: &Spans, from: i64, to: i64, senders: &[(i64, UserId)], user: Option<UserId>) -> ScreenfulOut {

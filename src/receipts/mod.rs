@@ -5,11 +5,14 @@
 //! messages writes one row, and no row is written by two members. The answers are those of the known design that keeps `{max id, read bits, quit bits}` with
 //! each message, bitmaps on the wire included; see docs/adr/0011.
 //!
-//! Answering goes through all memberships of a group, once for a screenful. A node keeps them for a second ([`Receipts`]), and reads them anew at once after
-//! a write of its own. `store.rs` reads them, `http.rs` has the routes.
+//! Answering goes through all memberships of a group, once for a screenful. A node keeps them for a second ([`Receipts`]). It reads them again at once after a write of its
+//! own, and for a message that is newer. `store.rs` reads them, `watch.rs` looks for changes on behalf of all polls that wait, `http.rs` has the routes.
 
 pub mod http;
 pub mod store;
+mod watch;
+
+pub use self::watch::Watch;
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -18,10 +21,10 @@ use std::time::Duration;
 
 use clap::Args;
 use moka::future::Cache as Kept;
-use tokio::sync::watch;
+use tokio::sync::watch as watch_channel;
 use tokio::time::Instant;
 
-use crate::db::Db;
+use crate::db::{Db, DbResult};
 use crate::error::{Error, Fault};
 use crate::groups::Reading;
 use crate::ids::{GroupId, UserId};
@@ -133,6 +136,12 @@ impl Spans {
         self.progress
     }
 
+    /// Whether a user is a member now.
+    #[must_use]
+    pub fn is_member(&self, user: UserId) -> bool {
+        self.spans.iter().any(|span| span.user == user && span.to_seq.is_none())
+    }
+
     fn covering(&self, seq: i64) -> impl Iterator<Item = &Span> {
         self.spans.iter().filter(move |span| span.covers(seq))
     }
@@ -213,7 +222,27 @@ impl Spans {
 struct Read {
     spans: Arc<Spans>,
     change: u64,
+    /// How many messages there were, at least.
+    head: i64,
     at: Instant,
+}
+
+/// What memberships must not be older than.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AtLeast {
+    /// What the client has seen (see [`Spans::progress`]).
+    pub progress: i64,
+    /// The message that is asked about: its recipients are the members when it was sent.
+    pub seq: i64,
+    /// This moment.
+    pub at: Option<Instant>,
+}
+
+impl Read {
+    fn is_good(&self, change: u64, least: AtLeast) -> bool {
+        let seen = self.change == change && self.spans.progress >= least.progress && self.head >= least.seq;
+        seen && least.at.is_none_or(|at| self.at >= at) && self.at.elapsed() < KEPT
+    }
 }
 
 /// The memberships of the groups that are asked about.
@@ -223,8 +252,10 @@ pub struct Receipts {
     turns: Arc<Turns>,
     kept: Kept<GroupId, Read>,
     /// Counts the changes that this node made, for several groups together.
-    changes: Vec<(AtomicU64, watch::Sender<()>)>,
+    changes: Vec<(AtomicU64, watch_channel::Sender<()>)>,
     hasher: RandomState,
+    /// The groups of which polls wait for receipts.
+    watched: watch::Watched,
     /// How many ordinals a bitmap may have.
     pub max_members: i64,
 }
@@ -232,19 +263,20 @@ pub struct Receipts {
 impl Receipts {
     /// Over this database.
     #[must_use]
-    pub fn new(config: &ReceiptConfig, db: Db, turns: Arc<Turns>) -> Self {
+    pub fn new(config: &ReceiptConfig, db: Db, turns: Arc<Turns>) -> Arc<Self> {
         let weigh = |_: &GroupId, read: &Read| u32::try_from(read.spans.spans.len()).unwrap_or(u32::MAX);
-        Self {
+        Arc::new(Self {
             db,
             turns,
             kept: Kept::builder().weigher(weigh).max_capacity(MAX_KEPT_SPANS).time_to_live(KEPT).build(),
-            changes: std::iter::repeat_with(|| (AtomicU64::new(0), watch::Sender::default())).take(SLOTS).collect(),
+            changes: std::iter::repeat_with(|| (AtomicU64::new(0), watch_channel::Sender::default())).take(SLOTS).collect(),
             hasher: RandomState::new(),
+            watched: watch::Watched::default(),
             max_members: config.max_receipt_members,
-        }
+        })
     }
 
-    fn slot(&self, group: GroupId) -> Option<&(AtomicU64, watch::Sender<()>)> {
+    fn slot(&self, group: GroupId) -> Option<&(AtomicU64, watch_channel::Sender<()>)> {
         let hash = usize::try_from(self.hasher.hash_one(group) >> 32).unwrap_or(0);
         self.changes.get(hash % SLOTS)
     }
@@ -258,31 +290,28 @@ impl Receipts {
     }
 
     /// To be told of changes that this node makes.
-    #[must_use]
-    pub fn listen(&self, group: GroupId) -> Option<watch::Receiver<()>> {
+    fn listen(&self, group: GroupId) -> Option<watch_channel::Receiver<()>> {
         self.slot(group).map(|(_, listeners)| listeners.subscribe())
     }
 
-    /// The memberships of a group: not older than a second, than what this node has written, or than `at_least` (see [`Spans::progress`]).
+    /// The memberships of a group: not older than a second, than what this node has written, or than `least`. `head` is how many messages there are by now.
     ///
     /// # Errors
     /// When the database is away.
-    pub async fn spans(&self, group: GroupId, at_least: i64) -> Result<Arc<Spans>, Error> {
+    pub async fn spans(&self, group: GroupId, least: AtLeast, head: i64) -> Result<Arc<Spans>, Error> {
         let change = self.slot(group).map_or(0, |(count, _)| count.load(Ordering::Acquire));
-        let good = |read: &Read| read.change == change && read.spans.progress >= at_least && read.at.elapsed() < KEPT;
-        if let Some(read) = self.kept.get(&group).await.filter(good) {
+        if let Some(read) = self.kept.get(&group).await.filter(|read| read.is_good(change, least)) {
             return Ok(read.spans);
         }
         // Once for all who ask at the same time.
         let load = async |kept: Option<moka::Entry<GroupId, Read>>| {
-            if kept.is_some_and(|kept| good(kept.value())) {
+            if kept.is_some_and(|kept| kept.value().is_good(change, least)) {
                 return Ok(moka::ops::compute::Op::Nop);
             }
             let at = Instant::now();
             let _turn = self.turns.take().await?;
-            let read = tokio::time::timeout(MAX_SQL_READ, store::spans(&self.db, group)).await;
-            let spans = Arc::new(Spans::new(read.unwrap_or(Err(sqlx::Error::PoolTimedOut))?));
-            Ok::<_, Error>(moka::ops::compute::Op::Put(Read { spans, change, at }))
+            let read = self.in_time(store::spans(&self.db, group)).await?;
+            Ok::<_, Error>(moka::ops::compute::Op::Put(Read { spans: Arc::new(Spans::new(read)), change, head, at }))
         };
         use moka::ops::compute::CompResult;
         match self.kept.entry(group).and_try_compute_with(load).await? {
@@ -291,5 +320,9 @@ impl Receipts {
             }
             CompResult::StillNone(_) => Err(Fault::Bug("memberships that were loaded are not there".to_owned()).into()),
         }
+    }
+
+    async fn in_time<T>(&self, read: impl Future<Output = DbResult<T>>) -> DbResult<T> {
+        tokio::time::timeout(MAX_SQL_READ, read).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
     }
 }

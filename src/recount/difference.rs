@@ -36,6 +36,10 @@ pub enum What {
     DirectChats,
     /// The last row of the user's inbox.
     InboxSeq,
+    /// A message of a group is missing in the user's inbox.
+    InboxMessage,
+    /// That one was recalled is missing there.
+    InboxRecall,
     /// How many messages of a type, of those that are read by hand, the user has not read.
     MessageUnread,
     /// The last of those messages that the user got.
@@ -52,6 +56,14 @@ pub enum What {
     Retracted(Kind),
     /// How many posts of a creator are gone.
     PostsGone,
+    /// How far a user has read a counter, channel, dot or view, beyond its head.
+    Mark(Kind),
+    /// How far a member has read a group, beyond its head.
+    ReadSeq,
+    /// From where on a follow counts, beyond the creator's head.
+    FollowMark,
+    /// A snapshot of a feed that cannot be read.
+    FeedSnapshot,
 }
 
 impl What {
@@ -80,6 +92,8 @@ impl What {
             Self::DirectUnread => "direct_unread",
             Self::DirectChats => "direct_chats",
             Self::InboxSeq => "inbox_seq",
+            Self::InboxMessage => "inbox row of group",
+            Self::InboxRecall => "inbox recall of group",
             Self::MessageUnread => "unread messages",
             Self::MessageSeq => "message_seq",
             Self::Groups => "groups",
@@ -90,6 +104,13 @@ impl What {
             Self::PostsGone => "posts gone",
             Self::Head(_) => "head",
             Self::Retracted(_) => "retracted",
+            Self::Mark(Kind::Broadcast) => "mark of channel",
+            Self::Mark(Kind::Dot) => "mark of dot",
+            Self::Mark(Kind::View) => "mark of view",
+            Self::Mark(_) => "mark of badge",
+            Self::ReadSeq => "read_seq of group",
+            Self::FollowMark => "mark of creator",
+            Self::FeedSnapshot => "unreadable feed snapshot",
         }
     }
 }
@@ -101,9 +122,9 @@ pub struct Difference {
     pub user: i64,
     /// Which number.
     pub what: What,
-    /// For a row: the follower. For a direct chat: the other side.
+    /// For a row: the follower. For a direct chat: the other side. For a row of an inbox: the message.
     pub other: Option<i64>,
-    /// For messages: their type. For a view or a channel: which one.
+    /// For messages: their type. For a row of an inbox: the group. For a view or a channel: which one.
     pub name: Option<Arc<str>>,
     /// What is stored.
     pub stored: i64,
@@ -139,7 +160,9 @@ impl fmt::Display for Difference {
             (Some(Kind::Broadcast), _) => write!(f, "channel {name} {word}")?,
             (Some(Kind::Board), _) => write!(f, "board {word}")?,
             (Some(Kind::Group), _) | (_, What::GroupMembers | What::GroupOrdinals) => write!(f, "group {} {word}", self.user)?,
-            (_, What::MessageUnread) => write!(f, "user {} {word} {name}", self.user)?,
+            (_, What::MessageUnread | What::InboxMessage | What::InboxRecall | What::Mark(_)) => {
+                write!(f, "user {} {word} {name}", self.user)?;
+            }
             _ => write!(f, "user {} {word}", self.user)?,
         }
         if let Some(other) = self.other {

@@ -1,7 +1,7 @@
 //! What a recount compares of inboxes and direct chats: where each chat is, against the rows of the inbox that are kept; and the numbers in the user's own row,
 //! against the chats and those rows. Of what has expired nothing is left to compare with.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::store::PAGE;
 use super::{Difference, What};
@@ -48,9 +48,15 @@ static COUNT: Statement = Statement::new(
                 select cast(sum(d.head - d.mark) as bigint)
                 from directs d
                 where d.user_id = r.user_id and d.muted = 0 and d.head > d.mark
+                    and not exists (select 1 from blocks b where b.user_id = d.user_id and b.target_id = d.peer_id)
             ), 0) as unread_counted,
             coalesce(u.direct_chats, 0) as chats,
-            (select count(*) from directs d where d.user_id = r.user_id and d.muted = 0 and d.head > d.mark) as chats_counted,
+            (
+                select count(*)
+                from directs d
+                where d.user_id = r.user_id and d.muted = 0 and d.head > d.mark
+                    and not exists (select 1 from blocks b where b.user_id = d.user_id and b.target_id = d.peer_id)
+            ) as chats_counted,
             coalesce(u.inbox_seq, 0) as head,
             coalesce((
                 select i.seq
@@ -103,12 +109,16 @@ pub(super) async fn sides(conn: &mut Conn, users: &[i64], after: Place) -> DbRes
     Ok((rows.into_iter().flat_map(differences).filter(|found| found.stored != found.counted).collect(), next))
 }
 
-/// Adds what is missing to these chats, inside a transaction, under the locks of their users.
-pub(super) async fn repair_sides(conn: &mut Conn, found: &[Difference]) -> DbResult<()> {
-    let users: BTreeSet<_> = found.iter().filter_map(|found| UserId::try_from(found.user).ok()).collect();
-    marks::store::lock_users(conn, &users.into_iter().collect::<Vec<_>>()).await?;
+/// Compares the chats of these users from a place on again, inside a transaction, under the locks of the users, and adds what is missing.
+pub(super) async fn repair_sides(conn: &mut Conn, users: &[i64], after: Place) -> DbResult<Vec<Difference>> {
+    let ids: Vec<_> = users.iter().filter_map(|user| UserId::try_from(*user).ok()).collect();
+    marks::store::lock_users(conn, &ids).await?;
+    let (found, _) = sides(conn, users, after).await?;
+    if found.is_empty() {
+        return Ok(found);
+    }
     let mut sides: BTreeMap<(i64, i64), [i64; 2]> = BTreeMap::new();
-    for difference in found {
+    for difference in &found {
         let [head, mark] = sides.entry((difference.user, difference.other.unwrap_or_default())).or_default();
         let by = difference.missing();
         if difference.what == What::DirectHead { *head += by } else { *mark += by }
@@ -119,7 +129,8 @@ pub(super) async fn repair_sides(conn: &mut Conn, found: &[Difference]) -> DbRes
         sides.values().map(|[head, _]| *head).collect(),
         sides.values().map(|[_, mark]| *mark).collect(),
     ];
-    conn.run(&ADD_TO_SIDES, &columns.map(Column::Int)).await.map(|_| ())
+    conn.run(&ADD_TO_SIDES, &columns.map(Column::Int)).await?;
+    Ok(found)
 }
 
 /// Compares the numbers of these users.

@@ -105,20 +105,25 @@ pub(super) async fn count_groups(conn: &mut Conn, groups: &[i64]) -> DbResult<Ve
     Ok(rows.into_iter().flat_map(differences).filter(|found| found.stored != found.counted).collect())
 }
 
-/// Adds what is missing to these groups, inside a transaction, under the locks of their heads, which guard them.
-pub(super) async fn repair_groups(conn: &mut Conn, found: &[Difference]) -> DbResult<()> {
+/// Compares these groups again, inside a transaction, under the locks of their heads, which guard them, and adds what is missing.
+pub(super) async fn repair_groups(conn: &mut Conn, groups: &[i64]) -> DbResult<Vec<Difference>> {
+    let keys: Vec<_> = groups.iter().filter_map(|group| GroupId::try_from(*group).ok()).map(StreamKey::group).collect();
+    heads::store::lock(conn, &keys).await?;
+    let found = count_groups(conn, groups).await?;
     let mut groups: BTreeMap<i64, [i64; 2]> = BTreeMap::new();
-    for difference in found {
+    for difference in &found {
         let [members, ordinals] = groups.entry(difference.user).or_default();
         let by = difference.missing();
         if difference.what == What::GroupMembers { *members += by } else { *ordinals += by }
     }
-    let keys: Vec<_> = groups.keys().filter_map(|group| GroupId::try_from(*group).ok()).map(StreamKey::group).collect();
-    heads::store::lock(conn, &keys).await?;
+    if groups.is_empty() {
+        return Ok(found);
+    }
     let columns: [Vec<i64>; 3] = [
         groups.keys().copied().collect(),
         groups.values().map(|[members, _]| *members).collect(),
         groups.values().map(|[_, ordinals]| *ordinals).collect(),
     ];
-    conn.run(&ADD_TO_GROUPS, &columns.map(Column::Int)).await.map(|_| ())
+    conn.run(&ADD_TO_GROUPS, &columns.map(Column::Int)).await?;
+    Ok(found)
 }

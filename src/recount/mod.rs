@@ -3,13 +3,16 @@
 //!
 //! It works beside running nodes. A comparison is one statement, and so of one moment. Every transaction of a node changes rows and numbers by the
 //! same, so while numbers go up and down the *difference* between a number and its rows stays what it is. A repair therefore adds the difference, and never
-//! writes a number that was counted a moment ago; which transactions came in between does not matter. The counts of followers are sums over slots, and slot
+//! writes a number that was counted a moment ago; which transactions came in between does not matter. Only another repair changes a difference, so a repair locks the
+//! users' rows and compares again. The counts of followers are sums over slots, and slot
 //! 0 takes the difference.
 //!
 //! First the rows: `following` is the truth, and a row of `followers` or `secret_followers` that is missing or too much is repaired under the lock of its pair, after
 //! looking again; so too a direct chat that says something else than the inbox. Then, in a second pass, the numbers, as a number may be right only once its rows are. On
 //! Postgres no node has to be stopped; SQLite has one writing process, so there the server is. Of these numbers a sheet shows the unread direct messages, and the unread
 //! ones that are read by hand: with those the revision is raised, and a cache that does not hear of it shows the old ones until the entry ends.
+//!
+//! With the numbers of a user, its inbox is compared (`inboxes.rs`): a row of a group's message that is missing is appended, and raises the revision too.
 //!
 //! Last the streams that users share (`streams.rs`), whose heads are in no cache but the nodes' own memory, and reach it as every change does.
 //!
@@ -18,6 +21,8 @@
 mod difference;
 mod directs;
 mod groups;
+mod inboxes;
+mod marks;
 mod messages;
 mod store;
 mod streams;
@@ -27,7 +32,8 @@ use std::time::Duration;
 pub use self::difference::{Difference, What};
 use self::store::{PAGE, Row};
 use self::streams::Streams;
-use crate::db::{Conn, Db, DbResult, Statement, is_outage, is_transient};
+use crate::clock::Clock;
+use crate::db::{Conn, Db, DbResult, ErrorClass, Statement, classify};
 use crate::ids::UserId;
 use crate::marks::Kind;
 
@@ -35,7 +41,7 @@ use crate::marks::Kind;
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
     let of_users = [store::statements().as_slice(), &directs::statements(), &messages::statements(), &groups::statements()].concat();
-    [of_users.as_slice(), &streams::statements()].concat()
+    [of_users.as_slice(), &inboxes::statements(), &marks::statements(), &streams::statements()].concat()
 }
 
 /// How many users are compared by one statement.
@@ -85,9 +91,9 @@ impl Recount {
         let (mut after, mut users_seen) = (0, 0);
         while let Some(users) = self.next_users(&mut conn, &mut after).await? {
             let found = count(&mut conn, &users).await?;
-            told(&found);
-            if !found.is_empty() && !self.dry_run {
-                repair(&mut conn, Repair::Numbers(&found)).await?;
+            told(&self.settle(&mut conn, found, Repair::Numbers).await?);
+            for users in users.chunks(inboxes::USERS_AT_ONCE) {
+                self.inboxes(&mut conn, users, &mut told).await?;
             }
             self.streams(&mut conn, Streams::Posts(&users), &mut told).await?;
             users_seen += u64::try_from(users.len()).unwrap_or_default();
@@ -98,6 +104,12 @@ impl Recount {
             // Before the channels, whose repair raises it.
             self.streams(&mut conn, Streams::Board, &mut told).await?;
             self.names(&mut conn, Kind::Broadcast, &mut told).await?;
+        }
+        // Last, when the heads are right.
+        after = 0;
+        while let Some(users) = self.next_users(&mut conn, &mut after).await? {
+            let found = marks::count(&mut conn, &users).await?;
+            told(&self.settle(&mut conn, found, Repair::Marks).await?);
         }
         Ok(Report { users: users_seen, ..report })
     }
@@ -114,10 +126,32 @@ impl Recount {
         }
     }
 
+    /// What was found, or what of it was repaired: a scrubber or another recount may have been faster.
+    async fn settle(self, conn: &mut Conn, found: Vec<Difference>, of: fn(Owners) -> Repair<'static>) -> DbResult<Vec<Difference>> {
+        if found.is_empty() || self.dry_run { Ok(found) } else { repair(conn, &of(owners(&found))).await }
+    }
+
     async fn streams(self, conn: &mut Conn, streams: Streams<'_>, told: &mut impl FnMut(&[Difference])) -> DbResult<()> {
         let found = streams::count(conn, streams).await?;
         told(&found);
-        if found.is_empty() || self.dry_run { Ok(()) } else { repair(conn, Repair::Streams(&found)).await }
+        if !found.is_empty() && !self.dry_run {
+            repair(conn, &Repair::Streams(&found)).await?;
+        }
+        Ok(())
+    }
+
+    /// Compares the inboxes of these users with their memberships. The last number of each inbox must be right by then: what is missing comes after it.
+    async fn inboxes(self, conn: &mut Conn, users: &[i64], told: &mut impl FnMut(&[Difference])) -> DbResult<()> {
+        let mut after = Some(inboxes::FIRST);
+        while let Some(place) = after {
+            let lost = inboxes::lost(conn, users, place).await?;
+            told(&lost.iter().map(inboxes::difference).collect::<Vec<_>>());
+            if !lost.is_empty() && !self.dry_run {
+                repair(conn, &Repair::Inboxes(&lost)).await?;
+            }
+            after = inboxes::next_page(&lost);
+        }
+        Ok(())
     }
 
     /// Compares every group with its memberships and its messages.
@@ -128,10 +162,7 @@ impl Recount {
             let Some(last) = groups.last() else { return Ok(()) };
             after = *last;
             let found = groups::count_groups(conn, &groups).await?;
-            told(&found);
-            if !found.is_empty() && !self.dry_run {
-                repair(conn, Repair::Groups(&found)).await?;
-            }
+            told(&self.settle(conn, found, Repair::Groups).await?);
             self.streams(conn, Streams::Groups(&groups), told).await?;
         }
     }
@@ -177,7 +208,7 @@ impl Recount {
         let difference = |row: &Row| Difference { other: Some(row.0), ..Difference::new(row.1, what, stored, counted) };
         told(&rows.iter().map(difference).collect::<Vec<_>>());
         if !rows.is_empty() && !self.dry_run {
-            repair(conn, Repair::Rows(what, rows)).await?;
+            repair(conn, &Repair::Rows(what, rows)).await?;
         }
         Ok(rows.last().copied().filter(|_| rows.len() == PAGE))
     }
@@ -193,10 +224,8 @@ pub async fn numbers(db: &Db, users: &[UserId]) -> DbResult<Vec<Difference>> {
     let ids: Vec<_> = users.iter().map(|user| user.get()).collect();
     let chats = sides(&mut conn, &ids, false).await?;
     let found = count(&mut conn, &ids).await?;
-    if !found.is_empty() {
-        repair(&mut conn, Repair::Numbers(&found)).await?;
-    }
-    Ok([chats, found].concat())
+    let repaired = if found.is_empty() { found } else { repair(&mut conn, &Repair::Numbers(owners(&found))).await? };
+    Ok([chats, repaired].concat())
 }
 
 /// All numbers of these users that differ.
@@ -210,32 +239,39 @@ async fn sides(conn: &mut Conn, users: &[i64], dry_run: bool) -> DbResult<Vec<Di
     let (mut differences, mut after) = (Vec::new(), Some((0, 0)));
     while let Some(place) = after {
         let (found, next) = directs::sides(conn, users, place).await?;
-        if !found.is_empty() && !dry_run {
-            repair(conn, Repair::Sides(&found)).await?;
-        }
-        differences.extend(found);
+        let is_left = found.is_empty() || dry_run;
+        differences.extend(if is_left { found } else { repair(conn, &Repair::Sides(owners(&found), place)).await? });
         after = next;
     }
     Ok(differences)
 }
 
-/// What one transaction repairs.
-#[derive(Clone, Copy)]
-enum Repair<'a> {
-    Rows(What, &'a [Row]),
-    Sides(&'a [Difference]),
-    Groups(&'a [Difference]),
-    Streams(&'a [Difference]),
-    Numbers(&'a [Difference]),
+/// Whose numbers differ, in order and each once.
+type Owners = Vec<i64>;
+
+fn owners(found: &[Difference]) -> Owners {
+    let owners: std::collections::BTreeSet<_> = found.iter().map(|found| found.user).collect();
+    owners.into_iter().collect()
 }
 
-async fn repair(conn: &mut Conn, what: Repair<'_>) -> DbResult<()> {
+/// What one transaction repairs. Two may have found the same difference, so each looks again once it holds the locks.
+enum Repair<'a> {
+    Rows(What, &'a [Row]),
+    Sides(Owners, directs::Place),
+    Groups(Owners),
+    Inboxes(&'a [inboxes::Row]),
+    Streams(&'a [Difference]),
+    Numbers(Owners),
+    Marks(Owners),
+}
+
+/// Returns what was repaired; of rows, inboxes and streams, which have said so before, nothing.
+async fn repair(conn: &mut Conn, what: &Repair<'_>) -> DbResult<Vec<Difference>> {
     let mut tries = 0;
     loop {
         tries += 1;
         match try_repair(conn, what).await {
-            // The transaction did not commit: a rule that also holds where the outcome of a commit would be in doubt, as then it is another error.
-            Err(error) if (is_transient(&error) || is_busy(&error)) && tries < MAX_TRIES => {
+            Err(error) if did_not_commit(&error) && tries < MAX_TRIES => {
                 tracing::debug!(%error, "a repair waits for others");
                 conn.rollback().await?;
                 tokio::time::sleep(PAUSE).await;
@@ -245,24 +281,34 @@ async fn repair(conn: &mut Conn, what: Repair<'_>) -> DbResult<()> {
     }
 }
 
-/// A lock that was not to be had: the database itself has said no.
-fn is_busy(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::Database(_)) && is_outage(error)
+/// Whether the database itself said no, for a reason that may pass.
+fn did_not_commit(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Database(_)) && !matches!(classify(error), ErrorClass::Refuse | ErrorClass::Unknown)
 }
 
-async fn try_repair(conn: &mut Conn, what: Repair<'_>) -> DbResult<()> {
+async fn try_repair(conn: &mut Conn, what: &Repair<'_>) -> DbResult<Vec<Difference>> {
+    crate::failpoint("recount::before_repair");
     conn.begin().await?;
-    match what {
-        Repair::Rows(what, rows) => store::repair_rows(conn, what, rows).await?,
-        Repair::Sides(found) => directs::repair_sides(conn, found).await?,
-        Repair::Groups(found) => groups::repair_groups(conn, found).await?,
-        Repair::Streams(found) => streams::repair(conn, found).await?,
-        Repair::Numbers(found) => {
-            directs::repair_numbers(conn, found).await?;
-            messages::repair_numbers(conn, found).await?;
-            groups::repair_numbers(conn, found).await?;
-            store::repair_numbers(conn, found).await?;
-        }
-    }
-    conn.commit().await
+    let repaired = match what {
+        Repair::Rows(what, rows) => store::repair_rows(conn, *what, rows).await.map(|()| Vec::new())?,
+        Repair::Sides(users, after) => directs::repair_sides(conn, users, *after).await?,
+        Repair::Groups(groups) => groups::repair_groups(conn, groups).await?,
+        Repair::Inboxes(rows) => inboxes::repair(conn, rows, Clock::System.now()).await.map(|()| Vec::new())?,
+        Repair::Streams(found) => streams::repair(conn, found).await.map(|()| Vec::new())?,
+        Repair::Marks(users) => marks::repair(conn, users).await?,
+        Repair::Numbers(users) => repair_numbers(conn, users).await?,
+    };
+    conn.commit().await?;
+    Ok(repaired)
+}
+
+async fn repair_numbers(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
+    let ids: Vec<_> = users.iter().filter_map(|user| UserId::try_from(*user).ok()).collect();
+    crate::marks::store::lock_users(conn, &ids).await?;
+    let found = count(conn, users).await?;
+    directs::repair_numbers(conn, &found).await?;
+    messages::repair_numbers(conn, &found).await?;
+    groups::repair_numbers(conn, &found).await?;
+    store::repair_numbers(conn, &found).await?;
+    Ok(found)
 }

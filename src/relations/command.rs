@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::state::{Act, Manner, Refusal, Room, Stance, Standing, step};
-use super::{Follow, Imported, Pair, RelationOut, Step};
+use super::{Follow, Imported, Pair, Raised, RelationOut, Step};
 use crate::clock::UnixMs;
 use crate::error::{Code, Problem};
 use crate::events::Event;
 use crate::ids::{Name, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
-use crate::marks::{Kind, StreamKey};
+use crate::marks::{Kind, Refused, StreamKey};
 
 /// One user does something about another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct Terms {
     pub max_following: i64,
     /// How many one may block.
     pub max_blocks: i64,
-    /// The badge of the followee to raise.
+    /// The badge of the followee that a new follower raises.
     pub badge: Option<Name>,
 }
 
@@ -47,6 +47,8 @@ pub enum Command {
         steps: Vec<Step>,
         /// How many each follower may follow, where that is to be kept.
         limit: Option<i64>,
+        /// The badge from which an unfollow takes back what the follow had raised.
+        badge: Option<Name>,
         /// Whether readers of events are told.
         events: bool,
         /// Which lane.
@@ -57,17 +59,34 @@ pub enum Command {
 impl Deed {
     /// What applying it looks at or changes.
     pub fn needs(&self, terms: &Terms, needs: &mut Needs) {
+        let (there, back) = (self.pair, self.pair.reversed());
         match self.act {
-            Act::Follow { .. } => {
-                needs.follow(self.pair);
-                if let Some(badge) = &terms.badge {
-                    needs.mark(self.pair.followee, Kind::Counter, badge);
-                }
+            Act::Follow { .. } | Act::Unfollow => {
+                needs.follow(there);
+                badge_needs(there, terms.badge.as_ref(), needs);
             }
-            Act::Unfollow | Act::Unblock => needs.follow(self.pair),
-            Act::RemoveFollower => needs.follow(self.pair.reversed()),
-            Act::Block => needs.block(self.pair),
+            Act::RemoveFollower => {
+                needs.follow(back);
+                badge_needs(back, terms.badge.as_ref(), needs);
+            }
+            Act::Block => {
+                needs.block(there);
+                badge_needs(there, terms.badge.as_ref(), needs);
+                badge_needs(back, terms.badge.as_ref(), needs);
+                needs.inbox.directs.insert((there.follower, there.followee));
+            }
+            Act::Unblock => {
+                needs.follow(there);
+                needs.inbox.directs.insert((there.follower, there.followee));
+            }
         }
+    }
+}
+
+/// What beginning or ending a follow looks at beside the follow.
+fn badge_needs(pair: Pair, badge: Option<&Name>, needs: &mut Needs) {
+    if let Some(badge) = badge {
+        needs.mark(pair.followee, Kind::Counter, badge);
     }
 }
 
@@ -75,7 +94,14 @@ impl lane::Command for Command {
     fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Do { deed, terms } => deed.needs(terms, needs),
-            Self::Import { steps, .. } => steps.iter().for_each(|step| needs.follow(step.pair)),
+            Self::Import { steps, badge, .. } => {
+                for step in steps {
+                    needs.follow(step.pair);
+                    if step.follow.is_none() {
+                        badge_needs(step.pair, badge.as_ref(), needs);
+                    }
+                }
+            }
         }
     }
 
@@ -98,7 +124,10 @@ impl lane::Command for Command {
         match self {
             Self::Do { deed, .. } if rows.has_pending(deed.pair) => Err(pending()),
             Self::Do { deed, terms } => apply_deed(rows, deed, terms, now),
-            Self::Import { steps, limit, events, .. } => Answer::ok(&import(rows, steps, *limit, *events, now)),
+            Self::Import { steps, limit, badge, events, .. } => {
+                let bounds = Bounds { limit: *limit, badge: badge.as_ref() };
+                Answer::ok(&import(rows, steps, bounds, *events, now))
+            }
         }
     }
 }
@@ -118,15 +147,9 @@ pub fn apply_deed(rows: &mut Rows, deed: &Deed, terms: &Terms, now: UnixMs) -> R
     let before = rows.standing(pair);
     let room = Room { follow: rows.user(me).following < terms.max_following, block: rows.own(me).blocked < terms.max_blocks };
     let after = step(before, act, room).map_err(|refusal| refused(refusal, me, terms))?;
-    set(rows, pair, after.mine, now);
-    set(rows, pair.reversed(), after.theirs, now);
+    set(rows, pair, after.mine, terms.badge.as_ref(), now);
+    set(rows, pair.reversed(), after.theirs, terms.badge.as_ref(), now);
     tell(rows, pair, before, after, now);
-    if before.mine.manner().is_none()
-        && after.mine.manner().is_some()
-        && let Some(badge) = &terms.badge
-    {
-        raise(rows, pair.followee, badge);
-    }
     match act {
         Act::Follow { .. } | Act::Block => Answer::ok(&RelationOut::new(pair.followee, after)),
         Act::Unfollow | Act::RemoveFollower | Act::Unblock => Ok(Answer::no_content()),
@@ -148,23 +171,38 @@ fn over_limit(follower: UserId, limit: i64) -> Problem {
 }
 
 /// Brings the rows of one direction to what the rule says.
-fn set(rows: &mut Rows, pair: Pair, stance: Stance, now: UnixMs) {
-    match (stance, rows.block(pair)) {
-        (Stance::Blocks, None) => rows.set_block(pair, Some(now)),
-        (Stance::Nothing | Stance::Follows(_), Some(_)) => rows.set_block(pair, None),
-        _ => {}
+fn set(rows: &mut Rows, pair: Pair, stance: Stance, badge: Option<&Name>, now: UnixMs) {
+    let blocks = stance == Stance::Blocks;
+    if blocks != rows.blocks(pair) {
+        rows.set_block(pair, blocks.then_some(now));
+        rows.set_direct_blocked(pair.follower, pair.followee, blocks);
     }
     match (stance.manner(), rows.follow(pair)) {
-        (None, Some(_)) => rows.set_follow(pair, None),
-        (Some(manner), Some(follow)) => rows.set_follow(pair, Some(Follow { manner, ..follow })),
-        (Some(manner), None) => begin(rows, pair, manner, now),
+        (None, Some(follow)) => end(rows, pair, &follow, badge),
+        (Some(manner), Some(follow)) => {
+            // Others would learn from the time since when there was a secret follow.
+            let is_made_public = follow.manner.secret && !manner.secret;
+            let since = if is_made_public { now } else { follow.since };
+            rows.set_follow(pair, Some(Follow { manner, since, ..follow }));
+        }
+        (Some(manner), None) => {
+            let raised = badge.and_then(|badge| raise(rows, pair.followee, badge));
+            begin(rows, pair, manner, now, raised);
+        }
         (None, None) => {}
     }
 }
 
-fn begin(rows: &mut Rows, pair: Pair, manner: Manner, since: UnixMs) {
+fn begin(rows: &mut Rows, pair: Pair, manner: Manner, since: UnixMs, raised: Option<Raised>) {
     let mark = rows.head(&StreamKey::posts(pair.followee)).head;
-    rows.set_follow(pair, Some(Follow { since, mark, manner }));
+    rows.set_follow(pair, Some(Follow { since, mark, manner, raised }));
+}
+
+fn end(rows: &mut Rows, pair: Pair, follow: &Follow, badge: Option<&Name>) {
+    rows.set_follow(pair, None);
+    if let Some(raised) = follow.raised.as_ref().filter(|raised| Some(&raised.badge) == badge) {
+        take_back(rows, pair.followee, raised);
+    }
 }
 
 /// Tells the readers of events of each direction that changed.
@@ -177,17 +215,43 @@ fn tell(rows: &mut Rows, pair: Pair, before: Standing, after: Standing, now: Uni
 }
 
 /// Raises the badge of a new follower. That a badge is full, or that there are too many, must not keep anybody from following.
-fn raise(rows: &mut Rows, user: UserId, badge: &Name) {
+fn raise(rows: &mut Rows, user: UserId, badge: &Name) -> Option<Raised> {
     let mut mark = rows.mark(user, Kind::Counter, badge);
     let room = mark.head() > 0 || rows.user(user).counters < crate::badges::MAX_BADGES;
-    if room && mark.advance(1).is_ok() {
-        rows.set_mark(user, Kind::Counter, badge, mark);
+    if !room || mark.advance(1).is_err() {
+        return None;
     }
+    let at = mark.head();
+    rows.set_mark(user, Kind::Counter, badge, mark);
+    Some(Raised { badge: badge.clone(), at })
+}
+
+/// Takes back what a follow had raised, if it is unread. Where the badge cannot remember one more gap, the oldest unread one goes
+/// instead, which takes no room: the number is right, and nobody is kept from unfollowing.
+fn take_back(rows: &mut Rows, user: UserId, raised: &Raised) {
+    let mut mark = rows.mark(user, Kind::Counter, &raised.badge);
+    let taken = match mark.retract_at(raised.at) {
+        Err(Refused::TooManyRuns) => mark.read(Some(mark.mark() + 1)),
+        // The badge never was that high: somebody has changed its row, and there is nothing to take back.
+        taken => taken.unwrap_or(false),
+    };
+    if taken {
+        rows.set_mark(user, Kind::Counter, &raised.badge, mark);
+    }
+}
+
+/// To what an import is held.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Bounds<'a> {
+    /// How many each follower may follow.
+    pub(super) limit: Option<i64>,
+    /// The badge from which an unfollow takes back.
+    pub(super) badge: Option<&'a Name>,
 }
 
 /// A follow that is there stays as it is, also where the step names another manner. A step of a pair with writes that were accepted and are not done comes after those: it is
 /// left for later, with all steps of the pair that follow it.
-pub(super) fn import(rows: &mut Rows, steps: &[Step], limit: Option<i64>, events: bool, now: UnixMs) -> Imported {
+pub(super) fn import(rows: &mut Rows, steps: &[Step], bounds: Bounds<'_>, events: bool, now: UnixMs) -> Imported {
     let mut done = Imported::default();
     for (at, step) in steps.iter().enumerate() {
         if rows.has_pending(step.pair) {
@@ -197,13 +261,15 @@ pub(super) fn import(rows: &mut Rows, steps: &[Step], limit: Option<i64>, events
         let before = rows.standing(step.pair);
         match (before.mine.manner(), step.follow) {
             (None, Some(_)) if before.mine == Stance::Blocks || before.theirs == Stance::Blocks => done.blocked += 1,
-            (None, Some(_)) if limit.is_some_and(|limit| rows.user(step.pair.follower).following >= limit) => done.over_limit += 1,
+            (None, Some(_)) if bounds.limit.is_some_and(|limit| rows.user(step.pair.follower).following >= limit) => done.over_limit += 1,
             (None, Some((since, manner))) => {
-                begin(rows, step.pair, manner, since);
+                begin(rows, step.pair, manner, since, None);
                 done.followed += 1;
             }
             (Some(_), None) => {
-                rows.set_follow(step.pair, None);
+                if let Some(follow) = rows.follow(step.pair) {
+                    end(rows, step.pair, &follow, bounds.badge);
+                }
                 done.unfollowed += 1;
             }
             (Some(_), Some(_)) | (None, None) => done.known += 1,

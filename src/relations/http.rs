@@ -96,11 +96,8 @@ async fn submit(state: &AppState, deed: Deed) -> Result<Answer> {
     let mut turns = 0;
     loop {
         let command = Arc::new(Command::Do { deed, terms: state.relations.terms() });
-        let outcome = state.lanes.submit(Job { command, key: None }).await;
-        // Also after an error: what became of it may not be known.
-        state.hot.wrote([deed.pair.follower, deed.pair.followee]);
         turns += 1;
-        match outcome {
+        match state.lanes.submit(Job { command, key: None }).await {
             Err(Error::Problem(problem)) if problem.code == Code::OperationsPending && turns < MAX_TURNS => {
                 operations::drain(state, &[deed.pair.unordered()]).await?;
             }

@@ -3,6 +3,8 @@
 //! A page of what everybody may see reads none of the rows that only some may: those have an index, or a table, of their own. Where both are shown, a page is taken
 //! from each, and the two are merged. So a page costs the same wherever it stands in a list, and its time tells nothing of what is left out.
 
+use std::collections::BTreeMap;
+
 use crate::clock::UnixMs;
 use crate::db::{Column, Db, DbResult, Statement, Type};
 use crate::ids::UserId;
@@ -153,19 +155,33 @@ static COUNTS: Statement = Statement::one(
     USER,
 );
 
-/// What the two of each pair are to each other, as [`code`] has it: three keys are looked for, and whether the second blocks the first is not asked, as it is not told.
+/// What the two of each pair are to each other, as [`code`] has it: three keys are looked for, and what the first is not told is not asked.
 static LOOK: Statement = Statement::new(
     "select r.user_id, r.other_id,
         coalesce((select 1 + 2 * f.secret + 4 * f.special from following f where f.follower_id = r.user_id and f.followee_id = r.other_id), 0)
             + 8 * (select count(*) from blocks b where b.user_id = r.user_id and b.target_id = r.other_id)
-            + 16 * coalesce((select 1 + 2 * f.secret + 4 * f.special from following f where f.follower_id = r.other_id and f.followee_id = r.user_id), 0)
+            + 16 * coalesce((select 1 + 2 * f.secret from following f where f.follower_id = r.other_id and f.followee_id = r.user_id), 0)
     from {rows} r",
     &[("user_id", Type::Int), ("other_id", Type::Int)],
 );
 
+/// All others to whom a user is something, or who are something to the user, as [`code`] has it in parts; of each sort up to so many.
+static RELATED: Statement = Statement::one(
+    "select a.id, a.code from (
+        select f.followee_id as id, 1 + 2 * f.secret + 4 * f.special as code from following f where f.follower_id = $1 limit $2
+    ) a
+    union all
+    select b.id, b.code from (select b.target_id as id, cast(8 as bigint) as code from blocks b where b.user_id = $1 limit $2) b
+    union all
+    select c.id, c.code from (select f.follower_id as id, cast(16 as bigint) as code from followers f where f.followee_id = $1 limit $2) c
+    union all
+    select d.id, d.code from (select f.follower_id as id, cast(48 as bigint) as code from secret_followers f where f.followee_id = $1 limit $2) d",
+    WHOLE,
+);
+
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 12] {
+pub fn statements() -> [&'static Statement; 13] {
     [
         &PUBLIC_FOLLOWING,
         &SECRET_FOLLOWING,
@@ -179,6 +195,7 @@ pub fn statements() -> [&'static Statement; 12] {
         &WHOLE_BLOCKS,
         &COUNTS,
         &LOOK,
+        &RELATED,
     ]
 }
 
@@ -288,15 +305,32 @@ pub async fn look(db: &Db, pairs: &[Pair]) -> DbResult<Vec<(Pair, u8)>> {
     Ok(rows.into_iter().filter_map(found).collect())
 }
 
+/// All others of whom [`look`] would tell something else than 0, in the order of their ids, as of one moment; None where there are more than `most`.
+///
+/// # Errors
+/// The driver's own.
+pub async fn related(db: &Db, user: UserId, most: usize) -> DbResult<Option<Vec<(UserId, u8)>>> {
+    let limit = i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1);
+    let rows: Vec<(i64, i64)> = db.fetch(&RELATED, &one(&[user.get(), limit])).await?;
+    let mut others: BTreeMap<UserId, u8> = BTreeMap::new();
+    for (id, code) in rows {
+        let (Ok(other), Ok(code)) = (UserId::try_from(id), u8::try_from(code)) else { continue };
+        *others.entry(other).or_default() |= code;
+    }
+    Ok((others.len() <= most).then(|| others.into_iter().collect()))
+}
+
 /// How far the bits of the other direction stand to the left.
 const THEIRS: u32 = 4;
 
-/// What two users are to each other as a number, as one of them sees that. For each direction: 1 for a follow, 2 more if it is secret, 4 more if the other is special; 8 for a
-/// block of one's own. The other direction counts sixteenfold; a block by the other one is not in it.
+/// What two users are to each other as a number, as one of them sees that. For each direction: 1 for a follow, 2 more if it is secret. Of one's
+/// own: 4 more if the other is special, 8 for a block. The other direction counts sixteenfold; whom the other one blocks, and who is special to it, is not told.
 #[must_use]
 pub fn code(standing: Standing) -> u8 {
-    let follow = |stance: Stance| stance.manner().map_or(0, |manner| 1 + 2 * u8::from(manner.secret) + 4 * u8::from(manner.special));
-    follow(standing.mine) + 8 * u8::from(standing.mine == Stance::Blocks) + (follow(standing.theirs) << THEIRS)
+    let follow = |stance: Stance| stance.manner().map_or(0, |manner| 1 + 2 * u8::from(manner.secret));
+    let special = standing.mine.manner().is_some_and(|manner| manner.special);
+    let mine = follow(standing.mine) + 4 * u8::from(special) + 8 * u8::from(standing.mine == Stance::Blocks);
+    mine + (follow(standing.theirs) << THEIRS)
 }
 
 /// What such a number says.
@@ -307,5 +341,5 @@ pub fn standing(code: u8) -> Standing {
         _ if bits & 1 == 0 => Stance::Nothing,
         _ => Stance::Follows(Manner { secret: bits & 2 != 0, special: bits & 4 != 0 }),
     };
-    Standing { mine: stance(code & 15), theirs: stance((code >> THEIRS) & 7) }
+    Standing { mine: stance(code & 15), theirs: stance((code >> THEIRS) & 3) }
 }

@@ -3,17 +3,22 @@
 //! Lists go by *version*: the revision at which a user's list changed last, which the user's cache entry names. What is kept of a version, in memory or in Redis, is
 //! right for that version however old it is, so it can be lost and is never wrong; and whether it is the present one, the entry tells, which is never silently
 //! stale. A *fact* is what two users are to each other, both directions in one number: a field of the hash `{u:42}:r` of the one who looks. Whoever changes the pair takes it out
-//! of both users' hashes before the commit (`cache/facts.rs`), so what is there is true, and a look-up reads one hash, whatever it asks.
+//! of both users' hashes before the commit (`cache/facts.rs`), so what is there is true, and a look-up reads one hash, whatever it asks. On the first
+//! look-up of a user the hash is filled with all that the user is to others and they to the user, so that one who is not in it is nothing to the user; but for a star, who has too
+//! many relations for that, and is told from memory ([`super::hot`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use moka::future::Cache as Lists;
 use moka::ops::compute::{CompResult, Op};
 
+use super::asked::Asked;
+use super::hot::MAX_COMPLETE;
 use super::state::Standing;
-use super::{Pair, RelationConfig, lists};
-use crate::cache::{Cache, Facts, FillToken, ListKey};
+use super::{Hot, Pair, RelationConfig, lists};
+use crate::cache::{Cache, Facts, FillToken, ListKey, Revision, Told};
 use crate::db::Db;
 use crate::error::{Code, Error, Fault, Problem, Result};
 use crate::guard::{Guard, Trust};
@@ -21,6 +26,10 @@ use crate::ids::UserId;
 
 /// How long a list may be that is left in Redis for other nodes, which a larger value would keep waiting. Longer ones each node reads from SQL.
 const MAX_SHARED: usize = 100_000;
+
+/// How many users are remembered as being read whole, and for how long: one who is written to all the time, so that nothing may be left, is not read whole for each look-up.
+const MAX_READING: u64 = 100_000;
+const READING_FOR: Duration = Duration::from_secs(1);
 
 /// What a list takes besides its ids.
 const LIST_BYTES: usize = 96;
@@ -78,15 +87,20 @@ pub struct Looks {
     lists: Lists<(UserId, Related), Arc<WholeList>>,
     /// How long a list may be that is given at once.
     max_whole: usize,
+    /// What is kept of look-ups in memory.
+    hot: Arc<Hot>,
+    /// Users who are being read whole, or were a moment ago.
+    reading: moka::sync::Cache<UserId, ()>,
 }
 
 impl Looks {
     /// Over these stores.
     #[must_use]
-    pub fn new(config: &RelationConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>) -> Self {
+    pub fn new(config: &RelationConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>, hot: Arc<Hot>) -> Self {
         let weigh = |_: &(UserId, Related), list: &Arc<WholeList>| list.weight();
         let lists = Lists::builder().weigher(weigh).max_capacity(config.list_cache_bytes).build();
-        Self { db, cache, guard, lists, max_whole: usize::try_from(config.max_whole_list).unwrap_or(usize::MAX) }
+        let reading = moka::sync::Cache::builder().max_capacity(MAX_READING).time_to_live(READING_FOR).build();
+        Self { db, cache, guard, lists, max_whole: usize::try_from(config.max_whole_list).unwrap_or(usize::MAX), hot, reading }
     }
 
     /// A user's whole list of this version or a later one.
@@ -159,24 +173,86 @@ impl Looks {
     /// # Errors
     /// When the database is away.
     pub async fn look(&self, pairs: &[Pair]) -> Result<Vec<Standing>> {
-        let mut asked = pairs.to_vec();
-        asked.sort_unstable();
-        asked.dedup();
-        let mut codes = self.facts(&asked).await;
-        codes.resize(asked.len(), None);
-        let missing: Vec<Pair> = asked.iter().zip(&codes).filter(|(_, code)| code.is_none()).map(|(pair, _)| *pair).collect();
-        if !missing.is_empty() {
-            let tokens = self.tokens(&missing).await;
-            let found = lists::look(&self.db, &missing).await?;
-            for (pair, code) in &found {
-                if let Some(known) = asked.binary_search(pair).ok().and_then(|at| codes.get_mut(at)) {
-                    *known = Some(*code);
-                }
-            }
-            self.leave(found, &tokens).await;
+        let mut asked = Asked::new(pairs);
+        let told = self.facts(&asked.pairs).await;
+        asked.fill(told.into_iter().flat_map(|told| told.codes));
+        self.look_on(&mut asked).await?;
+        Ok(asked.standings(pairs))
+    }
+
+    /// What others are to one user, in the order asked. `version` reads that of the user's own lists, where look-ups of this user are kept in memory; None where that cannot
+    /// be had.
+    ///
+    /// # Errors
+    /// When the database is away.
+    pub async fn look_of(&self, user: UserId, others: &[UserId], version: impl AsyncFnOnce() -> Option<Revision>) -> Result<Vec<Standing>> {
+        let pairs: Vec<_> = others.iter().map(|other| Pair { follower: user, followee: *other }).collect();
+        let mut asked = Asked::new(&pairs);
+        if !self.hot.keeps_looks_of(user) {
+            self.look_beside(user, &mut asked).await?;
+            return Ok(asked.standings(&pairs));
         }
-        let code = |pair: &Pair| asked.binary_search(pair).ok().and_then(|at| codes.get(at).copied().flatten()).unwrap_or_default();
-        Ok(pairs.iter().map(|pair| lists::standing(code(pair))).collect())
+        // Before anything is read: what is kept is at least as new as they say.
+        let begun = self.hot.begin();
+        let version = if self.cache.is_shared() { version().await } else { Some(0) };
+        if let Some(version) = version {
+            let known: Vec<_> = asked.pairs.iter().map(|pair| self.hot.look(*pair, version)).collect();
+            asked.fill(known);
+        }
+        let missing = asked.missing();
+        if missing.is_empty() {
+            count("memory");
+            return Ok(asked.standings(&pairs));
+        }
+        self.look_beside(user, &mut asked).await?;
+        if let Some(version) = version {
+            self.hot.keep_looks(begun, version, missing.into_iter().map(|pair| (pair, asked.code(&pair))));
+        }
+        Ok(asked.standings(&pairs))
+    }
+
+    /// Asks Redis, and then SQL. A user whose hash in Redis does not say all is read whole, if there is not too much of it: then a look-up of anybody else is told from there, too.
+    async fn look_beside(&self, user: UserId, asked: &mut Asked) -> Result<()> {
+        let missing = asked.missing();
+        let told = self.facts(&missing).await;
+        let complete = told.first().is_none_or(|told| told.complete);
+        asked.fill_some(&missing, told.into_iter().flat_map(|told| told.codes));
+        let is_star = self.hot.keeps_looks_of(user);
+        if !asked.missing().is_empty() && self.trusts_facts() && !complete && !is_star && self.take_turn(user) {
+            let tokens = self.tokens(&[Pair { follower: user, followee: user }]).await;
+            match lists::related(&self.db, user, MAX_COMPLETE).await? {
+                Some(codes) => {
+                    asked.fill_all(&codes);
+                    self.leave_all(user, codes, &tokens).await;
+                    count("database");
+                    return Ok(());
+                }
+                None => self.hot.add_star(user),
+            }
+        }
+        self.look_on(asked).await
+    }
+
+    /// Whether this is to read all of a user for Redis: not while another does, or has just done so in vain.
+    fn take_turn(&self, user: UserId) -> bool {
+        self.reading.entry(user).or_insert(()).is_fresh()
+    }
+
+    /// Asks SQL for those of whom nothing is known yet, and leaves what it tells in Redis.
+    async fn look_on(&self, asked: &mut Asked) -> Result<()> {
+        let missing = asked.missing();
+        if missing.is_empty() {
+            count("cache");
+            return Ok(());
+        }
+        count("database");
+        let tokens = self.tokens(&missing).await;
+        let found = lists::look(&self.db, &missing).await?;
+        for (pair, code) in &found {
+            asked.set(pair, *code);
+        }
+        self.leave(found, &tokens).await;
+        Ok(())
     }
 
     /// Whether facts may be read from the cache, and left there.
@@ -185,7 +261,7 @@ impl Looks {
     }
 
     /// What Redis tells of these pairs, which are sorted; nothing at all where it may not be asked. One read for each user, both directions of each pair in one field.
-    async fn facts(&self, pairs: &[Pair]) -> Vec<Option<u8>> {
+    async fn facts(&self, pairs: &[Pair]) -> Vec<Told> {
         if !self.trusts_facts() {
             return Vec::new();
         }
@@ -196,16 +272,13 @@ impl Looks {
             asked.extend(of_user.first().map(|pair| (pair.follower, others)));
             rest = later;
         }
-        let codes: Vec<_> = match self.cache.get_facts(&asked).await {
-            Ok(found) => found.into_iter().flatten().collect(),
+        match self.cache.get_facts(&asked).await {
+            Ok(told) => told,
             Err(error) => {
                 tracing::debug!(%error, "cannot ask the cache for relations; the database has them");
-                return Vec::new();
+                Vec::new()
             }
-        };
-        let from = if codes.iter().any(Option::is_some) { "cache" } else { "database" };
-        metrics::counter!("headmark_relation_looks_total", "from" => from).increment(1);
-        codes
+        }
     }
 
     /// The right to leave what SQL is about to tell, of each user who is given it.
@@ -230,17 +303,34 @@ impl Looks {
         let mut facts: BTreeMap<UserId, Facts> = BTreeMap::new();
         for (Pair { follower: user, followee: other }, code) in found {
             if let Some(&token) = tokens.get(&user) {
-                facts.entry(user).or_insert_with(|| Facts { user, token, codes: Vec::new() }).codes.push((other, code));
+                let none = || Facts { user, token, codes: Vec::new(), complete: false };
+                facts.entry(user).or_insert_with(none).codes.push((other, code));
             }
         }
+        self.fill(&facts.into_values().collect::<Vec<_>>()).await;
+    }
+
+    /// Leaves all others that are something to a user.
+    async fn leave_all(&self, user: UserId, codes: Vec<(UserId, u8)>, tokens: &BTreeMap<UserId, FillToken>) {
+        if let Some(&token) = tokens.get(&user) {
+            self.fill(&[Facts { user, token, codes, complete: true }]).await;
+        }
+    }
+
+    async fn fill(&self, facts: &[Facts]) {
         if facts.is_empty() || !self.trusts_facts() {
             return;
         }
-        if let Err(error) = self.cache.fill_facts(&facts.into_values().collect::<Vec<_>>()).await {
+        if let Err(error) = self.cache.fill_facts(facts).await {
             // The next look-up reads SQL again.
             tracing::debug!(%error, "could not leave relations in the cache");
         }
     }
+}
+
+/// Counts where the last of what a look-up told came from.
+fn count(from: &'static str) {
+    metrics::counter!("headmark_relation_looks_total", "from" => from).increment(1);
 }
 
 #[cfg(test)]
@@ -259,8 +349,12 @@ mod tests {
             .map(|(secret, special)| Stance::Follows(Manner { secret, special }));
         for mine in manners.into_iter().chain([Stance::Nothing, Stance::Blocks]) {
             for theirs in manners.into_iter().chain([Stance::Nothing]) {
-                let standing = Standing { mine, theirs };
-                assert_eq!(lists::standing(lists::code(standing)), standing);
+                let theirs_as_told = match theirs {
+                    Stance::Follows(manner) => Stance::Follows(Manner { special: false, ..manner }),
+                    other => other,
+                };
+                let told = lists::standing(lists::code(Standing { mine, theirs }));
+                assert_eq!(told, Standing { mine, theirs: theirs_as_told }, "who is special to the other is not told");
             }
             let blocked = Standing { mine, theirs: Stance::Blocks };
             assert_eq!(lists::code(blocked), lists::code(Standing { mine, theirs: Stance::Nothing }), "a block by the other is not told");

@@ -19,7 +19,7 @@ use crate::http::body::{Body, objects};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
 use crate::ids::{Invalid, UserId};
-use crate::poll::{self, Reading, Resource, Version};
+use crate::poll::{self, Reading, Resource, Seen, Version};
 use crate::sheet::{self, State as SheetState, store_away};
 use crate::state::AppState;
 
@@ -63,7 +63,7 @@ fn write_ids<S: Serializer>(list: &Arc<WholeList>, serializer: S) -> Result<S::O
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct WholeListParams {
-    /// With `If-None-Match`: hold the request for up to so many seconds while the answer is what the client has.
+    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304. Needs that header.
     #[param(nullable = false, minimum = 0, maximum = 60, default = 0)]
     wait: Option<u32>,
 }
@@ -172,7 +172,7 @@ async fn get_blocks_ids(
 
 async fn whole(state: &AppState, user: UserId, related: Related, params: &WholeListParams, tags: &IfNoneMatch) -> Result<Response> {
     let wait = poll::wait_of(params.wait)?;
-    let read = |seen: Version| read_whole(state, user, related, seen.revision);
+    let read = |seen: Seen| read_whole(state, user, related, seen.revision());
     poll::poll(state, user, wait, tags, Resource { read, write: poll::json::<WholeListOut> }).await
 }
 
@@ -204,10 +204,17 @@ async fn read_whole(state: &AppState, user: UserId, related: Related, at_least: 
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn get_relations(State(state): State<AppState>, path: UserPath, Query(params): Query<RelationsParams>) -> Result<Response> {
     let others = ids(&params.ids).map_err(|why| Problem::query("ids", why))?;
-    let pairs: Vec<_> = others.iter().map(|other| Pair { follower: path.user, followee: *other }).collect();
-    let standings = state.looks.look(&pairs).await?;
+    let standings = state.looks.look_of(path.user, &others, async || own_version(&state, path.user).await).await?;
     let items = others.iter().zip(standings).map(|(other, standing)| RelationOut::new(*other, standing)).collect();
     Ok(fresh(Json(RelationsOut { items })))
+}
+
+/// The revision at which the user did something last about others, as the user's entry names it; None where a store is away.
+async fn own_version(state: &AppState, user: UserId) -> Option<Revision> {
+    match state.sheets.read(user, 0).await {
+        SheetState::Current(entry) => Some(sheet::list_versions(&entry).relations()),
+        _ => None,
+    }
 }
 
 /// Reads `1,2,3`.

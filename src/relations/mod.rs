@@ -8,6 +8,7 @@
 //! caches, `hot.rs` keeps what strangers are shown of much-read users. `http.rs` has the routes that change something, `list_http.rs`
 //! and `look_http.rs` those that read.
 
+mod asked;
 mod command;
 pub mod export;
 mod hot;
@@ -29,26 +30,31 @@ use utoipa::ToSchema;
 pub use self::command::{Command, Deed, Terms, apply_deed};
 pub use self::hot::Hot;
 pub use self::look::{Looks, Related, WholeList};
-use self::state::{Manner, Standing};
+use self::state::{Manner, Stance, Standing};
 use crate::clock::UnixMs;
 use crate::ids::{Invalid, Name, UserId};
 
-/// How follows are bounded.
+/// What holds for follows however they are made, imports included.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Relations")]
-pub struct FollowLimit {
+pub struct FollowConfig {
     /// How many users one may follow; beyond it a follow gets 409. Imported follows may exceed it.
     #[arg(long, env = "HEADMARK_MAX_FOLLOWING", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     pub max_following: i64,
+
+    /// The badge that each new follower raises by one, such as `follower`, in the transaction of the follow. Unfollowing takes an
+    /// unread one back. Unset: none.
+    #[arg(long, env = "HEADMARK_FOLLOWER_BADGE", default_value = "", hide_default_value = true)]
+    pub follower_badge: FollowerBadge,
 }
 
 /// How relations are bounded, what they raise, and how much of them is kept in memory.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Relations")]
 pub struct RelationConfig {
-    /// How follows are bounded.
+    /// What holds for follows.
     #[command(flatten)]
-    pub limit: FollowLimit,
+    pub follows: FollowConfig,
 
     /// How many users one may block; beyond it a block gets 409.
     #[arg(long, env = "HEADMARK_MAX_BLOCKS", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
@@ -61,10 +67,6 @@ pub struct RelationConfig {
     /// How many bytes of whole lists (whom a user follows, whom a user blocks) this process keeps; beyond that they are read anew.
     #[arg(long, env = "HEADMARK_LIST_CACHE_BYTES", default_value_t = 64 << 20, value_parser = clap::value_parser!(u64).range(1 << 20..=1 << 40))]
     pub list_cache_bytes: u64,
-
-    /// The badge that each new follower raises by one, such as `follower`, in the transaction of the follow. Unset: none.
-    #[arg(long, env = "HEADMARK_FOLLOWER_BADGE", default_value = "", hide_default_value = true)]
-    pub follower_badge: FollowerBadge,
 }
 
 impl RelationConfig {
@@ -73,7 +75,7 @@ impl RelationConfig {
     /// # Errors
     /// A sentence for the operator.
     pub fn check(&self) -> Result<(), String> {
-        if i64::from(self.max_whole_list) < self.limit.max_following.max(self.max_blocks) {
+        if i64::from(self.max_whole_list) < self.follows.max_following.max(self.max_blocks) {
             return Err(
                 "HEADMARK_MAX_WHOLE_LIST must not be below HEADMARK_MAX_FOLLOWING or HEADMARK_MAX_BLOCKS, or clients could not read \
                         lists that they may make."
@@ -86,7 +88,8 @@ impl RelationConfig {
     /// What acts are held to.
     #[must_use]
     pub fn terms(&self) -> Terms {
-        Terms { max_following: self.limit.max_following, max_blocks: self.max_blocks, badge: self.follower_badge.0.clone() }
+        let FollowConfig { max_following, follower_badge } = &self.follows;
+        Terms { max_following: *max_following, max_blocks: self.max_blocks, badge: follower_badge.0.clone() }
     }
 }
 
@@ -142,7 +145,7 @@ impl Pair {
 }
 
 /// A follow, as its rows have it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Follow {
     /// Since when.
     pub since: UnixMs,
@@ -150,6 +153,44 @@ pub struct Follow {
     pub mark: i64,
     /// Whether it is secret, and whether the followee is special.
     pub manner: Manner,
+    /// What it raised, to be taken back with it; None where it raised nothing.
+    pub raised: Option<Raised>,
+}
+
+/// A direction of a pair that a batch changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changed {
+    /// Who is something else to whom.
+    pub pair: Pair,
+    /// What the first was to the second.
+    pub before: Stance,
+    /// What it is now.
+    pub after: Stance,
+}
+
+impl Changed {
+    /// Of whom strangers are now shown something else: the follower, and the followee. A secret follow shows in the number of the followee's followers alone.
+    fn shown_to_strangers(self) -> [Option<UserId>; 2] {
+        let Pair { follower, followee } = self.pair;
+        let openly = self.before.is_public() != self.after.is_public();
+        let number = self.before.manner().is_some() != self.after.manner().is_some();
+        [Some(follower).filter(|_| openly), Some(followee).filter(|_| openly || number)]
+    }
+
+    /// Whether the second is now told something else of the first: not of a block, nor who is special.
+    fn is_told_to_the_other(self) -> bool {
+        let told = |stance: Stance| stance.manner().map(|manner| manner.secret);
+        told(self.before) != told(self.after)
+    }
+}
+
+/// The step of a counter badge that a new follower made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raised {
+    /// Which badge of the followee: another one may be set by the time of the unfollow.
+    pub badge: Name,
+    /// To which head.
+    pub at: i64,
 }
 
 /// What a user's own relations count, beside the follows themselves, which the user's row counts; and when its lists changed.
@@ -258,7 +299,7 @@ impl From<Standing> for StandingOut {
             special: manner.is_some_and(|manner| manner.special),
             followed_by: standing.theirs.manner().is_some(),
             mutual: standing.is_mutual(),
-            blocking: standing.mine == state::Stance::Blocks,
+            blocking: standing.mine == Stance::Blocks,
         }
     }
 }

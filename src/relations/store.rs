@@ -6,7 +6,7 @@ use crate::db::{Column, Conn, DbResult, Statement, Type};
 use crate::ids::UserId;
 
 use super::state::Manner;
-use super::{Fans, Follow, Own, Pair, Versions};
+use super::{Fans, Follow, Own, Pair, Raised, Versions};
 
 /// How many locks there are for pairs. An absent row cannot be locked, so a pair is locked by its stripe. All batches together hold no more locks than
 /// there are stripes, which must stay well below what Postgres has room for (`max_locks_per_transaction` × `max_connections`, 6400 by default).
@@ -42,16 +42,16 @@ static LOCK_STRIPES: Statement = Statement::each(
 /// What there is of these pairs: follows (0), blocks (1), and the first and the last operation that are accepted and not done (2, of the lower id first). Where nobody blocks anybody, or
 /// nothing is pending, as most often, no pair is looked for: an import has thousands.
 static LOAD: Statement = Statement::new(
-    "select cast(0 as bigint), f.follower_id, f.followee_id, f.since, f.mark, f.secret, f.special
+    "select cast(0 as bigint), f.follower_id, f.followee_id, f.since, f.mark, f.secret, f.special, f.badge, f.badge_at
     from {rows} r
     join following f on f.follower_id = r.follower_id and f.followee_id = r.followee_id
     union all
-    select cast(1 as bigint), b.user_id, b.target_id, b.since, 0, 0, 0
+    select cast(1 as bigint), b.user_id, b.target_id, b.since, 0, 0, 0, '', 0
     from {rows} r
     join blocks b on b.user_id = r.follower_id and b.target_id = r.followee_id
     where exists (select 1 from blocks)
     union all
-    select cast(2 as bigint), p.low_id, p.high_id, p.first_seq, p.last_seq, 0, 0
+    select cast(2 as bigint), p.low_id, p.high_id, p.first_seq, p.last_seq, 0, 0, '', 0
     from (
         select r.follower_id as low_id, r.followee_id as high_id,
             (select min(o.seq + 0) from operations o where o.low_id = r.follower_id and o.high_id = r.followee_id and o.status = 0) as first_seq,
@@ -106,6 +106,8 @@ static INSERT_FOLLOWING: Statement = Statement::insert(
         ("mark", Type::Int),
         ("secret", Type::Int),
         ("special", Type::Int),
+        ("badge", Type::Text),
+        ("badge_at", Type::Int),
     ],
 );
 
@@ -173,7 +175,7 @@ pub fn statements() -> [&'static Statement; 14] {
 }
 
 /// What is loaded of a direction of a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loaded {
     /// A follow.
     Follow(Follow),
@@ -208,12 +210,16 @@ fn pair_columns<'a>(pairs: impl Iterator<Item = &'a Pair> + Clone) -> [Column; 2
 type OwnRow = (i64, i64, i64, i64, i64, i64);
 
 /// A row of [`LOAD`].
-type Row = (i64, i64, i64, i64, i64, i64, i64);
+type Row = (i64, i64, i64, i64, i64, i64, i64, String, i64);
 
-fn loaded_of_row((what, first, second, since, mark, secret, special): Row) -> Option<(Pair, Loaded)> {
+fn loaded_of_row((what, first, second, since, mark, secret, special, badge, badge_at): Row) -> Option<(Pair, Loaded)> {
     let pair = Pair { follower: UserId::try_from(first).ok()?, followee: UserId::try_from(second).ok()? };
     let loaded = match what {
-        0 => Loaded::Follow(Follow { since: UnixMs(since), mark, manner: Manner { secret: secret == 1, special: special == 1 } }),
+        0 => {
+            let manner = Manner { secret: secret == 1, special: special == 1 };
+            let raised = badge.parse().ok().map(|badge| Raised { badge, at: badge_at });
+            Loaded::Follow(Follow { since: UnixMs(since), mark, manner, raised })
+        }
         1 => Loaded::Block(UnixMs(since)),
         _ => Loaded::Pending(since, mark),
     };
@@ -282,7 +288,11 @@ pub async fn insert(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()>
     let column = |value: fn(&Follow) -> i64| Column::Int(follows.iter().map(|(_, follow)| value(follow)).collect());
     let [followers, followees, since] = follow_columns(follows.iter());
     let (secret, special) = (column(|follow| i64::from(follow.manner.secret)), column(|follow| i64::from(follow.manner.special)));
-    conn.insert(&INSERT_FOLLOWING, &[followers, followees, since, column(|follow| follow.mark), secret, special]).await?;
+    let badge = |follow: &Follow| follow.raised.as_ref().map_or_else(String::new, |raised| raised.badge.to_string());
+    let badges = Column::Text(follows.iter().map(|(_, follow)| badge(follow)).collect());
+    let badge_at = column(|follow| follow.raised.as_ref().map_or(0, |raised| raised.at));
+    let columns = [followers, followees, since, column(|follow| follow.mark), secret, special, badges, badge_at];
+    conn.insert(&INSERT_FOLLOWING, &columns).await?;
     let [secret, public] = by_secrecy(follows);
     if let Some(columns) = public {
         conn.insert(&INSERT_FOLLOWERS, &columns).await?;

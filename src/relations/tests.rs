@@ -1,15 +1,15 @@
 //! The rule over the rows of a batch, against a naive model: what each of a few users is to each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::command::import;
+use super::command::{Bounds, import};
 use super::state::{Act, Room, Stance, step};
 use super::*;
-use crate::error::Code;
+use crate::error::{Code, Problem};
 use crate::lane::{Command as _, Rows};
-use crate::marks::Kind;
+use crate::marks::{Kind, MAX_RETRACTED_RUNS, Mark};
 
 const USERS: i64 = 5;
 const LIMIT: i64 = 3;
@@ -31,6 +31,8 @@ fn terms() -> Terms {
 enum Op {
     Do(Pair, Act),
     Import(Vec<(Pair, Option<Manner>)>, bool),
+    /// A user reads the badge of new followers.
+    ReadBadge(UserId),
 }
 
 fn any_pair() -> impl Strategy<Value = Pair> {
@@ -55,28 +57,41 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         6 => (any_pair(), act()).prop_map(|(pair, act)| Op::Do(pair, act)),
         1 => (prop::collection::vec((any_pair(), prop::option::weighted(0.7, manner())), 0..6), any::<bool>()).prop_map(|(steps, limit)| Op::Import(steps, limit)),
+        1 => (1..=USERS).prop_map(|id| Op::ReadBadge(user(id))),
     ]
 }
 
 impl Op {
-    fn command(&self) -> Command {
-        match self {
+    fn apply(&self, rows: &mut Rows) -> Result<(), Problem> {
+        let command = match self {
             Self::Do(pair, act) => Command::Do { deed: Deed { pair: *pair, act: *act }, terms: terms() },
             Self::Import(steps, limited) => Command::Import {
                 steps: steps.iter().map(|(pair, manner)| Step { pair: *pair, follow: manner.map(|manner| (UnixMs(5), manner)) }).collect(),
                 limit: limited.then_some(LIMIT),
+                badge: terms().badge,
                 events: false,
                 lane_key: 1,
             },
-        }
+            Self::ReadBadge(user) => {
+                let mut mark = badge_of(rows, *user);
+                mark.read(None);
+                rows.set_mark(*user, Kind::Counter, &terms().badge.unwrap(), mark);
+                return Ok(());
+            }
+        };
+        command.apply(rows, UnixMs(7)).map(drop)
     }
+}
+
+fn badge_of(rows: &Rows, user: UserId) -> Mark {
+    rows.mark(user, Kind::Counter, &terms().badge.unwrap())
 }
 
 #[derive(Debug, Default, Clone)]
 struct Naive {
     stances: BTreeMap<Pair, Stance>,
-    /// New followers of each user, for the badge.
-    fans: BTreeMap<UserId, i64>,
+    /// Whose follows, made since the followee read the badge, are still there.
+    fans: BTreeSet<Pair>,
 }
 
 impl Naive {
@@ -104,7 +119,7 @@ impl Naive {
                 };
                 let Ok(after) = step(before, *act, room) else { return false };
                 if before.mine.manner().is_none() && after.mine.manner().is_some() {
-                    *self.fans.entry(pair.followee).or_default() += 1;
+                    self.fans.insert(*pair);
                 }
                 self.stances.insert(*pair, after.mine);
                 self.stances.insert(pair.reversed(), after.theirs);
@@ -118,10 +133,19 @@ impl Naive {
                         (Stance::Follows(_), None) => drop(self.stances.remove(pair)),
                         _ => {}
                     }
+                    self.forget_fans();
                 }
             }
+            Op::ReadBadge(user) => self.fans.retain(|pair| pair.followee != *user),
         }
+        self.forget_fans();
         true
+    }
+
+    /// Who follows no longer is no new follower.
+    fn forget_fans(&mut self) {
+        let stances = &self.stances;
+        self.fans.retain(|pair| stances.get(pair).is_some_and(|stance| stance.manner().is_some()));
     }
 
     fn mine(&self, me: UserId) -> Vec<(Pair, Stance)> {
@@ -141,7 +165,7 @@ proptest! {
             let before: Vec<_> = (1..=USERS).map(|id| rows.revision(user(id))).collect();
             let known = naive.clone();
             let taken = naive.apply(op);
-            match op.command().apply(&mut rows, UnixMs(7)) {
+            match op.apply(&mut rows) {
                 Ok(_) => { prop_assert!(taken, "{:?}", op); rows.settle(); }
                 Err(problem) => {
                     prop_assert!(!taken);
@@ -167,7 +191,8 @@ proptest! {
                     mutuals: naive.count(|pair, stance| pair.follower == me && stance.is_public() && naive.stance(pair.reversed()).is_public()),
                 };
                 prop_assert_eq!(rows.fans(me), fans);
-                prop_assert_eq!(rows.mark(me, Kind::Counter, &"fans".parse().unwrap()).head(), naive.fans.get(&me).copied().unwrap_or_default());
+                let new = naive.fans.iter().filter(|pair| pair.followee == me).count();
+                prop_assert_eq!(badge_of(&rows, me).unread(), i64::try_from(new).unwrap(), "{:?}", badge_of(&rows, me));
                 if known.mine(me) != naive.mine(me) {
                     prop_assert!(rows.revision(me) > before[usize::try_from(id - 1).unwrap()], "one's own rows changed");
                     prop_assert_eq!(own.versions.relations(), rows.revision(me), "and the lists are of another version");
@@ -178,6 +203,25 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_badge_that_cannot_remember_one_more_gap_keeps_nobody_from_unfollowing() {
+    let mut rows = Rows::default();
+    let fans = i64::try_from(MAX_RETRACTED_RUNS).unwrap() * 2 + 4;
+    let terms = Terms { max_following: 1, ..terms() };
+    let mut act = |follower, act| {
+        let deed = Deed { pair: pair(follower, 1), act };
+        Command::Do { deed, terms: terms.clone() }.apply(&mut rows, UnixMs(7)).unwrap();
+        rows.settle();
+        badge_of(&rows, user(1)).unread()
+    };
+    for fan in 2..2 + fans {
+        assert_eq!(act(fan, Act::Follow { secret: None, special: None }), fan - 1);
+    }
+    for (gone, fan) in (2..2 + fans).skip(1).step_by(2).enumerate() {
+        assert_eq!(act(fan, Act::Unfollow), fans - i64::try_from(gone).unwrap() - 1, "{fan}");
     }
 }
 
@@ -215,10 +259,14 @@ fn an_import_says_what_it_did() {
         step(1, 5, Some(1)),
         step(1, 4, Some(9)),
     ];
-    let done = import(&mut rows, &steps, Some(2), true, UnixMs(1));
+    let done = import(&mut rows, &steps, Bounds { limit: Some(2), badge: None }, true, UnixMs(1));
     assert_eq!(done, Imported { followed: 3, unfollowed: 1, known: 2, over_limit: 1, blocked: 1, ..Imported::default() });
-    assert_eq!(rows.follow(pair(1, 3)), Some(Follow { since: UnixMs(7), mark: 0, manner: Manner::default() }), "the first time stays");
-    assert_eq!(rows.follow(pair(1, 4)), Some(Follow { since: UnixMs(9), mark: 0, manner: secret }));
+    assert_eq!(
+        rows.follow(pair(1, 3)),
+        Some(Follow { since: UnixMs(7), mark: 0, manner: Manner::default(), raised: None }),
+        "the first time stays"
+    );
+    assert_eq!(rows.follow(pair(1, 4)), Some(Follow { since: UnixMs(9), mark: 0, manner: secret, raised: None }));
     assert!(rows.has_events());
 }
 
@@ -231,7 +279,7 @@ fn an_import_does_nothing_before_what_was_accepted_of_a_pair() {
     };
     rows.operations.insert_pending(pair(1, 2), 7, 7);
     let steps = [step(1, 3, Some(1)), step(1, 2, Some(2)), step(1, 2, None), step(2, 1, Some(4)), step(1, 2, Some(5)), step(2, 3, Some(6))];
-    let done = import(&mut rows, &steps, None, true, UnixMs(1));
+    let done = import(&mut rows, &steps, Bounds::default(), true, UnixMs(1));
     assert_eq!(done, Imported { followed: 2, waiting: vec![1, 2, 3, 4], ..Imported::default() }, "either direction, and all of them");
     assert_eq!((rows.follow(pair(1, 2)), rows.follow(pair(2, 1))), (None, None));
 }

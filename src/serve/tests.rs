@@ -15,9 +15,12 @@ use crate::http::edge::EdgeLayer;
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
+/// As long as what `/long` answers: more than the buffers of two sockets take.
+const LONG_BYTES: usize = 16 * 1024 * 1024;
+
 struct Server {
     address: SocketAddr,
-    shutdown: CancellationToken,
+    stop: Stop,
     done: JoinHandle<io::Result<()>>,
     /// Says when a request has reached `/slow` or `/stuck`.
     entered: mpsc::Receiver<()>,
@@ -41,15 +44,17 @@ async fn start(config: HttpConfig) -> Server {
         .route("/", get(|| async { "hello" }))
         .route("/slow", get(slow))
         .route("/stuck", get(stuck))
+        .route("/long", get(async || vec![b'x'; LONG_BYTES]))
         .route("/body", post(|_: Body<Nothing>| async { StatusCode::NO_CONTENT }))
         .layer(EdgeLayer::new(config.edge(false)));
-    let shutdown = CancellationToken::new();
-    let done = tokio::spawn(serve(listener, app, config, shutdown.clone()));
-    Server { address, shutdown, done, entered }
+    let stop = Stop::default();
+    let done = tokio::spawn(serve(listener, app, config, stop.clone()));
+    Server { address, stop, done, entered }
 }
 
 fn quick() -> HttpConfig {
-    HttpConfig { header_timeout_ms: 200, body_timeout_ms: 200, drain_timeout_ms: 5000, body_limit_bytes: 1000, ..HttpConfig::default() }
+    let timeouts = HttpConfig { header_timeout_ms: 200, body_timeout_ms: 200, drain_timeout_ms: 5000, ..HttpConfig::default() };
+    HttpConfig { drain_idle_ms: 0, body_limit_bytes: 1000, ..timeouts }
 }
 
 impl Server {
@@ -66,7 +71,7 @@ impl Server {
 
     async fn stop(self) -> Duration {
         let started = Instant::now();
-        self.shutdown.cancel();
+        self.stop.drain.cancel();
         self.done.await.unwrap().unwrap();
         started.elapsed()
     }
@@ -172,21 +177,154 @@ async fn a_stuck_request_is_cut_off_when_the_drain_is_over() {
     assert!((Duration::from_millis(200)..Duration::from_secs(3)).contains(&took), "the drain took {took:?}");
 }
 
+/// What an HTTP/2 client says first: the preface, and settings that leave all as it is.
+const HELLO: &str = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\u{4}\0\0\0\0\0";
+
 #[tokio::test]
 async fn http2_is_spoken_without_tls_and_its_idle_connections_do_not_hold_the_drain() {
-    let server = start(quick()).await;
-    let empty_settings = "\0\0\0\u{4}\0\0\0\0\0";
-    let mut stream = server.connect(&format!("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n{empty_settings}")).await;
+    let server = start(HttpConfig { header_timeout_ms: 60_000, ..quick() }).await;
+    let mut stream = server.connect(HELLO).await;
     let mut frame = [0; 9];
     stream.read_exact(&mut frame).await.unwrap();
     assert_eq!(frame[3], 4, "the server's own settings come first: {frame:?}");
     let mut settings = vec![0; usize::from(frame[2])];
     stream.read_exact(&mut settings).await.unwrap();
-    // An idle HTTP/2 connection outlives the header timeout, which is HTTP/1's.
-    tokio::time::sleep(Duration::from_millis(400)).await;
-    assert!(tokio::time::timeout(Duration::from_millis(50), until_end_of_file(&mut stream)).await.is_err());
     let took = tokio::join!(server.stop(), until_end_of_file(&mut stream)).0;
     assert!(took < Duration::from_secs(3), "the drain took {took:?}");
+}
+
+#[tokio::test]
+async fn an_http2_connection_without_requests_is_closed_though_it_pings() {
+    let server = start(HttpConfig { header_timeout_ms: 400, ..quick() }).await;
+    let mut stream = server.connect(HELLO).await;
+    let started = Instant::now();
+    let (mut read, mut write) = stream.split();
+    let ping = async {
+        while write.write_all(b"\0\0\x08\x06\0\0\0\0\0????????").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let mut bytes = Vec::new();
+    // Its PINGs get answers, its goodbye none: it does not hold the connection either.
+    let closed = async { tokio::time::timeout(Duration::from_secs(5), read.read_to_end(&mut bytes)).await };
+    tokio::select! {
+        closed = closed => drop(closed.unwrap()),
+        () = ping => {}
+    }
+    assert!((Duration::from_millis(400)..Duration::from_secs(3)).contains(&started.elapsed()), "{:?}", started.elapsed());
+    assert!(bytes.windows(4).any(|frame| frame[0] == 7), "it is told with a GOAWAY");
+    server.stop().await;
+}
+
+/// An HTTP/2 client with windows of this size, and the answers to so many requests for `/long`.
+async fn windows(server: &Server, bytes: u32, requests: usize) -> (JoinHandle<Result<(), h2::Error>>, Vec<h2::RecvStream>) {
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (client, connection) =
+        h2::client::Builder::new().initial_window_size(bytes).handshake::<_, axum::body::Bytes>(stream).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let mut answers = Vec::new();
+    for _ in 0..requests {
+        let request = hyper::Request::get("http://localhost/long").body(()).unwrap();
+        let (answer, _) = client.clone().ready().await.unwrap().send_request(request, true).unwrap();
+        answers.push(answer.await.unwrap().into_body());
+    }
+    (connection, answers)
+}
+
+#[tokio::test]
+async fn a_caller_who_does_not_receive_loses_the_connection_and_the_places_come_back() {
+    let config = HttpConfig { send_timeout_ms: 500, max_in_flight: 8, header_timeout_ms: 60_000, ..quick() };
+    let server = start(config).await;
+    for bytes in [0, 1, 1000] {
+        let started = Instant::now();
+        // Nobody's long answers may keep half of the places, and these keep all of those.
+        let (connection, answers) = windows(&server, bytes, 4).await;
+        let over = server.all("GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+        assert!(over.starts_with("HTTP/1.1 503 ") && over.contains("retry-after"), "{over:.200}");
+        assert!(server.all("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.contains("hello"));
+        let ended = tokio::time::timeout(Duration::from_secs(5), connection).await;
+        assert!(ended.is_ok() && started.elapsed() >= Duration::from_millis(500), "{bytes}: {ended:?}, {:?}", started.elapsed());
+        drop(answers);
+        // The tasks of its requests end after the connection.
+        let mut served = String::new();
+        while !served.starts_with("HTTP/1.1 200 ") {
+            assert!(started.elapsed() < Duration::from_secs(10), "{bytes}: {served:.200}");
+            served = server.all("GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+        }
+        assert!(served.len() > LONG_BYTES);
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_http1_caller_who_does_not_read_loses_the_connection() {
+    let server = start(HttpConfig { send_timeout_ms: 300, header_timeout_ms: 60_000, ..quick() }).await;
+    let stream = server.connect("GET /long HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    let closed = async {
+        // A write fails once the server has closed; until then it is not read, and fits into the buffers.
+        while stream.try_write(b" ").is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(5), closed).await.is_ok());
+    server.stop().await;
+}
+
+/// One request on a kept-alive connection, and its answer; an error where the connection is gone.
+async fn once_more(stream: &mut TcpStream) -> io::Result<String> {
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await?;
+    let mut bytes = vec![0; 4096];
+    let read = stream.read(&mut bytes).await?;
+    bytes.truncate(read);
+    Ok(String::from_utf8(bytes).unwrap())
+}
+
+#[tokio::test]
+async fn a_drain_is_announced_on_the_last_answer_and_the_port_stays_open_for_it() {
+    let server = start(HttpConfig { header_timeout_ms: 60_000, drain_idle_ms: 4000, ..quick() }).await;
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        let mut client = server.connect("").await;
+        let answer = once_more(&mut client).await.unwrap();
+        assert!(answer.contains("hello") && !answer.contains("connection: close"), "{answer}");
+        clients.push(client);
+    }
+    server.stop.drain.cancel();
+    // Also one that comes only now, and one whose request comes late.
+    clients.push(server.connect("").await);
+    for (at, mut client) in clients.into_iter().enumerate() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let answer = once_more(&mut client).await.unwrap();
+        assert!(answer.contains("hello") && answer.contains("connection: close"), "{at}: {answer}");
+        assert_eq!(client.read(&mut [0; 10]).await.unwrap(), 0, "closed without a reset");
+    }
+    let took = server.stop().await;
+    assert!(took < Duration::from_secs(2), "it does not wait for nobody, but took {took:?}");
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_without_a_reset_when_the_time_is_over() {
+    let server = start(HttpConfig { header_timeout_ms: 60_000, drain_idle_ms: 300, ..quick() }).await;
+    let mut client = server.connect("").await;
+    assert!(once_more(&mut client).await.unwrap().contains("hello"));
+    let stopping = tokio::spawn(server.stop());
+    assert_eq!(client.read(&mut [0; 10]).await.unwrap(), 0);
+    // The request crosses the close.
+    client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(client.read(&mut [0; 10]).await.unwrap(), 0, "an end, not a reset");
+    drop(client);
+    let took = stopping.await.unwrap();
+    assert!((Duration::from_millis(300)..Duration::from_secs(3)).contains(&took), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_drain_says_goodbye_to_http2_at_once() {
+    let server = start(HttpConfig { header_timeout_ms: 60_000, drain_idle_ms: 4000, ..quick() }).await;
+    let (connection, answers) = windows(&server, 0, 0).await;
+    let took = server.stop().await;
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(connection.await.unwrap().is_ok() && answers.is_empty());
 }
 
 /// Reads frames to the end, and answers each PING as every HTTP/2 client does: a graceful end waits for one.
@@ -224,5 +362,9 @@ fn the_defaults_are_those_of_the_command_line() {
     let parsed = Line::try_parse_from(["headmark"]).unwrap().http;
     assert_eq!(format!("{parsed:?}"), format!("{:?}", HttpConfig::default()));
     assert!(Line::try_parse_from(["headmark", "--max-connections", "0"]).is_err());
+    for (per_service, per_user, fits) in [(None, None, true), (Some(9), Some(1), true), (Some(10), None, false), (None, Some(10), false)] {
+        let bounds = HttpConfig { max_in_flight: 10, max_in_flight_per_service: per_service, max_in_flight_per_user: per_user, ..quick() };
+        assert_eq!(bounds.check().is_ok(), fits, "{per_service:?} {per_user:?}");
+    }
     assert!(Line::try_parse_from(["headmark", "--header-timeout-ms", "0"]).is_err());
 }

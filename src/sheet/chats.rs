@@ -9,8 +9,9 @@ use crate::error::Error;
 use crate::groups::GroupMark;
 use crate::groups::chats::{ChatCount, ChatList};
 use crate::guard::Trust;
+use crate::heads::Versions;
 use crate::ids::{GroupId, UserId};
-use crate::poll::Version;
+use crate::poll::Seen;
 
 /// One group of a user, with its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +33,8 @@ pub struct UserGroups {
     pub groups: Vec<UserGroup>,
     /// The user's revision.
     pub revision: Revision,
-    /// The sum of the versions of the groups' heads.
-    pub shared: i64,
+    /// The versions of the groups' heads.
+    pub versions: Versions,
 }
 
 impl Sheets {
@@ -73,22 +74,26 @@ impl Sheets {
     ///
     /// # Errors
     /// 503 where that cannot be had.
-    pub async fn groups(&self, user: UserId, seen: Version) -> Result<UserGroups, Error> {
-        let State::Current(entry) = self.read(user, seen.revision).await else { return Err(store_away()) };
+    pub async fn groups(&self, user: UserId, seen: Seen) -> Result<UserGroups, Error> {
+        let State::Current(entry) = self.read(user, seen.revision()).await else { return Err(store_away()) };
         if !self.heads.is_fresh() && !Box::pin(self.catch_up()).await {
             return Err(store_away());
         }
         let list = self.chats.list(user, entry.revision, parts::groups(&entry.parts));
         let groups = self.terms(&list, entry.revision).await?;
-        // At least as new as what the client saw in its own rows, and behind in what it shares.
-        if groups.revision >= seen.revision && groups.shared < seen.shared && Box::pin(self.catch_up()).await {
-            return self.terms(&list, entry.revision).await;
+        // The user's own marks tell too: one that lies beyond a head was set on a node that is further.
+        let may_be_behind = seen.has_other(groups.versions) || groups.groups.iter().any(|of| of.mark.read_seq > of.head);
+        if !may_be_behind {
+            return Ok(groups);
         }
-        Ok(groups)
+        if !Box::pin(self.catch_up()).await {
+            return Err(store_away());
+        }
+        self.terms(&list, entry.revision).await
     }
 
     async fn terms(&self, list: &Arc<ChatList>, revision: Revision) -> Result<UserGroups, Error> {
-        let (terms, shared) = match self.chats.terms_here(list) {
+        let (terms, versions) = match self.chats.terms_here(list) {
             Some(terms) => terms,
             None => {
                 let _turn = self.turns.take().await?;
@@ -102,6 +107,6 @@ impl Sheets {
             head: term.head,
             unread: term.unread,
         };
-        Ok(UserGroups { groups: terms.iter().map(group).collect(), revision, shared })
+        Ok(UserGroups { groups: terms.iter().map(group).collect(), revision, versions })
     }
 }

@@ -5,6 +5,7 @@
 
 mod chats;
 mod explain;
+mod feed;
 mod out;
 mod parts;
 mod turns;
@@ -25,6 +26,7 @@ use crate::feed::Feeds;
 use crate::groups::chats::Chats;
 use crate::guard::{Guard, Trust};
 use crate::heads::Heads;
+use crate::http::shares::{Bounds, Shares};
 use crate::ids::UserId;
 use crate::marks::snapshot::{Snapshot, read_users};
 use crate::views;
@@ -58,16 +60,53 @@ pub struct PollConfig {
     /// How many polls may wait (`wait=`) at once; beyond that they are answered at once. Below the limit on requests in flight.
     #[arg(long, env = "HEADMARK_WAITING_POLLS", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub waiting_polls: u32,
+
+    /// How many polls of one service (a key by its name) may wait at once; more are answered 429. Below HEADMARK_WAITING_POLLS; unset: nine tenths of it.
+    #[arg(long, env = "HEADMARK_WAITING_POLLS_PER_SERVICE", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub waiting_polls_per_service: Option<u32>,
+
+    /// The same for one end user. Unset: 50, or nine tenths of HEADMARK_WAITING_POLLS if that is less.
+    #[arg(long, env = "HEADMARK_WAITING_POLLS_PER_USER", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub waiting_polls_per_user: Option<u32>,
 }
 
-/// How many loads are remembered for readers with the same fill token.
-const MAX_LOADS: u64 = 10_000;
+impl PollConfig {
+    /// Checks the bounds on waiting polls against each other.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn check(&self) -> Result<(), String> {
+        let (total, service, user) = self.waiting_bounds();
+        let set = [("HEADMARK_WAITING_POLLS_PER_SERVICE", service), ("HEADMARK_WAITING_POLLS_PER_USER", user)];
+        Bounds::check(("HEADMARK_WAITING_POLLS", total), set)
+    }
+
+    /// What each caller may hold of the room for waiting polls; an `open` server has one caller.
+    #[must_use]
+    pub fn waiting_shares(&self, open: bool) -> Arc<Shares> {
+        let (total, service, user) = self.waiting_bounds();
+        let detail = "This caller has as many requests waiting as it may. Try again when some are answered, or without wait=.";
+        Shares::new("waiting", detail, Bounds::of(total, open, (service, user), WAITING_PER_USER))
+    }
+
+    /// All, those of a service and those of a user.
+    fn waiting_bounds(&self) -> (usize, Option<usize>, Option<usize>) {
+        let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        (size(self.waiting_polls), self.waiting_polls_per_service.map(size), self.waiting_polls_per_user.map(size))
+    }
+}
+
+/// How many polls of one end user may wait, where that is not set: below its requests in flight, so that it can write while it waits.
+const WAITING_PER_USER: usize = 50;
+
+/// How many bytes of loads are remembered for readers with the same fill token.
+const MAX_LOAD_BYTES: u64 = 64 * 1024 * 1024;
 
 /// How long a load is remembered.
 const LOAD_TTL: Duration = Duration::from_secs(1);
 
-/// How many users' last known states are kept while the cache is away, and for how long.
-const MAX_LAST_KNOWN: u64 = 100_000;
+/// How many bytes of users' last known states are kept while the cache is away, and for how long.
+const MAX_LAST_KNOWN_BYTES: u64 = 256 * 1024 * 1024;
 const LAST_KNOWN_TTL: Duration = Duration::from_secs(300);
 
 /// How many polls at once try a database that did not answer of late, and for how long; the others get what is last known at once.
@@ -77,12 +116,17 @@ const SQL_TRIAL: Duration = Duration::from_millis(500);
 /// How long any read of SQL may take.
 const MAX_SQL_READ: Duration = Duration::from_secs(4);
 
-/// How many revisions that are ahead of the truth are remembered, and for how long.
-const MAX_MADE_UP: u64 = 10_000;
+/// How many bytes of states are remembered for revisions that are ahead of the truth, and for how long.
+const MAX_MADE_UP_BYTES: u64 = 16 * 1024 * 1024;
 const MADE_UP_TTL: Duration = Duration::from_secs(1);
 
 /// How many entries of a query are filled at once.
 const FILLS_AT_ONCE: usize = 32;
+
+/// A cache of entries that take no more than so many bytes.
+fn by_weight<K: std::hash::Hash + Eq + Send + Sync + 'static>(bytes: u64, ttl: Duration) -> moka::sync::Cache<K, Arc<Entry>> {
+    moka::sync::Cache::builder().weigher(Entry::weight).max_capacity(bytes).time_to_live(ttl).build()
+}
 
 /// A user's state as read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,9 +177,9 @@ impl Sheets {
             guard,
             heads,
             feeds,
-            loads: moka::future::Cache::builder().max_capacity(MAX_LOADS).time_to_live(LOAD_TTL).build(),
-            made_up: moka::sync::Cache::builder().max_capacity(MAX_MADE_UP).time_to_live(MADE_UP_TTL).build(),
-            last_known: moka::sync::Cache::builder().max_capacity(MAX_LAST_KNOWN).time_to_live(LAST_KNOWN_TTL).build(),
+            loads: moka::future::Cache::builder().weigher(Entry::weight).max_capacity(MAX_LOAD_BYTES).time_to_live(LOAD_TTL).build(),
+            made_up: by_weight(MAX_MADE_UP_BYTES, MADE_UP_TTL),
+            last_known: by_weight(MAX_LAST_KNOWN_BYTES, LAST_KNOWN_TTL),
             turns,
             sql_trials: Semaphore::new(SQL_TRIALS),
         }

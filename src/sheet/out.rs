@@ -183,10 +183,19 @@ impl<T: Serialize> Serialize for ByName<'_, T> {
 pub struct SheetOut<'a> {
     /// The user.
     pub user_id: UserId,
-    /// Counts the changes of the user's own rows and never goes down: an answer with a lower one is older. Left out when degraded and not known.
+    /// The history of the installation. Another one means that the database was restored: the client drops all it knows.
+    #[schema(example = "7eb1c0de5a0f3d29")]
+    pub epoch: &'a str,
+    /// Counts the changes of the user's own rows and never goes down within an epoch: an answer with a lower one is older.
+    /// Left out when degraded and not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 0, example = 918)]
     pub revision: Option<i64>,
+    /// The versions of the shared heads in this answer, added up. Of two answers to one request at the same `revision`, the
+    /// one with the lower number is older. Left out when degraded and not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0, example = 5120)]
+    pub shared_revision: Option<i64>,
     /// What an app icon shows: counters, broadcasts, chats and messages. Left out when one of them was not asked for or is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 0, example = 3)]
@@ -261,7 +270,9 @@ impl<'a> SheetOut<'a> {
         let total = sheet.total().filter(|_| known && wanted.has_total());
         Self {
             user_id: user,
+            epoch: &sheet.board.epoch,
             revision: known.then(|| sheet.revision()),
+            shared_revision: sheet.versions().filter(|_| known).map(|versions| versions.sum),
             total: total.map(|total| total.min(most)),
             capped: total.and_then(|total| wanted.cap.map(|cap| total > cap)),
             degraded: sheet.is_degraded(),

@@ -6,7 +6,7 @@
 //! | `b:system` | `57` | a channel of broadcasts: the mark |
 //! | `d:mall` | `4` | a dot: the mark |
 //! | `m:notice` | `1` | messages of a type: unread |
-//! | `e` | `812 20774` | the enrolment: the head of the board then, and the day on which the user was seen last |
+//! | `e` | `812` | the enrolment: the head of the board then |
 //! | `l` | `917 12` | the revisions at which the lists of those whom the user follows, and blocks, changed last |
 //! | `f` | `918` | the revision at which the list behind the feed changed last |
 //! | `g:42` | `120 1767225600123m 122-124` | a group: read up to, when the user was there last, `m` where it is muted, single messages above that are read; empty: not in it any more |
@@ -76,7 +76,7 @@ pub(super) fn directs(parts: &Parts) -> (i64, i64) {
 #[must_use]
 pub fn user_parts(row: &User) -> [Part; 3] {
     [
-        ("e".into(), format!("{} {}", row.enrolled, row.seen_day).into()),
+        ("e".into(), row.enrolled.to_string().into()),
         ("f".into(), row.feed.to_string().into()),
         ("h".into(), format!("{} {}", row.direct_unread, row.direct_chats).into()),
     ]
@@ -132,7 +132,7 @@ pub(super) fn counters(parts: &Parts) -> impl Iterator<Item = (&str, i64, i64)> 
 
 /// The head of the board at which the user was enrolled.
 pub(super) fn enrolled(parts: &Parts) -> i64 {
-    number(parts.get("e").and_then(|text| text.split(' ').next()), NOT_ENROLLED)
+    number(parts.get("e"), NOT_ENROLLED)
 }
 
 /// The revision at which the list behind the feed changed last; 0 where there is no list.

@@ -11,14 +11,14 @@ use crate::cache::{Entry, Revision};
 use crate::error::Error;
 use crate::groups::chats::ChatCount;
 use crate::guard::Trust;
-use crate::heads::Board;
+use crate::heads::{Board, Versions};
 use crate::ids::{Name, UserId};
 use crate::marks::store::NOT_ENROLLED;
-use crate::poll::{Print, Version};
+use crate::poll::{Seen, Version};
 use crate::views::{ViewCount, ViewKey};
 
-/// How long a poll waits for what users share, where that was not heard of for too long.
-const MAX_CATCH_UP: Duration = Duration::from_millis(300);
+/// How long a poll waits for a look at what users share.
+const MAX_CATCH_UP: Duration = Duration::from_secs(1);
 
 /// How many sheets of a query are put together at once.
 const SHEETS_AT_ONCE: usize = 16;
@@ -30,8 +30,8 @@ pub struct FeedCount {
     pub unread: i64,
     /// How many the user follows.
     pub creators: i64,
-    /// The sum of the versions of their heads.
-    pub version: i64,
+    /// The versions of their heads.
+    pub versions: Versions,
 }
 
 /// How far a user has read a channel: a notice is read by either.
@@ -75,11 +75,17 @@ impl Sheet {
     /// Whether any part of it is not as new as it is promised to be.
     #[must_use]
     pub fn is_degraded(&self) -> bool {
+        self.is_stale() || self.versions().is_none()
+    }
+
+    fn is_stale(&self) -> bool {
+        self.entry.is_none() || self.own_is_stale || (self.shares() && self.shared_is_stale)
+    }
+
+    /// Whether anything that users share was asked for.
+    fn shares(&self) -> bool {
         let wanted = self.wanted;
-        let shares = wanted.broadcasts || wanted.dots || wanted.feed || wanted.chats || self.shows_views();
-        let missing = (wanted.feed && self.feed.is_none()) || (wanted.chats && self.chats.is_none());
-        let unknown = self.entry.is_none() || missing || self.views.is_none();
-        unknown || self.own_is_stale || (shares && self.shared_is_stale)
+        wanted.broadcasts || wanted.dots || wanted.feed || wanted.chats || self.shows_views()
     }
 
     /// Whether any views were asked for.
@@ -151,65 +157,45 @@ impl Sheet {
     /// The version that the tag is made from; None for a degraded answer, which has no tag.
     #[must_use]
     pub fn version(&self) -> Option<Version> {
-        if self.is_degraded() {
-            return None;
-        }
+        self.versions().filter(|_| !self.is_stale()).map(|shared| Version::new(self.revision(), shared))
+    }
+
+    /// The versions of all shared heads in it; None where a part that was wanted is not known.
+    #[must_use]
+    pub fn versions(&self) -> Option<Versions> {
         let wanted = self.wanted;
-        let board = if wanted.broadcasts || wanted.dots { self.board.head } else { 0 };
-        let feed = self.feed.filter(|_| wanted.feed).map_or(0, |feed| feed.version);
-        let chats = self.chats.filter(|_| wanted.chats).map_or(0, |chats| chats.version);
-        Some(Version {
-            revision: self.revision(),
-            shared: [board, feed, chats, self.views_version()].into_iter().fold(0, i64::saturating_add),
-            print: self.print(),
-        })
+        let mut versions = Versions::default();
+        if wanted.broadcasts || wanted.dots {
+            self.board.add_to(&mut versions);
+        }
+        if wanted.feed {
+            versions = versions.and(self.feed?.versions);
+        }
+        if wanted.chats {
+            versions = versions.and(self.chats?.versions);
+        }
+        self.views.as_ref()?.iter().for_each(|view| view.add_to(&mut versions));
+        Some(versions)
     }
 
-    fn views_version(&self) -> i64 {
-        self.views.iter().flatten().map(|view| view.version).fold(0, i64::saturating_add)
-    }
-
-    /// A print of the shared numbers that are shown: two nodes that heard of different changes, or of as many, may show different numbers at one sum of versions,
-    /// and what expires changes numbers without a version. 0 where nothing is shared.
-    fn print(&self) -> u64 {
-        let unread = self.feed.filter(|_| self.wanted.feed).map_or(0, |feed| feed.unread);
-        let chats = self.chats.filter(|_| self.wanted.chats).unwrap_or_default();
-        if self.board.head == 0 && unread == 0 && chats.unread == 0 && !self.shows_views() {
-            return 0;
-        }
-        let mut print = Print::default();
-        print.add(unread);
-        // Nothing of them is written where there is nothing, so that the tags of those who are in no group stay as they were.
-        if chats.unread > 0 {
-            [chats.unread, chats.groups].into_iter().for_each(|number| print.add(number));
-        }
-        if self.wanted.broadcasts {
-            self.broadcasts().for_each(|(_, unread, head)| [unread, head].into_iter().for_each(|number| print.add(number)));
-        }
-        if self.wanted.dots {
-            self.dots().for_each(|(_, lit, head)| [i64::from(lit), head].into_iter().for_each(|number| print.add(number)));
-        }
-        for view in self.views.iter().flatten() {
-            [view.unread, view.head, view.at.map_or(0, |at| at.0)].into_iter().for_each(|number| print.add(number));
-        }
-        print.finish()
+    /// Whether the client has an answer with other shared heads, so that this node may be behind.
+    fn may_be_behind(&self, seen: Seen) -> bool {
+        self.shares() && !self.is_stale() && self.versions().is_some_and(|versions| seen.has_other(versions))
     }
 }
 
 impl Sheets {
     /// A user's sheet, as far as it is wanted, and not older than what the client has seen.
-    pub async fn sheet(&self, user: UserId, wanted: Wanted, seen: Version) -> Sheet {
+    pub async fn sheet(&self, user: UserId, wanted: Wanted, seen: Seen) -> Sheet {
         self.sheet_with(user, wanted, &[], seen).await
     }
 
     /// The same with these views.
-    pub async fn sheet_with(&self, user: UserId, wanted: Wanted, views: &[ViewKey], seen: Version) -> Sheet {
-        let state = self.read(user, seen.revision).await;
+    pub async fn sheet_with(&self, user: UserId, wanted: Wanted, views: &[ViewKey], seen: Seen) -> Sheet {
+        let state = self.read(user, seen.revision()).await;
         let sheet = self.whole(user, state, wanted, views).await;
-        match sheet.version() {
-            Some(version) if version.is_behind_in_shared(seen) => Box::pin(self.caught_up(sheet, views)).await,
-            _ => sheet,
-        }
+        // Boxed, so that the many polls that need it not need not carry its room.
+        if sheet.may_be_behind(seen) { Box::pin(self.caught_up(sheet, views)).await } else { sheet }
     }
 
     /// Many users' sheets, all current, in the order asked (without repeats).
@@ -251,12 +237,16 @@ impl Sheets {
         };
         let shared_is_stale = !self.heads.is_fresh() && !Box::pin(self.catch_up()).await;
         let board = self.heads.board();
-        let mut sheet =
-            Sheet { user, entry, own_is_stale, board, shared_is_stale, feed: None, chats: None, views: Some(Vec::new()), wanted };
-        if wanted.feed {
+        let sheet = Sheet { user, entry, own_is_stale, board, shared_is_stale, feed: None, chats: None, views: Some(Vec::new()), wanted };
+        self.counted(sheet, views).await
+    }
+
+    /// The sheet with all that is counted from heads in memory.
+    async fn counted(&self, mut sheet: Sheet, views: &[ViewKey]) -> Sheet {
+        if sheet.wanted.feed {
             sheet.feed = self.count_feed(&sheet).await;
         }
-        if wanted.chats {
+        if sheet.wanted.chats {
             sheet.chats = self.count_chats(&sheet).await;
         }
         if !views.is_empty() {
@@ -302,36 +292,17 @@ impl Sheets {
         }
     }
 
-    /// The same sheet with what users share as it is in SQL now.
+    /// The same sheet with what users share as a look finds it that begins now; degraded where none comes through in time.
     async fn caught_up(&self, sheet: Sheet, views: &[ViewKey]) -> Sheet {
         if !self.catch_up().await {
-            return sheet;
+            return Sheet { shared_is_stale: true, ..sheet };
         }
-        let mut sheet = Sheet { board: self.heads.board(), ..sheet };
-        if sheet.wanted.feed {
-            sheet.feed = self.count_feed(&sheet).await;
-        }
-        if sheet.wanted.chats {
-            sheet.chats = self.count_chats(&sheet).await;
-        }
-        if !views.is_empty() {
-            sheet.views = self.count_views(&sheet, views).await;
-        }
-        sheet
+        self.counted(Sheet { board: self.heads.board(), ..sheet }, views).await
     }
 
-    /// Whether what users share is as new as SQL has it. Not tried where the database did not answer of late.
+    /// Waits for a look that begins now, so that what users share is as new as SQL has it; whether one came through in time.
+    /// Not tried where the database has not answered recently.
     pub(super) async fn catch_up(&self) -> bool {
-        if self.guard.trust() == Trust::Unsure {
-            return false;
-        }
-        match tokio::time::timeout(MAX_CATCH_UP, self.heads.catch_up()).await {
-            Ok(Ok(())) => true,
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "cannot ask what others changed");
-                false
-            }
-            Err(_) => false,
-        }
+        self.guard.trust() != Trust::Unsure && matches!(tokio::time::timeout(MAX_CATCH_UP, self.heads.catch_up()).await, Ok(Ok(())))
     }
 }

@@ -17,6 +17,10 @@ pub struct ViewConfig {
     /// For how many days the id of a thing in a view is known: that long a repeat counts once and the thing can be deleted. 0: for ever.
     #[arg(long, env = "HEADMARK_VIEW_ITEM_TTL_DAYS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=36_500))]
     pub view_item_ttl_days: u32,
+
+    /// How many visited views are remembered for each user. A new one replaces the one visited longest ago, which then counts as never visited.
+    #[arg(long, env = "HEADMARK_VISITED_VIEWS", default_value_t = 5000, value_parser = clap::value_parser!(u32).range(50..=1_000_000))]
+    pub visited_views: u32,
 }
 
 /// How many old rows one round of a sweep looks at.

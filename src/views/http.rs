@@ -20,7 +20,7 @@ use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::ids::{ClientId, Name, UserId};
 use crate::lane::{Answer, Job};
 use crate::marks::MAX_HEAD;
-use crate::poll::{self, Reading, Resource, Version};
+use crate::poll::{self, Reading, Resource, Seen};
 use crate::sheet::Wanted;
 use crate::state::AppState;
 
@@ -55,7 +55,7 @@ pub struct AccessViewIn {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ViewParams {
-    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304.
+    /// Hold the request for up to so many seconds until the answer is another than `If-None-Match` names; then 304. Needs that header.
     #[param(nullable = false, minimum = 0, maximum = 60)]
     wait: Option<u32>,
 }
@@ -138,7 +138,8 @@ async fn access_view(State(state): State<AppState>, path: UserPath, body: Body<A
     if let Some(up_to) = up_to.filter(|up_to| !(0..=MAX_HEAD).contains(up_to)) {
         return Err(Problem::invalid("/up_to", format!("{up_to} is not from 0 to {MAX_HEAD}")).into());
     }
-    let answer = submit(&state, Command::Access { user, view: view.clone(), up_to }).await?;
+    let keep = state.views.visited_views;
+    let answer = submit(&state, Command::Access { user, view: view.clone(), up_to, keep }).await?;
     let visited: Visited = serde_json::from_str(&answer.body).map_err(bug)?;
     let (unread, head) = match visited.unread {
         Some(unread) => (unread, visited.head),
@@ -168,7 +169,7 @@ async fn access_view(State(state): State<AppState>, path: UserPath, body: Body<A
 async fn get_view(State(state): State<AppState>, path: UserPath, Query(params): Query<ViewParams>, tags: IfNoneMatch) -> Result<Response> {
     let (user, view) = (path.user, view_key(&path.params)?);
     let wait = poll::wait_of(params.wait)?;
-    let read = |seen: Version| {
+    let read = |seen: Seen| {
         let (state, view) = (state.clone(), &view);
         async move {
             let sheet = state.sheets.sheet_with(user, Wanted::NOTHING, std::slice::from_ref(view), seen).await;

@@ -1,7 +1,7 @@
 //! Views: pages, forums, channels that are read by visiting. Something new there is an item, which raises the view's head by one; a visit moves the visitor's mark.
 //!
-//! A view costs a row, each item one, and each visitor one: nothing is kept of those who never visited, to whom a view is 0. Marks of views are never forgotten,
-//! also of users who stay away. A user may have thousands of them, so they are not part of the user's entry in the cache: [`Reader`] keeps those that were
+//! A view costs a row, each item one, and each visitor one: nothing is kept of those who never visited, to whom a view is 0. Marks of views are kept also of users
+//! who stay away; of one who visits ever new views, the mark that was used least recently makes room ([`ViewConfig`]). A user may have thousands of them, so they are not part of the user's entry in the cache: [`Reader`] keeps those that were
 //! asked for, by the user's revision. So nothing of views grows in memory with the number of users.
 //!
 //! What a user made itself does not count for it: the position is passed over in its mark, if it has visited. `http.rs` has the routes, `store.rs` the
@@ -25,7 +25,8 @@ use crate::cache::Revision;
 use crate::clock::UnixMs;
 use crate::db::{Db, DbResult};
 use crate::error::{Code, Problem};
-use crate::heads::{Cell, Heads};
+use crate::fingerprint::Fingerprint;
+use crate::heads::{Cell, Heads, Versions};
 use crate::ids::{ClientId, Invalid, Name, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
 use crate::marks::store::read_marks;
@@ -128,6 +129,8 @@ pub enum Command {
         view: ViewKey,
         /// How far the user has read; None: up to the head.
         up_to: Option<i64>,
+        /// How many views are remembered of a user.
+        keep: u32,
     },
 }
 
@@ -147,8 +150,9 @@ impl lane::Command for Command {
             }
             // The head is not locked: what comes in the same moment comes after the visit. What the user itself puts there waits for the user's own row, which
             // is locked before the head is looked at.
-            Self::Access { user, view, .. } => {
+            Self::Access { user, view, keep, .. } => {
                 needs.mark_at(view.mark(*user));
+                needs.visits.insert(view.mark(*user), *keep);
                 needs.seen_head(view.head());
             }
         }
@@ -173,7 +177,7 @@ impl lane::Command for Command {
                 delete(rows, view, item)?;
                 Ok(Answer::no_content())
             }
-            Self::Access { user, view, up_to } => Answer::ok(&access(rows, *user, view, *up_to, now)),
+            Self::Access { user, view, up_to, .. } => Answer::ok(&access(rows, *user, view, *up_to, now)),
         }
     }
 }
@@ -222,6 +226,9 @@ fn has_visited(mark: &Mark) -> bool {
 fn access(rows: &mut Rows, user: UserId, view: &ViewKey, up_to: Option<i64>, now: UnixMs) -> Visited {
     let (key, stream) = (view.mark(user), rows.head(&view.head()));
     let mut mark = rows.mark_at(&key);
+    if !has_visited(&mark) {
+        rows.forget_old_visits(user);
+    }
     // The first visit starts at the head, however far the visitor has read.
     let up_to = up_to.filter(|_| has_visited(&mark)).unwrap_or(stream.head);
     mark.read_shared(up_to.min(stream.head));
@@ -249,6 +256,15 @@ pub struct ViewCount {
     pub at: Option<UnixMs>,
     /// The version of the view's head.
     pub version: i64,
+}
+
+impl ViewCount {
+    /// Adds the view's head.
+    pub fn add_to(&self, versions: &mut Versions) {
+        let mut name = Fingerprint::default();
+        name.add_bytes(self.stream.as_bytes());
+        versions.add(Kind::View, name.finish(), self.version);
+    }
 }
 
 /// A count, as far as a head in memory tells it.

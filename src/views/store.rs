@@ -1,12 +1,14 @@
 //! The rows of `view_items`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::clock::UnixMs;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 use crate::ids::{ClientId, UserId};
 use crate::lane::Table;
+use crate::marks::store::{MarkRow, mark_of_row};
+use crate::marks::{Mark, MarkKey};
 
 static LOAD: Statement = Statement::new(
     "select i.stream, i.item_id, i.seq, i.actor_id, i.created_at, i.gone
@@ -38,10 +40,27 @@ static COUNT_PASSED: Statement = Statement::one(
     &[("stream", Type::Text), ("above", Type::Int), ("up_to", Type::Int), ("actor_id", Type::Int)],
 );
 
+/// Of these users' marks of views (kind 4), those that are too many: the ones with the earliest visits, up to a number. It looks at all such marks of each user.
+static OLD_VISITS: Statement = Statement::new(
+    "select user_id, kind, name, head, mark, retracted, at
+    from (
+        select m.user_id, m.kind, m.name, m.head, m.mark, m.retracted, m.at, r.keep, r.max_rows,
+            row_number() over (partition by m.user_id order by m.at, m.name) as place,
+            count(*) over (partition by m.user_id) as visited
+        from {rows} r
+        join marks m on m.user_id = r.user_id and m.kind = 4
+    ) visits
+    where place <= visited - keep and place <= max_rows",
+    &[("user_id", Type::Int), ("keep", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// How many marks of a user one visit removes at most: where the setting was lowered, the others go with the next visits.
+const MAX_OLD_VISITS: i64 = 100;
+
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 3] {
-    [&LOAD, &SAVE, &COUNT_PASSED]
+pub fn statements() -> [&'static Statement; 4] {
+    [&LOAD, &SAVE, &COUNT_PASSED, &OLD_VISITS]
 }
 
 /// A thing in a view: the view's name in rows, and the thing's id.
@@ -107,6 +126,16 @@ pub async fn save(conn: &mut Conn, items: &Items) -> DbResult<()> {
         column(|item| i64::from(item.gone)),
     ];
     conn.later(&SAVE, &columns).await
+}
+
+/// The marks of these users' views that are too many, where so many are kept; under the locks of the users.
+///
+/// # Errors
+/// The driver's own.
+pub async fn load_old_visits(conn: &mut Conn, users: &BTreeMap<UserId, i64>) -> DbResult<Vec<(MarkKey, Mark)>> {
+    let columns = [users.keys().map(|user| user.get()).collect(), users.values().copied().collect(), vec![MAX_OLD_VISITS; users.len()]];
+    let rows: Vec<MarkRow> = conn.fetch(&OLD_VISITS, &columns.map(Column::Int)).await?;
+    Ok(rows.into_iter().filter_map(mark_of_row).collect())
 }
 
 /// How many things above one position and not above another do not count for a user.

@@ -111,7 +111,7 @@ proptest! {
                 }
                 Act::Access { user: at, up_to } => {
                     let before = rows.revision(user(*at));
-                    let (_, body) = run(&mut rows, &Command::Access { user: user(*at), view: home(), up_to: *up_to }, now);
+                    let (_, body) = run(&mut rows, &Command::Access { user: user(*at), view: home(), up_to: *up_to, keep: 100 }, now);
                     let head = model.things.len();
                     let to = up_to.map_or(head, |up_to| head.min(usize::try_from(up_to).unwrap()));
                     model.marks[*at] = Some(model.marks[*at].map_or(head, |mark| mark.max(to)));

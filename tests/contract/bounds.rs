@@ -7,9 +7,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::block::Hand;
-use super::storm::Dice;
 use crate::both_tiers;
-use crate::support::{Client, Process, eventually};
+use crate::support::{Client, Dice, Process, eventually};
 
 const CONNECTIONS: usize = 300;
 const FLOOD: Duration = Duration::from_secs(4);
@@ -67,11 +66,12 @@ both_tiers! {
 
     async fn a_thousand_waiting_polls_do_not_kill_a_node(world: World) {
         let process = world.process(&["--waiting-polls", "1000"], &[]).await;
-        let base = process.client.get("/v1/users/1/badges").await.header("etag").to_owned();
+        let path = |n: usize| format!("/v1/users/{}/badges", 1 + n % 50);
+        let tags = join_all((0..50).map(async |n| process.client.get(&path(n)).await.header("etag").to_owned())).await;
         let polls: Vec<_> = (0..1100)
             .map(|n| {
-                let (client, base) = (process.client.clone(), base.clone());
-                tokio::spawn(async move { client.get_if_changed(&format!("/v1/users/{}/badges?wait=60", 1 + n % 50), &base).await })
+                let (client, path, tag) = (process.client.clone(), path(n), tags[n % 50].clone());
+                tokio::spawn(async move { client.get_if_changed(&format!("{path}?wait=60"), &tag).await })
             })
             .collect();
         // Those for which there is no room are answered at once.

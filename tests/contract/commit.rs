@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use sqlx::{Executor as _, PgConnection};
 
 use super::truth::{Truth, poll};
 use crate::support::{Node, Proxy, Reply, Tier, Trap, World, eventually};
@@ -16,6 +17,8 @@ struct Scene {
     node: Node,
     other: Node,
     truth: Truth,
+    /// Past the proxy.
+    hand: PgConnection,
     _world: World,
 }
 
@@ -23,13 +26,14 @@ async fn scene() -> Scene {
     let mut world = World::new(Tier::Server).await;
     let other = world.node().await;
     let truth = Truth::of(&world).await;
+    let hand = world.postgres().await;
     let (proxy, url) = Proxy::start(&world.database_url).await;
     world.database_url = url;
     let node = world.node_with(&["--lanes", "1"]).await;
     // Both have seen the user, and the lane has its connection. On a machine with much else to do, a store may seem away for a moment.
     eventually("the node writes", async || node.client.post_once(INCREMENT, "first", &json!({})).await.status == 200).await;
     poll(&other.client, 1).await;
-    Scene { proxy, node, other, truth, _world: world }
+    Scene { proxy, node, other, truth, hand, _world: world }
 }
 
 impl Scene {
@@ -178,6 +182,21 @@ async fn an_unknown_commit_that_took_effect_counts_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unknown_commit_that_did_not_take_effect_counts_once() {
     stays_unknown(Trap::BeforeCommit).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lane_whose_row_is_gone_does_not_take_that_for_no() {
+    let mut scene = scene().await;
+    scene.proxy.arm_and_leave(Trap::AfterCommit);
+    let client = scene.node.client.clone();
+    let write = tokio::spawn(async move { client.post_once(INCREMENT, "a", &json!({})).await });
+    eventually("the commit is in the rows", async || scene.truth.sheet(1).await.head("mention") == 2).await;
+    scene.hand.execute("delete from lanes").await.unwrap();
+    scene.proxy.come_back().await;
+    write.await.unwrap().problem(503, "outcome_unknown");
+    assert_eq!(scene.node.client.post_once(INCREMENT, "a", &json!({})).await.ok()["head"], 2, "the key tells");
+    assert_eq!(scene.node.client.post(INCREMENT, &json!({})).await.ok()["head"], 3, "the lane goes on");
+    scene.expect(3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,10 +10,10 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::storm::{Dice, Nodes};
+use super::storm::Nodes;
 use super::truth::Truth;
 use crate::both_tiers;
-use crate::support::{Client, Node, Tier, World};
+use crate::support::{Client, Dice, Node, Tier, World};
 
 /// Who follows whom.
 type Follows = BTreeSet<(i64, i64)>;

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::truth::poll;
-use crate::support::{Tier, World, ask, connect, eventually};
+use crate::support::{Tier, World, ask, connect, eventually, upstream_and_account};
 
 const INCREMENT: &str = "/v1/users/1/badges/mention/increment";
 
@@ -37,15 +37,15 @@ async fn wire(server: String, cut: CancellationToken) -> (u16, AbortOnDropHandle
 async fn a_commit_that_outlives_its_lease_shows_when_it_is_acknowledged() {
     let mut world = World::new(Tier::Server).await;
     let redis_url = world.redis_url.clone();
-    let server = redis_url.strip_prefix("redis://").unwrap().trim_end_matches('/').to_owned();
+    let (server, account) = upstream_and_account(&redis_url);
     let cut = CancellationToken::new();
     let (port, _wire) = wire(server, cut.clone()).await;
-    world.redis_url = format!("redis://127.0.0.1:{port}");
+    world.redis_url = format!("{account}127.0.0.1:{port}");
     let first = world.node().await;
     world.redis_url = redis_url;
     let second = world.node().await;
     first.client.post(INCREMENT, &json!({})).await.ok();
-    assert_eq!(poll(&second.client, 1).await.revision, 1);
+    assert_eq!(poll(&second.client, 1).await.revision, 2);
     world.postgres().await.execute(SLOW_COMMITS).await.unwrap();
 
     let client = first.client.clone();
@@ -67,10 +67,10 @@ async fn a_commit_that_outlives_its_lease_shows_when_it_is_acknowledged() {
     assert!(has("!w").await, "the writer is inside");
     cut.cancel();
     // When the lease is over, the second node fills in what was there before the commit.
-    eventually("the entry is clean again", async || poll(&second.client, 1).await.revision == 1 && !has("!d").await).await;
+    eventually("the entry is clean again", async || poll(&second.client, 1).await.revision == 2 && !has("!d").await).await;
     let written = write.await.unwrap();
-    assert_eq!(written["revision"], 2);
+    assert_eq!(written["revision"], 3);
     for _ in 0..100 {
-        assert_eq!(poll(&second.client, 1).await.revision, 2, "acknowledged, and not shown");
+        assert_eq!(poll(&second.client, 1).await.revision, 3, "acknowledged, and not shown");
     }
 }

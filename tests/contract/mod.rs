@@ -7,18 +7,22 @@
 pub mod block;
 mod board;
 mod bounds;
+mod bypass;
 mod commit;
 mod concurrent;
+mod contents;
 mod crash;
+mod enrolment;
+mod errors;
 mod follows;
 mod kill;
 mod lapse;
+mod locks;
+mod migrations;
 mod model;
 mod nodes;
 mod relations;
 mod stores;
-pub mod storm;
+mod storm;
 mod truth;
 mod whole;
-
-pub use storm::Dice;

@@ -340,7 +340,11 @@ async fn run(arena: &mut Arena, steps: &[(Step, usize)]) {
     let first_user = arena.next_user;
     arena.next_user += i64::try_from(USERS).unwrap();
     let tags = vec![("W/\"none\"".to_owned(), Model { revision: -1, ..Model::default() }); USERS];
-    let mut run = Run { arena, first_user, models: vec![Model::default(); USERS], sent: Vec::new(), tags };
+    let mut run = Run { arena, first_user, models: vec![Model { revision: 1, ..Model::default() }; USERS], sent: Vec::new(), tags };
+    for user in 0..USERS {
+        // Each is enrolled by its first poll.
+        run.arena.client(0).sheet(run.user(user)).await;
+    }
     for (step, node) in steps {
         run.step(step, *node).await;
         run.compare().await;

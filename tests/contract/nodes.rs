@@ -264,9 +264,11 @@ both_tiers! {
         }
         let mut truth = Truth::of(&world).await;
         for user in 1..=3 {
+            // The poll enrols the user.
+            let shown = poll(&node.client, user).await;
             let sheet = truth.sheet(user).await;
             assert_eq!(sheet.counters.keys().collect::<Vec<_>>(), ["mention"]);
-            assert_eq!(poll(&node.client, user).await, sheet);
+            assert_eq!(shown, sheet);
         }
         hand.run(if world.tier == Tier::Server { "drop trigger poison on marks" } else { "drop trigger poison" }).await;
         let path = paths.iter().find(|path| path.contains("poison")).unwrap();
@@ -312,7 +314,7 @@ both_tiers! {
         statements.extend(headmark::inbox::devices::statements());
         statements.extend(headmark::inbox::lists::statements());
         statements.extend(headmark::inbox::expiry::statements());
-        statements.extend(headmark::inbox::epoch::statements());
+        statements.extend(headmark::epoch::statements());
         statements.extend(headmark::guard::statements());
         statements.extend(headmark::relations::store::statements());
         statements.extend(headmark::relations::lists::statements());
@@ -324,6 +326,7 @@ both_tiers! {
         statements.extend(headmark::views::store::statements());
         statements.extend(headmark::views::expiry::statements());
         statements.extend(headmark::groups::store::statements());
+        statements.extend(headmark::groups::import::store::statements());
         statements.extend(headmark::groups::lists::statements());
         statements.extend(headmark::groups::delivery::statements());
         statements.extend(headmark::receipts::store::statements());
@@ -333,7 +336,7 @@ both_tiers! {
                 .iter()
                 .map(|(_, kind)| match kind {
                     Type::Int => Column::Int(vec![7, 8]),
-                    Type::Text => Column::Text(vec!["seven".to_owned(), "eight ' \" \\ é".to_owned()]),
+                    Type::Text | Type::Content => Column::Text(vec!["seven".to_owned(), "eight ' \" \\ é".to_owned()]),
                     Type::Bytes => Column::Bytes(vec![vec![0, 0xff, b'\''], Vec::new()]),
                 })
                 .collect();

@@ -13,9 +13,19 @@ use headmark::relations::Pair;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Dice;
 use crate::both_tiers;
-use crate::support::{Client, Node, RedisServer, Tier, World};
+use crate::support::{Client, Dice, Node, RedisServer, Tier, World};
+
+/// With the badge that new followers raise: nobody reads it here, so that it counts who follows.
+const ARGS: [&str; 2] = ["--follower-badge", "fans"];
+
+async fn nodes(world: &World) -> Vec<Node> {
+    let mut nodes = vec![world.node_with(&ARGS).await];
+    if world.tier == Tier::Server {
+        nodes.push(world.node_with(&ARGS).await);
+    }
+    nodes
+}
 
 const USERS: i64 = 6;
 const STEPS: usize = 60;
@@ -204,6 +214,8 @@ async fn check(client: &Client, naive: &Naive) {
         let counts = client.get(&format!("/v1/users/{user}/relation-counts")).await.ok();
         let expected = json!({"following": following, "followers": followers, "mutuals": mutuals, "secret": secret, "special": special, "blocked": blocked});
         assert_eq!(counts, expected, "{user}");
+        let fans = client.sheet(user).await["counters"]["fans"]["unread"].as_u64().unwrap_or_default();
+        assert_eq!(fans, u64::try_from(followers).unwrap(), "new followers of {user}");
         let ids = others().map(|other| other.to_string()).collect::<Vec<_>>().join(",");
         let looked = client.get(&format!("/v1/users/{user}/relations?ids={ids}")).await.ok();
         assert_eq!(looked["items"], Value::Array(others().map(|other| naive.relation(user, other)).collect()));
@@ -259,7 +271,7 @@ async fn engine_redis_is_flushed_while_relations_change() {
     let mut world = World::new(Tier::Server).await;
     let redis = RedisServer::start(&world.dir).await;
     world.redis_url = redis.url();
-    let nodes = world.nodes().await;
+    let nodes = nodes(&world).await;
     let clients = Arc::new(nodes.iter().map(|node| node.client.clone()).collect::<Vec<_>>());
     let flush = async {
         loop {
@@ -283,7 +295,7 @@ async fn engine_redis_is_flushed_while_relations_change() {
 async fn random_acts_at_a_node_alone_match_the_model_too() {
     let mut world = World::new(Tier::Server).await;
     world.redis_url.clear();
-    let node = world.node().await;
+    let node = world.node_with(&ARGS).await;
     let (naive, later) = crowd(&Arc::new(vec![node.client.clone()]), 40).await;
     for (location, _) in &later {
         crate::operations::outcome(&node.client, location).await;
@@ -319,7 +331,7 @@ both_tiers! {
     }
 
     async fn random_acts_at_two_nodes_match_a_model(world: World) {
-        let nodes = world.nodes().await;
+        let nodes = nodes(&world).await;
         let clients = Arc::new(nodes.iter().map(|node| node.client.clone()).collect::<Vec<_>>());
         let (naive, later) = crowd(&clients, STEPS).await;
         for (location, expected) in &later {

@@ -78,6 +78,20 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn readers_of_events_are_told_of_imported_posts(world: World) {
+        for _ in 0..2 {
+            assert_eq!(import(&world, "user,post_id\n7,a\n8,x\n7,b\n", &[]).await.status, Some(0));
+        }
+        let node = world.node().await;
+        post(&node.client, 7, "c").await.ok();
+        let told = crate::events::all(&node.client, 4).await;
+        let mut told: Vec<_> = told.iter().map(|event| format!("{} {}", event["type"], event["data"])).collect();
+        told.sort();
+        let of = |user, post| format!("\"post\" {}", json!({"user_id": user, "post_id": post, "deleted": false}));
+        assert_eq!(told, [of("7", "a"), of("7", "b"), of("7", "c"), of("8", "x")]);
+        node.stop().await;
+    }
+
     async fn bad_lines_of_posts_are_told_by_number(world: World) {
         let text = "user,post_id,timestamp\n7,a,5\nx,a,5\n7,b c,5\n7,d,never\n7,e\n0,f,5\n7,g,5\n";
         let ran = import(&world, text, &[]).await;

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{count, delete, feed, post, reset};
 use crate::both_tiers;
-use crate::contract::storm::Dice;
-use crate::support::{Client, Node, Tier, World};
+use crate::support::{Client, Dice, Node, Tier, World};
 
 const USERS: usize = 7;
 

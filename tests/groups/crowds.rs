@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::contract::Dice;
+use crate::support::Dice;
 
 both_tiers! {
     async fn concurrent_senders_leave_no_gap_for_a_reader_that_follows(world: World) {

@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use headmark::db::Statement;
 use serde_json::{Value, json};
 
-use super::{chats, message, mute, put, read, send, sums};
+use super::{chats, id, message, mute, put, read, send, sums};
 use crate::both_tiers;
-use crate::support::{Client, Node, eventually};
+use crate::contract::block::Hand;
+use crate::support::{Client, Node, Tier, eventually};
 
 both_tiers! {
     async fn a_chat_is_read_up_to_a_row_of_the_own_inbox(world: World) {
@@ -23,7 +25,7 @@ both_tiers! {
         assert_eq!(sums(&nodes[0], 2).await, (6, 2), "to answer marks nothing as read");
         let path = "/v1/users/2/directs/1/read";
         let reply = client.post(path, &json!({"up_to": 4})).await;
-        insta::assert_snapshot!(reply.text, @r#"{"peer_id":"1","unread":2,"head":8,"revision":9}"#);
+        insta::assert_snapshot!(reply.text, @r#"{"peer_id":"1","unread":2,"head":8,"revision":10}"#);
         for body in [json!({"up_to": 4}), json!({"up_to": 0}), json!({"up_to": 3}), json!({"up_to": 1})] {
             assert_eq!(other.post(path, &body).await.text, reply.text, "marks never go back, and a repeat changes nothing: {body}");
         }
@@ -52,7 +54,7 @@ both_tiers! {
             send(client, 2, 9, &format!("b{n}")).await;
         }
         let muted = put(client, "/v1/users/9/directs/1/settings", &json!({"muted": true})).await;
-        insta::assert_snapshot!(muted.text, @r#"{"peer_id":"1","muted":true,"unread":3,"head":5,"revision":7}"#);
+        insta::assert_snapshot!(muted.text, @r#"{"peer_id":"1","muted":true,"unread":3,"head":5,"revision":8}"#);
         assert_eq!(mute(client, 9, 1, true).await, muted.body, "again changes nothing");
         assert_eq!((sums(&node, 9).await, chats(client, 9).await), ((3, 1), vec![(2, 3, false), (1, 3, true)]));
         let sheet = client.sheet(9).await;
@@ -86,11 +88,101 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn a_chat_with_a_user_who_is_blocked_is_in_no_sum_until_that_ends(world: World) {
+        let nodes = world.nodes().await;
+        let (client, other) = (&nodes[0].client, &nodes.last().unwrap().client);
+        for n in 0..3 {
+            send(client, 1, 9, &format!("a{n}")).await;
+            send(other, 2, 9, &format!("b{n}")).await;
+        }
+        let counted = async || {
+            let (sheet, explained) = (other.sheet(9).await, client.get("/v1/users/9/badges/explain").await.ok());
+            assert_eq!((&explained["chats"]["unread"], &explained["total"]), (&sheet["chats"]["unread"], &sheet["total"]));
+            let not_muted = |item: &&Value| item["muted"] == false;
+            let terms = explained["chats"]["directs"].as_array().unwrap().iter().filter(not_muted).map(|item| item["unread"].as_i64().unwrap());
+            assert_eq!(json!(terms.sum::<i64>()), sheet["chats"]["unread"]);
+            assert_eq!(headmark::scrub::scrub(nodes[0].app.state(), &[id(9), id(1)]).await.unwrap(), 0);
+            (sheet["chats"]["unread"].as_i64().unwrap(), sheet["chats"]["directs"].as_i64().unwrap(), chats(client, 9).await)
+        };
+        let block = async || put(client, "/v1/users/9/blocks/1", &json!({})).await.ok();
+        let unblock = async || assert_eq!(other.delete("/v1/users/9/blocks/1").await.status, 204);
+        assert_eq!(counted().await, (6, 2, vec![(2, 3, false), (1, 3, false)]));
+        let revision = client.sheet(9).await["revision"].as_i64().unwrap();
+        block().await;
+        assert_eq!(counted().await, (3, 1, vec![(2, 3, false), (1, 3, true)]), "the chat keeps its number");
+        assert_eq!(client.sheet(9).await["revision"], revision + 1);
+        block().await;
+        assert_eq!(counted().await.0, 3);
+        unblock().await;
+        assert_eq!(counted().await, (6, 2, vec![(2, 3, false), (1, 3, false)]), "as if there had been no block");
+
+        // What is done meanwhile holds: the chat is read, answered and muted as ever.
+        block().await;
+        client.post("/v1/users/9/inbox", &message(1, "no", "no")).await.problem(403, "blocked");
+        client.post("/v1/users/1/inbox", &message(9, "re", "re")).await.ok();
+        assert_eq!(read(other, 9, 1, &json!({"up_to": 1})).await, 2);
+        assert_eq!(mute(other, 9, 1, false).await["muted"], true, "not while the block lasts");
+        assert_eq!(counted().await, (3, 1, vec![(1, 2, true), (2, 3, false)]));
+        mute(client, 9, 1, true).await;
+        unblock().await;
+        assert_eq!(counted().await, (3, 1, vec![(1, 2, true), (2, 3, false)]));
+        mute(client, 9, 1, false).await;
+        assert_eq!(counted().await, (5, 2, vec![(1, 2, false), (2, 3, false)]));
+        // The other side's numbers are its own.
+        put(client, "/v1/users/1/blocks/9", &json!({})).await.ok();
+        assert_eq!(counted().await.0, 5);
+        assert_eq!((sums(&nodes[0], 1).await, chats(other, 1).await), ((0, 0), vec![(9, 1, true)]));
+        // Before the first message: no chat, which is silent as well.
+        put(client, "/v1/users/9/blocks/7", &json!({})).await.ok();
+        assert_eq!(mute(other, 9, 7, false).await["muted"], true);
+        assert_eq!(chats(client, 9).await.len(), 2);
+        let (recount, mut found) = (headmark::recount::Recount { user: None, dry_run: true }, Vec::new());
+        recount.run(&nodes[0].app.state().db, |difference| found.push(difference.to_string())).await.unwrap();
+        assert_eq!(found, Vec::<String>::new());
+        Node::stop_all(nodes).await;
+    }
+
+    async fn the_migration_takes_chats_with_blocked_users_out_of_the_sums(world: World) {
+        let sql = match world.tier {
+            Tier::Embedded => include_str!("../../migrations/sqlite/0012_follower_badges.sql"),
+            Tier::Server => include_str!("../../migrations/postgres/0012_follower_badges.sql"),
+        };
+        let (_, update) = sql.split_once("update users").unwrap();
+        let node = world.node().await;
+        let client = &node.client;
+        for (sender, receiver) in [(1, 9), (2, 9), (1, 8)] {
+            send(client, sender, receiver, "a").await;
+        }
+        put(client, "/v1/users/9/blocks/1", &json!({})).await.ok();
+        // As an earlier version left them.
+        let mut hand = Hand::on(&world).await;
+        hand.run("update users set direct_unread = 2, direct_chats = 2 where user_id = 9").await;
+        assert_eq!((sums(&node, 9).await, sums(&node, 8).await), ((2, 2), (1, 1)));
+        let revisions = [client.sheet(9).await["revision"].as_i64().unwrap(), client.sheet(8).await["revision"].as_i64().unwrap()];
+        hand.run(&format!("update users {update}")).await;
+        assert_eq!((sums(&node, 9).await, sums(&node, 8).await), ((1, 1), (1, 1)));
+        let shown: Vec<(i64,)> = {
+            static REVISIONS: Statement = Statement::new("select revision from users where user_id in (8, 9) order by user_id desc", &[]);
+            node.app.state().db.fetch(&REVISIONS, &[]).await.unwrap()
+        };
+        assert_eq!(shown, [(revisions[0] + 1,), (revisions[1],)], "of those whose number changed");
+        node.stop().await;
+    }
+
     async fn chats_muted_ahead_are_bounded(world: World) {
         let node = world.node().await;
         let client = &node.client;
         let mutes = (1..=1000).map(|peer| mute(client, 2000, peer, true));
         futures_util::StreamExt::collect::<Vec<_>>(futures_util::StreamExt::buffer_unordered(futures_util::stream::iter(mutes), 64)).await;
+        put(client, "/v1/users/2000/directs/1001/settings", &json!({"muted": true})).await.problem(409, "too_many");
+        // Who unmutes strangers may mute others: nothing is left of the former.
+        for peer in 1..=3 {
+            mute(client, 2000, peer, false).await;
+        }
+        assert_eq!(client.walk("/v1/users/2000/directs", 100).await.len(), 997);
+        for peer in 1..=3 {
+            mute(client, 2000, peer, true).await;
+        }
         put(client, "/v1/users/2000/directs/1001/settings", &json!({"muted": true})).await.problem(409, "too_many");
         send(client, 1, 2000, "a").await;
         mute(client, 2000, 1001, true).await;

@@ -14,26 +14,26 @@ async fn epoch(node: &Node) -> String {
 both_tiers! {
     async fn the_command_shows_and_renews_it(world: World) {
         if world.tier == Tier::Embedded {
-            let none = headmark(&world, &["inbox-epoch"], false, &[], Vec::new()).await;
+            let none = headmark(&world, &["epoch"], false, &[], Vec::new()).await;
             assert!(none.status == Some(1) && none.err.contains("there is no "), "{none:?}");
         }
         let node = world.node().await;
         let first = epoch(&node).await;
         send(&node.client, 1, 2, "a").await;
-        let shown = headmark(&world, &["inbox-epoch"], false, &[], Vec::new()).await;
+        let shown = headmark(&world, &["epoch"], false, &[], Vec::new()).await;
         assert_eq!((shown.status, shown.out.trim()), (Some(0), first.as_str()), "also beside a server");
         if world.tier == Tier::Embedded {
-            let refused = headmark(&world, &["inbox-epoch", "--renew"], false, &[], Vec::new()).await;
+            let refused = headmark(&world, &["epoch", "--renew"], false, &[], Vec::new()).await;
             assert!(refused.status == Some(1) && refused.err.contains("another headmark is using the data folder"), "{refused:?}");
             node.stop().await;
-            let renewed = headmark(&world, &["inbox-epoch", "--renew"], false, &[], Vec::new()).await;
+            let renewed = headmark(&world, &["epoch", "--renew"], false, &[], Vec::new()).await;
             let node = world.node().await;
             assert_eq!((renewed.status, renewed.out.trim()), (Some(0), epoch(&node).await.as_str()));
             assert_ne!(renewed.out.trim(), first);
             node.stop().await;
             return;
         }
-        let renewed = headmark(&world, &["inbox-epoch", "--renew"], false, &[], Vec::new()).await;
+        let renewed = headmark(&world, &["epoch", "--renew"], false, &[], Vec::new()).await;
         assert_eq!((renewed.status, renewed.out.trim()), (Some(0), epoch(&node).await.as_str()), "a server that runs shows it at once");
         assert_ne!(renewed.out.trim(), first);
         node.client.get(&format!("/v1/users/2/inbox?after=1&epoch={first}")).await.problem(410, "inbox_reset");

@@ -1,6 +1,6 @@
 //! Random sends, reads, mutes and expiries, with restarts and through two nodes, against a model that keeps everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -11,8 +11,7 @@ use serde_json::json;
 
 use super::{id, message, mute, put, read, seqs, sums};
 use crate::both_tiers;
-use crate::contract::Dice;
-use crate::support::{Client, Node, World};
+use crate::support::{Client, Dice, Node, World};
 
 const USERS: i64 = 4;
 const STEPS: usize = 260;
@@ -39,6 +38,8 @@ struct Owner {
     /// How many of the first have expired.
     gone: usize,
     chats: BTreeMap<i64, Chat>,
+    /// Whose chats count in no sum as long as they are in here.
+    blocked: BTreeSet<i64>,
     /// Cursor, and when it was put.
     devices: BTreeMap<String, (i64, i64)>,
 }
@@ -62,13 +63,15 @@ impl Owner {
         let last = |peer: i64| self.numbered().filter(|(_, row)| row.peer == peer).map(|(seq, _)| seq).next_back().unwrap_or(0);
         let mut chats: Vec<_> = self.chats.iter().map(|(peer, chat)| (last(*peer), *peer, self.unread(*peer), chat.muted)).collect();
         chats.retain(|(last, _, _, muted)| *last > 0 || *muted);
+        chats.iter_mut().for_each(|(_, peer, _, muted)| *muted |= self.blocked.contains(peer));
         chats.sort_unstable_by_key(|(last, peer, ..)| (-last, -peer));
         chats.into_iter().map(|(_, peer, unread, muted)| (peer, unread, muted)).collect()
     }
 
     fn sums(&self) -> (i64, i64) {
+        let silent = |peer: &i64, chat: &Chat| chat.muted || self.blocked.contains(peer);
         let counted: Vec<_> =
-            self.chats.iter().filter(|(_, chat)| !chat.muted).map(|(peer, _)| self.unread(*peer)).filter(|n| *n > 0).collect();
+            self.chats.iter().filter(|(peer, chat)| !silent(peer, chat)).map(|(peer, _)| self.unread(*peer)).filter(|n| *n > 0).collect();
         (counted.iter().sum(), i64::try_from(counted.len()).unwrap())
     }
 
@@ -131,6 +134,9 @@ impl Run {
             assert_eq!((reply.status.as_u16(), &reply.body["seq"]), (200, &json!(seq)), "{}", reply.text);
             return;
         }
+        if self.owner(receiver).blocked.contains(&sender) {
+            return drop(reply.problem(403, "blocked"));
+        }
         let at = self.at.load(Ordering::SeqCst);
         let seq = self.owner(receiver).append(Row { at, peer: sender, own: to_oneself, client: client_id.clone() });
         let own = if to_oneself { seq } else { self.owner(sender).append(Row { at, peer: receiver, own: true, client: client_id }) };
@@ -157,6 +163,22 @@ impl Run {
         if muted || owner.chats.contains_key(&peer) {
             owner.chats.entry(peer).or_default().muted = muted;
         }
+    }
+
+    async fn block(&mut self) {
+        let (client, user, peer, blocks) = (self.client(), self.user(), self.user(), self.dice.roll(2) == 0);
+        if user == peer {
+            return;
+        }
+        let path = format!("/v1/users/{user}/blocks/{peer}");
+        let reply = if blocks { put(&client, &path, &json!({})).await } else { client.delete(&path).await };
+        assert!(reply.status.is_success(), "{}", reply.text);
+        let owner = self.owner(user);
+        if blocks {
+            owner.blocked.insert(peer)
+        } else {
+            owner.blocked.remove(&peer)
+        };
     }
 
     async fn put_cursor(&mut self) {
@@ -189,8 +211,9 @@ impl Run {
             let owner = self.owner(user).clone();
             let shown: Vec<_> = super::chats(&self.client(), user).await;
             // A chat that was muted ahead and is so no longer keeps its row.
+            let is_muted = |peer: &i64| owner.chats.get(peer).is_some_and(|chat| chat.muted);
             let shown: Vec<_> =
-                shown.into_iter().filter(|(peer, _, muted)| *muted || owner.rows.iter().any(|row| row.peer == *peer)).collect();
+                shown.into_iter().filter(|(peer, ..)| is_muted(peer) || owner.rows.iter().any(|row| row.peer == *peer)).collect();
             assert_eq!(shown, owner.list(), "{user}");
             assert_eq!(sums(&self.nodes[0], user).await, owner.sums(), "{user}");
             let client = self.client();
@@ -223,8 +246,9 @@ both_tiers! {
             let mut run = Run { world, at, nodes: Vec::new(), owners: BTreeMap::new(), dice: Dice::new(seed * 7919) };
             run.start_nodes().await;
             for step in 0..STEPS {
-                match run.dice.roll(20) {
+                match run.dice.roll(22) {
                     0..=9 => run.send().await,
+                    20..=21 => run.block().await,
                     10..=13 => run.read().await,
                     14..=15 => run.mute().await,
                     16..=17 => run.put_cursor().await,

@@ -78,7 +78,7 @@ both_tiers! {
         let mine = inbox(client, 1, "?after=1").await;
         assert_eq!((&mine["items"][0]["content"], &mine["items"][0]["own"], seqs(&mine)), (&json!("Hi"), &Value::Null, vec![2]));
         assert_eq!((sums(&node, 1).await, sums(&node, 2).await, sums(&node, 3).await), ((1, 1), (1, 1), (0, 0)));
-        assert_eq!(client.sheet(2).await["revision"], 2, "one for each of the two messages, none for a repeat");
+        assert_eq!(client.sheet(2).await["revision"], 3, "one for the enrolment and each of the two messages, none for a repeat");
         assert_eq!(client.sheet(2).await["chats"], json!({"unread": 1, "groups": 0, "directs": 1}));
         // The same id from another sender, or to another receiver, is another message.
         assert_eq!((send(client, 3, 2, "c-1").await, send(client, 1, 3, "c-1").await), (3, 2));
@@ -275,7 +275,7 @@ both_tiers! {
         for query in ["?after=1&epoch=0000000000000000", "?epoch=x", "?after=4", &format!("?after=100&epoch={epoch}")] {
             client.get(&format!("/v1/users/2/inbox{query}")).await.problem(410, "inbox_reset");
         }
-        let renewed = headmark::inbox::epoch::renew(&nodes[0].app.state().db).await.unwrap();
+        let renewed = headmark::epoch::renew(&nodes[0].app.state().db).await.unwrap();
         assert_ne!(renewed, epoch);
         for client in [client, other] {
             client.get(&format!("/v1/users/2/inbox?after=1&epoch={epoch}")).await.problem(410, "inbox_reset");
@@ -321,14 +321,21 @@ both_tiers! {
     }
 
     async fn who_may_do_what(world: World) {
-        let node = world.node_with(&["--service-keys", "web:s3cret", "--jwt-secret", SECRET]).await;
+        let node = world.node_with(&["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET]).await;
         let token = |user: i64| node.app.state().auth.user_token(id(user), Duration::from_secs(600)).unwrap();
-        let (alice, bob, service) = (node.client.with_bearer(&token(1)), node.client.with_bearer(&token(2)), node.client.with_bearer("s3cret"));
+        let (alice, bob, service) = (node.client.with_bearer(&token(1)), node.client.with_bearer(&token(2)), node.client.with_bearer("s3cret-of-the-suite"));
         assert_eq!(alice.post("/v1/users/2/inbox", &message(1, "a", "hi")).await.status, 201);
         assert_eq!(service.post("/v1/users/2/inbox", &message(1, "b", "hi")).await.status, 201);
         alice.post("/v1/users/1/inbox", &message(2, "c", "hi")).await.problem(403, "forbidden");
         alice.post("/v1/users/3/inbox", &message(2, "c", "hi")).await.problem(403, "forbidden");
         node.client.post("/v1/users/2/inbox", &message(1, "c", "hi")).await.problem(401, "unauthorized");
+        let unnamed = [json!({"client_id": "d", "content": "hi"}), json!({"sender_id": "me", "client_id": "e", "content": "hi"})];
+        for body in &unnamed {
+            assert_eq!(alice.post("/v1/users/5/inbox", body).await.status, 201);
+            assert_eq!(service.post("/v1/users/5/inbox", body).await.pointers(422, "invalid_body"), ["/sender_id"]);
+        }
+        let mine = inbox(&service, 5, "").await;
+        assert_eq!([0, 1].map(|at: usize| mine["items"][at]["sender_id"].clone()), ["1", "1"]);
         for path in ["inbox", "directs", "devices"] {
             alice.get(&format!("/v1/users/2/{path}")).await.problem(403, "forbidden");
             node.client.get(&format!("/v1/users/2/{path}")).await.problem(401, "unauthorized");

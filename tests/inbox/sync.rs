@@ -9,8 +9,7 @@ use serde_json::json;
 
 use super::{inbox, message, put, seqs, sums};
 use crate::both_tiers;
-use crate::contract::Dice;
-use crate::support::{Client, Node};
+use crate::support::{Client, Dice, Node};
 
 const WRITERS: i64 = 5;
 const EACH: i64 = 40;

@@ -1,13 +1,17 @@
 //! Many senders at once, and many receivers.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use serde_json::json;
 
-use super::{mark, say, send, seqs, shown};
+use super::{mail, mark, say, send, seqs, shown};
 use crate::both_tiers;
-use crate::support::{Client, Node, eventually};
+use crate::support::{Client, Node, eventually, eventually_within};
 
 both_tiers! {
     async fn senders_at_once_leave_no_gap_and_a_reader_skips_none(world: World) {
@@ -78,5 +82,45 @@ both_tiers! {
             assert_eq!(seqs(other, user, "").await, [2]);
         }
         Node::stop_all(nodes).await;
+    }
+
+    async fn ten_messages_for_ten_thousand_at_once_take_turns(world: World) {
+        // One lane for all, as with SQLite; and time for a machine that does other things too.
+        let node = world.node_with(&["--lanes", "1", "--write-timeout-ms", "120000", "--scrub-users", "0"]).await;
+        let client = &node.client;
+        let (sent, everybody) = (Arc::new(AtomicUsize::new(0)), (1..=10_000).collect::<Vec<i64>>());
+        let senders = (0..10).map(|_| {
+            let (client, sent, everybody) = (client.clone(), Arc::clone(&sent), everybody.clone());
+            tokio::spawn(async move {
+                send(&client, "notice", &everybody).await;
+                sent.fetch_add(1, Ordering::SeqCst);
+            })
+        });
+        let senders: Vec<_> = senders.collect();
+        eventually_within(60, "the first is in the lane", async || client.metric("headmark_lane_waiting").await >= 10_000.0).await;
+        client.post("/v1/users/4711/badges/like/increment", &json!({})).await.ok();
+        assert!(sent.load(Ordering::SeqCst) < 9, "a small write waits for one of them, and not for all");
+        for sender in senders {
+            sender.await.expect("none is refused");
+        }
+        for user in [1, 4711, 10_000] {
+            assert_eq!(client.sheet(user).await["messages"]["notice"]["unread"], 10);
+        }
+        node.stop().await;
+    }
+
+    async fn how_many_large_messages_may_wait_is_bounded(world: World) {
+        let settings = ["--lanes", "1", "--lane-large-queue", "2", "--scrub-users", "0"];
+        let mut stuck = world.process(&settings, &[("FAILPOINTS", "lane::before_commit=pause")]).await;
+        let everybody: Vec<i64> = (1..=3000).collect();
+        let body = mail("notice", &everybody);
+        let mut answers: FuturesUnordered<_> = (0..5).map(|_| stuck.client.post("/v1/messages", &body)).collect();
+        // One is in the lane and two wait.
+        for _ in 0..2 {
+            answers.next().await.unwrap().problem(503, "overloaded");
+        }
+        assert_eq!((answers.len(), stuck.client.metric("headmark_lane_refused_total").await), (3, 2.0));
+        drop(answers);
+        stuck.kill().await;
     }
 }

@@ -6,14 +6,13 @@ use serde_json::{Value, json};
 
 use super::{mark, send};
 use crate::both_tiers;
-use crate::contract::Dice;
-use crate::support::{Client, Node};
+use crate::support::{Client, Dice, Node};
 
 both_tiers! {
     async fn every_sequence_matches_a_model(world: World) {
         let nodes = world.nodes().await;
         for seed in 1..=4 {
-            Run { clients: nodes.iter().map(|node| node.client.clone()).collect(), dice: Dice::new(seed), first_user: 100 * i64::try_from(seed).unwrap(), sent: Vec::new(), revisions: [0; 3] }.go().await;
+            Run { clients: nodes.iter().map(|node| node.client.clone()).collect(), dice: Dice::new(seed), first_user: 100 * i64::try_from(seed).unwrap(), sent: Vec::new(), revisions: [1; 3] }.go().await;
         }
         Node::stop_all(nodes).await;
     }
@@ -48,6 +47,10 @@ struct Run {
 
 impl Run {
     async fn go(mut self) {
+        for at in 0..3 {
+            // Each is enrolled by its first poll.
+            self.clients[0].sheet(self.user(at)).await;
+        }
         for _ in 0..60 {
             self.step().await;
             let at = self.dice.roll(3);
@@ -111,8 +114,11 @@ impl Run {
             }
             (6, Some(sent)) => {
                 let reply = client.delete(&format!("/v1/users/{user}/messages/{}", sent.id)).await;
-                assert_eq!(reply.status, if sent.has[at].is_some() { 204 } else { 404 });
+                assert_eq!(reply.status, if sent.has[at].is_some() { 200 } else { 404 });
                 self.change(at, |other| other.id == sent.id, |has| Has { gone: true, ..has });
+                if sent.has[at].is_some() {
+                    assert_eq!(reply.body, json!({"revision": self.revisions[at]}));
+                }
             }
             (7, Some(sent)) => {
                 assert_eq!(client.delete(&format!("/v1/messages/{}", sent.id)).await.status, 204);

@@ -30,11 +30,11 @@ both_tiers! {
             @r#"{"items":[{"message_id":"ID","seq":1,"type":"notice","title":"Hello","content":"World","created_at":"2027-01-15T08:00:00.000Z"}],"next_cursor":null}"#
         );
         let sheet = client.sheet(1).await;
-        assert_eq!((&sheet["messages"], &sheet["total"], &sheet["revision"]), (&json!({"notice": {"unread": 1}}), &json!(1), &json!(1)));
+        assert_eq!((&sheet["messages"], &sheet["total"], &sheet["revision"]), (&json!({"notice": {"unread": 1}}), &json!(1), &json!(2)));
 
         at.fetch_add(1500, std::sync::atomic::Ordering::SeqCst);
         let read = mark(client, 1, &id, "read").await;
-        insta::assert_snapshot!(hide(&read.text), @r#"{"message_id":"ID","read_at":"2027-01-15T08:00:01.500Z","unread":0,"revision":2}"#);
+        insta::assert_snapshot!(hide(&read.text), @r#"{"message_id":"ID","read_at":"2027-01-15T08:00:01.500Z","unread":0,"revision":3}"#);
         at.fetch_add(1500, std::sync::atomic::Ordering::SeqCst);
         assert_eq!(mark(client, 1, &id, "read").await.text, read.text, "a repeat changes nothing, not even the time");
         let listed = client.get("/v1/users/1/messages").await.ok();
@@ -44,7 +44,7 @@ both_tiers! {
         assert_eq!(client.sheet(2).await["messages"]["notice"]["unread"], 1);
 
         let unread = mark(client, 1, &id, "unread").await;
-        insta::assert_snapshot!(hide(&unread.text), @r#"{"message_id":"ID","unread":1,"revision":3}"#);
+        insta::assert_snapshot!(hide(&unread.text), @r#"{"message_id":"ID","unread":1,"revision":4}"#);
         assert_eq!(mark(client, 1, &id, "unread").await.text, unread.text);
         assert_eq!(client.get(&format!("/v1/messages/{id}")).await.ok()["read_count"], 0);
         node.stop().await;
@@ -98,9 +98,9 @@ both_tiers! {
         }
         let path = "/v1/users/7/messages/read";
         let reply = client.post(path, &json!({"message_ids": [ids[0], ids[1], ids[8]], "up_to_seq": 5})).await;
-        insta::assert_snapshot!(reply.text, @r#"{"changed":2,"revision":10,"messages":{"a":{"unread":2},"b":{"unread":2},"c":{"unread":3}}}"#);
+        insta::assert_snapshot!(reply.text, @r#"{"changed":2,"revision":11,"messages":{"a":{"unread":2},"b":{"unread":2},"c":{"unread":3}}}"#);
         let again = client.post(path, &json!({"message_ids": [ids[0], ids[1]]})).await.ok();
-        assert_eq!((&again["changed"], &again["revision"]), (&json!(0), &json!(10)));
+        assert_eq!((&again["changed"], &again["revision"]), (&json!(0), &json!(11)));
         let of_type = client.post(path, &json!({"type": "a", "up_to_seq": 4})).await.ok();
         assert_eq!((&of_type["changed"], &of_type["messages"]["a"]), (&json!(1), &json!({"unread": 1})));
         let unknown = client.post(path, &json!({"type": "zzz"})).await.ok();

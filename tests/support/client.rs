@@ -163,6 +163,18 @@ impl Reply {
         errors.iter().map(|error| error["pointer"].as_str().unwrap().to_owned()).collect()
     }
 
+    /// The body with the epoch of the installation, which is another one for each test, as `EPOCH`.
+    pub fn without_epoch(&self) -> String {
+        const FIELD: &str = "\"epoch\":\"";
+        let mut parts = self.text.split(FIELD);
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |text, part| {
+            let (epoch, rest) = part.split_once('"').unwrap_or_default();
+            assert_eq!(epoch.len(), 16, "{}", self.text);
+            format!("{text}{FIELD}EPOCH\"{rest}")
+        })
+    }
+
     /// A header as text; empty when it is not there.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()

@@ -1,6 +1,8 @@
 //! A world per test: its own data folder, or its own database and key prefix; nodes over real sockets, in this process or as processes.
 
 mod client;
+mod dice;
+mod postgres;
 mod process;
 mod proxy;
 mod redis;
@@ -8,8 +10,10 @@ mod world;
 
 pub use self::redis::{RedisServer, ask, connect};
 pub use client::{Client, Reply};
+pub use dice::Dice;
+pub use postgres::PostgresServer;
 pub use process::{Process, refusal, run, run_with_input, start};
-pub use proxy::{Proxy, Trap};
+pub use proxy::{Proxy, Trap, upstream_and_account};
 pub use world::{Node, Tier, World, engine};
 
 /// Runs each case on both tiers: `both_tiers! { async fn name(world: World) { … } }` becomes `name::embedded` and `name::server`.

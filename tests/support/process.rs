@@ -1,5 +1,6 @@
 //! A node as a process of its own, that can be killed.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -22,10 +23,27 @@ pub async fn run_with_input(args: &[&str], env: &[(&str, &str)], input: Vec<u8>)
     tokio::join!(write, child.wait_with_output()).1.unwrap()
 }
 
+/// `headmark` with these arguments, of which the URLs of the stores go by the environment: they hold passwords, and every account of the
+/// machine can read the arguments of a process.
+fn headmark<T: AsRef<str>>(args: &[T]) -> Command {
+    with_args(Command::new(env!("CARGO_BIN_EXE_headmark")), args)
+}
+
+fn with_args<T: AsRef<str>>(mut command: Command, args: &[T]) -> Command {
+    let mut args = args.iter().map(AsRef::<str>::as_ref);
+    while let Some(arg) = args.next() {
+        match arg {
+            "--database-url" => command.env("DATABASE_URL", args.next().expect("a URL")),
+            "--redis-url" => command.env("REDIS_URL", args.next().expect("a URL")),
+            arg => command.arg(arg),
+        };
+    }
+    command
+}
+
 /// Starts `headmark`, all of whose streams are pipes.
 pub fn start(args: &[&str], env: &[(&str, &str)]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_headmark"))
-        .args(args)
+    headmark(args)
         .envs(env.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -53,13 +71,19 @@ pub struct Process {
 impl Process {
     /// Starts it and waits until it listens.
     pub async fn start(args: &[String], env: &[(&str, &str)]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_headmark"))
-            .args(args)
-            .envs(env.iter().copied())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("the headmark binary");
+        Self::spawn(headmark(args).envs(env.iter().copied())).await
+    }
+
+    /// Starts it from a shell, after this command, and with its log in this file.
+    pub async fn start_after(command: &str, args: &[String], env: &[(&str, &str)], log: &Path) -> Self {
+        let log = std::fs::OpenOptions::new().append(true).create(true).open(log).unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{command}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_headmark")]);
+        Self::spawn(with_args(shell, args).envs(env.iter().copied()).stderr(log)).await
+    }
+
+    async fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().expect("the headmark binary");
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let first = tokio::time::timeout(Duration::from_secs(20), async {
             while let Some(line) = lines.next_line().await.unwrap() {
@@ -105,7 +129,8 @@ impl Process {
         kill(signal, self.id());
     }
 
-    fn id(&self) -> u32 {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
         self.child.id().expect("a running process")
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -42,6 +43,8 @@ struct Shared {
     /// Whether springing the trap also takes the whole database away.
     then_leave: AtomicBool,
     away: AtomicBool,
+    /// Whether answers are held back: the database seems to stand still.
+    paused: watch::Sender<bool>,
     connections: Mutex<CancellationToken>,
 }
 
@@ -59,9 +62,9 @@ impl Proxy {
 
     /// In front of the Redis of this URL; it sets no traps.
     pub async fn start_redis(redis_url: &str) -> (Self, String) {
-        let host = redis_url.strip_prefix("redis://").expect("redis://host:port");
-        let this = Self::before(host.to_owned(), false).await;
-        let url = format!("redis://127.0.0.1:{}", this.port);
+        let (upstream, account) = upstream_and_account(redis_url);
+        let this = Self::before(upstream, false).await;
+        let url = format!("{account}127.0.0.1:{}", this.port);
         (this, url)
     }
 
@@ -73,6 +76,7 @@ impl Proxy {
             sprung: AtomicUsize::new(0),
             then_leave: AtomicBool::new(false),
             away: AtomicBool::new(false),
+            paused: watch::Sender::default(),
             connections: Mutex::new(CancellationToken::new()),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -102,6 +106,11 @@ impl Proxy {
     pub fn leave(&self) {
         self.shared.leave();
         self.listening.lock().unwrap().take();
+    }
+
+    /// The database stands still, or goes on: what was asked meanwhile is answered then.
+    pub fn pause(&self, paused: bool) {
+        self.shared.paused.send_replace(paused);
     }
 
     /// The database is back, on the same port.
@@ -157,6 +166,13 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         let all = shared.connections.lock().unwrap().clone();
         tokio::spawn(serve(client, Arc::clone(&shared), all.child_token()));
     }
+}
+
+/// Of the URL of a Redis: the address, and what stands before it.
+pub fn upstream_and_account(redis_url: &str) -> (String, String) {
+    let at = redis_url.rfind(['@', '/']).expect("redis://:password@host:port");
+    let (account, address) = redis_url.split_at(at + 1);
+    (address.to_owned(), account.to_owned())
 }
 
 /// What the two directions of a connection tell each other.
@@ -257,6 +273,8 @@ async fn replies(
             shared.cut(cut);
             std::future::pending::<()>().await;
         }
+        // An error would mean that the proxy is gone, and the connection with it.
+        let _ = shared.paused.subscribe().wait_for(|paused| !paused).await;
         let delay = answers.delay_ms.swap(0, Ordering::SeqCst);
         tokio::time::sleep(Duration::from_millis(delay.try_into().unwrap())).await;
         to.write_all(&buffer[..read]).await?;

@@ -1,5 +1,6 @@
 //! Where a test lives: isolated stores, and nodes on them.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
 use clap::Parser as _;
@@ -7,10 +8,10 @@ use headmark::app::App;
 use headmark::cli::Cli;
 use headmark::clock::Clock;
 use headmark::config::Config;
+use headmark::serve::Stop;
 use rand::RngExt as _;
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use super::{Client, Process};
 
@@ -47,7 +48,9 @@ impl World {
         // Random, as process ids come again, and an engine that outlives a run still holds what that run made.
         let name = format!("hm_{:016x}", rand::rng().random::<u64>());
         let dir = std::env::temp_dir().join(format!("headmark-test-{name}"));
-        std::fs::create_dir_all(&dir).unwrap();
+        // A data folder is as Headmark makes it, which warns of one that is open to others. A Postgres of the test's own runs as another account.
+        let mode = if tier == Tier::Embedded { 0o700 } else { 0o755 };
+        std::fs::DirBuilder::new().recursive(true).mode(mode).create(&dir).unwrap();
         let (mut database_url, mut redis_url) = (String::new(), String::new());
         if tier == Tier::Server {
             let admin = engine("HEADMARK_TEST_POSTGRES");
@@ -87,6 +90,8 @@ impl World {
         args.extend(self.store_args());
         args.extend(self.cache_args());
         args.extend(["--event-stream".to_owned(), self.event_stream()]);
+        // The clients of the tests keep idle connections, and most tests do not look at how those end.
+        args.extend(["--drain-idle-ms", "0"].map(String::from));
         args
     }
 
@@ -112,7 +117,7 @@ impl World {
     /// A node in this process, or the sentence with which it refuses to start.
     pub async fn try_node(&self, more: &[&str], clock: Clock) -> Result<Node, String> {
         let args = self.args().into_iter().chain(more.iter().map(ToString::to_string));
-        let config = Cli::try_parse_from(args).map_err(|error| error.to_string())?.into_config();
+        let config = Cli::try_parse_from(args).map_err(|error| error.to_string())?.into_config()?;
         Node::start(config, clock).await
     }
 
@@ -141,7 +146,7 @@ pub struct Node {
     pub base: String,
     pub client: Client,
     pub app: App,
-    shutdown: CancellationToken,
+    stop: Stop,
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
@@ -150,9 +155,9 @@ impl Node {
         let listener = TcpListener::bind(config.http.listen).await.map_err(|error| error.to_string())?;
         let base = format!("http://{}", listener.local_addr().unwrap());
         let app = App::start(&config, clock).await?;
-        let shutdown = CancellationToken::new();
-        let serving = tokio::spawn(headmark::serve::serve(listener, app.router(), config.http.clone(), shutdown.clone()));
-        Ok(Self { client: Client::new(&base), base, app, shutdown, serving })
+        let stop = Stop::default();
+        let serving = tokio::spawn(headmark::serve::serve(listener, app.router(), config.http.clone(), stop.clone()));
+        Ok(Self { client: Client::new(&base), base, app, stop, serving })
     }
 
     /// Stops each.
@@ -165,7 +170,7 @@ impl Node {
     /// Stops as on SIGTERM.
     pub async fn stop(self) {
         self.app.begin_drain();
-        self.shutdown.cancel();
+        self.stop.drain.cancel();
         self.serving.await.unwrap().unwrap();
         self.app.stop().await;
     }

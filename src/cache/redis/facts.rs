@@ -7,14 +7,8 @@ use deadpool_redis::redis::{Cmd, Value, cmd};
 
 use super::scripts::{Form, is_yes, read_token};
 use super::{COMMANDS_PER_PIPELINE, Redis, Shared, away, unexpected_reply};
-use crate::cache::{CacheError, Facts, FillToken, Writer};
+use crate::cache::{CacheError, Facts, FillToken, Told, Writer};
 use crate::ids::UserId;
-
-/// Users whose facts are touched before an answer is waited for anew: an import has thousands in a batch, and on a cluster each is a call of its own.
-const USERS_PER_TURN: usize = 1024;
-
-/// What a user and so many others are to each other, as far as it is known.
-type Codes = Vec<Option<u8>>;
 
 impl Shared {
     fn facts_key(&self, user: UserId) -> String {
@@ -27,10 +21,10 @@ impl Shared {
         hashes.chain(users.map(|user| format!("{}:rw", self.key(user)))).collect()
     }
 
-    /// The epoch of a user's facts, and a code for each other.
+    /// The epoch of a user's facts, whether they are complete, and a code for each other.
     fn hmget(&self, (user, others): &(UserId, &[UserId])) -> Cmd {
         let mut get = cmd("HMGET");
-        get.arg(self.facts_key(*user)).arg("!e");
+        get.arg(self.facts_key(*user)).arg("!e").arg("!c");
         others.iter().for_each(|other| {
             get.arg(other.get());
         });
@@ -47,15 +41,20 @@ fn number<T: std::str::FromStr>(value: &Value) -> Option<T> {
 }
 
 /// What a user's hash tells in this epoch: one of another says nothing.
-fn codes(reply: &Value, epoch: i64) -> Option<Codes> {
+fn told(reply: &Value, epoch: i64) -> Option<Told> {
     let Value::Array(values) = reply else { return None };
-    let (of, codes) = values.split_first()?;
+    let [of, complete, codes @ ..] = values.as_slice() else { return None };
     let holds = number(of) == Some(epoch);
-    Some(codes.iter().map(|code| if holds { number(code) } else { None }).collect())
+    let complete = holds && number(complete) == Some(1);
+    let code = |value: &Value| match value {
+        Value::Nil if complete => Some(0),
+        value => number(value).filter(|_| holds),
+    };
+    Some(Told { complete, codes: codes.iter().map(code).collect() })
 }
 
 impl Redis {
-    pub(in crate::cache) async fn get_facts(&self, asked: &[(UserId, &[UserId])]) -> Result<Vec<Codes>, CacheError> {
+    pub(in crate::cache) async fn get_facts(&self, asked: &[(UserId, &[UserId])]) -> Result<Vec<Told>, CacheError> {
         let shared = &self.shared;
         let deadline = shared.deadline();
         let epoch = self.epoch.load(Ordering::Acquire);
@@ -64,7 +63,7 @@ impl Redis {
             let commands = chunk.iter().map(|one| shared.hmget(one)).collect();
             for result in shared.send(shared.scripts_wire(), commands, deadline).await? {
                 let reply = result.map_err(|error| away(&error))?;
-                facts.push(codes(&reply, epoch).ok_or_else(unexpected_reply)?);
+                facts.push(told(&reply, epoch).ok_or_else(unexpected_reply)?);
             }
         }
         Ok(facts)
@@ -89,25 +88,22 @@ impl Redis {
 
     pub(in crate::cache) async fn touch_facts(&self, touched: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
         let scripts = &self.shared.scripts;
-        self.each_turn(touched, |keys, touched, form| scripts.touch_facts(form, keys, touched, writer)).await
+        self.for_facts(touched, |keys, touched, form| scripts.touch_facts(form, keys, touched, writer)).await
     }
 
     pub(in crate::cache) async fn leave_facts(&self, touched: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
         let scripts = &self.shared.scripts;
-        self.each_turn(touched, |keys, touched, form| scripts.leave_facts(form, keys, touched, writer)).await
+        self.for_facts(touched, |keys, touched, form| scripts.leave_facts(form, keys, touched, writer)).await
     }
 
-    /// Each turn has its time.
-    async fn each_turn(
+    async fn for_facts(
         &self,
         touched: &[(UserId, Vec<UserId>)],
         call: impl Fn(&[String], &[(UserId, Vec<UserId>)], Form) -> Cmd,
     ) -> Result<(), CacheError> {
         let shared = &self.shared;
-        for turn in touched.chunks(USERS_PER_TURN) {
-            shared.run_chunks(turn, |chunk, form| call(&shared.facts_keys(chunk.iter().map(|(user, _)| *user)), chunk, form)).await?;
-        }
-        Ok(())
+        let call = |chunk: &[(UserId, Vec<UserId>)], form| call(&shared.facts_keys(chunk.iter().map(|(user, _)| *user)), chunk, form);
+        shared.run_chunks(touched, call).await.map(|_| ())
     }
 }
 
@@ -118,13 +114,16 @@ mod tests {
     #[test]
     fn facts_of_another_epoch_say_nothing() {
         let bulk = |text: &str| Value::BulkString(text.into());
-        let reply = |epoch: Value| Value::Array(vec![epoch, bulk("17"), Value::Nil, bulk("x"), bulk("0")]);
-        assert_eq!(codes(&reply(bulk("3")), 3), Some(vec![Some(17), None, None, Some(0)]));
+        let reply = |epoch: Value, complete| Value::Array(vec![epoch, complete, bulk("17"), Value::Nil, bulk("?"), bulk("0")]);
+        let codes = vec![Some(17), None, None, Some(0)];
+        assert_eq!(told(&reply(bulk("3"), Value::Nil), 3), Some(Told { complete: false, codes }));
+        let codes = vec![Some(17), Some(0), None, Some(0)];
+        assert_eq!(told(&reply(bulk("3"), bulk("1")), 3), Some(Told { complete: true, codes }), "one who is not there is nothing");
         for epoch in [bulk("4"), bulk(""), Value::Nil] {
-            assert_eq!(codes(&reply(epoch), 3), Some(vec![None; 4]));
+            assert_eq!(told(&reply(epoch, bulk("1")), 3), Some(Told { complete: false, codes: vec![None; 4] }));
         }
-        for odd in [Value::Array(Vec::new()), Value::Nil, Value::Int(1)] {
-            assert_eq!(codes(&odd, 3), None);
+        for odd in [Value::Array(Vec::new()), Value::Array(vec![bulk("3")]), Value::Nil, Value::Int(1)] {
+            assert_eq!(told(&odd, 3), None);
         }
     }
 }

@@ -63,6 +63,16 @@ struct Shared {
     meters: Meters,
 }
 
+/// How long calls may take that go out in several pipelines.
+#[derive(Debug, Clone, Copy)]
+enum Limit {
+    /// All of them together, until then: a poll waits for the answer.
+    Until(Instant),
+    /// Each pipeline has the timeout of one operation; all together have one lease, after which a writer counts as gone. How many pipelines a batch needs depends on
+    /// how many users it has, and on a cluster on their keys, which go one by one: that they take long does not say that Redis is away.
+    EachTurn,
+}
+
 impl Shared {
     /// When an operation that begins now has to be over.
     fn deadline(&self) -> Instant {
@@ -123,26 +133,25 @@ impl Shared {
     /// Runs one script call for each item, in pipelines. Every call is sent, whatever became of the others of its pipeline; the first error
     /// is returned.
     async fn run<T>(&self, items: &[T], deadline: Instant, call: impl Fn(&T, Form) -> Cmd) -> Result<Vec<Value>, CacheError> {
-        self.run_by(COMMANDS_PER_PIPELINE, items, deadline, call).await
+        self.run_by(COMMANDS_PER_PIPELINE, items, Limit::Until(deadline), call).await
     }
 
-    /// The same with a call for each chunk of items, as many as go into one call.
+    /// The same for a writer, with a call for each chunk of items, as many as go into one call.
     async fn run_chunks<T>(&self, items: &[T], call: impl Fn(&[T], Form) -> Cmd) -> Result<Vec<Value>, CacheError> {
         let keys = self.keys_per_call();
         let chunks: Vec<&[T]> = items.chunks(keys).collect();
-        self.run_by(COMMANDS_PER_PIPELINE / keys, &chunks, self.deadline(), |chunk, form| call(chunk, form)).await
+        self.run_by(COMMANDS_PER_PIPELINE / keys, &chunks, Limit::EachTurn, |chunk, form| call(chunk, form)).await
     }
 
-    async fn run_by<T>(
-        &self,
-        at_once: usize,
-        items: &[T],
-        deadline: Instant,
-        call: impl Fn(&T, Form) -> Cmd,
-    ) -> Result<Vec<Value>, CacheError> {
+    async fn run_by<T>(&self, at_once: usize, items: &[T], limit: Limit, call: impl Fn(&T, Form) -> Cmd) -> Result<Vec<Value>, CacheError> {
         let mut values = Vec::with_capacity(items.len());
         let mut failure = None;
+        let lease_ends = Instant::now() + self.config.lease;
         for chunk in items.chunks(at_once) {
+            let deadline = match limit {
+                Limit::Until(deadline) => deadline,
+                Limit::EachTurn => self.deadline().min(lease_ends),
+            };
             let commands = chunk.iter().map(|item| call(item, Form::Hash)).collect();
             let mut results = self.send(self.scripts_wire(), commands, deadline).await?;
             self.repeat_unknown(chunk, &mut results, deadline, &call).await?;

@@ -189,7 +189,7 @@ impl Scripts {
     /// Its reply is for [`is_yes`].
     pub(super) fn fill_facts(&self, form: Form, keys: &[String], epoch: i64, facts: &Facts) -> Cmd {
         let mut call = self.facts_fill.call_on(form, keys.len());
-        call.arg(keys).arg(hex(facts.token.0)).arg(epoch).arg(self.life_ms());
+        call.arg(keys).arg(hex(facts.token.0)).arg(epoch).arg(self.life_ms()).arg(u8::from(facts.complete));
         for (other, code) in &facts.codes {
             call.arg(other.get()).arg(*code);
         }

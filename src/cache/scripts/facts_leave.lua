@@ -37,7 +37,7 @@ each_key(function(key, user)
   end
   if not present then
     redis.call('HDEL', key, '!g')
-    delete_fields(key, ARGV, first, last)
+    forget_fields(key, redis.call('HGET', key, '!c'), ARGV, first, last)
   end
 end, users)
 if #left > 0 then

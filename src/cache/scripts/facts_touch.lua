@@ -26,13 +26,13 @@ local at = 3
 each_key(function(key)
   local first, last = at + 1, at + ARGV[at]
   at = last + 1
-  local found = redis.call('HMGET', key, '!t', '!g')
-  if found[1] and tonumber(found[1]) <= now then
+  local found = redis.call('HMGET', key, '!t', '!g', '!c')
+  if found[1] and (tonumber(found[1]) <= now or redis.call('HLEN', key) > MOST_FACTS) then
     redis.call('DEL', key)
     return
   end
   if found[1] then
-    delete_fields(key, ARGV, first, last)
+    forget_fields(key, found[3], ARGV, first, last)
   end
   if found[2] then
     redis.call('HDEL', key, '!g')

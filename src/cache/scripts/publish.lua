@@ -24,18 +24,12 @@ local function renew(key, epoch)
 end
 
 -- The new revision and the parts are ARGV[first] to ARGV[last]. The entry lives as long as the touch, a moment ago, gave it.
-local function publish(key, before, after, first, last)
+local function publish(key, before, first, last)
   local found = redis.call('HMGET', key, '!w', '!r', '!e', '!d', '!s')
   local kept, present, died = others(found[1], ARGV[1], now)
   local alone = present and kept == '' and not died and not found[5]
   if not alone or found[2] ~= before or found[3] ~= ARGV[2] then
-    local shown = found[2]
-    if before == after and last > first + 1 then
-      -- What raised no revision cannot be told from what was there before it: a later writer must not take the one for the other.
-      redis.call('HDEL', key, '!r')
-      shown = false
-    end
-    leave(key, kept, found[4], shown)
+    leave(key, kept, found[4], found[2])
     return 0
   end
   if found[4] == '2' then
@@ -51,7 +45,7 @@ local at = 4
 each_key(function(key, number)
   local before, after, first, last = ARGV[at], ARGV[at + 3], at + 2, at + 1 + ARGV[at + 1]
   at = last + 1
-  applied[number] = publish(key, before, after, first, last)
+  applied[number] = publish(key, before, first, last)
   if before ~= after then
     redis.call('PUBLISH', ARGV[3] .. 'wake:' .. string.sub(key, #ARGV[3] + 1), '')
   end

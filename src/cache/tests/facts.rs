@@ -12,7 +12,7 @@ const LEASE: Duration = Duration::from_secs(600);
 /// What the cache tells of a user and others.
 async fn told(cache: &Cache, id: i64, others: &[i64]) -> Vec<Option<u8>> {
     let others: Vec<_> = others.iter().map(|other| user(*other)).collect();
-    cache.get_facts(&[(user(id), others.as_slice())]).await.unwrap().pop().unwrap()
+    cache.get_facts(&[(user(id), others.as_slice())]).await.unwrap().pop().unwrap().codes
 }
 
 async fn token(cache: &Cache, id: i64) -> Option<FillToken> {
@@ -21,7 +21,13 @@ async fn token(cache: &Cache, id: i64) -> Option<FillToken> {
 
 async fn fill(cache: &Cache, id: i64, token: FillToken, of: &[(i64, u8)]) -> bool {
     let codes = of.iter().map(|(other, code)| (user(*other), *code)).collect();
-    cache.fill_facts(&[Facts { user: user(id), token, codes }]).await.unwrap() == 1
+    cache.fill_facts(&[Facts { user: user(id), token, codes, complete: false }]).await.unwrap() == 1
+}
+
+/// All that there is.
+async fn fill_all(cache: &Cache, id: i64, token: FillToken, of: &[(i64, u8)]) -> bool {
+    let codes = of.iter().map(|(other, code)| (user(*other), *code)).collect();
+    cache.fill_facts(&[Facts { user: user(id), token, codes, complete: true }]).await.unwrap() == 1
 }
 
 fn pairs(of: &[(i64, &[i64])]) -> Vec<(UserId, Vec<UserId>)> {
@@ -64,6 +70,46 @@ async fn what_sql_told_is_kept_until_somebody_touches_it() {
         "one that was not inside to the end may have committed after what was read"
     );
     assert!(!fill(&cache, 1, second, &[(2, 1)]).await);
+}
+
+#[tokio::test]
+async fn one_who_is_not_in_a_complete_hash_is_nothing_until_somebody_touches_the_two() {
+    let (cache, mut raw, config) = fresh().await;
+    let key = format!("{}{{u:1}}:r", config.prefix);
+    let first = token(&cache, 1).await.unwrap();
+    assert!(fill(&cache, 1, first, &[(9, 1)]).await);
+    assert!(fill_all(&cache, 1, first, &[(2, 17), (3, 8)]).await);
+    assert_eq!(told(&cache, 1, &[2, 3, 4, 9]).await, [Some(17), Some(8), Some(0), Some(0)], "what was kept before is gone");
+    assert!(fill(&cache, 1, first, &[(5, 1)]).await);
+    assert_eq!(told(&cache, 1, &[2, 5, 6]).await, [Some(17), Some(1), Some(0)], "one more leaves it complete");
+
+    let changed = pairs(&[(1, &[2, 4])]);
+    cache.touch_facts(&changed, Writer(7)).await.unwrap();
+    assert_eq!(told(&cache, 1, &[2, 3, 4, 6]).await, [None, Some(8), None, Some(0)], "what may change is not known");
+    assert!(!fill_all(&cache, 1, first, &[(2, 17)]).await, "its token died");
+    cache.leave_facts(&changed, Writer(7)).await.unwrap();
+    assert_eq!(told(&cache, 1, &[2, 4, 6]).await, [None, None, Some(0)]);
+    let second = token(&cache, 1).await.unwrap();
+    assert!(fill(&cache, 1, second, &[(2, 0), (4, 1)]).await);
+    assert_eq!(told(&cache, 1, &[2, 4, 6]).await, [Some(0), Some(1), Some(0)]);
+    cache.leave_facts(&changed, Writer(9)).await.unwrap();
+    assert_eq!(told(&cache, 1, &[2, 4, 6]).await, [None, None, Some(0)], "one that was not inside to the end");
+
+    // Nobody at all, and many: either is bounded by the life of what is kept.
+    let third = token(&cache, 1).await.unwrap();
+    assert!(fill_all(&cache, 1, third, &[]).await);
+    assert_eq!(told(&cache, 1, &[2, 4]).await, [Some(0), Some(0)]);
+    let many: Vec<_> = (10..10_010).map(|other| (other, 1)).collect();
+    assert!(fill_all(&cache, 1, third, &many).await);
+    assert_eq!(told(&cache, 1, &[2, 10, 10_009]).await, [Some(0), Some(1), Some(1)]);
+    assert!(raw.ask::<i64>(&["PTTL", &key]).await > 0);
+    let crowd: Vec<i64> = (20_000..30_000).collect();
+    let crowd = pairs(&[(1, crowd.as_slice())]);
+    for writer in [Writer(1), Writer(2)] {
+        cache.touch_facts(&crowd, writer).await.unwrap();
+        cache.leave_facts(&crowd, writer).await.unwrap();
+    }
+    assert_eq!(told(&cache, 1, &[2, 10]).await, [None, None], "one that has grown too large begins anew, and says nothing meanwhile");
 }
 
 #[tokio::test]
@@ -119,7 +165,7 @@ async fn facts_of_a_user_are_bounded_and_many_writers_leave_nothing() {
         assert!(fill(&cache, 1, of_user, &others.map(|other| (other, 1)).collect::<Vec<_>>()).await);
         assert_eq!(raw.ask::<String>(&["OBJECT", "ENCODING", &key]).await, encoding, "many are not looked for one after the other");
     }
-    let many: Vec<_> = (10..5000).map(|other| (other, 1)).collect();
+    let many: Vec<_> = (10..20_000).map(|other| (other, 1)).collect();
     assert!(fill(&cache, 1, of_user, &many).await);
     assert!(fill(&cache, 1, of_user, &[(5, 1)]).await);
     assert_eq!(told(&cache, 1, &[5, 10]).await, [Some(1), None], "one that has grown too large begins anew");
@@ -206,7 +252,13 @@ impl Scene {
             Op::Read(reader) => self.readers[reader].1 = Some(self.truth),
             Op::Fill(reader) => {
                 if let (Some(token), Some(read)) = self.readers[reader] {
-                    fill(&self.cache, 1, token, &[(2, read)]).await;
+                    // Of the last reader all; the first truth is that the two are nothing to each other.
+                    let all: &[(i64, u8)] = if read == 0 { &[] } else { &[(2, read)] };
+                    if reader == 2 {
+                        fill_all(&self.cache, 1, token, all).await;
+                    } else {
+                        fill(&self.cache, 1, token, &[(2, read)]).await;
+                    }
                 }
             }
             Op::PassHalfALease => {
@@ -264,10 +316,11 @@ async fn engine_a_cluster_has_facts_too() {
     }
     let others: Vec<_> = (2..=41).map(|other| [user(other)]).collect();
     let asked: Vec<_> = (1..=40).map(user).zip(others.iter().map(<[UserId; 1]>::as_slice)).collect();
-    assert_eq!(cache.get_facts(&asked).await.unwrap(), vec![vec![Some(17)]; 40]);
+    let all = async |code| assert_eq!(cache.get_facts(&asked).await.unwrap(), vec![Told { complete: false, codes: vec![code] }; 40]);
+    all(Some(17)).await;
     let touched: Vec<_> = (1..=40).map(|id| (user(id), vec![user(id + 1)])).collect();
     cache.touch_facts(&touched, Writer(1)).await.unwrap();
-    assert_eq!(cache.get_facts(&asked).await.unwrap(), vec![vec![None]; 40]);
+    all(None).await;
     cache.leave_facts(&touched, Writer(1)).await.unwrap();
     assert!(token(&cache, 1).await.is_some());
 }

@@ -197,6 +197,31 @@ async fn a_lost_subscription_comes_back() {
     assert!(woken_within(&mut listener, SOON).await);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_on_a_cluster_takes_longer_than_one_operation_may() {
+    let servers = cluster().await;
+    let redis = RedisConfig { cluster: true, timeout: Duration::from_millis(400), ..redis_at(&servers[0].url()) };
+    let config = CacheConfig { lease: Duration::from_secs(600), ttl: Duration::from_secs(600), ..config() };
+    let cache = Cache::redis(config, redis.clone()).await.unwrap();
+    // As many users as it takes on this machine.
+    let mut count = 5_000;
+    loop {
+        let users: Vec<_> = (1..=count).map(user).collect();
+        let begun = std::time::Instant::now();
+        cache.touch(&users, Writer(1)).await.unwrap();
+        let took = begun.elapsed();
+        let changes: Vec<_> = (1..=count).map(|id| change(id, 0, 1)).collect();
+        cache.publish(Writer(1), &changes).await.unwrap();
+        cache.touch(&users, Writer(2)).await.unwrap();
+        cache.leave(&users, Writer(2)).await.unwrap();
+        if took > redis.timeout * 2 {
+            break;
+        }
+        count *= 2;
+        assert!(count < 1_000_000, "{took:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_cluster_of_three_masters_does_it_all() {
     let servers = cluster().await;

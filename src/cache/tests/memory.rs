@@ -25,6 +25,32 @@ async fn it_holds_no_more_than_its_capacity() {
 }
 
 #[tokio::test]
+async fn it_takes_no_more_bytes_than_it_may() {
+    const BYTES: usize = 16 * 1024 * 1024;
+    let parts = |count: usize| (0..count).map(|at| (format!("c:badge-{at}").into(), "9".repeat(20).into())).collect();
+    let cache = Cache::memory(CacheConfig { capacity_bytes: BYTES.try_into().unwrap(), ..config() });
+    for id in 1..=20_000 {
+        fill(&cache, id, &entry(1)).await;
+    }
+    assert!(table(&cache).weigh() <= BYTES && table(&cache).len() == 20_000, "small ones fit");
+    // Few large ones among many small ones, then large ones alone.
+    for id in 100_000..=105_000 {
+        fill(&cache, id, &Entry { revision: 1, parts: parts(300) }).await;
+        assert!(id % 500 != 0 || table(&cache).weigh() <= BYTES, "after {id}: {}", table(&cache).weigh());
+    }
+    // What is there grows.
+    for id in 200_000..=205_000 {
+        fill(&cache, id, &entry(1)).await;
+        cache.touch(&[user(id)], Writer(1)).await.unwrap();
+        cache.publish(Writer(1), &[Change { user: user(id), before: 1, after: 2, parts: parts(300) }]).await.unwrap();
+        assert!(id % 500 != 0 || table(&cache).weigh() <= BYTES, "after {id}: {}", table(&cache).weigh());
+    }
+    assert!(hit_of(&cache.get(user(205_000)).await.unwrap()).is_some(), "what came last is there");
+    cache.clear();
+    assert_eq!(table(&cache).weigh(), 0);
+}
+
+#[tokio::test]
 async fn what_is_read_stays_longer() {
     let cache = Cache::memory(CacheConfig { capacity: 6400, ..config() });
     fill(&cache, 1, &entry(7)).await;

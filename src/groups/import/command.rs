@@ -1,12 +1,18 @@
 //! Steps of chat logs as one write.
+//!
+//! A step is taken once. A message is known by its id. Joins and leaves are known by how far the
+//! lines of the user are taken ([`Taken`](super::store::Taken)): an event changes nothing where a
+//! later line of that user was taken, as the later one decides whether the user is a member.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::UnixMs;
 use crate::error::Problem;
-use crate::groups::command::{join, leave, put, send, tell};
+use crate::groups::Membership;
+use crate::groups::command::{add_message, join, leave, put, send, tell};
 use crate::ids::{ClientId, GroupId, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
 use crate::marks::StreamKey;
@@ -32,12 +38,28 @@ pub enum What {
 pub struct Step {
     /// In which group; made if need be.
     pub group: GroupId,
+    /// The name of the channel, where the group must be that channel's.
+    pub channel: Option<Arc<str>>,
     /// Who.
     pub user: UserId,
     /// When.
     pub at: UnixMs,
+    /// Stands for the joins and leaves of that user in that second and group so far, this one
+    /// included; 0 where there is none.
+    pub events: u64,
     /// What.
     pub what: What,
+}
+
+impl Step {
+    /// The second in which it happened: times within a second are not compared.
+    pub(super) fn second(&self) -> i64 {
+        second(self.at)
+    }
+}
+
+pub(super) fn second(at: UnixMs) -> i64 {
+    at.0.div_euclid(1000)
 }
 
 /// What became of the lines of a log.
@@ -49,9 +71,9 @@ pub struct Imported {
     pub joined: u64,
     /// Leaves.
     pub left: u64,
-    /// What was known before.
+    /// What was known before, or changed nothing.
     pub known: u64,
-    /// What a limit does not let in.
+    /// What a limit does not let in, or a group that is not the channel's.
     pub refused: u64,
 }
 
@@ -72,6 +94,8 @@ pub struct Import {
     pub steps: Vec<Step>,
     /// In which lane.
     pub lane_key: i64,
+    /// Whether channels with names may be groups that are there already.
+    pub merge: bool,
 }
 
 impl lane::Command for Import {
@@ -82,6 +106,10 @@ impl lane::Command for Import {
         for step in &self.steps {
             needs.user(step.user);
             needs.groups.members.insert((step.user, step.group));
+            needs.groups.logs.members.insert((step.user, step.group));
+            if step.channel.is_some() {
+                needs.groups.logs.channels.insert(step.group);
+            }
             if let What::Send { client, .. } = &step.what {
                 needs.groups.clients.insert((step.group, step.user, client.clone()));
             }
@@ -99,58 +127,110 @@ impl lane::Command for Import {
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         let mut done = Imported::default();
         for step in &self.steps {
-            take(rows, step, now, &mut done)?;
+            if !has_group(rows, step, self.merge)? || !take(rows, step, now, &mut done)? {
+                done.refused += 1;
+            }
         }
         Answer::ok(&done)
     }
 }
 
-fn take(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> Result<(), Problem> {
-    let Step { group, user, at, what } = step;
-    if rows.groups.group(*group).is_none() {
-        put(rows, *group, None, None, *at)?;
+/// Makes the group of a step where it is missing. False where the group is not the channel's.
+fn has_group(rows: &mut Rows, step: &Step, merge: bool) -> Result<bool, Problem> {
+    let is_new = rows.groups.group(step.group).is_none();
+    if is_new {
+        put(rows, step.group, None, None, step.at)?;
     }
-    match what {
-        What::Join if is_past(rows, step) => done.known += 1,
-        What::Join => enter(rows, step, now, done),
-        What::Leave => match rows.groups.latest(*user, *group) {
-            Some((_, of)) if of.is_open() && of.joined_at <= *at => {
-                let left = leave(rows, *group, *user, *at)?;
-                tell(rows, now, *group, *user, left.then_some(false));
-                done.left += 1;
-            }
-            _ => done.known += 1,
-        },
-        What::Send { client, content } => {
-            if rows.groups.sent(&(*group, *user, client.clone())).is_some() {
-                done.known += 1;
-                return Ok(());
-            }
-            if !rows.groups.latest(*user, *group).is_some_and(|(_, of)| of.is_open()) {
-                enter(rows, step, now, done);
-            }
-            match send(rows, *group, *user, client, content, *at) {
-                Ok(_) => done.sent += 1,
-                Err(_) => done.refused += 1,
-            }
+    let Some(channel) = step.channel.as_deref() else { return Ok(true) };
+    match rows.groups.logs.channel(step.group) {
+        Some(known) => Ok(merge || known == channel),
+        None if is_new || merge => {
+            rows.groups.logs.set_channel(step.group, channel);
+            Ok(true)
         }
+        None => Ok(false),
     }
-    Ok(())
 }
 
-/// Whether the group has something of that user that is as late as the step: then the step was taken before.
-fn is_past(rows: &Rows, step: &Step) -> bool {
-    let latest = rows.groups.latest(step.user, step.group);
-    latest.is_some_and(|(_, of)| of.is_open() || of.joined_at >= step.at || of.at >= step.at)
+/// False where a limit refuses the step.
+fn take(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> Result<bool, Problem> {
+    let mut taken = rows.groups.logs.taken(step.user, step.group);
+    let is_event = !matches!(step.what, What::Send { .. });
+    if is_event && taken.has_event(step) {
+        done.known += 1;
+        return Ok(true);
+    }
+    let is_in = match &step.what {
+        What::Join => take_join(rows, step, now, done),
+        What::Leave => take_leave(rows, step, now, done)?,
+        What::Send { client, content } => take_message(rows, step, (client, content), taken.is_after(step), now, done)?,
+    };
+    if is_in {
+        taken.take(step, is_event);
+        rows.groups.logs.set_taken(step.user, step.group, taken);
+    }
+    Ok(is_in)
 }
 
-fn enter(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) {
-    match join(rows, step.group, step.user, step.at, "") {
-        Ok((_, true)) => {
-            tell(rows, now, step.group, step.user, Some(true));
-            done.joined += 1;
-        }
-        Ok((_, false)) => done.known += 1,
-        Err(_) => done.refused += 1,
+fn latest<'a>(rows: &'a Rows, step: &Step) -> Option<&'a Membership> {
+    rows.groups.latest(step.user, step.group).map(|(_, of)| of)
+}
+
+/// What the group has of the user stands where it is later than the step.
+fn take_join(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> bool {
+    if latest(rows, step).is_some_and(|of| of.is_open() || second(of.at) > step.second()) {
+        done.known += 1;
+        return true;
     }
+    enter(rows, step, now, done)
+}
+
+fn take_leave(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> Result<bool, Problem> {
+    if !latest(rows, step).is_some_and(|of| of.is_open() && second(of.joined_at) <= step.second()) {
+        done.known += 1;
+        return Ok(true);
+    }
+    let left = leave(rows, step.group, step.user, step.at)?;
+    tell(rows, now, step.group, step.user, left.then_some(false));
+    done.left += 1;
+    Ok(true)
+}
+
+/// A message makes its sender a member, unless the sender has left since: then it is added alone.
+fn take_message(
+    rows: &mut Rows,
+    step: &Step,
+    (client, content): (&ClientId, &str),
+    is_late: bool,
+    now: UnixMs,
+    done: &mut Imported,
+) -> Result<bool, Problem> {
+    let is_known = rows.groups.sent(&(step.group, step.user, client.clone())).is_some();
+    let mut is_member = latest(rows, step).is_some_and(Membership::is_open);
+    let has_left_since = is_late || latest(rows, step).is_some_and(|of| second(of.at) > step.second());
+    if !is_member && !has_left_since {
+        if !enter(rows, step, now, done) {
+            return Ok(false);
+        }
+        is_member = true;
+    }
+    if is_known {
+        done.known += 1;
+        return Ok(true);
+    }
+    let sent = if is_member {
+        send(rows, step.group, step.user, client, content, step.at).map(|_| ())
+    } else {
+        add_message(rows, step.group, step.user, client, content, step.at).map(|_| ())
+    };
+    done.sent += u64::from(sent.is_ok());
+    Ok(sent.is_ok())
+}
+
+/// False where a limit refuses the join.
+fn enter(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> bool {
+    let Ok((_, new)) = join(rows, step.group, step.user, step.at, "") else { return false };
+    tell(rows, now, step.group, step.user, new.then_some(true));
+    done.joined += u64::from(new);
+    true
 }

@@ -1,6 +1,7 @@
 //! The lines of a chat log, and of a log of who joined and left.
 
-use super::{Step, What};
+use csv::ByteRecord;
+
 use crate::clock::UnixMs;
 use crate::groups::MAX_CONTENT_CHARS;
 use crate::ids::{GroupId, UserId};
@@ -12,8 +13,8 @@ pub(crate) const EXAMPLE: &str = "timestamp,channel,sender,content";
 /// How the first line of a log of members may look.
 pub(super) const EVENT_EXAMPLE: &str = "timestamp,channel,user,event";
 
-/// The columns that a chat log may have. A topic is a thing of other programs, and is passed over.
-const KNOWN: [&str; 5] = ["timestamp", "channel", "sender", "content", "topic"];
+/// The columns that a chat log may have. A topic is a thing of other programs, and is ignored.
+const KNOWN: [&str; 6] = ["timestamp", "channel", "sender", "content", "event", "topic"];
 
 /// The columns of a log of members.
 const KNOWN_OF_EVENTS: [&str; 4] = ["timestamp", "channel", "user", "event"];
@@ -26,28 +27,24 @@ pub(crate) struct MessageColumns(field::Columns);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EventColumns(field::Columns);
 
-/// A message of a log; `G` is what the channel stands for.
+/// A line of a log; `G` is what the channel stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line<G = GroupId> {
     pub(crate) at: UnixMs,
     pub(crate) group: G,
-    pub(crate) sender: UserId,
-    pub(crate) content: String,
+    pub(crate) user: UserId,
+    pub(crate) entry: Entry,
 }
 
-/// Somebody joined or left.
+/// What a line says that the user did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Event {
-    pub(super) at: UnixMs,
-    group: GroupId,
-    user: UserId,
-    joins: bool,
-}
-
-impl Event {
-    pub(super) fn step(self) -> Step {
-        Step { group: self.group, user: self.user, at: self.at, what: if self.joins { What::Join } else { What::Leave } }
-    }
+pub(crate) enum Entry {
+    /// Joined.
+    Join,
+    /// Left.
+    Leave,
+    /// Sent this.
+    Message(String),
 }
 
 /// When something happened, which must not be before what stands above it.
@@ -61,8 +58,13 @@ impl MessageColumns {
     ///
     /// # Errors
     /// A sentence: which column is unknown, missing, or there twice.
-    pub(crate) fn from_header(header: &[u8]) -> Result<Self, String> {
+    pub(crate) fn from_header(header: &ByteRecord) -> Result<Self, String> {
         field::Columns::from_header(header, &KNOWN, &["timestamp", "channel", "sender"], EXAMPLE).map(Self)
+    }
+
+    /// Whether lines may also be joins and leaves.
+    pub(crate) fn has_events(&self) -> bool {
+        self.0.has("event")
     }
 
     /// Reads a line. `id_offset` is added to the sender's id; `before` is the time of the line above.
@@ -71,20 +73,26 @@ impl MessageColumns {
     /// A sentence: why it cannot be taken.
     pub(crate) fn parse<G>(
         &self,
-        line: &[u8],
+        line: &ByteRecord,
         id_offset: i64,
         before: UnixMs,
         group: impl FnOnce(&str) -> Result<G, String>,
     ) -> Result<Line<G>, String> {
-        let [timestamp, channel, sender, content, _topic] = self.0.values(line)?;
+        let [timestamp, channel, sender, content, event, _topic] = self.0.values(line)?;
         let at = in_order(timestamp, before)?;
-        let sender = id("sender", sender.unwrap_or_default(), id_offset)?;
+        let user = id("sender", sender.unwrap_or_default(), id_offset)?;
         let content = content.unwrap_or_default();
         if content.contains('\0') || content.chars().count() > MAX_CONTENT_CHARS {
             return Err(format!("has a content with U+0000 or of more than {MAX_CONTENT_CHARS} characters"));
         }
+        let entry = match event.unwrap_or_default() {
+            "" | "message" => Entry::Message(content.to_owned()),
+            "join" => Entry::Join,
+            "leave" => Entry::Leave,
+            other => return Err(format!("has '{}' as event, not message, join or leave", shown(other))),
+        };
         // Last, so that no group is made for a line that is bad otherwise.
-        Ok(Line { at, group: group(channel.unwrap_or_default())?, sender, content: content.to_owned() })
+        Ok(Line { at, group: group(channel.unwrap_or_default())?, user, entry })
     }
 }
 
@@ -93,7 +101,7 @@ impl EventColumns {
     ///
     /// # Errors
     /// A sentence: which column is unknown, missing, or there twice.
-    pub(super) fn from_header(header: &[u8]) -> Result<Self, String> {
+    pub(super) fn from_header(header: &ByteRecord) -> Result<Self, String> {
         field::Columns::from_header(header, &KNOWN_OF_EVENTS, &KNOWN_OF_EVENTS, EVENT_EXAMPLE).map(Self)
     }
 
@@ -103,26 +111,27 @@ impl EventColumns {
     /// A sentence: why it cannot be taken.
     pub(super) fn parse(
         &self,
-        line: &[u8],
+        line: &ByteRecord,
         id_offset: i64,
         before: UnixMs,
         group: impl FnOnce(&str) -> Result<GroupId, String>,
-    ) -> Result<Event, String> {
+    ) -> Result<Line, String> {
         let [timestamp, channel, user, event] = self.0.values(line)?;
         let at = in_order(timestamp, before)?;
         let user = id("user", user.unwrap_or_default(), id_offset)?;
-        let joins = match event {
-            Some("join") => true,
-            Some("leave") => false,
+        let entry = match event {
+            Some("join") => Entry::Join,
+            Some("leave") => Entry::Leave,
             other => return Err(format!("has '{}' as event, not join or leave", shown(other.unwrap_or_default()))),
         };
-        Ok(Event { at, group: group(channel.unwrap_or_default())?, user, joins })
+        Ok(Line { at, group: group(channel.unwrap_or_default())?, user, entry })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::field::record;
 
     fn nine(channel: &str) -> Result<GroupId, String> {
         if channel.is_empty() { Err("has no channel".to_owned()) } else { Ok(GroupId::try_from(9).unwrap()) }
@@ -130,9 +139,14 @@ mod tests {
 
     #[test]
     fn a_line_says_who_said_what_where_and_when() {
-        let columns = MessageColumns::from_header(b"timestamp,channel,sender,topic,content").unwrap();
-        let line = columns.parse(b"5,general,41,7,\"hello there\"", 1, UnixMs(5000), nine).unwrap();
-        assert_eq!((line.at, line.sender.get(), line.content.as_str()), (UnixMs(5000), 42, "hello there"));
+        let columns = MessageColumns::from_header(&record(b"timestamp,channel,sender,topic,content")).unwrap();
+        let parse = |line: &str, offset| columns.parse(&record(line.as_bytes()), offset, UnixMs(5000), nine);
+        for (content, wanted) in [("\"hello, \"\"you\"\"\nthere\"", "hello, \"you\"\nthere"), (" x ", " x "), ("", "")] {
+            let line = parse(&format!("5,general,41,7,{content}"), 1).unwrap();
+            assert_eq!((line.at, line.user.get(), line.entry), (UnixMs(5000), 42, Entry::Message(wanted.to_owned())));
+        }
+        let longest = format!("5,general,1,7,{}", "é".repeat(MAX_CONTENT_CHARS));
+        assert!(parse(&longest, 0).is_ok() && parse(&format!("{longest}é"), 0).is_err());
         for (line, why) in [
             ("4,general,1,7,x", "is before a line above it"),
             ("5,general,0,7,x", "has 0 as sender"),
@@ -140,20 +154,36 @@ mod tests {
             (",general,1,7,x", "has '' as timestamp"),
             ("5,general,1,7", "has 4 fields, not 5"),
         ] {
-            let told = columns.parse(line.as_bytes(), 0, UnixMs(5000), nine).unwrap_err();
+            let told = parse(line, 0).unwrap_err();
             assert!(told.contains(why), "{line}: {told}");
         }
         for (header, why) in [("timestamp,channel", "there is no 'sender'"), ("timestamp,channel,sender,room", "it has 'room'")] {
-            assert!(MessageColumns::from_header(header.as_bytes()).unwrap_err().contains(why));
+            assert!(MessageColumns::from_header(&record(header.as_bytes())).unwrap_err().contains(why));
         }
     }
 
     #[test]
+    fn a_line_may_also_be_a_join_or_a_leave() {
+        let columns = MessageColumns::from_header(&record(b"timestamp,channel,sender,event")).unwrap();
+        let parse = |event: &str| columns.parse(&record(format!("5,general,1,{event}").as_bytes()), 0, UnixMs(0), nine);
+        for (event, wanted) in [
+            ("", Entry::Message(String::new())),
+            ("message", Entry::Message(String::new())),
+            ("join", Entry::Join),
+            ("leave", Entry::Leave),
+        ] {
+            assert_eq!(parse(event).map(|line| line.entry), Ok(wanted));
+        }
+        assert!(parse("kick").unwrap_err().contains("has 'kick' as event, not message, join or leave"));
+    }
+
+    #[test]
     fn an_event_is_a_join_or_a_leave() {
-        let columns = EventColumns::from_header(b"event,user,channel,timestamp").unwrap();
-        let parse = |line: &str| columns.parse(line.as_bytes(), 0, UnixMs(0), nine).map(|event| (event.at, event.joins));
-        assert_eq!((parse("join,1,general,5"), parse("leave,1,general,6")), (Ok((UnixMs(5000), true)), Ok((UnixMs(6000), false))));
+        let columns = EventColumns::from_header(&record(b"event,user,channel,timestamp")).unwrap();
+        let parse = |line: &str| columns.parse(&record(line.as_bytes()), 0, UnixMs(0), nine).map(|line| (line.at, line.entry));
+        assert_eq!(parse("join,1,general,5"), Ok((UnixMs(5000), Entry::Join)));
+        assert_eq!(parse("leave,1,general,6"), Ok((UnixMs(6000), Entry::Leave)));
         assert!(parse("kick,1,general,5").unwrap_err().contains("has 'kick' as event"));
-        assert!(EventColumns::from_header(b"event,user,channel").unwrap_err().contains("there is no 'timestamp'"));
+        assert!(EventColumns::from_header(&record(b"event,user,channel")).unwrap_err().contains("there is no 'timestamp'"));
     }
 }

@@ -6,30 +6,42 @@
 //!   members  ─┘
 //! ```
 //!
-//! Both files must be in the order of time, as logs are. A message has an id made of its time and its place among those of the same sender and moment, so a whole
-//! import may be run again: what is known changes nothing, and neither does an event that is older than what the group has of that user.
+//! Both files must be in the order of time, as logs are. Within a second, or a minute where times
+//! are to the minute, lines keep the order of their file. A log that has joins and leaves between its
+//! messages (column `event`) is taken in that order alone.
+//!
+//! A whole import may be run again, also with a log that was repaired or has grown. `command.rs` has
+//! the rules, `store.rs` what is remembered for them, `channels.rs` which group a channel is.
 
+mod channels;
 mod command;
 pub(crate) mod lines;
+pub mod store;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
+use self::channels::Channels;
+use self::command::second;
 pub use self::command::{Import as ImportCommand, Imported, Step, What};
-use self::lines::{Event, EventColumns, Line, MessageColumns};
+use self::lines::{Entry, EventColumns, Line, MessageColumns};
 use crate::clock::UnixMs;
-use crate::ids::{ClientId, GroupId, Invalid, UserId};
-use crate::import::{CHUNK_STEPS, Input, OnBad, Progress, Task, Workers};
-use crate::lane::{self, Lanes};
+use crate::ids::{GroupId, UserId};
+use crate::import::message_ids::{MessageIds, digest};
+use crate::import::{CHUNK_STEPS, Input, Kept, OnBad, Progress, Task, Workers};
+use crate::lane;
+use crate::stores::Writing;
 
 /// How many steps are handed to the lanes at once.
 const WINDOW_STEPS: usize = 20_000;
 
-/// How many channels a file may have.
-const MAX_CHANNELS: usize = 1_000_000;
+/// How many joins and leaves of one user in one second are taken.
+const MAX_EVENTS_A_SECOND: u32 = 1000;
 
 /// What is imported, and how.
 #[derive(Debug, Clone)]
@@ -42,6 +54,8 @@ pub struct Import {
     pub id_offset: i64,
     /// The first id that is given to a channel whose name is no number.
     pub first_group_id: i64,
+    /// Whether channels with names may be groups that are there already.
+    pub merge: bool,
 }
 
 /// What became of an import.
@@ -51,14 +65,18 @@ pub struct Report {
     pub lines: u64,
     /// Those that could not be taken.
     pub bad: u64,
-    /// The group of each channel that has a name, in the order in which they came.
-    pub named: Vec<(String, GroupId)>,
+    /// The group of each channel that has a name, in the order in which they came; false where it is another log's.
+    pub named: Vec<(String, GroupId, bool)>,
     /// What the others did.
     pub done: Imported,
+    /// Where and why a file broke off, if one did, and what of it is imported.
+    pub broken_off: Option<String>,
 }
 
 /// The steps of chat logs.
-pub(crate) struct Messages;
+struct Messages {
+    merge: bool,
+}
 
 impl Task for Messages {
     type Step = Step;
@@ -69,94 +87,54 @@ impl Task for Messages {
     }
 
     fn command(&self, steps: Vec<Step>, lane_key: i64) -> Arc<dyn lane::Command> {
-        Arc::new(ImportCommand { steps, lane_key })
+        Arc::new(ImportCommand { steps, lane_key, merge: self.merge })
     }
 }
 
 impl Import {
-    /// Runs it to its end over these lanes, which must be those of [`crate::import::lane_config`].
+    /// Runs it to its end over the lanes of these stores, which must be those of [`crate::import::lane_config`].
     ///
     /// # Errors
-    /// A sentence: why a file cannot be read (on), or that the stores do not answer. What was imported before stays.
-    pub async fn run(self, lanes: &Lanes, progress: Arc<Progress>, on_bad: OnBad) -> Result<Report, String> {
-        let mut workers = Workers::start(Messages, lanes, &progress);
-        let queues = workers.queues();
+    /// A sentence: why a file cannot be read, or that the stores do not answer. What was imported before stays.
+    pub async fn run(self, stores: &Writing, progress: Arc<Progress>, on_bad: OnBad) -> Result<Report, String> {
+        let mut workers = Workers::start(Messages { merge: self.merge }, stores.lanes(), &progress);
+        let (queues, channels) = (workers.queues(), Channels::new(&self, stores.db().clone(), Handle::current()));
         let read = tokio::task::spawn_blocking(move || {
             let (of_messages, of_members) = both(on_bad, self.members.as_deref());
             let events = self.members.as_deref().map(|file| Input::open(file, &Progress::default(), of_members)).transpose()?;
             let input = Input::open(&self.file, &progress, of_messages)?;
-            Reader { channels: Channels::new(&self), import: self, input, events, queues, window: Vec::new(), marks: HashMap::new() }.read()
+            Reader::new(self.id_offset, input, events, channels, queues).read()
         });
         let read = read.await.map_err(|_| "reading the file panicked".to_owned())?;
-        let done = workers.finish().await?;
-        read.map(|report| Report { done, ..report })
-    }
-}
-
-/// Which group each channel is.
-struct Channels {
-    id_offset: i64,
-    next: i64,
-    by_name: BTreeMap<String, GroupId>,
-    named: Vec<(String, GroupId)>,
-    /// Those that have numbers of their own.
-    numbered: HashSet<GroupId>,
-}
-
-impl Channels {
-    fn new(import: &Import) -> Self {
-        let (id_offset, next) = (import.id_offset, import.first_group_id);
-        Self { id_offset, next, by_name: BTreeMap::new(), named: Vec::new(), numbered: HashSet::new() }
-    }
-
-    /// The group of a channel. A name gets the next number that is free.
-    ///
-    /// # Errors
-    /// A sentence.
-    fn group(&mut self, channel: &str) -> Result<GroupId, String> {
-        if channel.is_empty() {
-            return Err("has no channel".to_owned());
-        }
-        if let Some(group) = self.by_name.get(channel) {
-            return Ok(*group);
-        }
-        if let Ok(number) = channel.parse::<i64>() {
-            let shifted = number.checked_add(self.id_offset).and_then(|id| GroupId::try_from(id).ok());
-            let group = shifted.ok_or_else(|| format!("has {number} as channel, which with {} added is no id", self.id_offset))?;
-            if self.named.iter().any(|(_, named)| *named == group) {
-                return Err(format!("has {number} as channel, which was given to a channel with a name; choose another --first-group-id"));
-            }
-            self.numbered.insert(group);
-            return Ok(group);
-        }
-        if self.named.len() >= MAX_CHANNELS {
-            return Err(format!("has a channel beyond the {MAX_CHANNELS}th"));
-        }
-        let none = || "has a channel for which there is no id left".to_owned();
-        while GroupId::try_from(self.next).is_ok_and(|group| self.numbered.contains(&group)) {
-            self.next = self.next.checked_add(1).ok_or_else(none)?;
-        }
-        let group = GroupId::try_from(self.next).map_err(|_| none())?;
-        self.next = self.next.checked_add(1).ok_or_else(none)?;
-        self.by_name.insert(channel.to_owned(), group);
-        self.named.push((channel.to_owned(), group));
-        Ok(group)
+        let mut done = workers.finish().await?;
+        read.map(|report| {
+            done += report.done;
+            Report { done, ..report }
+        })
     }
 }
 
 /// Reads the files, in a thread of its own.
 struct Reader {
-    import: Import,
+    id_offset: i64,
     input: Input,
     events: Option<Input>,
-    channels: Channels,
+    channels: RefCell<Channels>,
     queues: Vec<mpsc::Sender<Vec<Step>>>,
     window: Vec<Step>,
-    /// How many messages of the present moment there were of each group and sender.
-    marks: HashMap<(GroupId, UserId), u32>,
+    ids: MessageIds<(GroupId, UserId)>,
+    /// The joins and leaves of the present second, by group and user: what stands for them, and how many there are.
+    second: i64,
+    seen: HashMap<(GroupId, UserId), (u64, u32)>,
+    refused: u64,
 }
 
 impl Reader {
+    fn new(id_offset: i64, input: Input, events: Option<Input>, channels: Channels, queues: Vec<mpsc::Sender<Vec<Step>>>) -> Self {
+        let (channels, ids) = (RefCell::new(channels), MessageIds::new());
+        Self { id_offset, input, events, channels, queues, window: Vec::new(), ids, second: 0, seen: HashMap::new(), refused: 0 }
+    }
+
     fn read(mut self) -> Result<Report, String> {
         let columns = self.input.header(lines::EXAMPLE, MessageColumns::from_header)?;
         let event_columns = match &mut self.events {
@@ -165,70 +143,99 @@ impl Reader {
         };
         let mut last = (UnixMs(0), UnixMs(0));
         let mut event = self.next_event(event_columns.as_ref(), &mut last.1)?;
-        let ended = loop {
-            let line = match self.next_message(&columns, &mut last.0) {
-                Ok(Some(line)) => line,
-                ended => break ended,
-            };
+        while let Some(line) = self.next_line(&columns, &mut last.0)? {
             // What happened in the same second comes before what was said in it.
-            while let Some(earlier) = event.take_if(|event| event.at.0 / 1000 <= line.at.0 / 1000) {
-                self.push(earlier.step());
+            while let Some(earlier) = event.take_if(|event| second(event.at) <= second(line.at)) {
+                self.push(earlier)?;
                 event = self.next_event(event_columns.as_ref(), &mut last.1)?;
             }
-            let step = self.message(line)?;
-            if !self.push(step) {
-                return Ok(self.report());
+            // Who was a member then is not known where the file of members breaks off.
+            if (event.is_none() && self.members_break_off()) || !self.push(line)? {
+                break;
             }
-        };
-        while let (Ok(None), Some(earlier)) = (&ended, event.take()) {
-            self.push(earlier.step());
+        }
+        let is_whole = self.input.broken_off(Kept::All).is_none();
+        while let Some(later) = event.take_if(|_| is_whole) {
+            self.push(later)?;
             event = self.next_event(event_columns.as_ref(), &mut last.1)?;
         }
-        // What was read before the file broke off is imported.
+        let (held, refused) = self.channels.borrow_mut().finish()?;
+        self.window.extend(held);
+        self.refused += refused;
         self.flush();
-        ended.map(|_| self.report())
+        Ok(self.report())
+    }
+
+    fn members_break_off(&self) -> bool {
+        self.events.as_ref().is_some_and(|events| events.broken_off(Kept::Merged).is_some())
     }
 
     fn report(self) -> Report {
         let events = self.events.as_ref().map_or((0, 0), |events| (events.count, events.bad));
-        Report { lines: self.input.count + events.0, bad: self.input.bad + events.1, named: self.channels.named, done: Imported::default() }
-    }
-
-    fn next_message(&mut self, columns: &MessageColumns, last: &mut UnixMs) -> Result<Option<Line>, String> {
-        let (offset, channels) = (self.import.id_offset, std::cell::RefCell::new(&mut self.channels));
-        let before = *last;
-        let line = self.input.next(|line| columns.parse(line, offset, before, |channel| channels.borrow_mut().group(channel)))?;
-        if let Some(line) = &line {
-            *last = line.at;
-            if line.at != before {
-                self.marks.clear();
-            }
+        let kept = if self.events.is_some() { Kept::Merged } else { Kept::All };
+        Report {
+            lines: self.input.count + events.0,
+            bad: self.input.bad + events.1,
+            named: self.channels.borrow().named(),
+            done: Imported { refused: self.refused, ..Imported::default() },
+            broken_off: self.input.broken_off(kept).or_else(|| self.events.as_ref()?.broken_off(Kept::Merged)),
         }
-        Ok(line)
     }
 
-    fn next_event(&mut self, columns: Option<&EventColumns>, last: &mut UnixMs) -> Result<Option<Event>, String> {
+    fn next_line(&mut self, columns: &MessageColumns, last: &mut UnixMs) -> Result<Option<Line>, String> {
+        let (offset, channels, before) = (self.id_offset, &self.channels, *last);
+        let line = self.input.next(|line| columns.parse(line, offset, before, |channel| channels.borrow_mut().group(channel)));
+        self.looked_up(line, last)
+    }
+
+    fn next_event(&mut self, columns: Option<&EventColumns>, last: &mut UnixMs) -> Result<Option<Line>, String> {
         let (Some(events), Some(columns)) = (&mut self.events, columns) else { return Ok(None) };
-        let (offset, channels) = (self.import.id_offset, std::cell::RefCell::new(&mut self.channels));
-        let before = *last;
-        let event = events.next(|line| columns.parse(line, offset, before, |channel| channels.borrow_mut().group(channel)))?;
-        if let Some(event) = &event {
-            *last = event.at;
+        let (offset, channels, before) = (self.id_offset, &self.channels, *last);
+        let event = events.next(|line| columns.parse(line, offset, before, |channel| channels.borrow_mut().group(channel)));
+        self.looked_up(event, last)
+    }
+
+    fn looked_up(&mut self, line: Option<Line>, last: &mut UnixMs) -> Result<Option<Line>, String> {
+        *last = line.as_ref().map_or(*last, |line| line.at);
+        self.channels.borrow_mut().failure().map_or(Ok(line), Err)
+    }
+
+    /// Hands a line on. False when a lane has given up.
+    fn push(&mut self, line: Line) -> Result<bool, String> {
+        let Some(step) = self.step(line)? else {
+            self.refused += 1;
+            return Ok(true);
+        };
+        let (steps, refused) = self.channels.borrow_mut().admit(step)?;
+        self.window.extend(steps);
+        self.refused += refused;
+        Ok(self.window.len() < WINDOW_STEPS || self.flush())
+    }
+
+    /// A line as a step; None where the user has too many joins and leaves in that second.
+    fn step(&mut self, Line { at, group, user, entry }: Line) -> Result<Option<Step>, String> {
+        if second(at) != self.second {
+            self.second = second(at);
+            self.seen.clear();
         }
-        Ok(event)
-    }
-
-    fn message(&mut self, line: Line) -> Result<Step, String> {
-        let number = self.marks.entry((line.group, line.sender)).or_default();
-        *number += 1;
-        let client = client_id(line.at, *number)?;
-        Ok(Step { group: line.group, user: line.sender, at: line.at, what: What::Send { client, content: line.content } })
-    }
-
-    /// False when a lane has given up.
-    fn push(&mut self, step: Step) -> bool {
-        self.window.push(step);
-        self.window.len() < WINDOW_STEPS || self.flush()
+        let what = match entry {
+            Entry::Join => What::Join,
+            Entry::Leave => What::Leave,
+            Entry::Message(content) => What::Send { client: self.ids.next((group, user), at, &content)?, content },
+        };
+        let mut events = self.seen.get(&(group, user)).map_or(0, |(events, _)| *events);
+        if !matches!(what, What::Send { .. }) {
+            let (seen, count) = self.seen.entry((group, user)).or_default();
+            *count += 1;
+            if *count > MAX_EVENTS_A_SECOND {
+                return Ok(None);
+            }
+            let joins = [u8::from(what == What::Join)];
+            *seen = digest(&[&seen.to_be_bytes(), &self.second.to_be_bytes(), &joins]);
+            events = *seen;
+        }
+        let channel = self.channels.borrow().name(group);
+        Ok(Some(Step { group, channel, user, at, events, what }))
     }
 
     /// Hands what is in the window to the lanes, each group's to one of them, so that it stays in order. False when one of them has given up.
@@ -243,11 +250,6 @@ impl Reader {
         let chunks = |part: &Vec<Step>| part.chunks(CHUNK_STEPS).map(<[Step]>::to_vec).collect::<Vec<_>>();
         self.queues.iter().zip(&parts).all(|(queue, part)| chunks(part).into_iter().all(|chunk| queue.blocking_send(chunk).is_ok()))
     }
-}
-
-/// The id of a message of a log: the same whenever the log is read.
-pub(crate) fn client_id(at: UnixMs, number: u32) -> Result<ClientId, String> {
-    format!("import:{}:{number}", at.0).parse().map_err(|Invalid(rule)| rule.to_owned())
 }
 
 /// Two who tell the same listener of bad lines; of the members' file it hears the name too.

@@ -2,7 +2,7 @@ use std::io;
 
 use axum::body::{Body as AxumBody, Bytes};
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use futures_util::stream;
 use http_body_util::BodyExt;
 use serde::Deserialize;
@@ -122,12 +122,20 @@ async fn only_json_is_taken() {
 
 #[tokio::test]
 async fn the_digest_tells_requests_apart() {
-    let of = async |body: &'static str| read_batch(request(Some("application/json"), body)).await.unwrap().digest;
-    assert_eq!(of("{}").await, of("{}").await);
-    assert_ne!(of("{}").await, of("{ }").await);
-    let mut other = request(Some("application/json"), "{}");
+    let with_key = |body: &'static str| {
+        let mut request = request(Some("application/json"), body);
+        request.headers_mut().insert(IDEMPOTENCY_KEY, HeaderValue::from_static("k"));
+        request
+    };
+    let of = async |body: &'static str| read_batch(with_key(body)).await.unwrap().digest;
+    let one = of(r#"{"up_to":{"like":1,"mention":2}}"#).await;
+    assert_eq!(one, of(" {\"up_to\" : {\"ment\\u0069on\": 2, \"like\":1}}\n").await, "the same JSON");
+    assert_ne!(one, of(r#"{"up_to":{"like":2,"mention":1}}"#).await);
+    let mut other = with_key(r#"{"up_to":{"like":1,"mention":2}}"#);
     *other.uri_mut() = Uri::from_static("/v1/y");
-    assert_ne!(read_batch(other).await.unwrap().digest, of("{}").await);
+    assert_ne!(one, read_batch(other).await.unwrap().digest);
+    let without_key = read_batch(request(Some("application/json"), "{}")).await.unwrap().digest;
+    assert_eq!(without_key, [0; 32], "nobody will compare it");
 }
 
 #[tokio::test]

@@ -19,8 +19,15 @@ fn app(config: EdgeConfig) -> Router {
         .layer(EdgeLayer::new(config))
 }
 
+fn places(total: usize) -> PlacesConfig {
+    PlacesConfig { total, ..PlacesConfig::default() }
+}
+
 fn get_with(path: &str, headers: &[(&str, &str)]) -> Request {
     let mut request = Request::get(path);
+    if !headers.iter().any(|(name, _)| *name == "host") {
+        request = request.header("host", "localhost");
+    }
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -73,7 +80,7 @@ async fn unknown_routes_and_methods_are_problems() {
     assert_eq!((status, code(&body).as_str()), (StatusCode::NOT_FOUND, "unknown_route"));
     assert!(body.contains("GET /none/xxx") && body.len() < 500);
     for (method, path, allow) in [("PUT", "/fine", "GET,HEAD,POST"), ("GET", "/write", "POST"), ("X-OWN", "/users/1", "GET,HEAD")] {
-        let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+        let request = Request::builder().header("host", "localhost").method(method).uri(path).body(Body::empty()).unwrap();
         let (status, headers, body) = ask(request).await;
         assert_eq!((status, code(&body).as_str()), (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"), "{method} {path}");
         assert_eq!(headers[header::ALLOW], allow);
@@ -91,15 +98,44 @@ async fn an_open_server_refuses_pages_of_other_origins_and_rebound_names() {
         (&[("host", "[::1]:8080"), ("origin", "http://[::1]:3000")], true),
         (&[("host", "localhost"), ("origin", "https://evil.example")], false),
         (&[("host", "localhost"), ("origin", "null")], false),
+        (&[("forwarded", "for=192.0.2.1")], false),
+        (&[("x-forwarded-for", "192.0.2.1")], false),
+        (&[("x-forwarded-anything", "x")], false),
+        (&[("x-real-ip", "192.0.2.1")], false),
+        (&[("via", "1.1 proxy")], false),
+        (&[("sec-fetch-site", "cross-site")], false),
+        (&[("sec-fetch-site", "same-origin")], true),
+        (&[("sec-fetch-site", "none")], true),
+        (&[("sec-fetch-site", "cross-site"), ("origin", "http://localhost:3000")], true),
+        (&[("sec-fetch-site", "cross-site"), ("origin", "https://evil.example")], false),
         (&[("host", "evil.example")], false),
-        (&[("host", "localhost"), ("host", "evil.example")], false),
     ] {
         let (status, _, body) = ask_of(open(), get_with("/fine", headers)).await;
         assert_eq!(status == StatusCode::OK, allowed, "{headers:?} {body}");
         assert!(allowed || code(&body) == "cross_origin", "{body}");
     }
-    let closed = get_with("/fine", &[("host", "evil.example"), ("origin", "https://evil.example")]);
-    assert_eq!(ask(closed).await.0, StatusCode::OK);
+    let elsewhere = [("host", "evil.example"), ("origin", "https://evil.example"), ("via", "1.1 proxy"), ("sec-fetch-site", "cross-site")];
+    assert_eq!(ask(get_with("/fine", &elsewhere)).await.0, StatusCode::OK, "a server with credentials has callers to trust");
+}
+
+#[tokio::test]
+async fn http1_requests_name_one_host() {
+    use axum::http::Version;
+    let with_hosts = |version: Version, hosts: &[&str]| {
+        let request = Request::get("/livez").version(version);
+        hosts.iter().fold(request, |request, host| request.header("host", *host)).body(Body::empty()).unwrap()
+    };
+    for (version, hosts, status) in [
+        (Version::HTTP_11, &["localhost"][..], 200),
+        (Version::HTTP_11, &[], 400),
+        (Version::HTTP_11, &["localhost", "localhost"], 400),
+        (Version::HTTP_10, &[], 200),
+        (Version::HTTP_2, &[], 200),
+    ] {
+        let (told, _, body) = ask(with_hosts(version, hosts)).await;
+        assert_eq!(told, status, "{version:?} {hosts:?}");
+        assert!(status == 200 || code(&body) == "malformed_request", "{body}");
+    }
 }
 
 #[tokio::test]
@@ -115,7 +151,7 @@ async fn more_than_the_limit_in_flight_is_503_but_not_for_probes_and_places_come
     let app = Router::new()
         .route("/hold", get(hold))
         .route("/livez", get(|| async {}))
-        .layer(EdgeLayer::new(EdgeConfig { max_in_flight: 1, ..EdgeConfig::default() }));
+        .layer(EdgeLayer::new(EdgeConfig { places: places(1), ..EdgeConfig::default() }));
     let held = tokio::spawn(ask_of(app.clone(), get_with("/hold", &[])));
     entered.await.unwrap();
     let (status, headers, body) = ask_of(app.clone(), get_with("/hold", &[])).await;
@@ -129,7 +165,7 @@ async fn more_than_the_limit_in_flight_is_503_but_not_for_probes_and_places_come
     let app_that_waits = Router::new()
         .route("/hold", get(std::future::pending::<()>))
         .route("/fine", get(|| async {}))
-        .layer(EdgeLayer::new(EdgeConfig { max_in_flight: 1, ..EdgeConfig::default() }));
+        .layer(EdgeLayer::new(EdgeConfig { places: places(1), ..EdgeConfig::default() }));
     let hung_up = tokio::time::timeout(Duration::from_millis(20), ask_of(app_that_waits.clone(), get_with("/hold", &[]))).await;
     assert!(hung_up.is_err());
     assert_eq!(ask_of(app_that_waits, get_with("/fine", &[])).await.0, StatusCode::OK);
@@ -142,7 +178,7 @@ async fn more_than_the_limit_in_flight_is_503_but_not_for_probes_and_places_come
 async fn metrics_name_the_route_and_never_the_path() {
     ask(get_with("/users/31337", &[])).await;
     ask(get_with("/users-31337", &[])).await;
-    let own = Request::builder().method("X-31337").uri("/users/1").body(Body::empty()).unwrap();
+    let own = Request::builder().header("host", "localhost").method("X-31337").uri("/users/1").body(Body::empty()).unwrap();
     ask(own).await;
     let metrics = crate::telemetry::metrics().render();
     for line in [
@@ -170,4 +206,71 @@ async fn a_request_that_asks_twice_who_calls_counts_once() {
     for status in [200, 200, 429] {
         assert_eq!(ask_of(app.clone(), get_with("/twice", &[])).await.0, status);
     }
+}
+
+/// Asks as HTTP/2 does, and leaves the body unread.
+async fn unread(app: &Router, path: &str, headers: &[(&str, &str)]) -> Response {
+    let mut request = get_with(path, headers);
+    request.extensions_mut().insert(Link(crate::http::watch::Watch::new()));
+    app.clone().oneshot(request).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_answer_keeps_its_place_and_its_callers_share_until_it_is_sent() {
+    use crate::auth::{Auth, AuthConfig, Caller};
+    use crate::http::shares::Bounds;
+    let keys = AuthConfig { service_keys: vec!["web:0123456789abcdef".into(), "worker:fedcba9876543210".into()], ..AuthConfig::default() };
+    let auth = Arc::new(Auth::new(&keys, crate::clock::Clock::System).unwrap());
+    let places = PlacesConfig { total: 4, per_caller: Bounds { service: 2, user: 1 } };
+    let app = Router::new()
+        .route("/own", get(async |_: Caller| "short"))
+        .route("/nothing", get(async |_: Caller| ()))
+        .route("/long", get(async || "x".repeat(2000)))
+        .route("/short", get(async || "short"))
+        .route("/metrics", get(async || "x".repeat(2000)))
+        .with_state(auth)
+        .layer(EdgeLayer::new(EdgeConfig { places, ..EdgeConfig::default() }));
+    let (web, worker) = ([("authorization", "Bearer 0123456789abcdef")], [("authorization", "Bearer fedcba9876543210")]);
+    let mut held = vec![unread(&app, "/own", &web).await, unread(&app, "/own", &web).await];
+    for _ in 0..3 {
+        assert_eq!(unread(&app, "/short", &[]).await.status(), 200, "a short answer to nobody in particular keeps nothing");
+    }
+    let over = unread(&app, "/own", &web).await;
+    assert_eq!((over.status().as_u16(), over.headers()[header::RETRY_AFTER].as_bytes()), (429, b"1".as_slice()));
+    drop(over);
+    assert_eq!(unread(&app, "/nothing", &worker).await.status(), 200);
+    held.push(unread(&app, "/own", &worker).await);
+    held.push(unread(&app, "/long", &[]).await);
+    assert_eq!(unread(&app, "/own", &worker).await.status(), 503, "all four places are kept");
+    held.drain(..2);
+    held.push(unread(&app, "/long", &[]).await);
+    let third = unread(&app, "/long", &[]).await;
+    assert_eq!(third.status(), 503, "callers without credentials keep at most half");
+    assert!(third.headers().contains_key(header::RETRY_AFTER) && third.headers().contains_key("x-request-id"));
+    let metrics: Vec<_> = futures_util::future::join_all((0..64).map(|_| unread(&app, "/metrics", &[]))).await;
+    assert!(metrics.iter().all(|answer| answer.status() == 200), "probes have places of their own");
+    assert_eq!(unread(&app, "/metrics", &[]).await.status(), 503, "which are bounded too");
+    for headers in [&web, &worker] {
+        assert_eq!(unread(&app, "/own", headers).await.status(), 200);
+    }
+    drop((held, metrics));
+    // Read to the end is as good as dropped.
+    for _ in 0..10 {
+        let answer = unread(&app, "/long", &[]).await;
+        assert_eq!((answer.status(), answer.into_body().collect().await.unwrap().to_bytes().len()), (StatusCode::OK, 2000));
+    }
+}
+
+#[tokio::test]
+async fn a_long_answer_over_http1_keeps_its_place_too() {
+    let app = Router::new().route("/long", get(async || vec![0_u8; 20_000])).layer(EdgeLayer::new(EdgeConfig {
+        places: places(2),
+        compression: false,
+        ..EdgeConfig::default()
+    }));
+    let ask = async || app.clone().oneshot(get_with("/long", &[])).await.unwrap();
+    let first = ask().await;
+    assert_eq!((first.status().as_u16(), ask().await.status().as_u16()), (200, 503), "half of two places is one");
+    drop(first);
+    assert_eq!(ask().await.status(), 200);
 }

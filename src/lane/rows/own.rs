@@ -1,17 +1,50 @@
 //! Users' own rows and their marks in a batch.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Rows;
+use super::{Needs, Rows};
 use crate::cache::Revision;
 use crate::db::{Conn, DbResult};
 use crate::ids::{Name, UserId};
 use crate::marks::store::{self, NOT_ENROLLED, User};
 use crate::marks::{Kind, Mark, MarkKey, StreamKey};
+use crate::views;
 
 impl Rows {
-    /// Those that were there are updated, and the others inserted; a user whose marks this batch forgets has none that were there.
+    /// Of the users who visit a view for the first time, loads what that may push out. A mark that this batch asks for is in use, and stays.
+    pub(super) async fn load_old_visits(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
+        let mut users: BTreeMap<UserId, i64> = BTreeMap::new();
+        for (key, keep) in needs.visits.iter().filter(|(key, _)| !self.marks.rows.contains_key(*key)) {
+            *users.entry(key.user).or_insert(i64::from(*keep)) -= 1;
+        }
+        if users.is_empty() {
+            return Ok(());
+        }
+        let mut old = views::store::load_old_visits(conn, &users).await?;
+        old.retain(|(key, _)| !self.marks.rows.contains_key(key));
+        for (key, _) in &old {
+            self.old_visits.entry(key.user).or_default().push(key.clone());
+        }
+        self.marks.insert_loaded(old);
+        Ok(())
+    }
+
+    /// The user visits a view for the first time: those whose last visit is the longest ago make room.
+    pub fn forget_old_visits(&mut self, user: UserId) {
+        for key in self.old_visits.get(&user).cloned().unwrap_or_default() {
+            self.set_mark_at(&key, Mark::default());
+        }
+    }
+
+    /// Those that were there are updated, or removed where nothing is left of them, and the others inserted; a user whose marks this batch forgets has none that
+    /// were there.
     pub(super) async fn save_marks(&self, conn: &mut Conn) -> DbResult<()> {
+        let gone = self.marks.rows.iter().filter(|(_, (loaded, now))| loaded != now && *now == Mark::default());
+        let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
+        if !gone.is_empty() {
+            store::delete_marks(conn, &gone).await?;
+        }
         let is_there = |key: &MarkKey, loaded: &Mark| *loaded != Mark::default() && !self.forgotten.get(&key.user);
         let (mut known, mut new) = (Vec::new(), Vec::new());
         for (key, (loaded, now)) in self.marks.rows.iter().filter(|(_, (loaded, now))| loaded != now && *now != Mark::default()) {
@@ -62,14 +95,16 @@ impl Rows {
         self.marks.set(key, mark);
     }
 
-    /// The user was seen on this day. Whoever was not seen before is enrolled: what happens to channels and dots from here on counts. No revision is raised, as
-    /// no number changes.
+    /// The user was seen on this day. A user who was not seen before is enrolled: what happens to
+    /// channels and dots from here on counts. An enrolment changes the cache entry, so it raises the
+    /// revision. A later day is in no entry and raises nothing.
     pub fn see_user(&mut self, user: UserId, day: i64) {
+        if !self.users.get(&user).is_enrolled() {
+            let enrolled = self.head(&StreamKey::board()).head;
+            self.revise(user, |row| row.enrolled = enrolled);
+        }
         let mut row = self.users.get(&user);
         row.seen_day = row.seen_day.max(day);
-        if !row.is_enrolled() {
-            row.enrolled = self.head(&StreamKey::board()).head;
-        }
         self.users.set(&user, row);
     }
 

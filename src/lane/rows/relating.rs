@@ -1,14 +1,24 @@
 //! The rows of relations in a batch: follows, blocks and the counts that follow from them.
 
+use std::collections::BTreeSet;
+
 use crate::clock::UnixMs;
 use crate::db::{Conn, DbResult};
 use crate::ids::UserId;
 use crate::lane::Needs;
 use crate::relations::state::{Stance, Standing};
 use crate::relations::store::{self, Loaded};
-use crate::relations::{Fans, Follow, Own, Pair};
+use crate::relations::{Changed, Fans, Follow, Own, Pair};
 
 use super::Rows;
+
+fn stance(block: Option<UnixMs>, follow: Option<&Follow>) -> Stance {
+    match (block, follow) {
+        (Some(_), _) => Stance::Blocks,
+        (None, Some(follow)) => Stance::Follows(follow.manner),
+        (None, None) => Stance::Nothing,
+    }
+}
 
 impl Rows {
     /// Takes the locks of the pairs that may change, and of those that are looked at, in one order.
@@ -42,8 +52,8 @@ impl Rows {
     pub(super) async fn save_relations(&self, conn: &mut Conn, slot: i64) -> DbResult<()> {
         let (mut gone, mut made) = (Vec::new(), Vec::new());
         for (pair, (loaded, now)) in self.follows.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
-            gone.extend(loaded.map(|follow| (*pair, follow)));
-            made.extend(now.map(|follow| (*pair, follow)));
+            gone.extend(loaded.clone().map(|follow| (*pair, follow)));
+            made.extend(now.clone().map(|follow| (*pair, follow)));
         }
         store::delete(conn, &gone).await?;
         store::insert(conn, &made).await?;
@@ -69,11 +79,20 @@ impl Rows {
     }
 
     fn stance(&self, pair: Pair) -> Stance {
-        match (self.block(pair), self.follow(pair)) {
-            (Some(_), _) => Stance::Blocks,
-            (None, Some(follow)) => Stance::Follows(follow.manner),
-            (None, None) => Stance::Nothing,
-        }
+        stance(self.block(pair), self.follow(pair).as_ref())
+    }
+
+    /// What the batch changed of what users are to each other.
+    #[must_use]
+    pub fn changed_relations(&self) -> Vec<Changed> {
+        let pairs: BTreeSet<_> =
+            self.follows.changed().map(|(pair, _)| *pair).chain(self.blocks.changed().map(|(pair, _)| *pair)).collect();
+        let change = |pair: Pair| {
+            let block = self.blocks.rows.get(&pair).and_then(|(loaded, _)| *loaded);
+            let follow = self.follows.rows.get(&pair).and_then(|(loaded, _)| loaded.as_ref());
+            Changed { pair, before: stance(block, follow), after: self.stance(pair) }
+        };
+        pairs.into_iter().map(change).collect()
     }
 
     /// Whether the first of the pair blocks the second; needs [`Needs::seen_block`], or more.
@@ -112,9 +131,7 @@ impl Rows {
         if before == follow {
             return;
         }
-        let difference = |is: fn(&Follow) -> bool| {
-            i64::from(follow.is_some_and(|follow| is(&follow))) - i64::from(before.is_some_and(|follow| is(&follow)))
-        };
+        let difference = |is: fn(&Follow) -> bool| i64::from(follow.as_ref().is_some_and(is)) - i64::from(before.as_ref().is_some_and(is));
         let step = difference(|_| true);
         let returned = self.follow(pair.reversed()).is_some_and(|back| !back.manner.secret);
         let mutual = if returned { difference(|follow| !follow.manner.secret) } else { 0 };

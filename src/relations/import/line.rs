@@ -1,5 +1,7 @@
 //! The lines of a file of follows: which columns there are, and what a line says.
 
+use csv::ByteRecord;
+
 use crate::clock::UnixMs;
 use crate::import::field::{self, id, shown, time};
 use crate::relations::Pair;
@@ -30,7 +32,7 @@ impl Columns {
     ///
     /// # Errors
     /// A sentence: which column is unknown, missing, or there twice.
-    pub(super) fn from_header(header: &[u8]) -> Result<Self, String> {
+    pub(super) fn from_header(header: &ByteRecord) -> Result<Self, String> {
         let columns = field::Columns::from_header(header, &KNOWN, &["follower", "followee"], super::EXAMPLE)?;
         if columns.has("action") && !columns.has("timestamp") {
             return Err("a file with the column 'action' needs 'timestamp' too: actions are taken in the order of time".to_owned());
@@ -48,7 +50,7 @@ impl Columns {
     ///
     /// # Errors
     /// A sentence: why it cannot be taken.
-    pub(super) fn parse(&self, line: &[u8], id_offset: i64) -> Result<Line, String> {
+    pub(super) fn parse(&self, line: &ByteRecord, id_offset: i64) -> Result<Line, String> {
         let [follower, followee, timestamp, action, visibility, special] = self.0.values(line)?;
         let manner = Manner { secret: is_secret(visibility)?, special: is_special(special)? };
         let pair = Pair {
@@ -86,13 +88,14 @@ fn is_special(special: Option<&str>) -> Result<bool, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::field::record;
 
     fn columns(header: &str) -> Columns {
-        Columns::from_header(header.as_bytes()).unwrap()
+        Columns::from_header(&record(header.as_bytes())).unwrap()
     }
 
     fn refusal(header: &str, line: &str) -> String {
-        columns(header).parse(line.as_bytes(), 0).unwrap_err()
+        columns(header).parse(&record(line.as_bytes()), 0).unwrap_err()
     }
 
     fn pair(follower: i64, followee: i64) -> Pair {
@@ -108,32 +111,31 @@ mod tests {
             ("special,visibility,follower,followee,timestamp", "0,,1,2,1970-01-01T01:00:05+01:00"),
             ("visibility,special,action,follower,followee,timestamp", "public,false,follow,1,2,5"),
         ] {
-            let parsed = columns(header).parse(line.as_bytes(), 0);
+            let parsed = columns(header).parse(&record(line.as_bytes()), 0);
             assert_eq!(parsed, Ok(Line { pair: pair(1, 2), at, follow: true, manner: Manner::default() }), "{header}: {line}");
         }
-        let unfollow = columns("action,timestamp,follower,followee").parse(b"unfollow,0,1,2", 0).unwrap();
+        let unfollow = columns("action,timestamp,follower,followee").parse(&record(b"unfollow,0,1,2"), 0).unwrap();
         assert_eq!(unfollow, Line { pair: pair(1, 2), at: Some(UnixMs(0)), follow: false, manner: Manner::default() });
-        let manner = |line: &str| columns("follower,followee,visibility,special").parse(line.as_bytes(), 0).unwrap().manner;
+        let manner = |line: &str| columns("follower,followee,visibility,special").parse(&record(line.as_bytes()), 0).unwrap().manner;
         assert_eq!(manner("1,2,secret,0"), Manner { secret: true, special: false });
         assert_eq!(manner("1,2,,true"), Manner { secret: false, special: true });
         assert_eq!(manner("1,2,secret,1"), Manner { secret: true, special: true });
-        assert_eq!(columns("follower,followee").parse(b"1,2", 0).unwrap().at, None);
+        assert_eq!(columns("follower,followee").parse(&record(b"1,2"), 0).unwrap().at, None);
     }
 
     #[test]
     fn a_header_that_is_none_is_told() {
         for (header, why) in [
             ("1,2", "it has '1', and known are follower, followee, timestamp, action, visibility, special"),
-            ("", "it has ''"),
             ("follower,followee,weight", "it has 'weight'"),
             ("follower,timestamp", "there is no 'followee'"),
             ("follower,followee,follower", "'follower' twice"),
             ("follower,followee,action", "needs 'timestamp' too"),
         ] {
-            let told = Columns::from_header(header.as_bytes()).unwrap_err();
+            let told = Columns::from_header(&record(header.as_bytes())).unwrap_err();
             assert!(told.contains(why), "{header}: {told}");
         }
-        assert!(Columns::from_header(b"follower,\xff").unwrap_err().contains("not UTF-8"));
+        assert!(Columns::from_header(&record(b"follower,\xff")).unwrap_err().contains("not UTF-8"));
     }
 
     #[test]
@@ -161,11 +163,11 @@ mod tests {
             ("1,2,5,follow,,maybe", "'maybe' as special"),
         ] {
             match why {
-                "" => assert!(columns(ALL).parse(line.as_bytes(), 0).is_ok()),
+                "" => assert!(columns(ALL).parse(&record(line.as_bytes()), 0).is_ok()),
                 why => assert!(refusal(ALL, line).contains(why), "{line}: {}", refusal(ALL, line)),
             }
         }
-        assert_eq!(columns("follower,followee").parse(b"1,\xff", 0).unwrap_err(), "is not UTF-8");
+        assert_eq!(columns("follower,followee").parse(&record(b"1,\xff"), 0).unwrap_err(), "is not UTF-8");
         assert_eq!(
             refusal("follower,followee", &format!("\u{1b}{},2", "9".repeat(99))).len(),
             79,
@@ -176,9 +178,9 @@ mod tests {
     #[test]
     fn the_offset_shifts_both_ids() {
         let columns = columns("follower,followee");
-        assert_eq!(columns.parse(b"0,1", 1).unwrap().pair, pair(1, 2));
-        assert_eq!(columns.parse(b"1001,1002", -1000).unwrap().pair, pair(1, 2));
-        assert!(columns.parse(b"1000,1002", -1000).unwrap_err().contains("with -1000 added"));
-        assert!(columns.parse(b"9223372036854775807,1", 1).unwrap_err().contains("with 1 added"));
+        assert_eq!(columns.parse(&record(b"0,1"), 1).unwrap().pair, pair(1, 2));
+        assert_eq!(columns.parse(&record(b"1001,1002"), -1000).unwrap().pair, pair(1, 2));
+        assert!(columns.parse(&record(b"1000,1002"), -1000).unwrap_err().contains("with -1000 added"));
+        assert!(columns.parse(&record(b"9223372036854775807,1"), 1).unwrap_err().contains("with 1 added"));
     }
 }

@@ -22,8 +22,8 @@ use self::events::Events;
 use self::line::{Columns, Line};
 use super::{Command, Imported, Step};
 use crate::clock::UnixMs;
-use crate::ids::UserId;
-use crate::import::{CHUNK_STEPS, Input, OnBad, Progress, Task, WINDOW_STEPS, Workers};
+use crate::ids::{Name, UserId};
+use crate::import::{CHUNK_STEPS, Input, Kept, OnBad, Progress, Task, WINDOW_STEPS, Workers};
 use crate::lane::{self, Lanes};
 
 /// How the first line of a file may look.
@@ -38,6 +38,8 @@ pub struct Import {
     pub id_offset: i64,
     /// How many each user may follow, where that is to be kept.
     pub limit: Option<i64>,
+    /// The badge that followers raise: an import raises none, but an unfollow takes an unread one back.
+    pub badge: Option<Name>,
     /// Whether readers of events are told of each follow.
     pub events: bool,
     /// How many lines with actions are held in memory at most.
@@ -57,11 +59,14 @@ pub struct Report {
     pub overtaken: u64,
     /// What the others did.
     pub done: Imported,
+    /// Where and why the file broke off, if it did, and what of it is imported.
+    pub broken_off: Option<String>,
 }
 
 /// Follows within a limit, where there is one.
 struct Follows {
     limit: Option<i64>,
+    badge: Option<Name>,
     events: bool,
 }
 
@@ -74,7 +79,7 @@ impl Task for Follows {
     }
 
     fn command(&self, steps: Vec<Step>, lane_key: i64) -> Arc<dyn lane::Command> {
-        Arc::new(Command::Import { steps, limit: self.limit, events: self.events, lane_key })
+        Arc::new(Command::Import { steps, limit: self.limit, badge: self.badge.clone(), events: self.events, lane_key })
     }
 
     fn waiting(done: &Imported) -> &[usize] {
@@ -92,7 +97,7 @@ impl Import {
     /// # Errors
     /// A sentence: why the file cannot be read (on), or that the stores do not answer. What was imported before stays.
     pub async fn run(self, lanes: &Lanes, progress: Arc<Progress>, on_bad: OnBad) -> Result<Report, String> {
-        let mut workers = Workers::start(Follows { limit: self.limit, events: self.events }, lanes, &progress);
+        let mut workers = Workers::start(Follows { limit: self.limit, badge: self.badge.clone(), events: self.events }, lanes, &progress);
         let queues = workers.queues();
         let read = tokio::task::spawn_blocking(move || {
             let input = Input::open(&self.file, &progress, on_bad)?;
@@ -118,31 +123,37 @@ struct Reader {
 impl Reader {
     fn read(mut self) -> Result<Report, String> {
         let columns = self.input.header(EXAMPLE, Columns::from_header)?;
-        if columns.has_actions() { self.read_events(&columns) } else { self.read_follows(&columns) }?;
-        Ok(Report { lines: self.input.count, bad: self.input.bad, overtaken: self.overtaken, done: Imported::default() })
+        let kept = if columns.has_actions() {
+            self.read_events(&columns)?;
+            Kept::Nothing
+        } else {
+            self.read_follows(&columns);
+            Kept::All
+        };
+        Ok(Report {
+            lines: self.input.count,
+            bad: self.input.bad,
+            overtaken: self.overtaken,
+            done: Imported::default(),
+            broken_off: self.input.broken_off(kept),
+        })
     }
 
     /// A file without actions is taken as it is read.
-    fn read_follows(&mut self, columns: &Columns) -> Result<(), String> {
-        loop {
-            let line = match self.next(columns) {
-                Ok(Some(line)) => line,
-                end => {
-                    self.flush();
-                    return end.map(|_| ());
-                }
-            };
+    fn read_follows(&mut self, columns: &Columns) {
+        while let Some(line) = self.next(columns) {
             self.window.push(Step { pair: line.pair, follow: Some((line.at.unwrap_or(self.import.now), line.manner)) });
             if self.window.len() == WINDOW_STEPS && !self.flush() {
-                return Ok(());
+                return;
             }
         }
+        self.flush();
     }
 
-    /// One with actions is read whole first.
+    /// One with actions is read whole first. Where it breaks off nothing is written: a line that is missing could have overtaken others.
     fn read_events(&mut self, columns: &Columns) -> Result<(), String> {
         let mut events = Events::default();
-        while let Some(line) = self.next(columns)? {
+        while let Some(line) = self.next(columns) {
             if events.len() == self.import.max_events {
                 return Err(self.input.complaint(&format!(
                     "more than {} lines with actions, which are held in memory to put them in the order of time; nothing was changed. Allow more with \
@@ -152,12 +163,14 @@ impl Reader {
             }
             events.push(line);
         }
-        (self.window, self.overtaken) = events.into_steps();
-        self.flush();
+        if self.input.broken_off(Kept::Nothing).is_none() {
+            (self.window, self.overtaken) = events.into_steps();
+            self.flush();
+        }
         Ok(())
     }
 
-    fn next(&mut self, columns: &Columns) -> Result<Option<Line>, String> {
+    fn next(&mut self, columns: &Columns) -> Option<Line> {
         let id_offset = self.import.id_offset;
         self.input.next(|line| columns.parse(line, id_offset))
     }

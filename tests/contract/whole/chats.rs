@@ -74,7 +74,7 @@ impl Run<'_> {
         let to: BTreeSet<_> = group.members.keys().copied().collect();
         let others = to.iter().copied().filter(|member| *member != sender);
         let message = Thing { id: client_id, by: sender, ..Thing::unread_by(others) };
-        group.messages.push(Thing { to: to.clone(), ..message });
+        group.messages.push(Thing { to: to.clone(), written: group.writes, ..message });
         let seq = group.messages.len();
         if group.writes {
             to.into_iter().for_each(|member| self.model.inboxes.entry((member, id)).or_default().push((seq, false)));
@@ -99,7 +99,8 @@ impl Run<'_> {
         let writes = group.writes;
         let Some(message) = group.messages.get_mut(at) else { return assert_eq!(reply.status, 404) };
         assert_eq!(reply.status, 204);
-        if !message.gone && writes {
+        // Also where the delivery was switched since: devices that hold the message must hear of it.
+        if !message.gone && (writes || message.written) {
             for member in message.to.clone() {
                 self.model.inboxes.entry((member, id)).or_default().push((at + 1, true));
             }

@@ -13,6 +13,9 @@ pub const USERS: usize = 4;
 /// The badges of counters; new followers raise the first.
 pub const BADGES: [&str; 2] = ["follow", "like"];
 
+/// The id of what a new follower raises.
+const FAN: &str = "fan";
+
 /// The types of messages that are read by hand.
 pub const TYPES: [&str; 2] = ["mail", "notice"];
 
@@ -33,6 +36,8 @@ pub struct Thing {
     pub unread_by: BTreeSet<usize>,
     /// Of a direct message: its number in the receiver's inbox, as the answer told it.
     pub seq: i64,
+    /// Of a message in a group: whether it was put into inboxes.
+    pub written: bool,
 }
 
 impl Thing {
@@ -122,9 +127,18 @@ impl Model {
         self.follows.keys().filter(|(_, followee)| *followee == user).map(|(follower, _)| *follower).collect()
     }
 
-    /// A user follows another no longer: what that one posted is nothing to it.
+    /// A user follows another, who did not know that yet.
+    pub fn raise_badge(&mut self, user: usize, other: usize) {
+        let new = Thing { id: FAN.to_owned(), by: user, ..Thing::unread_by([other]) };
+        self.counters.entry((other, BADGES[0])).or_default().push(new);
+    }
+
+    /// A user follows another no longer: what that one posted is nothing to it, and it is no new follower.
     pub fn unfollow(&mut self, user: usize, other: usize) {
-        self.follows.remove(&(user, other));
+        if self.follows.remove(&(user, other)).is_some() {
+            let things = self.counters.entry((other, BADGES[0])).or_default();
+            things.iter_mut().rfind(|thing| thing.id == FAN && thing.by == user).unwrap().gone = true;
+        }
         read(self.posts.entry(other).or_default(), user, usize::MAX);
     }
 
@@ -140,10 +154,11 @@ impl Model {
         mine.map(|(id, group)| (*id, (unread(&group.messages, user), group.messages.len(), group.muted.contains(&user)))).collect()
     }
 
-    /// From whom a user has direct messages that it has not read: how many, and whether the chat is muted.
+    /// From whom a user has direct messages that it has not read: how many, and whether the chat counts in no sum.
     pub fn directs_of(&self, user: usize) -> BTreeMap<usize, (usize, bool)> {
         let mine = self.directs.iter().filter(|((receiver, _), _)| *receiver == user);
-        let counted = mine.map(|((_, sender), things)| (*sender, (unread(things, user), self.muted_directs.contains(&(user, *sender)))));
+        let silent = |chat: (usize, usize)| self.muted_directs.contains(&chat) || self.blocks.contains(&chat);
+        let counted = mine.map(|((_, sender), things)| (*sender, (unread(things, user), silent((user, *sender)))));
         counted.filter(|(_, (unread, _))| *unread > 0).collect()
     }
 

@@ -202,7 +202,8 @@ impl<'a> Run<'a> {
         self.doom = None;
     }
 
-    fn pass(&mut self, steps: usize) {
+    /// It is so many steps later.
+    pub fn pass(&mut self, steps: usize) {
         self.fleet.pass(steps);
         self.fleet.now().into_iter().for_each(|now| self.model.pass(now));
     }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use headmark::clock::UnixMs;
 
-use super::model::{BADGES, Thing, read, unread};
+use super::model::{Thing, read, unread};
 use super::run::{Run, part, up_to};
 use super::steps::{Step, What};
 
@@ -144,7 +144,7 @@ impl Run<'_> {
         }
         let before = self.model.follows.get(&(user, other)).copied();
         if before.is_none() {
-            self.model.counters.entry((other, BADGES[0])).or_default().push(Thing::unread_by([other]));
+            self.model.raise_badge(user, other);
         }
         let (was_secret, was_special) = before.unwrap_or_default();
         let manner = (secret.unwrap_or(was_secret), special.unwrap_or(was_special));

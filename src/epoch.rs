@@ -1,12 +1,17 @@
-//! Which numbering inboxes are in. A database that is restored from a backup gives numbers again that clients have seen on other rows; so a restore is to be
-//! followed by another epoch, which tells every client to begin anew.
+//! The epoch of the installation: which history its database is in. A database that is restored from a backup gives revisions
+//! and numbers again that clients have seen with other contents. So a restore must be followed by another epoch, which every
+//! entity tag, every unread summary and every answer of an inbox names. It tells clients to drop all they know.
 //!
-//! Postgres tells in which history it is: which cluster, since which failover or recovery, which database in it. Where that is another than before, a node
-//! that starts renews the epoch by itself. Of a SQLite file nothing tells, so there it is done by hand: `headmark inbox-epoch --renew`.
+//! Postgres knows its history: which cluster, since which failover or recovery, which database in it. Where that is another
+//! than before, a node that starts renews the epoch by itself. A SQLite file does not know; `headmark epoch --renew` does it by
+//! hand. Another epoch also ends all entries of the cache, as they may be newer than the restored rows.
+//!
+//! Running nodes read the epoch with every look at the shared heads (`crate::heads`). Its table is `inbox_epoch`, as inboxes
+//! had it first.
 
 use rand::RngExt as _;
 
-use crate::db::{Column, Conn, Db, DbResult, Statement, Type, is_outage};
+use crate::db::{Column, Conn, Db, DbResult, Statement, Type, classify};
 
 static READ: Statement = Statement::new("select epoch, history from inbox_epoch where id = 1", &[]);
 
@@ -36,6 +41,15 @@ static RENEW: Statement = Statement::new(
     &[("epoch", Type::Text)],
 );
 
+/// All entries of the cache end. By a random step: the restored number may be one that entries of the lost history have.
+static END_ENTRIES: Statement = Statement::new(
+    "update cache_guard
+    set epoch = cache_guard.epoch + r.step
+    from {rows} r
+    where id = 1",
+    &[("step", Type::Int)],
+);
+
 /// The cluster by its own number, the timeline that it writes, and the database in it. Each is another after one of the ways to restore.
 static HISTORY: Statement = Statement::each(
     "select '' as history",
@@ -47,9 +61,12 @@ static HISTORY: Statement = Statement::each(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 5] {
-    [&READ, &MAKE, &FOLLOW, &RENEW, &HISTORY]
+pub fn statements() -> [&'static Statement; 6] {
+    [&READ, &MAKE, &FOLLOW, &RENEW, &END_ENTRIES, &HISTORY]
 }
+
+/// By how much the cache's epoch goes up at most. Small enough for a million restores.
+const MAX_STEP: i64 = 1 << 40;
 
 fn text(value: &str) -> Column {
     Column::Text(vec![value.to_owned()])
@@ -73,20 +90,25 @@ pub async fn ensure(db: &Db) -> DbResult<String> {
     }
     // Where nothing was known of before, nothing tells that it is another.
     let next = if before.is_empty() { epoch } else { new_epoch() };
+    if !before.is_empty() {
+        // First: a node that dies here leaves it to the next one to begin again.
+        end_entries(&mut conn).await?;
+    }
     let renewed = conn.run(&FOLLOW, &[text(&next), text(&history), text(&before)]).await? > 0;
     if renewed && !before.is_empty() {
-        tracing::warn!(before, history, "the database has another history than before: inboxes are numbered anew");
+        tracing::warn!(before, history, "the database has another history than before: the installation begins another epoch");
     }
     Ok(read(&mut conn).await?.0)
 }
 
-/// Renews the epoch: every client begins anew.
+/// Renews the epoch: every client drops what it knows.
 ///
 /// # Errors
 /// The driver's own.
 pub async fn renew(db: &Db) -> DbResult<String> {
     ensure(db).await?;
     let mut conn = db.connect().await?;
+    end_entries(&mut conn).await?;
     conn.run(&RENEW, &[text(&new_epoch())]).await?;
     Ok(read(&mut conn).await?.0)
 }
@@ -100,6 +122,11 @@ pub async fn current(db: &Db) -> DbResult<Option<String>> {
     Ok(rows.into_iter().next().map(|(epoch, _)| epoch))
 }
 
+async fn end_entries(conn: &mut Conn) -> DbResult<()> {
+    let step = rand::rng().random_range(1..MAX_STEP);
+    conn.run(&END_ENTRIES, &[Column::Int(vec![step])]).await.map(drop)
+}
+
 async fn read(conn: &mut Conn) -> DbResult<(String, String)> {
     conn.fetch(&READ, &[]).await?.into_iter().next().ok_or(sqlx::Error::RowNotFound)
 }
@@ -109,8 +136,8 @@ async fn history(conn: &mut Conn) -> DbResult<String> {
     match conn.fetch::<(String,)>(&HISTORY, &[]).await {
         Ok(rows) => Ok(rows.into_iter().next().map(|(history,)| history).unwrap_or_default()),
         // Some services keep these functions to themselves: then a restore is to be told by hand.
-        Err(error @ sqlx::Error::Database(_)) if !is_outage(&error) => {
-            tracing::info!(%error, "the database does not tell its history: after a restore run `headmark inbox-epoch --renew`");
+        Err(error @ sqlx::Error::Database(_)) if !classify(&error).may_pass() => {
+            tracing::info!(%error, "the database does not tell its history: after a restore run `headmark epoch --renew`");
             Ok(String::new())
         }
         Err(error) => Err(error),

@@ -1,15 +1,15 @@
-//! `headmark inbox-epoch`.
+//! `headmark epoch`.
 
 use clap::Args;
 
 use super::{CommandLogs, block_on, say};
 use crate::db::{Db, StoreConfig};
-use crate::inbox::epoch;
+use crate::epoch;
 
 /// What to do with it.
 #[derive(Debug, Args)]
-pub(super) struct InboxEpochArgs {
-    /// Make a new one, so that every client fetches its inbox anew.
+pub(super) struct EpochArgs {
+    /// Make a new one, so that every client drops what it knows.
     #[arg(long)]
     renew: bool,
 
@@ -19,10 +19,10 @@ pub(super) struct InboxEpochArgs {
     logs: CommandLogs,
 }
 
-pub(super) fn run(args: InboxEpochArgs) -> Result<(), String> {
+pub(super) fn run(args: EpochArgs) -> Result<(), String> {
     args.logs.init()?;
     block_on(async {
-        let stores = args.stores.without_empty();
+        let stores = args.stores.resolved()?;
         let failed = |error: sqlx::Error| super::failed("command", &error);
         if !args.renew {
             let db = Db::open_to_read(&stores).await?;

@@ -1,0 +1,160 @@
+//! What an error of the database means for the work that met it: one answer, from which everybody
+//! decides what to do.
+//!
+//! The table in `docs/architecture.md` (Errors of the database) has every code by name; a test reads
+//! it from there. To class a further code: a line in that table, and its place in `of_postgres` or
+//! `of_sqlite`.
+
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
+
+/// What an error means. All but [`ErrorClass::Unknown`] say that the transaction changed nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// Another transaction was in the way and is over: the same may succeed at once.
+    Retry,
+    /// Another transaction holds a lock, and still held it when the wait ended.
+    Locked,
+    /// It was too much for one transaction: too slow, or too large. Less at once may succeed.
+    Split,
+    /// The statement or its data are wrong: the same fails again.
+    Refuse,
+    /// The connection ended. If a commit was under way, nobody knows yet what became of it.
+    Unknown,
+    /// The database takes no work at the moment.
+    Outage,
+}
+
+impl ErrorClass {
+    /// Whether the same request may succeed later; if not, the error is a bug or bad data.
+    #[must_use]
+    pub fn may_pass(self) -> bool {
+        self != Self::Refuse
+    }
+}
+
+/// What this error means.
+#[must_use]
+pub fn classify(error: &sqlx::Error) -> ErrorClass {
+    match error {
+        // The driver reports a connection that ends in the middle of an answer as a protocol error.
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => ErrorClass::Unknown,
+        sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => ErrorClass::Outage,
+        sqlx::Error::Database(database) => match (database.try_downcast_ref::<PgDatabaseError>(), database.code()) {
+            (Some(error), _) => of_postgres(error.code(), matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic)),
+            (None, Some(code)) => code.parse().map_or(ErrorClass::Refuse, of_sqlite),
+            (None, None) => ErrorClass::Refuse,
+        },
+        _ => ErrorClass::Refuse,
+    }
+}
+
+/// By SQLSTATE. An error that ends the connection (FATAL) may have come after a commit.
+fn of_postgres(code: &str, ends_connection: bool) -> ErrorClass {
+    match code {
+        // Said to whoever connects: starting up, too many connections, no such user or database.
+        "57P03" | "53300" | "3D000" => ErrorClass::Outage,
+        code if code.starts_with("28") => ErrorClass::Outage,
+        _ if ends_connection => ErrorClass::Unknown,
+        // Shut down, crashed, idle for too long; completion unknown.
+        "57P01" | "57P02" | "57P04" | "57P05" | "25P03" | "25P04" | "40003" => ErrorClass::Unknown,
+        code if code.starts_with("08") => ErrorClass::Unknown,
+        // Deadlock and serialization failure; a key that another transaction has just written: the
+        // next try sees it.
+        "23505" => ErrorClass::Retry,
+        code if code.starts_with("40") => ErrorClass::Retry,
+        "55P03" => ErrorClass::Locked,
+        // Took too long; no memory for it; temporary files or the statement itself too large.
+        "57014" | "53200" | "53400" => ErrorClass::Split,
+        code if code.starts_with("54") => ErrorClass::Split,
+        // Read-only, as a standby is after a failover.
+        "25006" => ErrorClass::Outage,
+        // Disk full and other resources; the system's own input and output.
+        code if code.starts_with("53") || code.starts_with("58") => ErrorClass::Outage,
+        _ => ErrorClass::Refuse,
+    }
+}
+
+/// By result code; the low byte of an extended one is the primary code.
+fn of_sqlite(code: u32) -> ErrorClass {
+    match code & 0xff {
+        // Busy, locked.
+        5 | 6 => ErrorClass::Locked,
+        // Out of memory, too big.
+        7 | 18 => ErrorClass::Split,
+        // An input or output error: a commit may have reached the file.
+        10 => ErrorClass::Unknown,
+        // Read-only, interrupted, disk full, cannot open.
+        8 | 9 | 13 | 14 => ErrorClass::Outage,
+        _ => ErrorClass::Refuse,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCS: &str = include_str!("../../docs/architecture.md");
+
+    fn class(name: &str) -> ErrorClass {
+        match name {
+            "retry" => ErrorClass::Retry,
+            "locked" => ErrorClass::Locked,
+            "split" => ErrorClass::Split,
+            "refuse" => ErrorClass::Refuse,
+            "unknown" => ErrorClass::Unknown,
+            "outage" => ErrorClass::Outage,
+            other => panic!("the table has a class {other}"),
+        }
+    }
+
+    /// The rows of the table: class, codes of Postgres, codes of SQLite.
+    fn table() -> Vec<(ErrorClass, Vec<String>, Vec<u32>)> {
+        let (_, section) = DOCS.split_once("## Errors of the database").expect("the section");
+        let rows = section.lines().skip_while(|line| !line.starts_with("| ---")).skip(1).take_while(|line| line.starts_with('|'));
+        let codes = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+        rows.map(|row| {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            (class(cells[1]), codes(cells[2]), codes(cells[3]).iter().map(|code| code.parse().unwrap()).collect())
+        })
+        .collect()
+    }
+
+    #[test]
+    fn every_code_has_the_class_of_the_table_in_the_docs() {
+        let table = table();
+        assert_eq!(table.len(), 6, "a row for each class");
+        for (class, postgres, sqlite) in table {
+            for code in postgres {
+                // A class of codes (`08…`) goes by its first two characters.
+                let code = code.replace('…', "000");
+                assert_eq!(of_postgres(&code, false), class, "{code}");
+            }
+            for code in sqlite {
+                assert_eq!(of_sqlite(code), class, "{code}");
+                assert_eq!(of_sqlite(code | 0x300), class, "{code}, extended");
+            }
+        }
+    }
+
+    #[test]
+    fn what_ends_the_connection_leaves_a_commit_in_doubt() {
+        for code in ["57P01", "57P02", "25P03", "25P04", "57P05", "XX000", "57014", "40001", "53200"] {
+            assert_eq!(of_postgres(code, true), ErrorClass::Unknown, "{code}");
+        }
+        for code in ["57P03", "53300", "28P01", "3D000"] {
+            assert_eq!(of_postgres(code, true), ErrorClass::Outage, "{code} comes before any statement");
+        }
+    }
+
+    #[test]
+    fn the_drivers_own_errors_have_a_class() {
+        let io = sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into());
+        assert_eq!(classify(&io), ErrorClass::Unknown);
+        assert_eq!(classify(&sqlx::Error::Protocol("ended".to_owned())), ErrorClass::Unknown);
+        assert_eq!(classify(&sqlx::Error::WorkerCrashed), ErrorClass::Unknown);
+        assert_eq!(classify(&sqlx::Error::PoolTimedOut), ErrorClass::Outage);
+        assert_eq!(classify(&sqlx::Error::PoolClosed), ErrorClass::Outage);
+        assert_eq!(classify(&sqlx::Error::RowNotFound), ErrorClass::Refuse);
+        assert_eq!(classify(&sqlx::Error::ColumnNotFound("a".to_owned())), ErrorClass::Refuse);
+    }
+}

@@ -1,0 +1,237 @@
+//! Brings the schema up to date, also beside nodes that serve.
+//!
+//! On Postgres a migration waits for a lock only for a moment and is then tried again: what waits for
+//! a table's strongest lock holds up everybody who comes after it. An index on a table that is in use
+//! is made concurrently, in a migration of its own:
+//!
+//! ```sql
+//! -- no-transaction
+//! create index concurrently if not exists marks_name on marks (name)
+//! ```
+//!
+//! To add a migration: see `docs/architecture.md` (How to add something, A table). A test refuses an
+//! index that would stop writes.
+
+use std::time::Duration;
+
+use sqlx::migrate::{Migrate as _, MigrateError, Migration, Migrator};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, SqliteConnection};
+use tokio::time::Instant;
+
+use super::{Db, ErrorClass, classify};
+
+/// The advisory lock of the node that migrates ("migrate" in ASCII).
+const TURN: i64 = 0x6d_6967_7261_7465;
+
+/// The pause between two looks whether it is this node's turn.
+const TURN_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a migration waits for a lock, and others behind it, before it gives way.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long it gives way.
+const LOCK_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long it is tried.
+const MAX_LOCKED: Duration = Duration::from_secs(300);
+
+impl Db {
+    /// Brings the schema up to date. A schema that a newer version has migrated further is left as it is: migrations only ever add, so that old and
+    /// new nodes run side by side during an upgrade. Safe to call from several nodes at once (an advisory lock on Postgres; the data folder's lock on
+    /// SQLite).
+    ///
+    /// # Errors
+    /// When the database is out of reach, a migration fails, or a lock is held for too long.
+    pub async fn migrate(&self) -> Result<(), MigrateError> {
+        self.migrate_with(match self {
+            Self::Sqlite { .. } => sqlx::migrate!("migrations/sqlite"),
+            Self::Postgres { .. } => sqlx::migrate!("migrations/postgres"),
+        })
+        .await
+    }
+
+    /// The same by these migrations.
+    ///
+    /// # Errors
+    /// As [`Db::migrate`].
+    pub async fn migrate_with(&self, mut migrations: Migrator) -> Result<(), MigrateError> {
+        migrations.set_ignore_missing(true);
+        match self {
+            Self::Sqlite { options, .. } => {
+                let mut conn = SqliteConnection::connect_with(options).await?;
+                migrations.run_direct(None, &mut conn, false).await
+            }
+            Self::Postgres { options, .. } => {
+                // The driver's own lock is waited for inside a statement, and an index that is made
+                // concurrently waits for all statements: each would wait for the other.
+                migrations.set_locking(false);
+                let mut conn = PgConnection::connect_with(options).await?;
+                let outcome = migrate_postgres(&mut conn, &migrations).await;
+                // The lock of this node's turn ends with it.
+                let _closed = conn.close().await;
+                outcome
+            }
+        }
+    }
+}
+
+async fn migrate_postgres(conn: &mut PgConnection, migrations: &Migrator) -> Result<(), MigrateError> {
+    // A migration may take longer than any request; and the notice that a table is there already is no
+    // news.
+    conn.execute("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set client_min_messages = warning").await?;
+    wait_for_turn(conn).await?;
+    let give_up = Instant::now() + MAX_LOCKED;
+    loop {
+        match apply(conn, migrations).await {
+            Err(error) if is_in_the_way(&error) && Instant::now() < give_up => {
+                tracing::warn!(%error, "a migration waits for a lock that another transaction holds; trying again");
+                tokio::time::sleep(LOCK_PAUSE).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Waits outside of any statement.
+async fn wait_for_turn(conn: &mut PgConnection) -> Result<(), MigrateError> {
+    let mut told = false;
+    loop {
+        let (mine,): (bool,) = sqlx::query_as("select pg_try_advisory_lock($1)").bind(TURN).fetch_one(&mut *conn).await?;
+        if mine {
+            return Ok(());
+        }
+        if !std::mem::replace(&mut told, true) {
+            tracing::info!("another node migrates the database; waiting for it");
+        }
+        tokio::time::sleep(TURN_PAUSE).await;
+    }
+}
+
+async fn apply(conn: &mut PgConnection, migrations: &Migrator) -> Result<(), MigrateError> {
+    conn.ensure_migrations_table(&migrations.table_name).await?;
+    let applied = conn.list_applied_migrations(&migrations.table_name).await?;
+    let is_new = |migration: &&Migration| applied.iter().all(|old| old.version != migration.version);
+    for migration in migrations.iter().filter(is_new) {
+        // An index that is made concurrently waits for transactions that run, and holds up nobody.
+        let wait = if migration.no_tx { Duration::ZERO } else { LOCK_TIMEOUT };
+        conn.execute(AssertSqlSafe(format!("set lock_timeout = {}", wait.as_millis()))).await?;
+        if let Some(index) = concurrent_index(migration) {
+            drop_unfinished(conn, index).await?;
+        }
+        migrations.run_direct(Some(migration.version), conn, false).await?;
+    }
+    migrations.run_direct(None, conn, false).await
+}
+
+/// An index that a migration began and did not finish is there, but not used.
+async fn drop_unfinished(conn: &mut PgConnection, index: &str) -> Result<(), MigrateError> {
+    let unfinished = "select 1 from pg_index where indexrelid = to_regclass($1) and not indisvalid";
+    if sqlx::query(unfinished).bind(index).fetch_optional(&mut *conn).await?.is_some() {
+        tracing::info!(index, "dropping an index that was not finished");
+        conn.execute(AssertSqlSafe(format!("drop index concurrently if exists {index}"))).await?;
+    }
+    Ok(())
+}
+
+fn is_in_the_way(error: &MigrateError) -> bool {
+    match error {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
+            matches!(classify(error), ErrorClass::Locked | ErrorClass::Retry)
+        }
+        _ => false,
+    }
+}
+
+/// The words of a migration, in lower case and without comments.
+fn words(migration: &Migration) -> Vec<&str> {
+    let lines = migration.sql.as_str().lines().map(|line| line.split("--").next().unwrap_or_default());
+    lines.flat_map(|line| line.split(|c: char| c.is_whitespace() || c == '(' || c == ';')).filter(|word| !word.is_empty()).collect()
+}
+
+/// The name of the index that a migration makes concurrently.
+fn concurrent_index(migration: &Migration) -> Option<&str> {
+    let mut words = words(migration).into_iter().skip_while(|word| !word.eq_ignore_ascii_case("concurrently")).skip(1);
+    words.find(|word| !["if", "not", "exists"].contains(&word.to_ascii_lowercase().as_str()))
+}
+
+/// From this version on migrations must pass [`check`]; those before it are from before the first
+/// release.
+#[cfg(test)]
+const FIRST_CHECKED: i64 = 21;
+
+/// Why a migration would stop the writes of nodes that serve.
+#[cfg(test)]
+fn check(migration: &Migration) -> Result<(), String> {
+    let lower: Vec<String> = words(migration).into_iter().map(str::to_ascii_lowercase).collect();
+    let words: Vec<&str> = lower.iter().map(String::as_str).collect();
+    let made: Vec<&str> = words.windows(3).filter(|three| three[..2] == ["create", "table"]).map(|three| three[2]).collect();
+    let mut indexes = 0;
+    for (at, word) in words.iter().enumerate().filter(|(_, word)| **word == "index") {
+        if !matches!(words.get(at.wrapping_sub(1)), Some(&"create" | &"unique")) {
+            continue;
+        }
+        indexes += 1;
+        let table = words[at..].iter().skip_while(|word| **word != "on").nth(1).copied().unwrap_or_default();
+        let concurrent = words.get(at + 1..at + 5) == Some(&["concurrently", "if", "not", "exists"][..]);
+        let harmless = made.contains(&table) || (concurrent && migration.no_tx);
+        if !harmless {
+            return Err(format!(
+                "{}: {word} on {table}: begin with `-- no-transaction`, use `concurrently if not exists`",
+                migration.version
+            ));
+        }
+    }
+    let creates = words.iter().filter(|word| ["create", "alter", "insert", "update", "delete", "drop"].contains(word)).count();
+    if migration.no_tx && (indexes, creates) != (1, 1) {
+        return Err(format!("{}: a migration without transaction is one index alone", migration.version));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::SqlSafeStr as _;
+    use sqlx::migrate::MigrationType;
+
+    use super::*;
+
+    fn migration(sql: &'static str) -> Migration {
+        Migration::new(1, "test".into(), MigrationType::Simple, sql.into_sql_str(), sql.starts_with("-- no-transaction"))
+    }
+
+    #[test]
+    fn an_index_of_a_table_in_use_is_made_concurrently() {
+        let passes = |sql| check(&migration(sql)).is_ok();
+        assert!(passes("create table a (b bigint); create index a_b on a (b);"), "nobody uses a new table");
+        assert!(passes("-- no-transaction\ncreate index concurrently if not exists a_b on a (b)"));
+        assert!(passes("-- no-transaction\ncreate unique index concurrently if not exists a_b on a(b);"));
+        assert!(passes("alter table a add column b bigint not null default 0;"));
+        assert!(!passes("create index a_b on a (b);"));
+        assert!(!passes("create unique index a_b on a (b);"));
+        assert!(!passes("create index concurrently if not exists a_b on a (b)"), "not in a transaction");
+        assert!(!passes("-- no-transaction\ncreate index concurrently a_b on a (b)"), "the second try finds the first one's");
+        assert!(!passes("-- no-transaction\ncreate index concurrently if not exists a_b on a (b); alter table a add c bigint"));
+        assert!(!passes("-- no-transaction\nalter table a add c bigint"));
+    }
+
+    #[test]
+    fn the_name_of_an_index_is_found() {
+        let name = |sql| concurrent_index(&migration(sql)).map(str::to_owned);
+        assert_eq!(name("-- no-transaction\n-- why\nCREATE INDEX CONCURRENTLY IF NOT EXISTS a_b on a (b)").as_deref(), Some("a_b"));
+        assert_eq!(name("-- concurrently x\ncreate index a_b on a (b)"), None);
+    }
+
+    #[test]
+    fn every_migration_lets_nodes_write() {
+        for migration in sqlx::migrate!("migrations/postgres").iter().filter(|migration| migration.version >= FIRST_CHECKED) {
+            check(migration).unwrap();
+        }
+    }
+
+    #[test]
+    fn both_engines_have_the_same_migrations() {
+        let (sqlite, postgres) = (sqlx::migrate!("migrations/sqlite"), sqlx::migrate!("migrations/postgres"));
+        let versions = |migrations: &Migrator| migrations.iter().map(|migration| migration.version).collect::<Vec<_>>();
+        assert_eq!(versions(&sqlite), versions(&postgres));
+    }
+}

@@ -1,0 +1,191 @@
+//! How much of a bounded resource each caller holds, so that one caller cannot take all of it.
+//!
+//! It counts what is held now, unlike [`limit`](super::limit), which counts requests per second. To bound one more resource: a
+//! [`Shares`] beside its total.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+
+use crate::auth::Caller;
+use crate::error::{Code, Problem};
+use crate::ids::UserId;
+
+/// Refusals because one caller held as much as it may, by what it held.
+pub(crate) const REFUSED: &str = "headmark_http_caller_limited_total";
+
+/// Independent parts of the users' counts, each with its own lock.
+const SHARDS: usize = 64;
+
+/// How much one caller may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// A service, known by the name of its key.
+    pub service: usize,
+    /// An end user.
+    pub user: usize,
+}
+
+impl Bounds {
+    /// The bounds of this `total`, as `set` for a service and a user. Unset they are nine tenths for a service, and `usual` or as much as that for a
+    /// user. An `open` server has one caller, which may hold everything.
+    #[must_use]
+    pub fn of(total: usize, open: bool, (service, user): (Option<usize>, Option<usize>), usual: usize) -> Self {
+        let most = (total / 10 * 9 + total % 10 * 9 / 10).max(1);
+        let service = if open { total } else { service.unwrap_or(most) };
+        Self { service, user: user.unwrap_or(usual.min(most)) }
+    }
+
+    /// Checks that what is set is below the total.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn check(total: (&str, usize), set: [(&str, Option<usize>); 2]) -> Result<(), String> {
+        for (name, bound) in set {
+            if bound.is_some_and(|bound| bound >= total.1) {
+                return Err(format!("{name} must be below {}, or one caller could keep all others out.", total.0));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What each caller holds of one resource.
+#[derive(Debug)]
+pub struct Shares {
+    what: &'static str,
+    detail: &'static str,
+    bounds: Bounds,
+    /// As many as there are names of keys, so none is ever removed.
+    services: ArcSwap<HashMap<Arc<str>, Arc<AtomicUsize>>>,
+    /// Only users who hold something.
+    users: Vec<Mutex<HashMap<UserId, usize>>>,
+}
+
+impl Shares {
+    /// Nothing is held yet. `what` names the resource in metrics, `detail` is what a caller is told.
+    #[must_use]
+    pub fn new(what: &'static str, detail: &'static str, bounds: Bounds) -> Arc<Self> {
+        let users = std::iter::repeat_with(Mutex::default).take(SHARDS).collect();
+        Arc::new(Self { what, detail, bounds, services: ArcSwap::default(), users })
+    }
+
+    /// Takes one for this caller, until the share is dropped.
+    ///
+    /// # Errors
+    /// A 429 problem when the caller holds as many as it may.
+    pub fn take(self: &Arc<Self>, caller: &Caller) -> Result<Share, Problem> {
+        let share = match caller {
+            Caller::Service { name } => self.take_for_service(name),
+            Caller::User { id } => self.take_for_user(*id),
+        };
+        share.ok_or_else(|| {
+            metrics::counter!(REFUSED, "what" => self.what).increment(1);
+            Problem::new(Code::RateLimited, self.detail)
+        })
+    }
+
+    fn take_for_service(&self, name: &Arc<str>) -> Option<Share> {
+        let held = self.services.load().get(name).cloned().unwrap_or_else(|| self.add_service(name));
+        let share = Share(Holder::Service(Arc::clone(&held)));
+        // Dropping the share gives back what was taken too much.
+        (held.fetch_add(1, Ordering::Relaxed) < self.bounds.service).then_some(share)
+    }
+
+    fn add_service(&self, name: &Arc<str>) -> Arc<AtomicUsize> {
+        let fresh = Arc::<AtomicUsize>::default();
+        self.services.rcu(|services| {
+            let mut services = HashMap::clone(services);
+            services.entry(Arc::clone(name)).or_insert_with(|| Arc::clone(&fresh));
+            services
+        });
+        self.services.load().get(name).cloned().unwrap_or(fresh)
+    }
+
+    fn take_for_user(self: &Arc<Self>, user: UserId) -> Option<Share> {
+        let mut users = self.users_with(user)?;
+        let held = users.entry(user).or_insert(0);
+        if *held >= self.bounds.user {
+            return None;
+        }
+        *held += 1;
+        Some(Share(Holder::User(Arc::clone(self), user)))
+    }
+
+    fn give_back(&self, user: UserId) {
+        let Some(mut users) = self.users_with(user) else { return };
+        if let Some(held) = users.get_mut(&user) {
+            *held = held.saturating_sub(1);
+            if *held == 0 {
+                users.remove(&user);
+            }
+        }
+    }
+
+    /// Nothing panics while it is locked, so a poisoned lock guards whole data.
+    fn users_with(&self, user: UserId) -> Option<MutexGuard<'_, HashMap<UserId, usize>>> {
+        let at = usize::try_from(user.get().unsigned_abs()).unwrap_or(0) % SHARDS;
+        self.users.get(at).map(|users| users.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// One of a resource, held for a caller until this is dropped.
+#[derive(Debug)]
+pub struct Share(Holder);
+
+#[derive(Debug)]
+enum Holder {
+    Service(Arc<AtomicUsize>),
+    User(Arc<Shares>, UserId),
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        match &self.0 {
+            Holder::Service(held) => drop(held.fetch_sub(1, Ordering::Relaxed)),
+            Holder::User(shares, user) => shares.give_back(*user),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(name: &str) -> Caller {
+        Caller::Service { name: name.into() }
+    }
+
+    fn user(id: i64) -> Caller {
+        Caller::User { id: id.try_into().unwrap() }
+    }
+
+    #[test]
+    fn each_caller_has_a_bound_of_its_own_and_gives_back() {
+        let shares = Shares::new("places", "too many", Bounds { service: 3, user: 2 });
+        for (caller, other, most) in [(service("web"), service("worker"), 3), (user(42), user(42 + 64), 2)] {
+            let mut held: Vec<_> = (0..most).map(|_| shares.take(&caller).unwrap()).collect();
+            let problem = shares.take(&caller).unwrap_err();
+            assert_eq!((problem.code, problem.retry_after_s), (Code::RateLimited, Some(1)));
+            assert!(shares.take(&other).is_ok(), "{other:?} holds nothing");
+            held.pop();
+            assert!(shares.take(&caller).is_ok(), "one was given back");
+        }
+        assert!(shares.users.iter().all(|users| users.lock().unwrap().is_empty()), "who holds nothing is not kept");
+    }
+
+    #[test]
+    fn what_is_not_set_follows_from_the_total() {
+        let of = |total, open| Bounds::of(total, open, (None, None), 100);
+        assert_eq!(of(10_000, false), Bounds { service: 9000, user: 100 });
+        assert_eq!(of(20, false), Bounds { service: 18, user: 18 });
+        assert_eq!(of(1, false), Bounds { service: 1, user: 1 });
+        assert_eq!(of(20, true).service, 20, "an open server has one caller");
+        assert_eq!(Bounds::of(20, false, (Some(5), Some(2)), 100), Bounds { service: 5, user: 2 });
+        assert!(Bounds::check(("TOTAL", 20), [("SERVICE", Some(19)), ("USER", None)]).is_ok());
+        let why = Bounds::check(("TOTAL", 20), [("SERVICE", None), ("USER", Some(20))]).unwrap_err();
+        assert!(why.contains("USER must be below TOTAL"), "{why}");
+    }
+}

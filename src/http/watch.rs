@@ -1,0 +1,176 @@
+//! What the task of a connection has to know about its requests and writes to end it in time.
+//!
+//! hyper bounds how long HTTP/1 headers take. It bounds neither how long a caller takes to receive an
+//! answer nor how long an HTTP/2 connection stays without a request. [`Watch`] keeps the times from which
+//! `serve` decides both.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One connection, as its socket, its requests and its task share it.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    opened: Instant,
+    /// Whether it began with HTTP/2's preface.
+    http2: AtomicBool,
+    /// Whether its next answer is to be the last.
+    last_answer: AtomicBool,
+    /// Since when the socket has taken less than it was given, in milliseconds after `opened`, plus one; 0: it has taken all.
+    blocked_ms: AtomicU64,
+    streams: Mutex<Streams>,
+}
+
+/// The requests of an HTTP/2 connection.
+#[derive(Debug)]
+struct Streams {
+    open: usize,
+    /// When the last one ended, or the connection began.
+    quiet_since: Instant,
+    /// The number of the next answer.
+    next: u64,
+    /// The answers that are being sent, the oldest first.
+    unsent: BTreeMap<u64, Instant>,
+}
+
+impl Watch {
+    pub(crate) fn new() -> Arc<Self> {
+        let opened = Instant::now();
+        let streams = Mutex::new(Streams { open: 0, quiet_since: opened, next: 0, unsent: BTreeMap::new() });
+        Arc::new(Self {
+            opened,
+            http2: AtomicBool::new(false),
+            last_answer: AtomicBool::new(false),
+            blocked_ms: AtomicU64::new(0),
+            streams,
+        })
+    }
+
+    pub(crate) fn begins_http2(&self) {
+        self.http2.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_http2(&self) -> bool {
+        self.http2.load(Ordering::Relaxed)
+    }
+
+    /// From now on an answer over HTTP/1 says that it is the last.
+    pub(crate) fn announce_close(&self) {
+        self.last_answer.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn announces_close(&self) -> bool {
+        self.last_answer.load(Ordering::Relaxed)
+    }
+
+    /// The socket has not taken all that it was given.
+    pub(crate) fn blocked(&self) {
+        if self.blocked_ms.load(Ordering::Relaxed) == 0 {
+            let now_ms = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.blocked_ms.store(now_ms.saturating_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// The socket has taken all.
+    pub(crate) fn flushed(&self) {
+        if self.blocked_ms.load(Ordering::Relaxed) != 0 {
+            self.blocked_ms.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// For how long the caller has been receiving what it was sent first.
+    pub(crate) fn sending_for(&self) -> Duration {
+        let blocked_ms = self.blocked_ms.load(Ordering::Relaxed);
+        let blocked = if blocked_ms == 0 { None } else { Some(self.opened + Duration::from_millis(blocked_ms - 1)) };
+        let oldest = self.streams().unsent.values().next().copied();
+        [blocked, oldest].into_iter().flatten().min().map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// For how long an HTTP/2 connection has had no request. None while it has one, and for HTTP/1.
+    pub(crate) fn quiet_for(&self) -> Option<Duration> {
+        let streams = self.streams();
+        (self.is_http2() && streams.open == 0).then(|| streams.quiet_since.elapsed())
+    }
+
+    /// A request begins.
+    pub(crate) fn begin(self: &Arc<Self>) -> Stream {
+        self.streams().open += 1;
+        Stream { watch: Arc::clone(self), answer: None }
+    }
+
+    /// Nothing panics while it is locked, so a poisoned lock guards whole data.
+    fn streams(&self) -> MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The connection of an HTTP/2 request, put into the request by `serve`.
+#[derive(Debug, Clone)]
+pub(crate) struct Link(pub(crate) Arc<Watch>);
+
+/// A request of an HTTP/2 connection; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    watch: Arc<Watch>,
+    answer: Option<u64>,
+}
+
+impl Stream {
+    /// Its answer is ready, and the time to receive it begins.
+    pub(crate) fn answered(&mut self) {
+        let mut streams = self.watch.streams();
+        let number = streams.next;
+        streams.next += 1;
+        streams.unsent.insert(number, Instant::now());
+        self.answer = Some(number);
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let mut streams = self.watch.streams();
+        streams.open = streams.open.saturating_sub(1);
+        if let Some(number) = self.answer {
+            streams.unsent.remove(&number);
+        }
+        if streams.open == 0 {
+            streams.quiet_since = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_answer_counts_and_a_connection_is_quiet_without_requests() {
+        let watch = Watch::new();
+        assert_eq!(watch.quiet_for(), None, "HTTP/1 has a timeout of its own");
+        watch.begins_http2();
+        assert!(watch.quiet_for().is_some());
+        let (mut first, mut second) = (watch.begin(), watch.begin());
+        assert_eq!((watch.quiet_for(), watch.sending_for()), (None, Duration::ZERO));
+        first.answered();
+        std::thread::sleep(Duration::from_millis(20));
+        let second_began = Instant::now();
+        second.answered();
+        assert!(watch.sending_for() >= Duration::from_millis(20));
+        drop(first);
+        assert!(watch.sending_for() <= second_began.elapsed(), "the second is the oldest now");
+        drop(second);
+        assert!(watch.sending_for().is_zero() && watch.quiet_for().is_some());
+    }
+
+    #[test]
+    fn a_socket_is_blocked_until_it_has_taken_all() {
+        let watch = Watch::new();
+        watch.blocked();
+        std::thread::sleep(Duration::from_millis(20));
+        watch.blocked();
+        assert!(watch.sending_for() >= Duration::from_millis(20), "the first time counts");
+        watch.flushed();
+        assert!(watch.sending_for().is_zero());
+    }
+}

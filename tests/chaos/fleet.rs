@@ -1,0 +1,107 @@
+//! The nodes of a run, as processes, and stores of their own.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Run;
+use super::findings::Findings;
+use super::ledger::Ledger;
+use crate::support::{Client, Dice, PostgresServer, Process, RedisServer, Tier, World};
+
+/// How every node is started. The scrubber looks at everybody all the time: what it finds is drift.
+const ARGS: [&str; 4] = ["--follower-badge", "follow", "--scrub-users", "50"];
+
+/// The nodes that are up.
+#[derive(Debug, Clone, Default)]
+pub struct Nodes(Arc<Mutex<Vec<Option<Client>>>>);
+
+impl Nodes {
+    fn set(&self, at: usize, client: Option<Client>) {
+        let mut nodes = self.0.lock().unwrap();
+        if nodes.len() <= at {
+            nodes.resize(at + 1, None);
+        }
+        nodes[at] = client;
+    }
+
+    pub fn up(&self) -> Vec<Client> {
+        self.0.lock().unwrap().iter().flatten().cloned().collect()
+    }
+
+    /// One that is up; waits while none is.
+    pub async fn any(&self, dice: &mut Dice) -> Client {
+        loop {
+            let up = self.up();
+            if !up.is_empty() {
+                return up[dice.roll(up.len())].clone();
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// The stores and the nodes. All of them end when this is dropped, in the order of the fields: the
+/// world comes last, as its folder holds the data of the stores.
+#[derive(Debug)]
+pub struct Fleet {
+    pub processes: Vec<Process>,
+    nodes: Nodes,
+    pub redis: Option<RedisServer>,
+    pub postgres: Option<PostgresServer>,
+    pub world: World,
+}
+
+impl Fleet {
+    /// Two nodes on the server tier, the one on the embedded tier.
+    pub async fn start(tier: Tier) -> Self {
+        let mut world = World::new(tier).await;
+        let (mut postgres, mut redis) = (None, None);
+        if tier == Tier::Server {
+            let server = PostgresServer::start(&world.dir);
+            world.database_url = server.url();
+            postgres = Some(server);
+            let server = RedisServer::start(&world.dir).await;
+            world.redis_url = server.url();
+            redis = Some(server);
+        }
+        let mut this = Self { processes: Vec::new(), nodes: Nodes::default(), redis, postgres, world };
+        for at in 0..if tier == Tier::Server { 2 } else { 1 } {
+            let process = this.process().await;
+            this.nodes.set(at, Some(process.client.clone()));
+            this.processes.push(process);
+        }
+        this
+    }
+
+    /// What the tasks of a run on this fleet share.
+    pub fn run(&self) -> Run {
+        Run { ledger: Arc::new(Ledger::default()), findings: Findings::new(), nodes: self.nodes.clone(), over: CancellationToken::new() }
+    }
+
+    async fn process(&self) -> Process {
+        self.world.process(&ARGS, &[]).await
+    }
+
+    /// SIGKILL, and another in its place.
+    pub async fn kill(&mut self, at: usize) {
+        self.nodes.set(at, None);
+        self.processes[at].kill().await;
+        self.replace(at).await;
+    }
+
+    /// SIGTERM under load; whether it ended well. Another takes its place.
+    pub async fn drain(&mut self, at: usize) -> bool {
+        self.processes[at].terminate();
+        let ended = self.processes[at].ended().await;
+        self.nodes.set(at, None);
+        self.replace(at).await;
+        ended.success()
+    }
+
+    async fn replace(&mut self, at: usize) {
+        self.processes[at] = self.process().await;
+        self.nodes.set(at, Some(self.processes[at].client.clone()));
+    }
+}

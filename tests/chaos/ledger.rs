@@ -1,0 +1,111 @@
+//! What was acknowledged, and when. Each user is owned by one writer, who alone acts as that user;
+//! what users share may be written by everybody.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+pub const WRITERS: usize = 8;
+const USERS: i64 = 24;
+pub const BADGES: [&str; 3] = ["like", "mention", "comment"];
+pub const CHANNELS: [&str; 2] = ["system", "news"];
+pub const DOTS: [&str; 2] = ["mall", "shop"];
+/// Groups whose members never change. The first delivers by reading, the second by writing.
+pub const STEADY_GROUPS: [i64; 2] = [1, 2];
+/// Groups whose members come and go, of both deliveries.
+pub const BUSY_GROUPS: [i64; 2] = [3, 4];
+
+pub fn users() -> impl Iterator<Item = i64> {
+    1..=USERS
+}
+
+/// The users whom this writer acts as.
+pub fn owned_by(writer: usize) -> Vec<i64> {
+    users().filter(|user| usize::try_from(*user).unwrap() % WRITERS == writer).collect()
+}
+
+/// What was acknowledged of one counter.
+#[derive(Debug, Default, Clone)]
+pub struct Tally {
+    /// The sum of the increments.
+    pub added: i64,
+    /// The highest head that an increment returned.
+    pub head: i64,
+    /// The heads returned, which may be retracted.
+    pub positions: Vec<i64>,
+    pub up_to: i64,
+    pub retracted: BTreeSet<i64>,
+}
+
+/// A message that was acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    pub sender: i64,
+    pub content: String,
+}
+
+#[derive(Debug, Default)]
+pub struct Noted {
+    pub counters: BTreeMap<(i64, &'static str), Tally>,
+    pub revisions: BTreeMap<i64, i64>,
+    /// Channels (`c:`) and dots (`d:`): the heads, each with the moment when it was acknowledged.
+    pub shared: BTreeMap<String, Vec<(i64, Instant)>>,
+    pub messages: BTreeMap<(i64, i64), Sent>,
+    /// The same by the moment.
+    pub group_heads: BTreeMap<i64, Vec<(i64, Instant)>>,
+    /// By receiver and seq.
+    pub directs: BTreeMap<(i64, i64), Sent>,
+    pub posts: BTreeMap<i64, i64>,
+    /// Events that must come, and those that came.
+    pub events: BTreeSet<String>,
+    pub events_seen: BTreeSet<String>,
+}
+
+#[derive(Debug, Default)]
+pub struct Ledger {
+    noted: Mutex<Noted>,
+    keys: AtomicU64,
+    pub writes: AtomicU64,
+    pub retries: AtomicU64,
+    pub polls: AtomicU64,
+    pub degraded: AtomicU64,
+    pub rows: AtomicU64,
+}
+
+impl Ledger {
+    pub fn note<T>(&self, change: impl FnOnce(&mut Noted) -> T) -> T {
+        change(&mut self.noted.lock().unwrap())
+    }
+
+    /// A key that no other request has.
+    pub fn key(&self) -> String {
+        format!("chaos-{}", self.keys.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub fn revision(&self, user: i64, revision: Option<i64>) {
+        if let Some(revision) = revision {
+            self.note(|noted| {
+                let newest = noted.revisions.entry(user).or_default();
+                *newest = revision.max(*newest);
+            });
+        }
+    }
+
+    pub fn summary(&self) -> String {
+        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        format!(
+            "{} writes acknowledged, {} tried again, {} polls, {} degraded, {} inbox rows and events read",
+            read(&self.writes),
+            read(&self.retries),
+            read(&self.polls),
+            read(&self.degraded),
+            read(&self.rows)
+        )
+    }
+}
+
+/// The highest head that was acknowledged before this moment.
+pub fn head_before(heads: &[(i64, Instant)], moment: Instant) -> i64 {
+    heads.iter().filter(|(_, when)| *when <= moment).map(|(head, _)| *head).max().unwrap_or(0)
+}

@@ -1,0 +1,329 @@
+//! Callers who take more than their part: closed windows, many waits, many requests at once.
+
+use std::path::Path;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use h2::RecvStream;
+use h2::client::{Connection, ResponseFuture};
+use headmark::clock::Clock;
+use reqwest::Method;
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use crate::both_tiers;
+use crate::support::{Client, Node, Process, eventually, eventually_within};
+
+const SHEET: &str = "/v1/users/42/badges";
+
+/// Connections of a caller who does not receive, each with as many requests as the server takes.
+const CONNECTIONS: usize = 20;
+const REQUESTS: usize = 100;
+
+/// What all of them together may cost: 2000 answers of half a megabyte and their compressors would be more than a gigabyte.
+const MEMORY_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What is long and needs no credentials.
+const LONG: [&str; 3] = ["/docs/swagger-ui-bundle.js", "/openapi.json", "/docs/swagger-ui.css"];
+
+const KEYS: [&str; 2] = ["--service-keys", "web:0123456789abcdef,worker:fedcba9876543210"];
+const JWT: [&str; 2] = ["--jwt-secret", "0123456789abcdef0123456789abcdef"];
+
+fn authority(base: &str) -> &str {
+    base.strip_prefix("http://").unwrap()
+}
+
+/// A caller with HTTP/2 windows of this size that asks for what is long.
+struct Greedy {
+    /// Whether it goes on reading frames; else it leaves even its socket unread.
+    connection: Option<Connection<TcpStream, Bytes>>,
+    _answers: Vec<ResponseFuture>,
+    _bodies: Vec<RecvStream>,
+}
+
+impl Greedy {
+    async fn start(base: &str, window: u32, reads: bool) -> Self {
+        let stream = TcpStream::connect(authority(base)).await.unwrap();
+        let mut builder = h2::client::Builder::new();
+        builder.initial_window_size(window).initial_connection_window_size(window.max(65_535));
+        let (client, mut connection) = builder.handshake::<_, Bytes>(stream).await.unwrap();
+        let ask = async {
+            let (mut answers, mut bodies) = (Vec::new(), Vec::new());
+            for at in 0..REQUESTS {
+                let request = hyper::Request::get(format!("{base}{}", LONG[at % LONG.len()])).header("accept-encoding", "zstd");
+                let (answer, _) = client.clone().ready().await.unwrap().send_request(request.body(()).unwrap(), true).unwrap();
+                answers.push(answer);
+            }
+            if reads {
+                for answer in answers.drain(..) {
+                    bodies.push(answer.await.unwrap().into_body());
+                }
+            }
+            (answers, bodies)
+        };
+        let (answers, bodies) = tokio::select! {
+            asked = ask => asked,
+            ended = &mut connection => panic!("the server closed it: {ended:?}"),
+        };
+        Self { connection: Some(connection), _answers: answers, _bodies: bodies }
+    }
+
+    /// Goes on answering PINGs, as a client that is alive does.
+    fn go_on(&mut self) -> tokio::task::JoinHandle<Result<(), h2::Error>> {
+        tokio::spawn(self.connection.take().unwrap())
+    }
+}
+
+/// The status and body of an answer over a connection of its own, read to its end.
+async fn asked(node: &Process, path: &str) -> u16 {
+    node.client.get(path).await.status.as_u16()
+}
+
+fn user(node: &Node, id: i64) -> Client {
+    let token = node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(60)).unwrap();
+    node.client.with_bearer(&token)
+}
+
+/// A poll that waits, and its entity tag.
+async fn wait(client: &Client, path: &str) -> tokio::task::JoinHandle<crate::support::Reply> {
+    let tag = client.get(path).await.header("etag").to_owned();
+    let poll = client.request(Method::GET, &format!("{path}?wait=60")).header("if-none-match", tag);
+    tokio::spawn(Client::send(poll))
+}
+
+both_tiers! {
+    async fn callers_who_do_not_receive_cost_no_memory_and_lose_their_connections(world: World) {
+        let node = world.process(&["--max-in-flight", "40", "--waiting-polls", "20", "--send-timeout-ms", "5000"], &[]).await;
+        for path in LONG {
+            assert_eq!(asked(&node, path).await, 200);
+        }
+        let before = node.memory_bytes();
+        for (window, reads) in [(0, true), (1, true), (1 << 30, false)] {
+            let mut callers = Vec::new();
+            for _ in 0..CONNECTIONS {
+                callers.push(Greedy::start(&node.base, window, reads).await);
+            }
+            let grown = node.memory_bytes().saturating_sub(before);
+            assert!(grown < MEMORY_BYTES, "window {window}: {grown} bytes more in use");
+            // Who has credentials is served all the same; on an open server that is everybody.
+            assert_eq!(asked(&node, SHEET).await, 200, "window {window}");
+            let left: Vec<_> = callers.iter_mut().filter(|_| reads).map(Greedy::go_on).collect();
+            if !reads {
+                // The system's own buffers take what these were sent, so the server has nothing to wait for.
+                callers.clear();
+            }
+            let connections = async || node.client.metric("headmark_http_connections").await;
+            eventually_within(30, "only the connections of this test's own client are left", async || connections().await < 5.0).await;
+            for caller in left {
+                caller.await.unwrap().ok();
+            }
+            eventually("the places are free again", async || asked(&node, "/docs/swagger-ui-bundle.js").await == 200).await;
+        }
+    }
+
+    async fn one_caller_cannot_take_all_places_to_wait(world: World) {
+        let bounds = ["--waiting-polls", "6", "--waiting-polls-per-service", "3", "--waiting-polls-per-user", "2"];
+        let node = world.node_with(&[&KEYS[..], &JWT, &bounds].concat()).await;
+        let (web, alice) = (node.client.with_bearer("0123456789abcdef"), user(&node, 43));
+        // Her first poll enrols her, which changes what she is shown.
+        alice.get("/v1/users/me/badges").await.ok();
+        let waiting = async || node.client.metric("headmark_polls_waiting").await;
+        let mut held = Vec::new();
+        for (caller, path, most) in [(&web, SHEET, 3), (&alice, "/v1/users/me/badges", 2)] {
+            let before = waiting().await;
+            for _ in 0..most {
+                held.push(wait(caller, path).await);
+            }
+            eventually("they wait", async || waiting().await == before + f64::from(most)).await;
+            let over = wait(caller, path).await.await.unwrap();
+            assert_eq!(over.header("retry-after"), "1");
+            over.problem(429, "rate_limited");
+            assert_eq!(caller.get(path).await.status, 200, "who does not ask to wait is answered");
+        }
+        web.get("/v1/events?after=0&wait=60").await.problem(429, "rate_limited");
+        // One place is left, for another caller.
+        let worker = node.client.with_bearer("fedcba9876543210");
+        held.push(wait(&worker, SHEET).await);
+        eventually("it waits", async || waiting().await == 6.0).await;
+        for id in [42, 43] {
+            worker.post(&format!("/v1/users/{id}/badges/mention/increment"), &json!({})).await.ok();
+        }
+        for poll in held {
+            assert_eq!(poll.await.unwrap().status, 200);
+        }
+        eventually("nobody waits", async || waiting().await == 0.0).await;
+        assert!(web.get("/metrics").await.text.contains(r#"headmark_http_caller_limited_total{what="waiting"}"#));
+        node.stop().await;
+    }
+
+    async fn one_caller_cannot_take_all_places_in_flight(world: World) {
+        let bounds = ["--max-in-flight", "12", "--waiting-polls", "11", "--max-in-flight-per-service", "5", "--max-in-flight-per-user", "2"];
+        let node = world.node_with(&[&KEYS[..], &JWT, &bounds].concat()).await;
+        let (web, alice) = (node.client.with_bearer("0123456789abcdef"), user(&node, 43));
+        // Her first poll enrols her, which changes what she is shown.
+        alice.get("/v1/users/me/badges").await.ok();
+        let waiting = async || node.client.metric("headmark_polls_waiting").await;
+        let mut held = Vec::new();
+        for (caller, path, most) in [(&web, SHEET, 5), (&alice, "/v1/users/me/badges", 2)] {
+            let before = waiting().await;
+            for _ in 0..most {
+                held.push(wait(caller, path).await);
+            }
+            eventually("they are in flight", async || waiting().await == before + f64::from(most)).await;
+            let over = caller.get(path).await;
+            assert_eq!(over.header("retry-after"), "1");
+            over.problem(429, "rate_limited");
+        }
+        web.post("/v1/users/42/badges/mention/increment", &json!({})).await.problem(429, "rate_limited");
+        assert_eq!(user(&node, 44).get("/v1/users/me/badges").await.status, 200, "another user");
+        let worker = node.client.with_bearer("fedcba9876543210");
+        for id in [42, 43] {
+            worker.post(&format!("/v1/users/{id}/badges/mention/increment"), &json!({})).await.ok();
+        }
+        for poll in held {
+            assert_eq!(poll.await.unwrap().status, 200);
+        }
+        eventually("its places are back", async || web.get(SHEET).await.status == 200).await;
+        node.stop().await;
+    }
+
+    async fn a_bound_of_one_caller_that_is_not_below_the_total_is_refused(world: World) {
+        for (bound, total) in [
+            (["--max-in-flight-per-service", "10000"], "HEADMARK_MAX_IN_FLIGHT"),
+            (["--max-in-flight-per-user", "20000"], "HEADMARK_MAX_IN_FLIGHT"),
+            (["--waiting-polls-per-service", "5000"], "HEADMARK_WAITING_POLLS"),
+            (["--waiting-polls-per-user", "5001"], "HEADMARK_WAITING_POLLS"),
+        ] {
+            let why = world.try_node(&bound, Clock::System).await.unwrap_err();
+            assert!(why.contains(&format!("must be below {total}")), "{why}");
+        }
+    }
+
+    async fn a_full_disk_under_the_log_ends_nothing(world: World) {
+        let args: Vec<String> = world.args().into_iter().skip(1).chain(["--log", "trace"].map(String::from)).collect();
+        let node = Process::start_after("true", &args, &[], Path::new("/dev/full")).await;
+        for head in 1..=20 {
+            assert_eq!(node.client.post("/v1/users/42/badges/mention/increment", &json!({})).await.ok()["head"], head);
+        }
+        node.client.get("/v1/users/0/badges").await.problem(400, "invalid_path");
+        assert_eq!(node.client.get("/readyz").await.status, 200);
+        assert!(node.client.metric("headmark_log_lines_lost_total").await > 0.0);
+    }
+
+    async fn a_node_whose_lane_has_ended_is_not_ready(world: World) {
+        let node = world.process(&[], &[("FAILPOINTS", "lane::outside_of_a_batch=3*off->panic")]).await;
+        assert_eq!(node.client.get("/readyz").await.status, 200);
+        let write = async || node.client.post("/v1/users/42/badges/mention/increment", &json!({})).await.status.as_u16();
+        eventually("the lane ends", async || write().await != 200).await;
+        eventually("it says so", async || node.client.get("/readyz").await.status == 503).await;
+        let ready = node.client.get("/readyz").await;
+        assert_eq!((ready.body["node"].as_str(), ready.header("retry-after")), (Some("failed"), "1"));
+        assert_eq!(node.client.get("/livez").await.status, 200);
+        node.client.post("/v1/users/42/badges/mention/increment", &json!({})).await.problem(503, "shutting_down");
+    }
+
+    async fn the_limit_on_open_files_is_raised_for_the_connections(world: World) {
+        let log = world.dir.join("log");
+        let args: Vec<String> = world.args().into_iter().skip(1).collect();
+        let allowed = |node: &Process| {
+            let limits = std::fs::read_to_string(format!("/proc/{}/limits", node.id())).unwrap();
+            let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+            line.split_whitespace().nth(3).unwrap().parse::<u64>().unwrap()
+        };
+        let more = [args.as_slice(), &["--max-connections", "1000"].map(String::from)].concat();
+        let mut node = Process::start_after("ulimit -Sn 400", &more, &[], &log).await;
+        assert!(allowed(&node) >= 1000, "{}", allowed(&node));
+        node.kill().await;
+        assert!(!std::fs::read_to_string(&log).unwrap().contains("HEADMARK_MAX_CONNECTIONS"));
+        let node = Process::start_after("ulimit -n 400", &more, &[], &log).await;
+        assert_eq!(allowed(&node), 400);
+        assert!(std::fs::read_to_string(&log).unwrap().contains("HEADMARK_MAX_CONNECTIONS"), "it warns");
+    }
+
+    async fn a_request_of_http1_needs_one_host(world: World) {
+        use tokio::io::AsyncReadExt as _;
+        let node = world.node().await;
+        for (hosts, status) in [("", 400), ("host: localhost\r\n", 200), ("host: localhost\r\nhost: localhost\r\n", 400)] {
+            let mut stream = TcpStream::connect(authority(&node.base)).await.unwrap();
+            let request = format!("GET /livez HTTP/1.1\r\n{hosts}connection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).await.unwrap();
+            assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{hosts:?}: {text}");
+            assert!(status == 200 || text.contains("\"malformed_request\""), "{text}");
+        }
+        node.stop().await;
+    }
+
+    async fn an_open_server_takes_nothing_from_proxies_and_other_sites(world: World) {
+        let node = world.node().await;
+        let with = async |name: &str, value: &str| {
+            Client::send(node.client.request(Method::POST, "/v1/users/42/badges/mention/increment").header(name, value)).await
+        };
+        for (name, value) in [
+            ("forwarded", "for=192.0.2.60"),
+            ("x-forwarded-for", "192.0.2.60"),
+            ("x-forwarded-proto", "https"),
+            ("x-real-ip", "192.0.2.60"),
+            ("via", "1.1 proxy"),
+            ("sec-fetch-site", "cross-site"),
+        ] {
+            with(name, value).await.problem(403, "cross_origin");
+        }
+        assert_eq!(with("sec-fetch-site", "same-origin").await.ok()["head"], 1, "nothing was changed before");
+        node.stop().await;
+        let node = world.node_with(&KEYS).await;
+        let asked = node.client.with_bearer("0123456789abcdef").request(Method::GET, SHEET).header("x-forwarded-for", "192.0.2.60");
+        assert_eq!(Client::send(asked).await.status, 200, "with credentials it may stand behind a proxy");
+        node.stop().await;
+    }
+
+    async fn a_rolling_restart_loses_no_request_of_kept_alive_connections(world: World) {
+        let mut args: Vec<String> = world.args().into_iter().skip(1).collect();
+        let idle = args.iter().position(|arg| arg == "--drain-idle-ms").unwrap() + 1;
+        args[idle] = "5000".to_owned();
+        let mut node = Process::start(&args, &[]).await;
+        let callers: Vec<_> = (0..20).map(|at| tokio::spawn(until_told(authority(&node.base).to_owned(), at))).collect();
+        eventually("they all call", async || node.client.metric("headmark_http_connections").await >= 20.0).await;
+        node.terminate();
+        for caller in callers {
+            let answered = caller.await.unwrap();
+            assert!(answered > 0, "a request was lost");
+        }
+        assert_eq!(node.ended().await.code(), Some(0));
+    }
+}
+
+/// Polls over one connection until the server announces its end; how many answers came. A lost request fails the test.
+async fn until_told(address: String, at: u64) -> usize {
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let mut answered = 0;
+    loop {
+        let request = format!("GET /v1/users/{}/badges HTTP/1.1\r\nhost: {address}\r\n\r\n", at + 1);
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let head = answer(&mut stream).await;
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        answered += 1;
+        if head.contains("connection: close") {
+            return answered;
+        }
+        tokio::time::sleep(Duration::from_millis(5 + at)).await;
+    }
+}
+
+/// The headers of one answer, whose body is read too.
+async fn answer(stream: &mut TcpStream) -> String {
+    use tokio::io::AsyncReadExt as _;
+    let (mut text, mut bytes) = (String::new(), [0; 4096]);
+    loop {
+        let read = stream.read(&mut bytes).await.expect("no reset");
+        assert!(read > 0, "closed in the middle of a request: {text}");
+        text.push_str(std::str::from_utf8(&bytes[..read]).unwrap());
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap().parse().unwrap();
+        if body.len() >= length {
+            return head.to_owned();
+        }
+    }
+}

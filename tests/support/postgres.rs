@@ -1,0 +1,84 @@
+//! A Postgres of a test's own, which it may stop hard.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rand::RngExt as _;
+
+use super::engine;
+
+/// A durable Postgres on a free port. Stopped when dropped.
+#[derive(Debug)]
+pub struct PostgresServer {
+    data: PathBuf,
+    bin: PathBuf,
+    /// The account it runs as, where the test is root, which Postgres refuses to be.
+    owner: Option<(u32, u32)>,
+    port: u16,
+    password: String,
+}
+
+impl PostgresServer {
+    /// Makes a cluster in this folder and starts it.
+    pub fn start(dir: &Path) -> Self {
+        let owner = std::env::var("HEADMARK_PG_OWNER").ok().map(|owner| {
+            let (uid, gid) = owner.split_once(':').unwrap();
+            (uid.parse().unwrap(), gid.parse().unwrap())
+        });
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let password = format!("{:032x}", rand::rng().random::<u128>());
+        let this = Self { data: dir.join("pg"), bin: PathBuf::from(engine("HEADMARK_PG_BIN")), owner, port, password };
+        std::fs::create_dir(&this.data).unwrap();
+        if let Some((uid, gid)) = owner {
+            chown(&this.data, Some(uid), Some(gid)).unwrap();
+        }
+        let secret = dir.join("password");
+        std::fs::write(&secret, &this.password).unwrap();
+        std::fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
+        if let Some((uid, gid)) = owner {
+            chown(&secret, Some(uid), Some(gid)).unwrap();
+        }
+        this.run("initdb", &["-U", "headmark", "-A", "scram-sha-256", "--pwfile", secret.to_str().unwrap(), "--no-sync"]);
+        this.begin();
+        this
+    }
+
+    /// Starts it again at the same address.
+    pub fn begin(&self) {
+        let options =
+            format!("-c port={} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=200 -c fsync=on", self.port);
+        self.run("pg_ctl", &["-w", "-l", self.data.join("log").to_str().unwrap(), "-o", &options, "start"]);
+    }
+
+    /// Stops every process at once, without a checkpoint: the next start is a crash recovery.
+    pub fn crash(&self) {
+        self.run("pg_ctl", &["-m", "immediate", "stop"]);
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) {
+        let mut command = Command::new(self.bin.join(program));
+        command.arg("-D").arg(&self.data).args(arguments).current_dir("/").stdout(std::process::Stdio::null());
+        if let Some((uid, gid)) = self.owner {
+            command.gid(gid).uid(uid);
+        }
+        assert!(command.status().unwrap().success(), "{program} {arguments:?}");
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.data.join("log")).unwrap()
+    }
+
+    pub fn url(&self) -> String {
+        format!("postgres://headmark:{}@127.0.0.1:{}/postgres", self.password, self.port)
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        self.crash();
+    }
+}
