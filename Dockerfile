@@ -5,9 +5,8 @@ COPY . .
 # The caches keep the dependencies' builds from one image to the next.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    cargo build --release --locked --bin headmark \
-    && install -D target/release/headmark /out/headmark \
-    && strip --strip-debug /out/headmark
+    cargo build --profile dist --locked --bin headmark \
+    && install -D target/dist/headmark /out/headmark
 
 FROM debian:bookworm-slim
 RUN apt-get update \

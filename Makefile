@@ -41,9 +41,9 @@ replay-feed: ## replay follows and messages as posts (FOLLOWS=, LOG=) on both ti
 	scripts/engines.sh with -- $(ON_ENGINES) scripts/replay_feed.py "$(TARGET_DIR)/release/headmark" "$(FOLLOWS)" "$(LOG)" $(ARGS)
 
 bench: ## every speed beside what it is compared with; writes docs/benchmarks.md (ARGS=--quick: a few minutes, writes nothing)
-	cargo build --release --bin headmark --example bench
-	scripts/engines.sh with --durable -- "$(TARGET_DIR)/release/examples/bench" \
-		--server "$(TARGET_DIR)/release/headmark" $(ARGS)
+	cargo build --profile dist --bin headmark --example bench
+	scripts/engines.sh with --durable -- "$(TARGET_DIR)/dist/examples/bench" \
+		--server "$(TARGET_DIR)/dist/headmark" $(ARGS)
 
 chaos: ## break nodes and stores under load and check every promise, on both tiers (ARGS="--tier server --seconds 60 --soak-seconds 0 --seed 7")
 	scripts/engines.sh with -- cargo test --release --test chaos -- $(ARGS)

@@ -7,12 +7,16 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderMap, Method, StatusCode, Uri, Version};
+use axum::http::{self, HeaderMap, Method, StatusCode, Uri, Version};
 use clap::Args;
+use futures_util::future::BoxFuture;
 use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
 use opentelemetry::trace::{Span as _, SpanKind, Status, TraceId, Tracer as _, TracerProvider as _};
 use opentelemetry::{Context, KeyValue};
+use opentelemetry_http::hyper::HyperClient;
+use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{Protocol, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -20,6 +24,8 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{
     BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracer, SdkTracerProvider, Span, SpanData, SpanExporter,
 };
+
+use tokio::runtime::Handle;
 
 use crate::probes;
 use crate::telemetry::Seldom;
@@ -77,7 +83,10 @@ impl Traces {
         let Some(endpoint) = &args.otlp_endpoint else { return Ok(None) };
         let endpoint = endpoint_of_traces(endpoint).map_err(|why| format!("HEADMARK_OTLP_ENDPOINT: {why}"))?;
         let otlp = opentelemetry_otlp::SpanExporter::builder().with_http().with_endpoint(endpoint).with_timeout(EXPORT_TIMEOUT);
-        let otlp = otlp.with_protocol(Protocol::HttpBinary);
+        let otlp = otlp.with_protocol(Protocol::HttpBinary).with_http_client(Client {
+            inner: HyperClient::with_default_connector(EXPORT_TIMEOUT, None),
+            runtime: Handle::try_current().map_err(|error| format!("cannot send traces: {error}"))?,
+        });
         // A span that is sent late is worth little, and the next batch comes soon.
         let otlp = otlp.with_retry_policy(opentelemetry_otlp::RetryPolicy::disabled());
         let otlp = otlp.build().map_err(|error| format!("cannot send traces: {error}"))?;
@@ -126,6 +135,24 @@ fn endpoint_of_traces(endpoint: &str) -> Result<String, String> {
     }
     let base = endpoint.trim_end_matches('/');
     Ok(if base.ends_with(TRACES_PATH) { base.to_owned() } else { format!("{base}{TRACES_PATH}") })
+}
+
+/// Sends requests on the runtime: the thread of the batch processor has none, and the client needs one.
+#[derive(Debug)]
+struct Client {
+    inner: HyperClient,
+    runtime: Handle,
+}
+
+impl HttpClient for Client {
+    fn send_bytes<'a, 'b>(&'a self, request: http::Request<Bytes>) -> BoxFuture<'b, Result<http::Response<Bytes>, HttpError>>
+    where
+        'a: 'b,
+    {
+        let inner = self.inner.clone();
+        let sent = self.runtime.spawn(async move { inner.send_bytes(request).await });
+        Box::pin(async move { sent.await? })
+    }
 }
 
 /// Sends batches, on the thread of the batch processor, and tells how it went.
