@@ -28,7 +28,7 @@ use crate::sheet::{Sheets, Turns};
 use crate::state::{AppState, Engines};
 use crate::stores::Stores;
 use crate::traces::Traces;
-use crate::{events, feed, idempotency, inbox, lane, messages, operations, presence, router, scrub, telemetry, views};
+use crate::{events, feed, idempotency, inbox, lane, notifications, operations, presence, router, scrub, telemetry, views};
 
 /// How often what is no longer kept is swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -107,7 +107,7 @@ impl App {
             operations: Operations::new(config.operations.clone()),
             feed: config.feed.clone(),
             inbox: config.inbox.clone(),
-            messages: config.messages.clone(),
+            notifications: config.notifications.clone(),
             views: config.views.clone(),
             poll_interval: config.polls.poll_interval,
             forget_after_days: config.presence.forget_after_days,
@@ -223,10 +223,10 @@ async fn sweep(state: AppState, stop: CancellationToken) {
             Err(error) => tracing::warn!(?error, "cannot remove old rows of inboxes; the next sweep tries again"),
         }
         sweep_rounds(&stop, "devices", || inbox::expiry::sweep_devices(&state)).await;
-        match messages::expiry::sweep(&state).await {
+        match notifications::expiry::sweep(&state).await {
             Ok(0) => {}
-            Ok(removed) => tracing::debug!(removed, "removed old messages"),
-            Err(error) => tracing::warn!(?error, "cannot remove old messages; the next sweep tries again"),
+            Ok(removed) => tracing::debug!(removed, "removed old notifications"),
+            Err(error) => tracing::warn!(?error, "cannot remove old notifications; the next sweep tries again"),
         }
         match views::expiry::sweep(&state, &mut old_items).await {
             Ok(0) => {}

@@ -15,7 +15,7 @@ use crate::feed::FeedConfig;
 use crate::http::cors::Origins;
 use crate::inbox::InboxConfig;
 use crate::lane::LaneConfig;
-use crate::messages::MessageConfig;
+use crate::notifications::NotificationConfig;
 use crate::operations::OperationConfig;
 use crate::presence::PresenceConfig;
 use crate::receipts::ReceiptConfig;
@@ -73,9 +73,9 @@ pub struct Config {
     /// How inboxes are kept.
     #[command(flatten)]
     pub inbox: InboxConfig,
-    /// How messages that are read by hand are kept.
+    /// How notifications are kept.
     #[command(flatten)]
-    pub messages: MessageConfig,
+    pub notifications: NotificationConfig,
     /// How views are kept.
     #[command(flatten)]
     pub views: ViewConfig,

@@ -25,7 +25,7 @@ impl std::error::Error for Invalid {}
 
 const USER_ID_RULE: Invalid = Invalid("a user id is a whole number from 1 to 9223372036854775807, without leading zeros");
 const CLIENT_ID_RULE: Invalid = Invalid("an id made by a client has 1 to 128 characters of A-Z, a-z, 0-9, '.', '_', ':', '-'");
-const MESSAGE_ID_RULE: Invalid = Invalid("a message id is a whole number from 1 to 9223372036854775807, without leading zeros");
+const NOTIFICATION_ID_RULE: Invalid = Invalid("a notification id is a whole number from 1 to 9223372036854775807, without leading zeros");
 const GROUP_ID_RULE: Invalid = Invalid("a group id is a whole number from 1 to 9223372036854775807, without leading zeros");
 const NAME_RULE: Invalid = Invalid("a name has 1 to 64 characters of a-z, 0-9, '_', '.', '-', and begins with a letter or digit");
 
@@ -84,8 +84,8 @@ macro_rules! whole_ids {
 whole_ids! {
     /// A user, 1 to 2^63-1.
     UserId, USER_ID_RULE;
-    /// A message that is read by hand, 1 to 2^63-1.
-    MessageId, MESSAGE_ID_RULE;
+    /// A notification, 1 to 2^63-1.
+    NotificationId, NOTIFICATION_ID_RULE;
     /// A group, 1 to 2^63-1.
     GroupId, GROUP_ID_RULE;
 }
@@ -143,7 +143,7 @@ impl FromStr for Seq {
     }
 }
 
-/// The name of a badge, channel, dot, view or message type: `[a-z0-9][a-z0-9_.-]{0,63}`.
+/// The name of a badge, channel, dot, view or notification type: `[a-z0-9][a-z0-9_.-]{0,63}`.
 // Cheap to clone: every row of a batch carries one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
 #[schema(value_type = String, pattern = "^[a-z0-9][a-z0-9_.-]{0,63}$", example = "mention")]

@@ -26,7 +26,7 @@ pub mod import;
 pub mod inbox;
 pub mod lane;
 pub mod marks;
-pub mod messages;
+pub mod notifications;
 pub mod operations;
 pub mod page;
 pub mod poll;

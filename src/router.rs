@@ -13,7 +13,9 @@ use crate::http::path::UserOrMe;
 use crate::ids::{GroupId, Seq};
 use crate::operations::OperationId;
 use crate::state::AppState;
-use crate::{badges, broadcasts, docs, dots, events, feed, groups, inbox, messages, operations, probes, receipts, relations, sheet, views};
+use crate::{
+    badges, broadcasts, docs, dots, events, feed, groups, inbox, notifications, operations, probes, receipts, relations, sheet, views,
+};
 
 /// What the document says beyond the routes.
 #[derive(OpenApi)]
@@ -26,7 +28,7 @@ use crate::{badges, broadcasts, docs, dots, events, feed, groups, inbox, message
         (name = "feed", description = "What those whom a user follows have posted."),
         (name = "groups", description = "Group chats: members, messages, how far each member has read."),
         (name = "inbox", description = "Direct messages, and the inbox from which devices fetch what came for a user."),
-        (name = "messages", description = "Messages that are read by hand: site mail, system messages."),
+        (name = "notifications", description = "What users read one by one: site mail, system notices."),
         (name = "receipts", description = "Who has read a message of a group."),
         (name = "relations", description = "Who follows whom, and who blocks whom."),
         (name = "events", description = "What happened, for services that read along."),
@@ -64,7 +66,7 @@ fn routes() -> (Router<AppState>, utoipa::openapi::OpenApi) {
         .merge(groups::http::routes())
         .merge(groups::user_http::routes())
         .merge(inbox::http::routes())
-        .merge(messages::http::routes())
+        .merge(notifications::http::routes())
         .merge(receipts::http::routes())
         .merge(relations::http::routes())
         .merge(events::http::routes())
@@ -90,8 +92,8 @@ const NO_BODY: [&str; 20] = [
     "put_post",
     "reset_feed",
     "read_direct",
-    "read_message",
-    "unread_message",
+    "read_notification",
+    "unread_notification",
     "put_view_item",
     "access_view",
     "put_group",

@@ -3,7 +3,7 @@
 //!
 //! Two things are compared. The *cache entry* of a user with the rows that it was made from, where both are at the same revision: each change of an entry raises
 //! the revision, so they must say the same. And the *numbers* that rows only carry along (how many counters a user has,
-//! follows, followers, groups, unread direct messages and messages that are read by hand) with what they count, as `headmark recount` does. The heads of streams that
+//! follows, followers, groups, unread direct messages and notifications) with what they count, as `headmark recount` does. The heads of streams that
 //! users share are not: to count one is to read all that ever happened in it, which is left to that command.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

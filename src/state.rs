@@ -19,7 +19,7 @@ use crate::heads::Heads;
 use crate::http::shares::Shares;
 use crate::inbox::InboxConfig;
 use crate::lane::Lanes;
-use crate::messages::MessageConfig;
+use crate::notifications::NotificationConfig;
 use crate::operations::Operations;
 use crate::presence::{Presence, Witness};
 use crate::receipts::Receipts;
@@ -88,8 +88,8 @@ pub struct Engines {
     pub feed: FeedConfig,
     /// How inboxes are kept.
     pub inbox: InboxConfig,
-    /// How messages that are read by hand are kept.
-    pub messages: MessageConfig,
+    /// How notifications are kept.
+    pub notifications: NotificationConfig,
     /// How views are kept.
     pub views: ViewConfig,
     /// The pace asked of polling clients, in seconds.

@@ -111,9 +111,9 @@ both_tiers! {
         node.client.post(BATCH, &json!({ "items": items })).await.ok();
         let reply = node.client.post(QUERY, &json!({"user_ids": [3, "2", 1]})).await;
         insta::assert_snapshot!(reply.without_epoch().replace("},{", "},\n{"), @r#"
-        {"items":[{"user_id":"3","epoch":"EPOCH","revision":1,"shared_revision":0,"total":3,"degraded":false,"counters":{"like":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"chats":{"unread":0,"groups":0,"directs":0},"messages":{}},
-        {"user_id":"2","epoch":"EPOCH","revision":0,"shared_revision":0,"total":0,"degraded":false,"counters":{},"broadcasts":{},"dots":{},"chats":{"unread":0,"groups":0,"directs":0},"messages":{}},
-        {"user_id":"1","epoch":"EPOCH","revision":1,"shared_revision":0,"total":1,"degraded":false,"counters":{"mention":{"unread":1,"head":1}},"broadcasts":{},"dots":{},"chats":{"unread":0,"groups":0,"directs":0},"messages":{}}]}
+        {"items":[{"user_id":"3","epoch":"EPOCH","revision":1,"shared_revision":0,"total":3,"degraded":false,"counters":{"like":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"chats":{"unread":0,"groups":0,"directs":0},"notifications":{}},
+        {"user_id":"2","epoch":"EPOCH","revision":0,"shared_revision":0,"total":0,"degraded":false,"counters":{},"broadcasts":{},"dots":{},"chats":{"unread":0,"groups":0,"directs":0},"notifications":{}},
+        {"user_id":"1","epoch":"EPOCH","revision":1,"shared_revision":0,"total":1,"degraded":false,"counters":{"mention":{"unread":1,"head":1}},"broadcasts":{},"dots":{},"chats":{"unread":0,"groups":0,"directs":0},"notifications":{}}]}
         "#);
         let again = node.client.post(QUERY, &json!({"user_ids": [3, "2", 1]})).await;
         assert_eq!(again.text, reply.text, "from the cache it is the same");
@@ -142,7 +142,7 @@ both_tiers! {
         let capped = node.client.post(QUERY, &json!({"user_ids": [1], "include": ["counters"], "cap": 99})).await.ok();
         assert_eq!(capped["items"][0], node.client.get("/v1/users/1/badges?include=counters&cap=99").await.ok());
         assert_eq!((&capped["items"][0]["total"], &capped["items"][0]["capped"]), (&Value::Null, &Value::Null), "a total of counters alone would mislead");
-        let kinds = ["counters", "broadcasts", "chats", "messages"];
+        let kinds = ["counters", "broadcasts", "chats", "notifications"];
         let capped = node.client.post(QUERY, &json!({"user_ids": [1], "include": kinds, "cap": 99})).await.ok();
         assert_eq!((&capped["items"][0]["total"], &capped["items"][0]["capped"]), (&json!(99), &json!(true)));
         for (body, pointer) in [

@@ -29,7 +29,7 @@ mod idempotency;
 mod import;
 mod import_messages;
 mod inbox;
-mod messages;
+mod notifications;
 mod operations;
 mod polling;
 mod pressure;

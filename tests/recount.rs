@@ -2,7 +2,7 @@
 
 mod inboxes;
 mod marks;
-mod messages;
+mod notifications;
 mod streams;
 
 use std::collections::BTreeSet;

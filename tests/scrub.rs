@@ -20,8 +20,8 @@ static RAISE_DIRECTS: Statement = Statement::new(
     &[("user_id", Type::Int)],
 );
 
-static RAISE_MESSAGES: Statement = Statement::new(
-    "update message_types set unread = unread + 4 where user_id in (select user_id from {rows} r)",
+static RAISE_NOTIFICATIONS: Statement = Statement::new(
+    "update notification_types set unread = unread + 4 where user_id in (select user_id from {rows} r)",
     &[("user_id", Type::Int)],
 );
 
@@ -95,19 +95,19 @@ both_tiers! {
         node.stop().await;
     }
 
-    async fn unread_messages_are_repaired_in_rows_and_entries(world: World) {
+    async fn unread_notifications_are_repaired_in_rows_and_entries(world: World) {
         let node = world.node_with(&["--scrub-users", "0"]).await;
-        let mail = json!({"type": "notice", "title": "t", "content": "c", "recipients": [1, 2]});
-        node.client.post("/v1/messages", &mail).await.ok();
+        let notification = json!({"type": "notice", "title": "t", "content": "c", "recipients": [1, 2]});
+        node.client.post("/v1/notifications", &notification).await.ok();
         let users: Vec<_> = [1_i64, 2].map(|user| user.try_into().unwrap()).into();
-        by_hand(&node, &RAISE_MESSAGES).await;
+        by_hand(&node, &RAISE_NOTIFICATIONS).await;
         // The entries are made from what is wrong.
         for _ in 0..2 {
-            assert_eq!(node.client.sheet(1).await["messages"]["notice"]["unread"], 5);
+            assert_eq!(node.client.sheet(1).await["notifications"]["notice"]["unread"], 5);
         }
         assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 1);
         let sheet = node.client.sheet(1).await;
-        assert_eq!((&sheet["messages"]["notice"]["unread"], &sheet["revision"]), (&json!(1), &json!(3)), "read anew, under another tag");
+        assert_eq!((&sheet["notifications"]["notice"]["unread"], &sheet["revision"]), (&json!(1), &json!(3)), "read anew, under another tag");
         assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 0);
         node.stop().await;
     }
@@ -122,8 +122,8 @@ both_tiers! {
             client.post("/v1/broadcasts/system", &json!({"title": "t"})).await.ok();
             client.post(&format!("/v1/users/{user}/broadcasts/system/read"), &json!({})).await.ok();
             client.follow(user, user + 1).await;
-            client.post("/v1/messages", &json!({"type": "notice", "title": "t", "content": "c", "recipients": [user, user + 1]})).await.ok();
-            client.post(&format!("/v1/users/{user}/messages/read"), &json!({"all": true})).await.ok();
+            client.post("/v1/notifications", &json!({"type": "notice", "title": "t", "content": "c", "recipients": [user, user + 1]})).await.ok();
+            client.post(&format!("/v1/users/{user}/notifications/read"), &json!({"all": true})).await.ok();
             let users: Vec<_> = (1..=5_i64).map(|user| user.try_into().unwrap()).collect();
             assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 0, "round {round}");
         }

@@ -61,7 +61,7 @@ const VALUES: [(&str, &str); 16] = [
     ("{seq}", "1"),
     ("{dot}", "mall"),
     ("{post_id}", "p1"),
-    ("{message_id}", "8"),
+    ("{notification_id}", "8"),
     ("{view}", "home"),
     ("{view_id}", "1"),
     ("{item_id}", "a"),

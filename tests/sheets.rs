@@ -45,7 +45,7 @@ both_tiers! {
         let reply = node.client.get(SHEET).await;
         insta::assert_snapshot!(
             reply.without_epoch(),
-            @r#"{"user_id":"42","epoch":"EPOCH","revision":4,"shared_revision":0,"total":3,"degraded":false,"counters":{"comment":{"unread":0,"head":8},"mention":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"groups":0,"directs":0},"messages":{}}"#
+            @r#"{"user_id":"42","epoch":"EPOCH","revision":4,"shared_revision":0,"total":3,"degraded":false,"counters":{"comment":{"unread":0,"head":8},"mention":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"groups":0,"directs":0},"notifications":{}}"#
         );
         assert_eq!(reply.header("content-type"), "application/json");
         assert_eq!(sheet(&node.client, "?include=counters").await["counters"], reply.ok()["counters"]);
@@ -66,7 +66,7 @@ both_tiers! {
         "dots":{},
         "feed":{"unread":0,"capped":false},
         "chats":{"unread":0,"groups":0,"directs":0,"capped":false},
-        "messages":{}}
+        "notifications":{}}
         "#);
         let wide = sheet(&node.client, "?cap=297").await;
         assert_eq!((&wide["total"], &wide["capped"]), (&json!(297), &json!(false)), "exactly the cap is not more");

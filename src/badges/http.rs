@@ -29,7 +29,7 @@ use crate::views::{MAX_VIEWS, ViewKey};
 pub const MAX_ITEMS: usize = 1000;
 
 /// What a query includes where it does not say.
-const WITHOUT_FEED: &str = "counters,broadcasts,dots,chats,messages";
+const WITHOUT_FEED: &str = "counters,broadcasts,dots,chats,notifications";
 
 /// The most users of a query.
 pub const MAX_QUERY_USERS: usize = 500;
@@ -51,11 +51,11 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct SheetParams {
-    /// Which kinds, comma-separated: `counters`, `broadcasts`, `dots`, `feed`, `chats`, `messages`. Without it, all.
+    /// Which kinds, comma-separated: `counters`, `broadcasts`, `dots`, `feed`, `chats`, `notifications`. Without it, all.
     #[param(
         nullable = false,
         example = "counters,dots",
-        pattern = "^(counters|broadcasts|dots|feed|chats|messages)(,(counters|broadcasts|dots|feed|chats|messages))*$"
+        pattern = "^(counters|broadcasts|dots|feed|chats|notifications)(,(counters|broadcasts|dots|feed|chats|notifications))*$"
     )]
     include: Option<String>,
     /// No count and no total shows more than this; each then says with `capped` whether there is more.
@@ -149,7 +149,7 @@ pub struct IncrementBadgesItemIn {
 
 /// The name of a kind that a sheet may show.
 #[derive(Debug, ToSchema)]
-#[schema(value_type = String, pattern = "^(counters|broadcasts|dots|feed|chats|messages)$", example = "counters")]
+#[schema(value_type = String, pattern = "^(counters|broadcasts|dots|feed|chats|notifications)$", example = "counters")]
 pub struct KindName(pub String);
 
 /// Whose sheets.

@@ -208,7 +208,7 @@ async fn read_broadcasts(State(state): State<AppState>, path: UserPath, body: Bo
         // Another node sent what this one has not heard of yet.
         state.heads.catch_up().await?;
     }
-    let wanted = Wanted { counters: false, dots: false, feed: false, messages: false, ..Wanted::default() };
+    let wanted = Wanted { counters: false, dots: false, feed: false, notifications: false, ..Wanted::default() };
     let sheet = state.sheets.sheet(user, wanted, Seen::revision_alone(revision)).await;
     let unread = sheet.channel(channel.as_str()).map_or(0, |(unread, _)| unread);
     Ok(Json(ChannelOut { channel, unread, head, revision }).into_response())

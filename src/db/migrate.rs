@@ -53,8 +53,8 @@ const LOCK_PAUSE: Duration = Duration::from_secs(2);
 const MAX_LOCKED: Duration = Duration::from_secs(300);
 
 impl Db {
-    /// Brings the schema up to date. A schema that a newer version has migrated further is left as it is: migrations only ever add, so that old and
-    /// new nodes run side by side during an upgrade. Safe to call from several nodes at once (an advisory lock on Postgres; the data folder's lock on
+    /// Brings the schema up to date. A schema that a newer version has migrated further is left as it is: migrations only add, so that old and
+    /// new nodes run side by side during an upgrade; the changelog names the versions where that does not hold. Safe to call from several nodes at once (an advisory lock on Postgres; the data folder's lock on
     /// SQLite).
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use crate::groups;
 use crate::ids::{ClientId, GroupId, Name, UserId};
 use crate::inbox;
 use crate::marks::{Kind, MarkKey, StreamKey};
-use crate::messages;
+use crate::notifications;
 use crate::relations::Pair;
 use crate::views;
 
@@ -36,8 +36,8 @@ pub struct Needs {
     pub(super) posts: BTreeSet<(UserId, ClientId)>,
     /// Users of whom the snapshot of the feed is needed.
     pub(super) snapshots: BTreeSet<UserId>,
-    /// Messages that are read by hand.
-    pub messages: messages::store::Needs,
+    /// Notifications.
+    pub notifications: notifications::store::Needs,
     /// Visits of views, and how many views are remembered of a user; with it the marks.
     pub visits: BTreeMap<MarkKey, u32>,
     /// Things in views; with it the heads of the views.

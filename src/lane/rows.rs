@@ -23,7 +23,7 @@ use crate::ids::{ClientId, UserId};
 use crate::inbox;
 use crate::marks::store::{self, User};
 use crate::marks::{Kind, Mark, MarkKey, Stream, StreamKey};
-use crate::messages;
+use crate::notifications;
 use crate::operations;
 use crate::relations::{Fans, Follow, Own, Pair};
 use crate::sheet;
@@ -67,8 +67,8 @@ pub struct Rows {
     posts: Table<(UserId, ClientId), Option<Post>>,
     /// As they are stored; empty where there is none.
     snapshots: Table<UserId, Arc<[u8]>>,
-    /// Messages that are read by hand.
-    pub messages: messages::store::Tables,
+    /// Notifications.
+    pub notifications: notifications::store::Tables,
     /// Marks of views that make room for those that users visit for the first time.
     old_visits: BTreeMap<UserId, Vec<MarkKey>>,
     /// Things in views.
@@ -134,7 +134,7 @@ impl Rows {
             let users: Vec<_> = needs.snapshots.iter().copied().collect();
             rows.snapshots.insert_loaded(feed::store::load_snapshots(conn, &users).await?);
         }
-        rows.messages.load(conn, &needs.messages).await?;
+        rows.notifications.load(conn, &needs.notifications).await?;
         views::store::load(conn, &mut rows.view_items, &needs.view_items).await?;
         rows.groups.load(conn, &needs.groups).await?;
         rows.inbox.load(conn, &needs.inbox).await?;
@@ -186,7 +186,7 @@ impl Rows {
         self.save_marks(conn).await?;
         self.save_relations(conn, batch.slot).await?;
         self.save_feeds(conn, batch).await?;
-        self.messages.save(conn).await?;
+        self.notifications.save(conn).await?;
         views::store::save(conn, &self.view_items).await?;
         self.groups.save(conn, batch.now).await?;
         groups::delivery::save(conn, &self.deliveries, batch.now).await?;
@@ -301,7 +301,7 @@ impl Rows {
         self.events.settle();
         self.posts.settle();
         self.snapshots.settle();
-        self.messages.settle();
+        self.notifications.settle();
         self.view_items.settle();
         self.groups.settle();
         self.deliveries.settle();
@@ -325,7 +325,7 @@ impl Rows {
         self.events.undo();
         self.posts.undo();
         self.snapshots.undo();
-        self.messages.undo();
+        self.notifications.undo();
         self.view_items.undo();
         self.groups.undo();
         self.deliveries.undo();
@@ -343,8 +343,8 @@ impl Rows {
                 parts.entry(key.user).or_default().insert(field, value);
             }
         }
-        for (user, kind, unread) in self.messages.changed_types() {
-            parts.entry(user).or_default().extend([sheet::message_part(kind, unread)]);
+        for (user, kind, unread) in self.notifications.changed_types() {
+            parts.entry(user).or_default().extend([sheet::notification_part(kind, unread)]);
         }
         for (user, group, membership) in self.groups.changed_members() {
             let mark = membership.is_open().then(|| GroupMark::from(membership));

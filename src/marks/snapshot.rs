@@ -11,7 +11,7 @@ use super::store::{User, ids, mark_of_row};
 use super::{Mark, MarkKey};
 
 /// All that a cache entry shows of whole users, in one statement, so that it belongs together: first the user's own row (as kind 0), then the marks (views
-/// aside, which are many and read one by one), the memberships of groups, the types of messages, and when the lists of relations changed. Rows that are
+/// aside, which are many and read one by one), the memberships of groups, the types of notifications, and when the lists of relations changed. Rows that are
 /// no marks have a number below 1 in place of the kind, which no [`Kind`](super::Kind) ever has.
 static READ_USERS: Statement = Statement::new(
     "select u.user_id, 0 as kind, '' as name, u.revision as a, u.enrolled as b, u.seen_day as c, u.feed as d, u.direct_unread as e,
@@ -29,7 +29,7 @@ static READ_USERS: Statement = Statement::new(
     union all
     select t.user_id, -2, t.type, t.unread, 0, 0, 0, 0, 0, '', cast(null as bytea)
     from {rows} r
-    join message_types t on t.user_id = r.user_id
+    join notification_types t on t.user_id = r.user_id
     union all
     select c.user_id, -3, '', c.following_version, c.blocks_version, 0, 0, 0, 0, '', cast(null as bytea)
     from {rows} r
@@ -50,7 +50,7 @@ type ReadRow = (i64, i64, String, i64, i64, i64, i64, i64, i64, String, Option<V
 /// The kinds of [`READ_USERS`] that are no marks.
 const USER_ROW: i64 = 0;
 const MEMBERSHIP_ROW: i64 = -1;
-const MESSAGE_TYPE_ROW: i64 = -2;
+const NOTIFICATION_TYPE_ROW: i64 = -2;
 const RELATIONS_ROW: i64 = -3;
 
 /// One user's own rows as of one moment.
@@ -62,8 +62,8 @@ pub struct Snapshot {
     pub row: User,
     /// The marks that the cache shows, in the order of kind and name.
     pub marks: Vec<(MarkKey, Mark)>,
-    /// How many messages that are read by hand are unread, by type.
-    pub messages: Vec<(String, i64)>,
+    /// How many notifications are unread, by type.
+    pub notifications: Vec<(String, i64)>,
     /// The groups that the user is in, and how far it has read each.
     pub groups: Vec<(GroupId, GroupMark)>,
     /// When the user's lists of relations changed last.
@@ -81,7 +81,7 @@ impl Snapshot {
             user,
             row: User::default(),
             marks: Vec::new(),
-            messages: Vec::new(),
+            notifications: Vec::new(),
             groups: Vec::new(),
             lists: Versions::default(),
             complete: true,
@@ -108,7 +108,7 @@ pub async fn read_users(db: &Db, users: &[UserId]) -> DbResult<Vec<Snapshot>> {
                 let group = GroupId::try_from(a).ok();
                 snapshot.groups.extend(group.map(|group| (group, GroupMark::from_row(b, c, d, data.as_deref()))));
             }
-            MESSAGE_TYPE_ROW => snapshot.messages.push((name, a)),
+            NOTIFICATION_TYPE_ROW => snapshot.notifications.push((name, a)),
             RELATIONS_ROW => snapshot.lists = Versions { following: a, blocks: b },
             _ => match mark_of_row((id, kind, name, a, b, retracted, c)) {
                 Some(mark) => snapshot.marks.push(mark),

@@ -23,8 +23,8 @@ pub struct User {
     pub seen_day: i64,
     /// The revision at which the list behind the feed changed last.
     pub feed: i64,
-    /// The seq of the last message that is read by hand.
-    pub message_seq: i64,
+    /// The seq of the last notification.
+    pub notification_seq: i64,
     /// How many groups the user is in.
     pub chat_groups: i64,
     /// The seq of the last row of the user's inbox.
@@ -47,7 +47,7 @@ impl Default for User {
             enrolled: NOT_ENROLLED,
             seen_day: 0,
             feed: 0,
-            message_seq: 0,
+            notification_seq: 0,
             chat_groups: 0,
             inbox_seq: 0,
             direct_unread: 0,
@@ -78,11 +78,11 @@ static MAKE_USERS: Statement = Statement::new(
 
 /// Locks the rows in the order of the key, and returns what they hold once they are locked.
 static LOCK_USERS: Statement = Statement::each(
-    "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.message_seq, u.chat_groups, u.inbox_seq,
+    "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
         u.direct_unread, u.direct_chats
     from {rows} r
     join users u on u.user_id = r.user_id",
-    "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.message_seq, u.chat_groups, u.inbox_seq,
+    "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
         u.direct_unread, u.direct_chats
     from {rows} r
     join users u on u.user_id = r.user_id
@@ -93,9 +93,9 @@ static LOCK_USERS: Statement = Statement::each(
 
 /// On Postgres the rows are there, as [`lock_users`] makes those that are not: an update writes less to the log than an insert that meets a row.
 static SAVE_USERS: Statement = Statement::each(
-    "insert into users (user_id, revision, counters, following, enrolled, seen_day, feed, message_seq, chat_groups, inbox_seq, direct_unread,
+    "insert into users (user_id, revision, counters, following, enrolled, seen_day, feed, notification_seq, chat_groups, inbox_seq, direct_unread,
         direct_chats)
-    select user_id, revision, counters, following, enrolled, seen_day, feed, message_seq, chat_groups, inbox_seq, direct_unread, direct_chats
+    select user_id, revision, counters, following, enrolled, seen_day, feed, notification_seq, chat_groups, inbox_seq, direct_unread, direct_chats
     from {rows} r
     where true
     order by user_id
@@ -106,7 +106,7 @@ static SAVE_USERS: Statement = Statement::each(
         enrolled = excluded.enrolled,
         seen_day = excluded.seen_day,
         feed = excluded.feed,
-        message_seq = excluded.message_seq,
+        notification_seq = excluded.notification_seq,
         chat_groups = excluded.chat_groups,
         inbox_seq = excluded.inbox_seq,
         direct_unread = excluded.direct_unread,
@@ -118,7 +118,7 @@ static SAVE_USERS: Statement = Statement::each(
         enrolled = r.enrolled,
         seen_day = r.seen_day,
         feed = r.feed,
-        message_seq = r.message_seq,
+        notification_seq = r.notification_seq,
         chat_groups = r.chat_groups,
         inbox_seq = r.inbox_seq,
         direct_unread = r.direct_unread,
@@ -133,7 +133,7 @@ static SAVE_USERS: Statement = Statement::each(
         ("enrolled", Type::Int),
         ("seen_day", Type::Int),
         ("feed", Type::Int),
-        ("message_seq", Type::Int),
+        ("notification_seq", Type::Int),
         ("chat_groups", Type::Int),
         ("inbox_seq", Type::Int),
         ("direct_unread", Type::Int),
@@ -272,10 +272,33 @@ async fn make_missing(conn: &mut Conn, users: &[UserId], found: &[(UserId, User)
 }
 
 fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
-    let (user, revision, counters, following, enrolled, seen_day, feed, message_seq, chat_groups, inbox_seq, direct_unread, direct_chats) =
-        row;
-    let row =
-        User { revision, counters, following, enrolled, seen_day, feed, message_seq, chat_groups, inbox_seq, direct_unread, direct_chats };
+    let (
+        user,
+        revision,
+        counters,
+        following,
+        enrolled,
+        seen_day,
+        feed,
+        notification_seq,
+        chat_groups,
+        inbox_seq,
+        direct_unread,
+        direct_chats,
+    ) = row;
+    let row = User {
+        revision,
+        counters,
+        following,
+        enrolled,
+        seen_day,
+        feed,
+        notification_seq,
+        chat_groups,
+        inbox_seq,
+        direct_unread,
+        direct_chats,
+    };
     Some((UserId::try_from(user).ok()?, row))
 }
 
@@ -302,7 +325,7 @@ pub async fn save_users(conn: &mut Conn, users: &[(UserId, User, User)]) -> DbRe
             column(|row| row.enrolled),
             column(|row| row.seen_day),
             column(|row| row.feed),
-            column(|row| row.message_seq),
+            column(|row| row.notification_seq),
             column(|row| row.chat_groups),
             column(|row| row.inbox_seq),
             column(|row| row.direct_unread),

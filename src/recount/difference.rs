@@ -40,10 +40,10 @@ pub enum What {
     InboxMessage,
     /// That one was recalled is missing there.
     InboxRecall,
-    /// How many messages of a type, of those that are read by hand, the user has not read.
-    MessageUnread,
-    /// The last of those messages that the user got.
-    MessageSeq,
+    /// How many notifications of a type the user has not read.
+    NotificationUnread,
+    /// The number of the last notification that the user got.
+    NotificationSeq,
     /// How many groups the user is in.
     Groups,
     /// How many members a group has.
@@ -94,8 +94,8 @@ impl What {
             Self::InboxSeq => "inbox_seq",
             Self::InboxMessage => "inbox row of group",
             Self::InboxRecall => "inbox recall of group",
-            Self::MessageUnread => "unread messages",
-            Self::MessageSeq => "message_seq",
+            Self::NotificationUnread => "unread notifications",
+            Self::NotificationSeq => "notification_seq",
             Self::Groups => "groups",
             Self::GroupMembers => "members",
             Self::GroupOrdinals => "ordinals",
@@ -124,7 +124,7 @@ pub struct Difference {
     pub what: What,
     /// For a row: the follower. For a direct chat: the other side. For a row of an inbox: the message.
     pub other: Option<i64>,
-    /// For messages: their type. For a row of an inbox: the group. For a view or a channel: which one.
+    /// For notifications: their type. For a row of an inbox: the group. For a view or a channel: which one.
     pub name: Option<Arc<str>>,
     /// What is stored.
     pub stored: i64,
@@ -160,7 +160,7 @@ impl fmt::Display for Difference {
             (Some(Kind::Broadcast), _) => write!(f, "channel {name} {word}")?,
             (Some(Kind::Board), _) => write!(f, "board {word}")?,
             (Some(Kind::Group), _) | (_, What::GroupMembers | What::GroupOrdinals) => write!(f, "group {} {word}", self.user)?,
-            (_, What::MessageUnread | What::InboxMessage | What::InboxRecall | What::Mark(_)) => {
+            (_, What::NotificationUnread | What::InboxMessage | What::InboxRecall | What::Mark(_)) => {
                 write!(f, "user {} {word} {name}", self.user)?;
             }
             _ => write!(f, "user {} {word}", self.user)?,

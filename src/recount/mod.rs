@@ -9,21 +9,21 @@
 //!
 //! First the rows: `following` is the truth, and a row of `followers` or `secret_followers` that is missing or too much is repaired under the lock of its pair, after
 //! looking again; so too a direct chat that says something else than the inbox. Then, in a second pass, the numbers, as a number may be right only once its rows are. On
-//! Postgres no node has to be stopped; SQLite has one writing process, so there the server is. Of these numbers a sheet shows the unread direct messages, and the unread
-//! ones that are read by hand: with those the revision is raised, and a cache that does not hear of it shows the old ones until the entry ends.
+//! Postgres no node has to be stopped; SQLite has one writing process, so there the server is. Of these numbers a sheet shows the unread direct messages and the unread
+//! notifications: with those the revision is raised, and a cache that does not hear of it shows the old ones until the entry ends.
 //!
 //! With the numbers of a user, its inbox is compared (`inboxes.rs`): a row of a group's message that is missing is appended, and raises the revision too.
 //!
 //! Last the streams that users share (`streams.rs`), whose heads are in no cache but the nodes' own memory, and reach it as every change does.
 //!
-//! To add a number: its columns in `store::COUNT` (or that of `directs.rs`, `messages.rs`, `groups.rs`), a [`What`], and what adds to it in `repair_numbers` there.
+//! To add a number: its columns in `store::COUNT` (or that of `directs.rs`, `notifications.rs`, `groups.rs`), a [`What`], and what adds to it in `repair_numbers` there.
 
 mod difference;
 mod directs;
 mod groups;
 mod inboxes;
 mod marks;
-mod messages;
+mod notifications;
 mod store;
 mod streams;
 
@@ -40,7 +40,7 @@ use crate::marks::Kind;
 /// Every statement of a recount, for the suite that runs each on both engines.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let of_users = [store::statements().as_slice(), &directs::statements(), &messages::statements(), &groups::statements()].concat();
+    let of_users = [store::statements().as_slice(), &directs::statements(), &notifications::statements(), &groups::statements()].concat();
     [of_users.as_slice(), &inboxes::statements(), &marks::statements(), &streams::statements()].concat()
 }
 
@@ -231,7 +231,7 @@ pub async fn numbers(db: &Db, users: &[UserId]) -> DbResult<Vec<Difference>> {
 /// All numbers of these users that differ.
 async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
     let own = [store::count(conn, users).await?, directs::count(conn, users).await?].concat();
-    Ok([own, messages::count(conn, users).await?, groups::count(conn, users).await?].concat())
+    Ok([own, notifications::count(conn, users).await?, groups::count(conn, users).await?].concat())
 }
 
 /// Compares the direct chats of these users, and repairs what differs unless it is only to be said.
@@ -307,7 +307,7 @@ async fn repair_numbers(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Differen
     crate::marks::store::lock_users(conn, &ids).await?;
     let found = count(conn, users).await?;
     directs::repair_numbers(conn, &found).await?;
-    messages::repair_numbers(conn, &found).await?;
+    notifications::repair_numbers(conn, &found).await?;
     groups::repair_numbers(conn, &found).await?;
     store::repair_numbers(conn, &found).await?;
     Ok(found)

@@ -21,8 +21,8 @@ static NEXT_USERS: Statement = Statement::one(
         union select followee_id from (select distinct followee_id from secret_followers where followee_id > $1 order by followee_id limit $2) g
         union select user_id from (select distinct user_id from blocks where user_id > $1 order by user_id limit $2) h
         union select user_id from (select user_id from relation_counts where user_id > $1 order by user_id limit $2) i
-        union select user_id from (select distinct user_id from message_types where user_id > $1 order by user_id limit $2) j
-        union select user_id from (select distinct user_id from message_receivers where user_id > $1 order by user_id limit $2) k
+        union select user_id from (select distinct user_id from notification_types where user_id > $1 order by user_id limit $2) j
+        union select user_id from (select distinct user_id from notification_receivers where user_id > $1 order by user_id limit $2) k
         union select owner_id from (select owner_id from heads where owner_id > $1 and kind = 5 order by owner_id limit $2) l
         union select user_id from (select distinct user_id from posts where user_id > $1 order by user_id limit $2) m
     ) ids

@@ -141,10 +141,10 @@ pub struct ChatTermsOut {
     directs: Vec<DirectTermsOut>,
 }
 
-/// A type of messages that are read by hand.
+/// A type of notifications.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct MessageTermsOut {
-    /// The messages of the type in the user's list that are not read.
+pub struct NotificationTermsOut {
+    /// The notifications of the type in the user's list that are not read.
     unread: i64,
 }
 
@@ -155,7 +155,7 @@ pub struct ExplainOut {
     user_id: UserId,
     /// The revision that all of it belongs to.
     revision: i64,
-    /// The sum of counters, broadcasts, chats and messages.
+    /// The sum of counters, broadcasts, chats and notifications.
     total: i64,
     /// How many notices and lights there had been when the user was first seen; left out before that: then broadcasts, dots and feed count nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,8 +173,8 @@ pub struct ExplainOut {
     feed: FeedTermsOut,
     /// Groups and direct chats.
     chats: ChatTermsOut,
-    /// The messages by type.
-    messages: BTreeMap<String, MessageTermsOut>,
+    /// The notifications by type.
+    notifications: BTreeMap<String, NotificationTermsOut>,
 }
 
 /// Explain a user's sheet
@@ -207,9 +207,9 @@ impl Sheets {
         let board = self.heads.board();
         let counters: BTreeMap<_, _> = marks(&snapshot, Kind::Counter).map(|(name, mark)| (name.to_owned(), counter(mark))).collect();
         let broadcasts = channels(&snapshot, &board);
-        let messages: BTreeMap<_, _> =
-            snapshot.messages.iter().map(|(name, unread)| (name.clone(), MessageTermsOut { unread: *unread })).collect();
-        let own = counters.values().map(|terms| terms.unread).chain(messages.values().map(|terms| terms.unread));
+        let notifications: BTreeMap<_, _> =
+            snapshot.notifications.iter().map(|(name, unread)| (name.clone(), NotificationTermsOut { unread: *unread })).collect();
+        let own = counters.values().map(|terms| terms.unread).chain(notifications.values().map(|terms| terms.unread));
         let chats = self.explain_chats(&snapshot).await?;
         let total = own.chain(broadcasts.values().map(|terms| terms.unread)).fold(chats.unread, i64::saturating_add);
         Ok(ExplainOut {
@@ -223,7 +223,7 @@ impl Sheets {
             dots: dots(&snapshot, &board),
             feed: self.feed_terms(user, &snapshot).await?,
             chats,
-            messages,
+            notifications,
         })
     }
 

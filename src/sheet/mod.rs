@@ -34,10 +34,10 @@ use crate::views;
 pub use self::chats::{UserGroup, UserGroups};
 pub use self::explain::{
     ChannelTermsOut, ChatTermsOut, CounterTermsOut, CreatorTermsOut, DirectTermsOut, DotTermsOut, ExplainOut, FeedTermsOut, GroupTermsOut,
-    MessageTermsOut, routes,
+    NotificationTermsOut, routes,
 };
 pub use self::out::{ChatsOut, CounterOut, DotOut, MAX_CAP, SheetOut, UnreadOut, ViewOut, Wanted};
-pub use self::parts::{FORGOTTEN, entry_of, group_part, list_versions, lists_part, message_part, part, user_parts};
+pub use self::parts::{FORGOTTEN, entry_of, group_part, list_versions, lists_part, notification_part, part, user_parts};
 pub use self::turns::Turns;
 pub use self::whole::{FeedCount, ReadUpTo, Sheet};
 

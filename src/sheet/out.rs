@@ -21,14 +21,14 @@ pub struct Wanted {
     pub feed: bool,
     /// Groups and direct messages are part of it.
     pub chats: bool,
-    /// Messages that are read by hand are part of it.
-    pub messages: bool,
+    /// Notifications are part of it.
+    pub notifications: bool,
     /// No count shows more than this.
     pub cap: Option<i64>,
 }
 
 /// The kinds that `include` may name.
-const KINDS: &str = "counters, broadcasts, dots, feed, chats, messages";
+const KINDS: &str = "counters, broadcasts, dots, feed, chats, notifications";
 
 /// The highest `cap`.
 pub const MAX_CAP: i64 = 1_000_000_000;
@@ -36,7 +36,7 @@ pub const MAX_CAP: i64 = 1_000_000_000;
 impl Wanted {
     /// None of the kinds: views alone, which are asked for beside them.
     pub const NOTHING: Self =
-        Self { counters: false, broadcasts: false, dots: false, feed: false, chats: false, messages: false, cap: None };
+        Self { counters: false, broadcasts: false, dots: false, feed: false, chats: false, notifications: false, cap: None };
 
     /// What `include` (names of kinds, comma-separated) and `cap` ask for.
     ///
@@ -55,7 +55,7 @@ impl Wanted {
                 "dots" => wanted.dots = true,
                 "feed" => wanted.feed = true,
                 "chats" => wanted.chats = true,
-                "messages" => wanted.messages = true,
+                "notifications" => wanted.notifications = true,
                 other => return Err(("include", format!("'{}' is not one of: {KINDS}", other.chars().take(64).collect::<String>()))),
             }
         }
@@ -70,7 +70,7 @@ impl Wanted {
 
     /// Whether all kinds are wanted that the total adds up.
     fn has_total(self) -> bool {
-        self.counters && self.broadcasts && self.chats && self.messages
+        self.counters && self.broadcasts && self.chats && self.notifications
     }
 
     /// The names of those kinds that are wanted and that `these` picks.
@@ -81,7 +81,7 @@ impl Wanted {
             ("dots", self.dots),
             ("feed", self.feed),
             ("chats", self.chats),
-            ("messages", self.messages),
+            ("notifications", self.notifications),
         ];
         kinds.into_iter().filter(|(kind, wanted)| *wanted && these(kind)).map(|(kind, _)| kind).collect()
     }
@@ -89,7 +89,7 @@ impl Wanted {
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { counters: true, broadcasts: true, dots: true, feed: true, chats: true, messages: true, cap: None }
+        Self { counters: true, broadcasts: true, dots: true, feed: true, chats: true, notifications: true, cap: None }
     }
 }
 
@@ -196,7 +196,7 @@ pub struct SheetOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 0, example = 5120)]
     pub shared_revision: Option<i64>,
-    /// What an app icon shows: counters, broadcasts, chats and messages. Left out when one of them was not asked for or is missing.
+    /// What an app icon shows: counters, broadcasts, chats and notifications. Left out when one of them was not asked for or is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 0, example = 3)]
     pub total: Option<i64>,
@@ -232,10 +232,10 @@ pub struct SheetOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub chats: Option<ChatsOut>,
-    /// Messages that are read by hand, by type.
+    /// Notifications, by type.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<std::collections::BTreeMap<String, UnreadOut>>)]
-    pub messages: Option<ByName<'a, UnreadOut>>,
+    pub notifications: Option<ByName<'a, UnreadOut>>,
     /// The views that were asked for, by name and id.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<std::collections::BTreeMap<String, ViewOut>>)]
@@ -283,7 +283,8 @@ impl<'a> SheetOut<'a> {
             dots: (known && wanted.dots).then(|| ByName(sheet.dots().map(|(name, lit, head)| (name, DotOut { lit, head })).collect())),
             feed: sheet.feed.filter(|_| wanted.feed).map(|feed| plain(feed.unread)),
             chats: sheet.chats.filter(|_| wanted.chats).map(chats),
-            messages: (known && wanted.messages).then(|| ByName(sheet.messages().map(|(name, unread)| (name, plain(unread))).collect())),
+            notifications: (known && wanted.notifications)
+                .then(|| ByName(sheet.notifications().map(|(name, unread)| (name, plain(unread))).collect())),
             views: sheet.views.as_ref().filter(|views| !views.is_empty()).map(|views| ByName(views.iter().map(view).collect())),
         }
     }

@@ -5,7 +5,7 @@
 //! | `c:mention` | `3 120` | a counter: unread, head |
 //! | `b:system` | `57` | a channel of broadcasts: the mark |
 //! | `d:mall` | `4` | a dot: the mark |
-//! | `m:notice` | `1` | messages of a type: unread |
+//! | `m:notice` | `1` | notifications of a type: unread (they were called messages once; the letter stays, as entries outlive an upgrade) |
 //! | `e` | `812` | the enrolment: the head of the board then |
 //! | `l` | `917 12` | the revisions at which the lists of those whom the user follows, and blocks, changed last |
 //! | `f` | `918` | the revision at which the list behind the feed changed last |
@@ -39,9 +39,9 @@ pub fn part(key: &MarkKey, mark: &Mark) -> Option<Part> {
     }
 }
 
-/// How many messages of a type are unread, as a part.
+/// How many notifications of a type are unread, as a part.
 #[must_use]
-pub fn message_part(kind: &str, unread: i64) -> Part {
+pub fn notification_part(kind: &str, unread: i64) -> Part {
     (format!("m:{kind}").into(), unread.to_string().into())
 }
 
@@ -99,7 +99,7 @@ pub fn list_versions(entry: &Entry) -> Versions {
 #[must_use]
 pub fn entry_of(snapshot: &Snapshot) -> Entry {
     let mut parts: Parts = snapshot.marks.iter().filter_map(|(key, mark)| part(key, mark)).collect();
-    parts.extend(snapshot.messages.iter().map(|(kind, unread)| message_part(kind, *unread)));
+    parts.extend(snapshot.notifications.iter().map(|(kind, unread)| notification_part(kind, *unread)));
     // Left out where they say nothing, to save room.
     let says = |(field, _): &Part| match &**field {
         "e" => snapshot.row.is_enrolled(),

@@ -126,8 +126,8 @@ impl Sheet {
         })
     }
 
-    /// The types of messages: name, unread.
-    pub(super) fn messages(&self) -> impl Iterator<Item = (&str, i64)> {
+    /// The types of notifications: name, unread.
+    pub(super) fn notifications(&self) -> impl Iterator<Item = (&str, i64)> {
         self.entry.iter().flat_map(|entry| numbers(&entry.parts, "m:")).map(|(name, unread)| (name, unread.max(0)))
     }
 
@@ -150,7 +150,7 @@ impl Sheet {
     pub(super) fn total(&self) -> Option<i64> {
         self.entry.as_ref()?;
         let chats = self.chats?.unread.saturating_add(self.directs().0);
-        let own = self.counters().map(|(_, unread, _)| unread).chain(self.messages().map(|(_, unread)| unread));
+        let own = self.counters().map(|(_, unread, _)| unread).chain(self.notifications().map(|(_, unread)| unread));
         Some(own.chain(self.broadcasts().map(|(_, unread, _)| unread)).fold(chats, i64::saturating_add))
     }
 

@@ -128,8 +128,7 @@ fn fresh(run: &Run, user: i64, reply: &Reply, floor: &Floor, seen: &mut Seen) {
 fn adds_up(body: &Value) -> bool {
     let unread =
         |kind: &str| -> i64 { body[kind].as_object().map_or(0, |parts| parts.values().filter_map(|part| part["unread"].as_i64()).sum()) };
-    let mail = if body["notifications"].is_object() { unread("notifications") } else { unread("messages") };
-    let parts = unread("counters") + unread("broadcasts") + mail + body["chats"]["unread"].as_i64().unwrap_or_default();
+    let parts = unread("counters") + unread("broadcasts") + unread("notifications") + body["chats"]["unread"].as_i64().unwrap_or_default();
     body["total"].as_i64() == Some(parts)
 }
 

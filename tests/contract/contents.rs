@@ -34,9 +34,9 @@ async fn engine_contents_do_not_reach_the_log_of_postgres() {
         ("group_messages", "/v1/groups/7/messages", &text),
         ("group_messages", "/v1/groups/8/messages", &text),
         ("inbox", "/v1/users/2/inbox", &text),
-        ("messages", "/v1/messages", &notification),
+        ("notifications", "/v1/notifications", &notification),
         ("notices", "/v1/broadcasts/system", &notice),
-        ("idempotency_keys", "/v1/messages", &notification),
+        ("idempotency_keys", "/v1/notifications", &notification),
         ("idempotency_keys", "/v1/broadcasts/system", &notice),
     ];
     for (table, path, body) in writes {

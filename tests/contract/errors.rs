@@ -12,11 +12,11 @@ both_tiers! {
         // Of so many rows that they are copied, which does not wait for the commit.
         let recipients: Vec<i64> = (1..=600).collect();
         let body = json!({"type": "notice", "title": "Hello", "content": "World", "recipients": recipients});
-        let sent = node.client.post("/v1/messages", &body).await;
+        let sent = node.client.post("/v1/notifications", &body).await;
         assert_eq!(sent.status, 201, "{}", sent.text);
         for user in [1, 600] {
             let shown = node.client.get(&format!("/v1/users/{user}/badges")).await.ok();
-            assert_eq!(shown["messages"]["notice"]["unread"], 1, "once: {shown}");
+            assert_eq!(shown["notifications"]["notice"]["unread"], 1, "once: {shown}");
         }
     }
 }

@@ -307,9 +307,9 @@ both_tiers! {
         statements.extend(headmark::presence::statements());
         statements.extend(headmark::broadcasts::store::statements());
         statements.extend(headmark::idempotency::statements());
-        statements.extend(headmark::messages::store::statements());
-        statements.extend(headmark::messages::lists::statements());
-        statements.extend(headmark::messages::expiry::statements());
+        statements.extend(headmark::notifications::store::statements());
+        statements.extend(headmark::notifications::lists::statements());
+        statements.extend(headmark::notifications::expiry::statements());
         statements.extend(headmark::inbox::store::statements());
         statements.extend(headmark::inbox::devices::statements());
         statements.extend(headmark::inbox::lists::statements());

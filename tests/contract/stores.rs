@@ -288,7 +288,7 @@ async fn recovered(client: &Client) {
 }
 
 /// All that a sheet shows.
-const KINDS: [&str; 6] = ["counters", "broadcasts", "dots", "feed", "chats", "messages"];
+const KINDS: [&str; 6] = ["counters", "broadcasts", "dots", "feed", "chats", "notifications"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn engine_postgres_is_away() {

@@ -18,7 +18,7 @@ const SOON: Duration = Duration::from_secs(2);
 const SETTLED: Duration = Duration::from_secs(5);
 
 /// What every node shows at once, whichever took the write.
-const OWN: [&str; 2] = ["counters", "messages"];
+const OWN: [&str; 2] = ["counters", "notifications"];
 
 /// A poll that is not degraded; None where it tells that nothing changed.
 async fn poll(client: &Client, path: &str, tag: &str) -> (String, Option<Value>) {
@@ -103,7 +103,7 @@ impl Run<'_> {
 
     /// What push senders are told, also of those who were not seen. Where there are such, no tag has had the others catch up.
     async fn compare_query(&self, nodes: &[Client], after: &str) {
-        let body = json!({"user_ids": self.users(), "include": ["counters", "broadcasts", "dots", "feed", "chats", "messages"]});
+        let body = json!({"user_ids": self.users(), "include": ["counters", "broadcasts", "dots", "feed", "chats", "notifications"]});
         let expected: Vec<_> = (0..USERS).map(|user| self.model.sheet(user, false)).collect();
         let everybody = self.model.seen.len() == USERS;
         for node in nodes.iter().take(if everybody { 1 } else { nodes.len() }) {

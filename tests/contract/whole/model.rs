@@ -16,7 +16,7 @@ pub const BADGES: [&str; 2] = ["follow", "like"];
 /// The id of what a new follower raises.
 const FAN: &str = "fan";
 
-/// The types of messages that are read by hand.
+/// The types of notifications.
 pub const TYPES: [&str; 2] = ["mail", "notice"];
 
 /// One thing that happened: at its place in the list of its stream for ever.
@@ -66,15 +66,15 @@ pub struct View {
     pub visits: BTreeMap<usize, String>,
 }
 
-/// A message that is read by hand: its type, and who has deleted it.
+/// A notification: its type, and who has deleted it.
 #[derive(Debug)]
-pub struct Mail {
+pub struct Notification {
     pub thing: Thing,
     pub kind: &'static str,
     pub deleted_by: BTreeSet<usize>,
 }
 
-impl Mail {
+impl Notification {
     /// Whether a user has it in the list.
     pub fn is_listed(&self, user: usize) -> bool {
         self.thing.to.contains(&user) && !self.thing.gone && !self.deleted_by.contains(&user)
@@ -108,7 +108,7 @@ pub struct Model {
     pub follows: BTreeMap<(usize, usize), (bool, bool)>,
     pub blocks: BTreeSet<(usize, usize)>,
     pub views: BTreeMap<String, View>,
-    pub mails: Vec<Mail>,
+    pub notifications: Vec<Notification>,
     pub groups: BTreeMap<i64, Group>,
     /// Of each receiver and sender.
     pub directs: BTreeMap<(usize, usize), Vec<Thing>>,
@@ -173,10 +173,11 @@ impl Model {
         (sum, groups.len(), directs.len())
     }
 
-    fn messages(&self, user: usize) -> BTreeMap<&'static str, usize> {
+    fn notifications(&self, user: usize) -> BTreeMap<&'static str, usize> {
         let mut types = BTreeMap::new();
-        for mail in self.mails.iter().filter(|mail| mail.thing.to.contains(&user)) {
-            *types.entry(mail.kind).or_default() += usize::from(mail.is_listed(user) && mail.thing.unread_by.contains(&user));
+        for notification in self.notifications.iter().filter(|notification| notification.thing.to.contains(&user)) {
+            *types.entry(notification.kind).or_default() +=
+                usize::from(notification.is_listed(user) && notification.thing.unread_by.contains(&user));
         }
         types
     }
@@ -203,10 +204,11 @@ impl Model {
         let channels: Map<_, _> = self.channels.iter().map(|(name, notices)| (name.clone(), counted(notices))).collect();
         let dots = self.dots.iter().map(|(name, lights)| (name.clone(), json!({"lit": unread(lights, user) > 0, "head": lights.len()})));
         let (chats, groups, directs) = self.chats(user);
-        let messages = self.messages(user);
+        let notifications = self.notifications(user);
         let sum = |kind: &Map<String, Value>| kind.values().map(|value| value["unread"].as_u64().unwrap()).sum::<u64>();
-        let total = sum(&counters) + sum(&channels) + u64::try_from(chats + messages.values().sum::<usize>()).unwrap();
-        let messages: Map<_, _> = messages.into_iter().map(|(kind, unread)| (kind.to_owned(), json!({"unread": unread}))).collect();
+        let total = sum(&counters) + sum(&channels) + u64::try_from(chats + notifications.values().sum::<usize>()).unwrap();
+        let notifications: Map<_, _> =
+            notifications.into_iter().map(|(kind, unread)| (kind.to_owned(), json!({"unread": unread}))).collect();
         let mut sheet = json!({
             "degraded": false, "total": total,
             "counters": counters,
@@ -214,7 +216,7 @@ impl Model {
             "dots": dots.collect::<Map<_, _>>(),
             "feed": {"unread": self.feed(user)},
             "chats": {"unread": chats, "groups": groups, "directs": directs},
-            "messages": messages,
+            "notifications": notifications,
         });
         if views {
             sheet["views"] = self.views.iter().map(|(name, view)| (name.clone(), view.shown_to(user))).collect::<Map<_, _>>().into();

@@ -213,8 +213,13 @@ impl<'a> Run<'a> {
             What::Increment | What::IncrementMany | What::RetractAt | What::RetractNewest | What::Reset | What::ResetAll => {
                 self.counters(step).await;
             }
-            What::SendMail | What::ReadMail | What::UnreadMail | What::ReadMails | What::DeleteMail | What::WithdrawMail => {
-                self.mails(step).await;
+            What::SendNotification
+            | What::ReadNotification
+            | What::UnreadNotification
+            | What::ReadNotifications
+            | What::DeleteNotification
+            | What::WithdrawNotification => {
+                self.notifications(step).await;
             }
             What::PutItem | What::DeleteItem | What::Access => self.views(step).await,
             What::SendNotice | What::Withdraw | What::ReadNotices => self.notices(step).await,

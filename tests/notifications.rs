@@ -1,4 +1,4 @@
-//! Messages that are read by hand, over HTTP, as the contract has them.
+//! Notifications, over HTTP, as the contract has them.
 
 mod crowds;
 mod expiry;
@@ -6,6 +6,7 @@ mod leaving;
 mod model;
 mod reading;
 mod rules;
+mod upgrade;
 
 use serde_json::{Value, json};
 
@@ -13,19 +14,19 @@ use crate::support::{Client, Reply};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-fn mail(kind: &str, recipients: &[i64]) -> Value {
+fn notification(kind: &str, recipients: &[i64]) -> Value {
     json!({"type": kind, "title": "Hello", "content": "World", "recipients": recipients})
 }
 
 /// Sends, and returns the id.
 async fn send(client: &Client, kind: &str, recipients: &[i64]) -> String {
-    let reply = client.post("/v1/messages", &mail(kind, recipients)).await;
+    let reply = client.post("/v1/notifications", &notification(kind, recipients)).await;
     assert_eq!(reply.status, 201, "{}", reply.text);
-    reply.body["message_id"].as_str().unwrap().to_owned()
+    reply.body["notification_id"].as_str().unwrap().to_owned()
 }
 
 async fn mark(client: &Client, user: i64, id: &str, verb: &str) -> Reply {
-    client.post(&format!("/v1/users/{user}/messages/{id}/{verb}"), &json!({})).await
+    client.post(&format!("/v1/users/{user}/notifications/{id}/{verb}"), &json!({})).await
 }
 
 #[expect(clippy::print_stderr, reason = "how long it took depends on the machine: shown to whoever asks for the output, and no test")]
@@ -37,7 +38,7 @@ fn say(what: &str) {
 async fn seqs(client: &Client, user: i64, query: &str) -> Vec<i64> {
     let (mut seqs, mut cursor) = (Vec::new(), String::new());
     loop {
-        let page = client.get(&format!("/v1/users/{user}/messages?limit=7{query}{cursor}")).await.ok();
+        let page = client.get(&format!("/v1/users/{user}/notifications?limit=7{query}{cursor}")).await.ok();
         seqs.extend(page["items"].as_array().unwrap().iter().map(|item| item["seq"].as_i64().unwrap()));
         match page["next_cursor"].as_str() {
             None => return seqs,
@@ -46,7 +47,7 @@ async fn seqs(client: &Client, user: i64, query: &str) -> Vec<i64> {
     }
 }
 
-/// The messages of a sheet.
+/// The notifications of a sheet.
 async fn shown(client: &Client, user: i64) -> Value {
-    client.sheet(user).await["messages"].clone()
+    client.sheet(user).await["notifications"].clone()
 }

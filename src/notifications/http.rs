@@ -1,4 +1,4 @@
-//! The routes of messages that are read by hand.
+//! The routes of notifications.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use utoipa_axum::routes;
 
 use super::command::{Step, gone, missing};
 use super::{
-    Command, DeletedMessageOut, FIRST_ROWS, Listed, MAX_CONTENT_CHARS, MAX_NAMED, MAX_RECIPIENTS, MAX_TITLE_CHARS, MORE_ROWS, MessageOut,
-    ReadMessageOut, Status, Text, Which, candidates, lists,
+    Command, DeletedNotificationOut, FIRST_ROWS, Listed, MAX_CONTENT_CHARS, MAX_NAMED, MAX_RECIPIENTS, MAX_TITLE_CHARS, MORE_ROWS,
+    NotificationOut, ReadNotificationOut, Status, Text, Which, candidates, lists,
 };
 use crate::auth::Service;
 use crate::clock::UnixMs;
@@ -23,7 +23,7 @@ use crate::error::{Error, Fault, Problem, ProblemOut, Result};
 use crate::http::body::{Body, IdempotencyKey, NoFields, in_range, present, text_within};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
-use crate::ids::{MessageId, Name, UserId};
+use crate::ids::{Name, NotificationId, UserId};
 use crate::lane::{Answer, Job};
 use crate::marks::MAX_HEAD;
 use crate::page::{self, PageOut, PageParams, Position};
@@ -33,20 +33,20 @@ use crate::state::AppState;
 /// The routes of this feature.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
-        .routes(routes!(send_message))
-        .routes(routes!(get_message, withdraw_message))
-        .routes(routes!(list_messages))
-        .routes(routes!(read_messages))
-        .routes(routes!(read_message))
-        .routes(routes!(unread_message))
-        .routes(routes!(delete_message))
+        .routes(routes!(send_notification))
+        .routes(routes!(get_notification, withdraw_notification))
+        .routes(routes!(list_notifications))
+        .routes(routes!(read_notifications))
+        .routes(routes!(read_notification))
+        .routes(routes!(unread_notification))
+        .routes(routes!(delete_notification))
 }
 
-/// A message, and to whom.
+/// A notification, and to whom.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SendMessageIn {
-    /// Its type: users see a number of unread ones for each. A user may have had messages of 100 types.
+pub struct SendNotificationIn {
+    /// Its type: users see a number of unread ones for each. A user may have had notifications of 100 types.
     r#type: Name,
     /// The title.
     #[schema(min_length = 1, max_length = 200, example = "Planned maintenance")]
@@ -59,11 +59,11 @@ pub struct SendMessageIn {
     recipients: Vec<UserId>,
 }
 
-/// Which of a user's messages.
+/// Which of a user's notifications.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct ListMessagesParams {
+pub struct ListNotificationsParams {
     /// Those that were not read, those that were, or all.
     #[param(nullable = false, inline)]
     status: Option<Status>,
@@ -80,10 +80,10 @@ pub struct ListMessagesParams {
 
 /// An entry of a user's list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct UserMessageOut {
-    /// The message.
-    pub message_id: MessageId,
-    /// Its number among the user's messages, from 1 on, without gaps.
+pub struct UserNotificationOut {
+    /// The notification.
+    pub notification_id: NotificationId,
+    /// Its number among the user's notifications, from 1 on, without gaps.
     #[schema(minimum = 1, example = 57)]
     pub seq: i64,
     /// Its type.
@@ -102,30 +102,30 @@ pub struct UserMessageOut {
     pub read_at: Option<UnixMs>,
 }
 
-impl From<&Listed> for UserMessageOut {
+impl From<&Listed> for UserNotificationOut {
     fn from(listed: &Listed) -> Self {
-        let Text { title, content } = listed.message.text();
+        let Text { title, content } = listed.notification.text();
         Self {
-            message_id: listed.id,
+            notification_id: listed.id,
             seq: listed.seq,
-            r#type: listed.message.kind.clone(),
+            r#type: listed.notification.kind.clone(),
             title,
             content,
-            created_at: listed.message.created_at,
+            created_at: listed.notification.created_at,
             read_at: Some(listed.read_at).filter(|at| *at != UnixMs(0)),
         }
     }
 }
 
-/// Which messages were read: some by id, those of a type, or all.
+/// Which notifications were read: some by id, those of a type, or all.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"all": true, "up_to_seq": 57}))]
-pub struct ReadMessagesIn {
+pub struct ReadNotificationsIn {
     /// These, each once.
     #[serde(default, deserialize_with = "present")]
-    #[schema(nullable = false, value_type = Option<HashSet<MessageId>>, min_items = 1, max_items = 1000)]
-    message_ids: Option<Vec<MessageId>>,
+    #[schema(nullable = false, value_type = Option<HashSet<NotificationId>>, min_items = 1, max_items = 1000)]
+    ids: Option<Vec<NotificationId>>,
     /// All of this type.
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false)]
@@ -142,7 +142,7 @@ pub struct ReadMessagesIn {
 
 /// What marking many answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ReadMessagesOut {
+pub struct ReadNotificationsOut {
     /// How many were unread before.
     #[schema(minimum = 0, example = 12)]
     pub changed: i64,
@@ -150,23 +150,23 @@ pub struct ReadMessagesOut {
     #[schema(minimum = 0, example = 918)]
     pub revision: i64,
     /// Every type, as the sheet shows it.
-    pub messages: BTreeMap<String, UnreadOut>,
+    pub notifications: BTreeMap<String, UnreadOut>,
 }
 
-impl ReadMessagesIn {
-    /// Which messages are meant, and up to which seq.
+impl ReadNotificationsIn {
+    /// Which notifications are meant, and up to which seq.
     fn which(&self) -> Result<(Which, i64), Problem> {
         let up_to = self.up_to_seq.map_or(Ok(MAX_HEAD), |up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to_seq".to_owned()))?;
-        let which = match (&self.message_ids, &self.r#type, self.all) {
+        let which = match (&self.ids, &self.r#type, self.all) {
             (Some(ids), None, None) => {
-                count(ids.len(), MAX_NAMED, "/message_ids")?;
-                each_once(ids, "/message_ids")?;
+                count(ids.len(), MAX_NAMED, "/ids")?;
+                each_once(ids, "/ids")?;
                 Which::Named(ids.clone())
             }
             (None, Some(kind), None) => Which::Oldest(Some(kind.clone()), FIRST_ROWS),
             (None, None, Some(true)) => Which::Oldest(None, FIRST_ROWS),
             (None, None, Some(false)) => return Err(Problem::invalid("/all", "leave it out, or true")),
-            _ => return Err(Problem::invalid("", "give either message_ids, type or all")),
+            _ => return Err(Problem::invalid("", "give either ids, type or all")),
         };
         Ok((which, up_to))
     }
@@ -184,27 +184,32 @@ fn each_once<T: std::hash::Hash + Eq>(items: &[T], pointer: &str) -> Result<(), 
     }
 }
 
-/// Of lower ids messages are kept no longer.
+/// Of lower ids notifications are kept no longer.
 fn kept_from(state: &AppState) -> i64 {
-    state.messages.kept_from(state.clock.now())
+    state.notifications.kept_from(state.clock.now())
 }
 
 async fn submit(state: &AppState, command: Command) -> Result<Answer> {
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }
 
-/// Send a message
+/// Send a notification
 ///
 /// To up to 10,000 users, in one transaction: all or nothing. Each finds it in its own list, unread.
-#[utoipa::path(post, path = "/v1/messages", tag = "messages",
+#[utoipa::path(post, path = "/v1/notifications", tag = "notifications",
     params(("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first answer")),
-    request_body = SendMessageIn,
+    request_body = SendNotificationIn,
     responses(
-        (status = 201, body = MessageOut),
+        (status = 201, body = NotificationOut),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn send_message(State(state): State<AppState>, service: Service, key: IdempotencyKey, body: Body<SendMessageIn>) -> Result<Answer> {
-    let SendMessageIn { r#type: kind, title, content, recipients } = body.value;
+async fn send_notification(
+    State(state): State<AppState>,
+    service: Service,
+    key: IdempotencyKey,
+    body: Body<SendNotificationIn>,
+) -> Result<Answer> {
+    let SendNotificationIn { r#type: kind, title, content, recipients } = body.value;
     text_within(&title, 1, MAX_TITLE_CHARS, "/title")?;
     text_within(&content, 0, MAX_CONTENT_CHARS, "/content")?;
     count(recipients.len(), MAX_RECIPIENTS, "/recipients")?;
@@ -214,76 +219,76 @@ async fn send_message(State(state): State<AppState>, service: Service, key: Idem
     state.lanes.submit(Job { command: Arc::new(command), key: key.of(&service.caller(), &body.digest) }).await
 }
 
-/// Read a message
+/// Read a notification
 ///
 /// With how many of its recipients have read it, which is exact.
-#[utoipa::path(get, path = "/v1/messages/{message_id}", tag = "messages",
-    params(("message_id" = MessageId, Path)),
+#[utoipa::path(get, path = "/v1/notifications/{notification_id}", tag = "notifications",
+    params(("notification_id" = NotificationId, Path)),
     responses(
-        (status = 200, body = MessageOut),
+        (status = 200, body = NotificationOut),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn get_message(State(state): State<AppState>, _service: Service, path: PathParams, _: Query<NoParams>) -> Result<Response> {
-    let id = path.get("message_id")?;
+async fn get_notification(State(state): State<AppState>, _service: Service, path: PathParams, _: Query<NoParams>) -> Result<Response> {
+    let id = path.get("notification_id")?;
     let found = lists::read(&state.db, id).await?.ok_or_else(|| missing(id, kept_from(&state)))?;
     if found.withdrawn {
         return Err(gone(id).into());
     }
-    Ok(fresh(Json(MessageOut::new(id, &found.message, found.read))))
+    Ok(fresh(Json(NotificationOut::new(id, &found.notification, found.read))))
 }
 
-/// Withdraw a message
+/// Withdraw a notification
 ///
 /// From everybody's list: whoever had not read it has one less. Also answers 204 when it was withdrawn before.
-#[utoipa::path(delete, path = "/v1/messages/{message_id}", tag = "messages",
-    params(("message_id" = MessageId, Path)),
+#[utoipa::path(delete, path = "/v1/notifications/{notification_id}", tag = "notifications",
+    params(("notification_id" = NotificationId, Path)),
     responses(
-        (status = 204, description = "The message is in no list"),
+        (status = 204, description = "The notification is in no list"),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn withdraw_message(State(state): State<AppState>, _service: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
-    let id = path.get("message_id")?;
+async fn withdraw_notification(State(state): State<AppState>, _service: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
+    let id = path.get("notification_id")?;
     if lists::read(&state.db, id).await?.ok_or_else(|| missing(id, kept_from(&state)))?.withdrawn {
         return Ok(Answer::no_content());
     }
-    // Read ahead of the transaction, which must know whose rows to lock: to whom a message was sent never changes.
+    // Read ahead of the transaction, which must know whose rows to lock: to whom a notification was sent never changes.
     let recipients = lists::recipients(&state.db, id).await?;
     submit(&state, Command::Withdraw { id, recipients }).await
 }
 
-/// List a user's messages
+/// List a user's notifications
 ///
 /// Newest first.
-#[utoipa::path(get, path = "/v1/users/{user}/messages", tag = "messages",
-    params(("user" = UserOrMe, Path), ListMessagesParams),
+#[utoipa::path(get, path = "/v1/users/{user}/notifications", tag = "notifications",
+    params(("user" = UserOrMe, Path), ListNotificationsParams),
     responses(
-        (status = 200, body = PageOut<UserMessageOut>, headers(("Link" = String, description = "The next page, where there is one"))),
+        (status = 200, body = PageOut<UserNotificationOut>, headers(("Link" = String, description = "The next page, where there is one"))),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn list_messages(
+async fn list_notifications(
     State(state): State<AppState>,
     path: UserPath,
     uri: Uri,
-    Query(params): Query<ListMessagesParams>,
+    Query(params): Query<ListNotificationsParams>,
 ) -> Result<Response> {
-    let ListMessagesParams { status, r#type: kind, limit, cursor } = params;
-    let wanted = PageParams { limit, cursor }.wanted("messages", path.user)?;
+    let ListNotificationsParams { status, r#type: kind, limit, cursor } = params;
+    let wanted = PageParams { limit, cursor }.wanted("notifications", path.user)?;
     let rows = lists::page(&state.db, path.user, status.unwrap_or_default(), kind.as_ref(), wanted.after.at, wanted.rows()).await?;
-    page::respond(&uri, wanted, &rows, |row| Position { at: row.seq, id: 0 }, |row| UserMessageOut::from(row))
+    page::respond(&uri, wanted, &rows, |row| Position { at: row.seq, id: 0 }, |row| UserNotificationOut::from(row))
 }
 
-/// Mark messages as read
+/// Mark notifications as read
 ///
 /// Some by id, those of a type, or all; with `up_to_seq` only those that the user was shown. Those named by id are marked together or not at all; of a type or
 /// of all, some thousands at a time, the oldest first, until none is left.
-#[utoipa::path(post, path = "/v1/users/{user}/messages/read", tag = "messages",
+#[utoipa::path(post, path = "/v1/users/{user}/notifications/read", tag = "notifications",
     params(("user" = UserOrMe, Path)),
-    request_body = ReadMessagesIn,
+    request_body = ReadNotificationsIn,
     responses(
-        (status = 200, body = ReadMessagesOut),
+        (status = 200, body = ReadNotificationsOut),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn read_messages(State(state): State<AppState>, path: UserPath, body: Body<ReadMessagesIn>) -> Result<Response> {
+async fn read_notifications(State(state): State<AppState>, path: UserPath, body: Body<ReadNotificationsIn>) -> Result<Response> {
     let user = path.user;
     let (mut which, mut up_to) = body.value.which()?;
     let mut changed = 0;
@@ -293,8 +298,8 @@ async fn read_messages(State(state): State<AppState>, path: UserPath, body: Body
         let step: Step = serde_json::from_str(&answer.body).map_err(|error| Error::from(Fault::Bug(error.to_string())))?;
         changed += step.changed;
         let Some(more) = step.more_up_to else {
-            let messages = step.unread.into_iter().map(|(kind, unread)| (kind, UnreadOut { unread, capped: None })).collect();
-            return Ok(Json(ReadMessagesOut { changed, revision: step.revision, messages }).into_response());
+            let notifications = step.unread.into_iter().map(|(kind, unread)| (kind, UnreadOut { unread, capped: None })).collect();
+            return Ok(Json(ReadNotificationsOut { changed, revision: step.revision, notifications }).into_response());
         };
         up_to = more;
         if let Which::Oldest(_, rows) = &mut which {
@@ -303,45 +308,45 @@ async fn read_messages(State(state): State<AppState>, path: UserPath, body: Body
     }
 }
 
-/// Mark a message as read
+/// Mark a notification as read
 ///
 /// A repeat changes nothing, not even the time.
-#[utoipa::path(post, path = "/v1/users/{user}/messages/{message_id}/read", tag = "messages",
-    params(("user" = UserOrMe, Path), ("message_id" = MessageId, Path)),
+#[utoipa::path(post, path = "/v1/users/{user}/notifications/{notification_id}/read", tag = "notifications",
+    params(("user" = UserOrMe, Path), ("notification_id" = NotificationId, Path)),
     request_body(content = NoFields, description = "May be left out: there is nothing to say"),
     responses(
-        (status = 200, body = ReadMessageOut),
+        (status = 200, body = ReadNotificationOut),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn read_message(State(state): State<AppState>, path: UserPath, _: Body<NoFields>) -> Result<Answer> {
-    submit(&state, Command::Mark { user: path.user, id: path.get("message_id")?, read: true, kept_from: kept_from(&state) }).await
+async fn read_notification(State(state): State<AppState>, path: UserPath, _: Body<NoFields>) -> Result<Answer> {
+    submit(&state, Command::Mark { user: path.user, id: path.get("notification_id")?, read: true, kept_from: kept_from(&state) }).await
 }
 
-/// Mark a message as unread
+/// Mark a notification as unread
 ///
 /// A repeat changes nothing.
-#[utoipa::path(post, path = "/v1/users/{user}/messages/{message_id}/unread", tag = "messages",
-    params(("user" = UserOrMe, Path), ("message_id" = MessageId, Path)),
+#[utoipa::path(post, path = "/v1/users/{user}/notifications/{notification_id}/unread", tag = "notifications",
+    params(("user" = UserOrMe, Path), ("notification_id" = NotificationId, Path)),
     request_body(content = NoFields, description = "May be left out: there is nothing to say"),
     responses(
-        (status = 200, body = ReadMessageOut),
+        (status = 200, body = ReadNotificationOut),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn unread_message(State(state): State<AppState>, path: UserPath, _: Body<NoFields>) -> Result<Answer> {
-    submit(&state, Command::Mark { user: path.user, id: path.get("message_id")?, read: false, kept_from: kept_from(&state) }).await
+async fn unread_notification(State(state): State<AppState>, path: UserPath, _: Body<NoFields>) -> Result<Answer> {
+    submit(&state, Command::Mark { user: path.user, id: path.get("notification_id")?, read: false, kept_from: kept_from(&state) }).await
 }
 
-/// Delete a message from a user's list
+/// Delete a notification from a user's list
 ///
-/// Whether the user has read it stays counted with the message. A repeat changes nothing.
-#[utoipa::path(delete, path = "/v1/users/{user}/messages/{message_id}", tag = "messages",
-    params(("user" = UserOrMe, Path), ("message_id" = MessageId, Path)),
+/// Whether the user has read it stays counted with the notification. A repeat changes nothing.
+#[utoipa::path(delete, path = "/v1/users/{user}/notifications/{notification_id}", tag = "notifications",
+    params(("user" = UserOrMe, Path), ("notification_id" = NotificationId, Path)),
     responses(
-        (status = 200, body = DeletedMessageOut),
+        (status = 200, body = DeletedNotificationOut),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn delete_message(State(state): State<AppState>, path: UserPath, _: Query<NoParams>) -> Result<Answer> {
-    submit(&state, Command::Delete { user: path.user, id: path.get("message_id")?, kept_from: kept_from(&state) }).await
+async fn delete_notification(State(state): State<AppState>, path: UserPath, _: Query<NoParams>) -> Result<Answer> {
+    submit(&state, Command::Delete { user: path.user, id: path.get("notification_id")?, kept_from: kept_from(&state) }).await
 }
 
 /// What must be asked for anew each time.

@@ -1,4 +1,4 @@
-//! The rows of `messages`, `message_receivers` and `message_types`: what a batch needs of them, holds of them and writes back. What is
+//! The rows of `notifications`, `notification_receivers` and `notification_types`: what a batch needs of them, holds of them and writes back. What is
 //! read of them outside of batches is in `lists.rs`.
 
 use std::collections::{BTreeSet, HashMap};
@@ -6,22 +6,22 @@ use std::sync::Arc;
 
 use crate::clock::UnixMs;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
-use crate::ids::{MessageId, UserId};
+use crate::ids::{NotificationId, UserId};
 use crate::lane::Table;
 
-use super::{Message, Receiver, Unread};
+use super::{Notification, Receiver, Unread};
 
-static LOAD_MESSAGES: Statement = Statement::new(
-    "select m.message_id, m.withdrawn
+static LOAD_NOTIFICATIONS: Statement = Statement::new(
+    "select n.notification_id, n.withdrawn
     from {rows} r
-    join messages m on m.message_id = r.message_id",
-    &[("message_id", Type::Int)],
+    join notifications n on n.notification_id = r.notification_id",
+    &[("notification_id", Type::Int)],
 );
 
-static INSERT_MESSAGES: Statement = Statement::insert(
-    "messages",
+static INSERT_NOTIFICATIONS: Statement = Statement::insert(
+    "notifications",
     &[
-        ("message_id", Type::Int),
+        ("notification_id", Type::Int),
         ("type", Type::Text),
         ("content", Type::Content),
         ("created_at", Type::Int),
@@ -31,43 +31,43 @@ static INSERT_MESSAGES: Statement = Statement::insert(
 );
 
 static WITHDRAW: Statement = Statement::new(
-    "update messages
+    "update notifications
     set withdrawn = 1
-    where message_id in (select message_id from {rows} r)",
-    &[("message_id", Type::Int)],
+    where notification_id in (select notification_id from {rows} r)",
+    &[("notification_id", Type::Int)],
 );
 
 static LOAD_RECEIVERS: Statement = Statement::new(
-    "select m.user_id, m.seq, m.message_id, m.type, m.read_at, m.gone
+    "select n.user_id, n.seq, n.notification_id, n.type, n.read_at, n.gone
     from {rows} r
-    join message_receivers m on m.message_id = r.message_id and m.user_id = r.user_id",
-    &[("message_id", Type::Int), ("user_id", Type::Int)],
+    join notification_receivers n on n.notification_id = r.notification_id and n.user_id = r.user_id",
+    &[("notification_id", Type::Int), ("user_id", Type::Int)],
 );
 
 static LOAD_UNREAD: Statement = Statement::one(
-    "select m.user_id, m.seq, m.message_id, m.type, m.read_at, m.gone
-    from message_receivers m
-    where m.user_id = $1 and m.read_at = 0 and m.gone = 0 and m.seq <= $2
-    order by m.seq
+    "select n.user_id, n.seq, n.notification_id, n.type, n.read_at, n.gone
+    from notification_receivers n
+    where n.user_id = $1 and n.read_at = 0 and n.gone = 0 and n.seq <= $2
+    order by n.seq
     limit $3",
     &[("user_id", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int)],
 );
 
 static LOAD_UNREAD_OF_TYPE: Statement = Statement::one(
-    "select m.user_id, m.seq, m.message_id, m.type, m.read_at, m.gone
-    from message_receivers m
-    where m.user_id = $1 and m.read_at = 0 and m.gone = 0 and m.seq <= $2 and m.type = $4
-    order by m.seq
+    "select n.user_id, n.seq, n.notification_id, n.type, n.read_at, n.gone
+    from notification_receivers n
+    where n.user_id = $1 and n.read_at = 0 and n.gone = 0 and n.seq <= $2 and n.type = $4
+    order by n.seq
     limit $3",
     &[("user_id", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int), ("type", Type::Text)],
 );
 
 static INSERT_RECEIVERS: Statement = Statement::insert(
-    "message_receivers",
+    "notification_receivers",
     &[
         ("user_id", Type::Int),
         ("seq", Type::Int),
-        ("message_id", Type::Int),
+        ("notification_id", Type::Int),
         ("type", Type::Text),
         ("read_at", Type::Int),
         ("gone", Type::Int),
@@ -75,43 +75,43 @@ static INSERT_RECEIVERS: Statement = Statement::insert(
 );
 
 static UPDATE_RECEIVERS: Statement = Statement::new(
-    "update message_receivers
+    "update notification_receivers
     set read_at = r.read_at, gone = r.gone
     from {rows} r
-    where message_receivers.user_id = r.user_id and message_receivers.seq = r.seq",
+    where notification_receivers.user_id = r.user_id and notification_receivers.seq = r.seq",
     &[("user_id", Type::Int), ("seq", Type::Int), ("read_at", Type::Int), ("gone", Type::Int)],
 );
 
 static DELETE_RECEIVERS: Statement = Statement::new(
-    "delete from message_receivers
+    "delete from notification_receivers
     where (user_id, seq) in (select user_id, seq from {rows} r)",
     &[("user_id", Type::Int), ("seq", Type::Int)],
 );
 
-static DELETE_MESSAGES: Statement = Statement::new(
-    "delete from messages
-    where message_id in (select message_id from {rows} r)",
-    &[("message_id", Type::Int)],
+static DELETE_NOTIFICATIONS: Statement = Statement::new(
+    "delete from notifications
+    where notification_id in (select notification_id from {rows} r)",
+    &[("notification_id", Type::Int)],
 );
 
 /// With how many types the user has, where this one would be new.
 static LOAD_TYPES: Statement = Statement::new(
     "select r.user_id, r.type, coalesce(t.unread, -1),
-        case when t.user_id is null then (select count(*) from message_types c where c.user_id = r.user_id) else 0 end
+        case when t.user_id is null then (select count(*) from notification_types c where c.user_id = r.user_id) else 0 end
     from {rows} r
-    left join message_types t on t.user_id = r.user_id and t.type = r.type",
+    left join notification_types t on t.user_id = r.user_id and t.type = r.type",
     &[("user_id", Type::Int), ("type", Type::Text)],
 );
 
 static LOAD_TYPES_OF_USERS: Statement = Statement::new(
     "select t.user_id, t.type, t.unread
     from {rows} r
-    join message_types t on t.user_id = r.user_id",
+    join notification_types t on t.user_id = r.user_id",
     &[("user_id", Type::Int)],
 );
 
 static SAVE_TYPES: Statement = Statement::new(
-    "insert into message_types (user_id, type, unread)
+    "insert into notification_types (user_id, type, unread)
     select user_id, type, unread
     from {rows} r
     where true
@@ -124,8 +124,8 @@ static SAVE_TYPES: Statement = Statement::new(
 #[must_use]
 pub fn statements() -> [&'static Statement; 13] {
     [
-        &LOAD_MESSAGES,
-        &INSERT_MESSAGES,
+        &LOAD_NOTIFICATIONS,
+        &INSERT_NOTIFICATIONS,
         &WITHDRAW,
         &LOAD_RECEIVERS,
         &LOAD_UNREAD,
@@ -133,23 +133,23 @@ pub fn statements() -> [&'static Statement; 13] {
         &INSERT_RECEIVERS,
         &UPDATE_RECEIVERS,
         &DELETE_RECEIVERS,
-        &DELETE_MESSAGES,
+        &DELETE_NOTIFICATIONS,
         &LOAD_TYPES,
         &LOAD_TYPES_OF_USERS,
         &SAVE_TYPES,
     ]
 }
 
-/// The number of unread messages of a type: whose, and which type.
+/// The number of unread notifications of a type: whose, and which type.
 type TypeKey = (UserId, Arc<str>);
 
 /// Which of these rows a batch needs. The users' own rows are asked for beside it.
 #[derive(Debug, Default)]
 pub struct Needs {
-    /// Messages by id.
-    pub messages: BTreeSet<MessageId>,
-    /// What users have of messages; with it the numbers of their types.
-    pub receivers: BTreeSet<(MessageId, UserId)>,
+    /// Notifications by id.
+    pub notifications: BTreeSet<NotificationId>,
+    /// What users have of notifications; with it the numbers of their types.
+    pub receivers: BTreeSet<(NotificationId, UserId)>,
     /// Some of what users have not read; with it the numbers of their types.
     pub unread: BTreeSet<Unread>,
     /// Numbers of single types.
@@ -158,34 +158,34 @@ pub struct Needs {
     pub types_of: BTreeSet<UserId>,
 }
 
-/// A message in a batch.
+/// A notification in a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Held {
     withdrawn: bool,
     /// For one that the batch makes.
-    new: Option<Arc<Message>>,
+    new: Option<Arc<Notification>>,
 }
 
 /// The rows of a batch.
 #[derive(Debug, Default)]
 pub struct Tables {
-    messages: Table<MessageId, Option<Held>>,
+    notifications: Table<NotificationId, Option<Held>>,
     receivers: Table<(UserId, i64), Option<Receiver>>,
     types: Table<TypeKey, Option<i64>>,
     /// How many types a user has, where that matters.
     type_counts: Table<UserId, i64>,
-    /// Under which seq a user has a message. One whose command was undone leads to no row.
-    seqs: HashMap<(MessageId, UserId), i64>,
+    /// Under which seq a user has a notification. One whose command was undone leads to no row.
+    seqs: HashMap<(NotificationId, UserId), i64>,
     /// Those of which there may be more than were loaded.
     unfinished: BTreeSet<Unread>,
 }
 
-/// A row of `message_receivers`.
+/// A row of `notification_receivers`.
 type ReceiverRow = (i64, i64, i64, String, i64, i64);
 
-fn receiver_of_row((user, seq, message, kind, read_at, gone): ReceiverRow) -> Option<((UserId, i64), Receiver)> {
-    let message = MessageId::try_from(message).ok()?;
-    Some(((UserId::try_from(user).ok()?, seq), Receiver { message, kind: kind.into(), read_at: UnixMs(read_at), gone: gone == 1 }))
+fn receiver_of_row((user, seq, notification, kind, read_at, gone): ReceiverRow) -> Option<((UserId, i64), Receiver)> {
+    let notification = NotificationId::try_from(notification).ok()?;
+    Some(((UserId::try_from(user).ok()?, seq), Receiver { notification, kind: kind.into(), read_at: UnixMs(read_at), gone: gone == 1 }))
 }
 
 fn ids<T: Copy>(items: &[T], id: fn(T) -> i64) -> Column {
@@ -198,16 +198,17 @@ impl Tables {
     /// # Errors
     /// The driver's own.
     pub async fn load(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
-        if !needs.messages.is_empty() {
-            let messages: Vec<_> = needs.messages.iter().copied().collect();
-            let rows: Vec<(i64, i64)> = conn.fetch(&LOAD_MESSAGES, &[ids(&messages, MessageId::get)]).await?;
-            let held =
-                |(id, withdrawn): (i64, i64)| Some((MessageId::try_from(id).ok()?, Some(Held { withdrawn: withdrawn == 1, new: None })));
-            self.messages.insert_loaded(rows.into_iter().filter_map(held));
+        if !needs.notifications.is_empty() {
+            let notifications: Vec<_> = needs.notifications.iter().copied().collect();
+            let rows: Vec<(i64, i64)> = conn.fetch(&LOAD_NOTIFICATIONS, &[ids(&notifications, NotificationId::get)]).await?;
+            let held = |(id, withdrawn): (i64, i64)| {
+                Some((NotificationId::try_from(id).ok()?, Some(Held { withdrawn: withdrawn == 1, new: None })))
+            };
+            self.notifications.insert_loaded(rows.into_iter().filter_map(held));
         }
         if !needs.receivers.is_empty() {
             let columns = [
-                Column::Int(needs.receivers.iter().map(|(message, _)| message.get()).collect()),
+                Column::Int(needs.receivers.iter().map(|(notification, _)| notification.get()).collect()),
                 Column::Int(needs.receivers.iter().map(|(_, user)| user.get()).collect()),
             ];
             let rows = conn.fetch(&LOAD_RECEIVERS, &columns).await?;
@@ -232,7 +233,7 @@ impl Tables {
 
     fn take(&mut self, rows: Vec<ReceiverRow>) {
         let rows: Vec<_> = rows.into_iter().filter_map(receiver_of_row).collect();
-        self.seqs.extend(rows.iter().map(|((user, seq), receiver)| ((receiver.message, *user), *seq)));
+        self.seqs.extend(rows.iter().map(|((user, seq), receiver)| ((receiver.notification, *user), *seq)));
         self.receivers.insert_loaded(rows.into_iter().map(|(key, receiver)| (key, Some(receiver))));
     }
 
@@ -267,7 +268,7 @@ impl Tables {
     /// # Errors
     /// The driver's own.
     pub async fn save(&self, conn: &mut Conn) -> DbResult<()> {
-        self.save_messages(conn).await?;
+        self.save_notifications(conn).await?;
         let (mut made, mut changed, mut dropped) = (Vec::new(), Vec::new(), Vec::new());
         for (key, (loaded, now)) in self.receivers.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
             match now {
@@ -283,9 +284,9 @@ impl Tables {
         }
         if !made.is_empty() {
             let [users, seqs, read, gone] = receiver_columns(&made);
-            let messages = Column::Int(made.iter().map(|(_, receiver)| receiver.message.get()).collect());
+            let notifications = Column::Int(made.iter().map(|(_, receiver)| receiver.notification.get()).collect());
             let kinds = Column::Text(made.iter().map(|(_, receiver)| (*receiver.kind).to_owned()).collect());
-            conn.insert(&INSERT_RECEIVERS, &[users, seqs, messages, kinds, read, gone]).await?;
+            conn.insert(&INSERT_RECEIVERS, &[users, seqs, notifications, kinds, read, gone]).await?;
         }
         if !changed.is_empty() {
             conn.later(&UPDATE_RECEIVERS, &receiver_columns(&changed)).await?;
@@ -302,73 +303,73 @@ impl Tables {
         Ok(())
     }
 
-    async fn save_messages(&self, conn: &mut Conn) -> DbResult<()> {
-        let new: Vec<_> = self.messages.changed().filter_map(|(id, held)| Some((*id, held.as_ref()?.new.as_ref()?))).collect();
+    async fn save_notifications(&self, conn: &mut Conn) -> DbResult<()> {
+        let new: Vec<_> = self.notifications.changed().filter_map(|(id, held)| Some((*id, held.as_ref()?.new.as_ref()?))).collect();
         if !new.is_empty() {
             let columns = [
                 Column::Int(new.iter().map(|(id, _)| id.get()).collect()),
-                Column::Text(new.iter().map(|(_, message)| message.kind.to_string()).collect()),
-                Column::Text(new.iter().map(|(_, message)| message.stored.clone()).collect()),
-                Column::Int(new.iter().map(|(_, message)| message.created_at.0).collect()),
-                Column::Int(new.iter().map(|(_, message)| message.recipients).collect()),
+                Column::Text(new.iter().map(|(_, notification)| notification.kind.to_string()).collect()),
+                Column::Text(new.iter().map(|(_, notification)| notification.stored.clone()).collect()),
+                Column::Int(new.iter().map(|(_, notification)| notification.created_at.0).collect()),
+                Column::Int(new.iter().map(|(_, notification)| notification.recipients).collect()),
                 Column::Int(vec![0; new.len()]),
             ];
-            conn.insert(&INSERT_MESSAGES, &columns).await?;
+            conn.insert(&INSERT_NOTIFICATIONS, &columns).await?;
         }
         let withdrawn: Vec<_> =
-            self.messages.changed().filter(|(_, held)| held.as_ref().is_some_and(|held| held.withdrawn)).map(|(id, _)| *id).collect();
+            self.notifications.changed().filter(|(_, held)| held.as_ref().is_some_and(|held| held.withdrawn)).map(|(id, _)| *id).collect();
         if !withdrawn.is_empty() {
-            conn.later(&WITHDRAW, &[ids(&withdrawn, MessageId::get)]).await?;
+            conn.later(&WITHDRAW, &[ids(&withdrawn, NotificationId::get)]).await?;
         }
-        let dropped: Vec<_> = self.messages.changed().filter(|(_, held)| held.is_none()).map(|(id, _)| *id).collect();
+        let dropped: Vec<_> = self.notifications.changed().filter(|(_, held)| held.is_none()).map(|(id, _)| *id).collect();
         if !dropped.is_empty() {
-            conn.later(&DELETE_MESSAGES, &[ids(&dropped, MessageId::get)]).await?;
+            conn.later(&DELETE_NOTIFICATIONS, &[ids(&dropped, NotificationId::get)]).await?;
         }
         Ok(())
     }
 
-    /// Whether a message was withdrawn; None where there is none.
+    /// Whether a notification was withdrawn; None where there is none.
     #[must_use]
-    pub fn is_withdrawn(&self, id: MessageId) -> Option<bool> {
-        self.messages.get(&id).map(|held| held.withdrawn)
+    pub fn is_withdrawn(&self, id: NotificationId) -> Option<bool> {
+        self.notifications.get(&id).map(|held| held.withdrawn)
     }
 
-    /// Makes a message.
-    pub fn make(&mut self, id: MessageId, message: Message) {
-        self.messages.set(&id, Some(Held { withdrawn: false, new: Some(Arc::new(message)) }));
+    /// Makes a notification.
+    pub fn make(&mut self, id: NotificationId, notification: Notification) {
+        self.notifications.set(&id, Some(Held { withdrawn: false, new: Some(Arc::new(notification)) }));
     }
 
-    /// Withdraws a message that is there.
-    pub fn withdraw(&mut self, id: MessageId) {
-        if let Some(held) = self.messages.get(&id) {
-            self.messages.set(&id, Some(Held { withdrawn: true, ..held }));
+    /// Withdraws a notification that is there.
+    pub fn withdraw(&mut self, id: NotificationId) {
+        if let Some(held) = self.notifications.get(&id) {
+            self.notifications.set(&id, Some(Held { withdrawn: true, ..held }));
         }
     }
 
-    /// Drops a message; what its receivers have of it is dropped beside it.
-    pub fn drop_message(&mut self, id: MessageId) {
-        self.messages.set(&id, None);
+    /// Drops a notification; what its receivers have of it is dropped beside it.
+    pub fn drop_notification(&mut self, id: NotificationId) {
+        self.notifications.set(&id, None);
     }
 
-    /// What a user has of a message, and under which seq.
+    /// What a user has of a notification, and under which seq.
     #[must_use]
-    pub fn receiver(&self, user: UserId, id: MessageId) -> Option<(i64, Receiver)> {
+    pub fn receiver(&self, user: UserId, id: NotificationId) -> Option<(i64, Receiver)> {
         let seq = *self.seqs.get(&(id, user))?;
         Some((seq, self.receivers.get(&(user, seq))?))
     }
 
-    /// Sets what a user has of a message.
+    /// Sets what a user has of a notification.
     pub fn set_receiver(&mut self, user: UserId, seq: i64, receiver: Receiver) {
-        self.seqs.insert((receiver.message, user), seq);
+        self.seqs.insert((receiver.notification, user), seq);
         self.receivers.set(&(user, seq), Some(receiver));
     }
 
-    /// Drops what a user has of a message.
+    /// Drops what a user has of a notification.
     pub fn drop_receiver(&mut self, user: UserId, seq: i64) {
         self.receivers.set(&(user, seq), None);
     }
 
-    /// What is here of a user's messages, in the order of seq.
+    /// What is here of a user's notifications, in the order of seq.
     pub fn of_user(&self, user: UserId) -> impl Iterator<Item = (i64, &Receiver)> {
         let mine = self.receivers.from(&(user, 0)).take_while(move |((of, _), _)| *of == user);
         mine.filter_map(|((_, seq), receiver)| Some((*seq, receiver.as_ref()?)))
@@ -415,7 +416,7 @@ impl Tables {
 
     /// The command took effect.
     pub fn settle(&mut self) {
-        self.messages.settle();
+        self.notifications.settle();
         self.receivers.settle();
         self.types.settle();
         self.type_counts.settle();
@@ -423,7 +424,7 @@ impl Tables {
 
     /// The command was refused.
     pub fn undo(&mut self) {
-        self.messages.undo();
+        self.notifications.undo();
         self.receivers.undo();
         self.types.undo();
         self.type_counts.undo();

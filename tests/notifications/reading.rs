@@ -1,4 +1,4 @@
-//! Messages as their receivers list and read them.
+//! Notifications as their receivers list and read them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -7,46 +7,46 @@ use futures_util::StreamExt as _;
 use headmark::clock::Clock;
 use serde_json::{Value, json};
 
-use super::{mail, mark, send, seqs, shown};
+use super::{mark, notification, send, seqs, shown};
 use crate::both_tiers;
 
 both_tiers! {
-    async fn a_message_is_sent_listed_and_read(world: World) {
+    async fn a_notification_is_sent_listed_and_read(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
         let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
         let client = &node.client;
-        let reply = client.post("/v1/messages", &mail("notice", &[1, 2, 3])).await;
-        let id = reply.body["message_id"].as_str().unwrap().to_owned();
+        let reply = client.post("/v1/notifications", &notification("notice", &[1, 2, 3])).await;
+        let id = reply.body["notification_id"].as_str().unwrap().to_owned();
         let hide = |text: &str| text.replace(&id, "ID");
         assert_eq!(reply.status, 201);
         assert_eq!(id.parse::<i64>().unwrap() >> 20, 1_800_000_000_000);
         insta::assert_snapshot!(
             hide(&reply.text),
-            @r#"{"message_id":"ID","type":"notice","title":"Hello","content":"World","created_at":"2027-01-15T08:00:00.000Z","recipient_count":3,"read_count":0}"#
+            @r#"{"notification_id":"ID","type":"notice","title":"Hello","content":"World","created_at":"2027-01-15T08:00:00.000Z","recipient_count":3,"read_count":0}"#
         );
-        assert_eq!(client.get(&format!("/v1/messages/{id}")).await.ok(), reply.body);
+        assert_eq!(client.get(&format!("/v1/notifications/{id}")).await.ok(), reply.body);
         insta::assert_snapshot!(
-            hide(&client.get("/v1/users/1/messages").await.text),
-            @r#"{"items":[{"message_id":"ID","seq":1,"type":"notice","title":"Hello","content":"World","created_at":"2027-01-15T08:00:00.000Z"}],"next_cursor":null}"#
+            hide(&client.get("/v1/users/1/notifications").await.text),
+            @r#"{"items":[{"notification_id":"ID","seq":1,"type":"notice","title":"Hello","content":"World","created_at":"2027-01-15T08:00:00.000Z"}],"next_cursor":null}"#
         );
         let sheet = client.sheet(1).await;
-        assert_eq!((&sheet["messages"], &sheet["total"], &sheet["revision"]), (&json!({"notice": {"unread": 1}}), &json!(1), &json!(2)));
+        assert_eq!((&sheet["notifications"], &sheet["total"], &sheet["revision"]), (&json!({"notice": {"unread": 1}}), &json!(1), &json!(2)));
 
         at.fetch_add(1500, std::sync::atomic::Ordering::SeqCst);
         let read = mark(client, 1, &id, "read").await;
-        insta::assert_snapshot!(hide(&read.text), @r#"{"message_id":"ID","read_at":"2027-01-15T08:00:01.500Z","unread":0,"revision":3}"#);
+        insta::assert_snapshot!(hide(&read.text), @r#"{"notification_id":"ID","read_at":"2027-01-15T08:00:01.500Z","unread":0,"revision":3}"#);
         at.fetch_add(1500, std::sync::atomic::Ordering::SeqCst);
         assert_eq!(mark(client, 1, &id, "read").await.text, read.text, "a repeat changes nothing, not even the time");
-        let listed = client.get("/v1/users/1/messages").await.ok();
+        let listed = client.get("/v1/users/1/notifications").await.ok();
         assert_eq!(listed["items"][0]["read_at"], "2027-01-15T08:00:01.500Z");
-        assert_eq!(client.get(&format!("/v1/messages/{id}")).await.ok()["read_count"], 1);
+        assert_eq!(client.get(&format!("/v1/notifications/{id}")).await.ok()["read_count"], 1);
         assert_eq!(shown(client, 1).await, json!({"notice": {"unread": 0}}));
-        assert_eq!(client.sheet(2).await["messages"]["notice"]["unread"], 1);
+        assert_eq!(client.sheet(2).await["notifications"]["notice"]["unread"], 1);
 
         let unread = mark(client, 1, &id, "unread").await;
-        insta::assert_snapshot!(hide(&unread.text), @r#"{"message_id":"ID","unread":1,"revision":4}"#);
+        insta::assert_snapshot!(hide(&unread.text), @r#"{"notification_id":"ID","unread":1,"revision":4}"#);
         assert_eq!(mark(client, 1, &id, "unread").await.text, unread.text);
-        assert_eq!(client.get(&format!("/v1/messages/{id}")).await.ok()["read_count"], 0);
+        assert_eq!(client.get(&format!("/v1/notifications/{id}")).await.ok()["read_count"], 0);
         node.stop().await;
         let node = world.node().await;
         assert_eq!(shown(&node.client, 1).await, json!({"notice": {"unread": 1}}), "it is there after a restart");
@@ -63,7 +63,7 @@ both_tiers! {
         for id in [&ids[0], &ids[1], &ids[19]] {
             mark(client, 5, id, "read").await.ok();
         }
-        client.delete(&format!("/v1/users/5/messages/{}", ids[10])).await.ok();
+        client.delete(&format!("/v1/users/5/notifications/{}", ids[10])).await.ok();
         let all: Vec<i64> = (1..=20).rev().filter(|seq| *seq != 11).collect();
         assert_eq!(seqs(client, 5, "").await, all);
         assert_eq!(seqs(client, 5, "&status=all").await, all);
@@ -74,18 +74,18 @@ both_tiers! {
         assert_eq!(seqs(client, 5, "&type=notice&status=read").await, [20, 2]);
         assert!(seqs(client, 5, "&type=other").await.is_empty() && seqs(client, 6, "").await.is_empty());
         // What comes and goes between two pages neither repeats nor skips what stays.
-        let first = client.get("/v1/users/5/messages?limit=4&type=notice").await;
+        let first = client.get("/v1/users/5/notifications?limit=4&type=notice").await;
         let next = first.body["next_cursor"].as_str().unwrap();
-        assert_eq!(first.header("link"), format!("</v1/users/5/messages?limit=4&type=notice&cursor={next}>; rel=\"next\""));
+        assert_eq!(first.header("link"), format!("</v1/users/5/notifications?limit=4&type=notice&cursor={next}>; rel=\"next\""));
         send(client, "notice", &[5]).await;
-        client.delete(&format!("/v1/users/5/messages/{}", ids[14])).await.ok();
-        let second = client.get(&format!("/v1/users/5/messages?limit=3&type=notice&cursor={next}")).await.ok();
+        client.delete(&format!("/v1/users/5/notifications/{}", ids[14])).await.ok();
+        let second = client.get(&format!("/v1/users/5/notifications?limit=3&type=notice&cursor={next}")).await.ok();
         let second: Vec<_> = second["items"].as_array().unwrap().iter().map(|item| item["seq"].as_i64().unwrap()).collect();
         assert_eq!(second, [14, 12, 9]);
         for (query, name) in [("?status=new", "status"), ("?type=A", "type"), ("?limit=0", "limit"), ("?state=read", "state"), ("?status=", "status")] {
-            assert_eq!(client.get(&format!("/v1/users/5/messages{query}")).await.pointers(400, "invalid_query"), [name], "{query}");
+            assert_eq!(client.get(&format!("/v1/users/5/notifications{query}")).await.pointers(400, "invalid_query"), [name], "{query}");
         }
-        client.get("/v1/users/5/messages?cursor=x").await.problem(400, "invalid_cursor");
+        client.get("/v1/users/5/notifications?cursor=x").await.problem(400, "invalid_cursor");
         node.stop().await;
     }
 
@@ -96,18 +96,18 @@ both_tiers! {
         for n in 0..9 {
             ids.push(send(client, ["a", "b", "c"][n % 3], &[7]).await);
         }
-        let path = "/v1/users/7/messages/read";
-        let reply = client.post(path, &json!({"message_ids": [ids[0], ids[1], ids[8]], "up_to_seq": 5})).await;
-        insta::assert_snapshot!(reply.text, @r#"{"changed":2,"revision":11,"messages":{"a":{"unread":2},"b":{"unread":2},"c":{"unread":3}}}"#);
-        let again = client.post(path, &json!({"message_ids": [ids[0], ids[1]]})).await.ok();
+        let path = "/v1/users/7/notifications/read";
+        let reply = client.post(path, &json!({"ids": [ids[0], ids[1], ids[8]], "up_to_seq": 5})).await;
+        insta::assert_snapshot!(reply.text, @r#"{"changed":2,"revision":11,"notifications":{"a":{"unread":2},"b":{"unread":2},"c":{"unread":3}}}"#);
+        let again = client.post(path, &json!({"ids": [ids[0], ids[1]]})).await.ok();
         assert_eq!((&again["changed"], &again["revision"]), (&json!(0), &json!(11)));
         let of_type = client.post(path, &json!({"type": "a", "up_to_seq": 4})).await.ok();
-        assert_eq!((&of_type["changed"], &of_type["messages"]["a"]), (&json!(1), &json!({"unread": 1})));
+        assert_eq!((&of_type["changed"], &of_type["notifications"]["a"]), (&json!(1), &json!({"unread": 1})));
         let unknown = client.post(path, &json!({"type": "zzz"})).await.ok();
-        assert_eq!((&unknown["changed"], &unknown["messages"]["zzz"]), (&json!(0), &Value::Null));
+        assert_eq!((&unknown["changed"], &unknown["notifications"]["zzz"]), (&json!(0), &Value::Null));
         let all = client.post(path, &json!({"all": true, "up_to_seq": 8})).await.ok();
-        assert_eq!((&all["changed"], &all["messages"]), (&json!(5), &json!({"a": {"unread": 0}, "b": {"unread": 0}, "c": {"unread": 1}})));
-        assert_eq!(shown(client, 7).await, all["messages"]);
+        assert_eq!((&all["changed"], &all["notifications"]), (&json!(5), &json!({"a": {"unread": 0}, "b": {"unread": 0}, "c": {"unread": 1}})));
+        assert_eq!(shown(client, 7).await, all["notifications"]);
         let rest = client.post(path, &json!({"all": true})).await.ok();
         assert_eq!((&rest["changed"], &rest["revision"]), (&json!(1), &client.sheet(7).await["revision"]));
         assert_eq!(client.post(path, &json!({"all": true})).await.ok()["changed"], 0);
@@ -120,13 +120,13 @@ both_tiers! {
         // The first transaction takes 200, the second one the rest.
         let sends = (0..470).map(|n| send(client, if n % 5 == 0 { "mail" } else { "notice" }, if n < 200 { &[1, 2] } else { &[1] }));
         futures_util::stream::iter(sends).buffer_unordered(32).collect::<Vec<_>>().await;
-        let last = client.get("/v1/users/1/messages?limit=1").await.ok()["items"][0]["seq"].clone();
-        let read = client.post("/v1/users/1/messages/read", &json!({"type": "notice", "up_to_seq": last})).await.ok();
-        assert_eq!((&read["changed"], &read["messages"]), (&json!(376), &json!({"notice": {"unread": 0}, "mail": {"unread": 94}})));
-        assert_eq!(client.post("/v1/users/1/messages/read", &json!({"all": true})).await.ok()["changed"], 94);
+        let last = client.get("/v1/users/1/notifications?limit=1").await.ok()["items"][0]["seq"].clone();
+        let read = client.post("/v1/users/1/notifications/read", &json!({"type": "notice", "up_to_seq": last})).await.ok();
+        assert_eq!((&read["changed"], &read["notifications"]), (&json!(376), &json!({"notice": {"unread": 0}, "mail": {"unread": 94}})));
+        assert_eq!(client.post("/v1/users/1/notifications/read", &json!({"all": true})).await.ok()["changed"], 94);
         assert_eq!(client.sheet(1).await["total"], 0);
         // As many as the first transaction takes: the second one finds nothing.
-        let read = client.post("/v1/users/2/messages/read", &json!({"all": true})).await.ok();
+        let read = client.post("/v1/users/2/notifications/read", &json!({"all": true})).await.ok();
         assert_eq!((&read["changed"], &read["revision"]), (&json!(200), &client.sheet(2).await["revision"]));
         node.stop().await;
     }

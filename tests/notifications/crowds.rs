@@ -9,7 +9,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::json;
 
-use super::{mail, mark, say, send, seqs, shown};
+use super::{mark, notification, say, send, seqs, shown};
 use crate::both_tiers;
 use crate::support::{Client, Node, eventually, eventually_within};
 
@@ -57,7 +57,7 @@ both_tiers! {
         Node::stop_all(nodes).await;
     }
 
-    async fn a_message_for_ten_thousand(world: World) {
+    async fn a_notification_for_ten_thousand(world: World) {
         let nodes = world.nodes().await;
         let (client, other) = (&nodes[0].client, &nodes.last().unwrap().client);
         let everybody: Vec<i64> = (1..=10_000).collect();
@@ -66,25 +66,25 @@ both_tiers! {
         for round in ["first", "second"] {
             let began = Instant::now();
             ids.push(send(client, "notice", &everybody).await);
-            say(&format!("{:?}: the {round} message to 10,000 took {:?}", world.tier, began.elapsed()));
+            say(&format!("{:?}: the {round} notification to 10,000 took {:?}", world.tier, began.elapsed()));
         }
         for user in [1, 4711, 10_000] {
-            assert_eq!(other.sheet(user).await["messages"]["notice"]["unread"], 2);
+            assert_eq!(other.sheet(user).await["notifications"]["notice"]["unread"], 2);
             mark(other, user, &ids[0], "read").await.ok();
         }
-        let message = client.get(&format!("/v1/messages/{}", ids[0])).await.ok();
-        assert_eq!((&message["recipient_count"], &message["read_count"]), (&json!(10_000), &json!(3)));
+        let notification = client.get(&format!("/v1/notifications/{}", ids[0])).await.ok();
+        assert_eq!((&notification["recipient_count"], &notification["read_count"]), (&json!(10_000), &json!(3)));
         let began = Instant::now();
-        assert_eq!(client.delete(&format!("/v1/messages/{}", ids[0])).await.status, 204);
+        assert_eq!(client.delete(&format!("/v1/notifications/{}", ids[0])).await.status, 204);
         say(&format!("{:?}: withdrawing it took {:?}", world.tier, began.elapsed()));
         for (user, unread) in [(1, 1), (2, 1), (9999, 1)] {
-            assert_eq!(other.sheet(user).await["messages"]["notice"]["unread"], unread);
+            assert_eq!(other.sheet(user).await["notifications"]["notice"]["unread"], unread);
             assert_eq!(seqs(other, user, "").await, [2]);
         }
         Node::stop_all(nodes).await;
     }
 
-    async fn ten_messages_for_ten_thousand_at_once_take_turns(world: World) {
+    async fn ten_notifications_for_ten_thousand_at_once_take_turns(world: World) {
         // One lane for all, as with SQLite; and time for a machine that does other things too.
         let node = world.node_with(&["--lanes", "1", "--write-timeout-ms", "120000", "--scrub-users", "0"]).await;
         let client = &node.client;
@@ -104,17 +104,17 @@ both_tiers! {
             sender.await.expect("none is refused");
         }
         for user in [1, 4711, 10_000] {
-            assert_eq!(client.sheet(user).await["messages"]["notice"]["unread"], 10);
+            assert_eq!(client.sheet(user).await["notifications"]["notice"]["unread"], 10);
         }
         node.stop().await;
     }
 
-    async fn how_many_large_messages_may_wait_is_bounded(world: World) {
+    async fn how_many_large_notifications_may_wait_is_bounded(world: World) {
         let settings = ["--lanes", "1", "--lane-large-queue", "2", "--scrub-users", "0"];
         let mut stuck = world.process(&settings, &[("FAILPOINTS", "lane::before_commit=pause")]).await;
         let everybody: Vec<i64> = (1..=3000).collect();
-        let body = mail("notice", &everybody);
-        let mut answers: FuturesUnordered<_> = (0..5).map(|_| stuck.client.post("/v1/messages", &body)).collect();
+        let body = notification("notice", &everybody);
+        let mut answers: FuturesUnordered<_> = (0..5).map(|_| stuck.client.post("/v1/notifications", &body)).collect();
         // One is in the lane and two wait.
         for _ in 0..2 {
             answers.next().await.unwrap().problem(503, "overloaded");

@@ -1,7 +1,7 @@
-//! Messages that are read by hand (site mail, system messages): one row for each message, one for each of its receivers, and a number of unread ones for
+//! Notifications (site mail, system notices): one row for each notification, one for each of its receivers, and a number of unread ones for
 //! each user and type.
 //!
-//! A receiver's row is made once and goes only with the message: it keeps whether the receiver has read the message, also when the receiver has deleted it from its own list or
+//! A receiver's row is made once and goes only with the notification: it keeps whether the receiver has read the notification, also when the receiver has deleted it from its own list or
 //! the sender has withdrawn it. So `read_count` is a count of rows, and recipients never change. Every change is made under the lock of the receiver's own
 //! row in `users`, which also gives the seq: dense, in the order of commits.
 //!
@@ -20,15 +20,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::clock::UnixMs;
-use crate::ids::{MessageId, Name, UserId};
+use crate::ids::{Name, NotificationId, UserId};
 
 pub use command::{Command, Which};
-pub use expiry::MessageConfig;
+pub use expiry::NotificationConfig;
 
-/// How many types a user may have had messages of.
+/// How many types a user may have had notifications of.
 pub const MAX_TYPES: i64 = 100;
 
-/// How many recipients a message may have.
+/// How many recipients a notification may have.
 pub const MAX_RECIPIENTS: usize = 10_000;
 
 /// How many characters a title may have.
@@ -37,24 +37,24 @@ pub const MAX_TITLE_CHARS: usize = 200;
 /// How many characters a content may have.
 pub const MAX_CONTENT_CHARS: usize = 10_000;
 
-/// How many messages one request may name.
+/// How many notifications one request may name.
 pub const MAX_NAMED: usize = 1000;
 
-/// How many messages the first transaction of a request reads that names none: more than most users have unread.
+/// How many notifications the first transaction of a request reads that names none: more than most users have unread.
 pub const FIRST_ROWS: i64 = 200;
 
 /// How many each further transaction of that request reads.
 pub const MORE_ROWS: i64 = 2000;
 
-/// How many ids a new message may choose from: the first that is free. That one was given out before happens once in a great while; several never.
+/// How many ids a new notification may choose from: the first that is free. That one was given out before happens once in a great while; several never.
 const CANDIDATES: usize = 3;
 
 /// Bits of an id that are random; above them is the time.
 const RANDOM_BITS: u32 = 20;
 
-/// A message, as its row has it.
+/// A notification, as its row has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct Notification {
     /// Its type.
     pub kind: Name,
     /// Title and content, as one JSON object.
@@ -74,7 +74,7 @@ pub struct Text {
     pub content: String,
 }
 
-impl Message {
+impl Notification {
     /// Title and content.
     #[must_use]
     pub fn text(&self) -> Text {
@@ -82,11 +82,11 @@ impl Message {
     }
 }
 
-/// What a user has of a message.
+/// What a user has of a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receiver {
-    /// Which message.
-    pub message: MessageId,
+    /// Which notification.
+    pub notification: NotificationId,
     /// Its type.
     pub kind: Arc<str>,
     /// When the user has read it; 0: not yet.
@@ -119,17 +119,17 @@ pub enum Status {
 /// An entry of a user's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Which message.
-    pub id: MessageId,
+    /// Which notification.
+    pub id: NotificationId,
     /// Its number in the user's list.
     pub seq: i64,
-    /// The message.
-    pub message: Message,
+    /// The notification.
+    pub notification: Notification,
     /// When the user has read it; 0: not yet.
     pub read_at: UnixMs,
 }
 
-/// Unread messages of a user: the oldest, up to a bound.
+/// Unread notifications of a user: the oldest, up to a bound.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unread {
     /// Whose.
@@ -142,11 +142,11 @@ pub struct Unread {
     pub rows: i64,
 }
 
-/// A message as its sender sees it.
+/// A notification as its sender sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct MessageOut {
+pub struct NotificationOut {
     /// Its id.
-    pub message_id: MessageId,
+    pub notification_id: NotificationId,
     /// Its type.
     pub r#type: Name,
     /// The title.
@@ -165,34 +165,34 @@ pub struct MessageOut {
     pub read_count: i64,
 }
 
-impl MessageOut {
-    fn new(id: MessageId, message: &Message, read: i64) -> Self {
-        let Text { title, content } = message.text();
+impl NotificationOut {
+    fn new(id: NotificationId, notification: &Notification, read: i64) -> Self {
+        let Text { title, content } = notification.text();
         Self {
-            message_id: id,
-            r#type: message.kind.clone(),
+            notification_id: id,
+            r#type: notification.kind.clone(),
             title,
             content,
-            created_at: message.created_at,
-            recipient_count: message.recipients,
+            created_at: notification.created_at,
+            recipient_count: notification.recipients,
             read_count: read,
         }
     }
 }
 
-/// What deleting a message from a user's list answers.
+/// What deleting a notification from a user's list answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct DeletedMessageOut {
+pub struct DeletedNotificationOut {
     /// The user's revision after it.
     #[schema(minimum = 0, example = 918)]
     pub revision: i64,
 }
 
-/// What marking one message answers.
+/// What marking one notification answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ReadMessageOut {
-    /// The message.
-    pub message_id: MessageId,
+pub struct ReadNotificationOut {
+    /// The notification.
+    pub notification_id: NotificationId,
     /// When the user has read it first; left out where it is unread.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -205,17 +205,17 @@ pub struct ReadMessageOut {
     pub revision: i64,
 }
 
-/// The lowest id that a message of this time may have.
+/// The lowest id that a notification of this time may have.
 fn first_id(at: UnixMs) -> i64 {
     (at.0.max(0) << RANDOM_BITS) & i64::MAX
 }
 
-/// Ids that a message sent now may have: the time and some chance, so that no sender waits for another to get a number.
+/// Ids that a notification sent now may have: the time and some chance, so that no sender waits for another to get a number.
 #[must_use]
-pub fn candidates(now: UnixMs) -> Vec<MessageId> {
+pub fn candidates(now: UnixMs) -> Vec<NotificationId> {
     let time = first_id(UnixMs(now.0.max(1)));
     let chance = || i64::from(rand::rng().random_range(0..1_u32 << RANDOM_BITS));
-    (0..CANDIDATES).filter_map(|_| MessageId::try_from(time | chance()).ok()).collect()
+    (0..CANDIDATES).filter_map(|_| NotificationId::try_from(time | chance()).ok()).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Random requests against a naive model: what each user has of each message.
+//! Random requests against a naive model: what each user has of each notification.
 
 use std::collections::BTreeSet;
 
@@ -20,14 +20,14 @@ both_tiers! {
 
 const KINDS: [&str; 2] = ["mail", "notice"];
 
-/// What one of the three users has of a message.
+/// What one of the three users has of a notification.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Has {
     read: bool,
     gone: bool,
 }
 
-/// A message of the model, with what each user has of it.
+/// A notification of the model, with what each user has of it.
 #[derive(Debug, Clone)]
 struct Sent {
     id: String,
@@ -113,7 +113,7 @@ impl Run {
                 }
             }
             (6, Some(sent)) => {
-                let reply = client.delete(&format!("/v1/users/{user}/messages/{}", sent.id)).await;
+                let reply = client.delete(&format!("/v1/users/{user}/notifications/{}", sent.id)).await;
                 assert_eq!(reply.status, if sent.has[at].is_some() { 200 } else { 404 });
                 self.change(at, |other| other.id == sent.id, |has| Has { gone: true, ..has });
                 if sent.has[at].is_some() {
@@ -121,7 +121,7 @@ impl Run {
                 }
             }
             (7, Some(sent)) => {
-                assert_eq!(client.delete(&format!("/v1/messages/{}", sent.id)).await.status, 204);
+                assert_eq!(client.delete(&format!("/v1/notifications/{}", sent.id)).await.status, 204);
                 for at in 0..3 {
                     self.change(at, |other| other.id == sent.id, |has| Has { gone: true, ..has });
                 }
@@ -143,13 +143,13 @@ impl Run {
             1 => (json!({"type": sent.kind}), None),
             _ => {
                 let ids: BTreeSet<_> = [sent.id.clone(), other.id.clone()].into();
-                (json!({"message_ids": ids}), Some(ids))
+                (json!({"ids": ids}), Some(ids))
             }
         };
         if let Some(up_to) = up_to {
             body["up_to_seq"] = json!(up_to);
         }
-        let reply = client.post(&format!("/v1/users/{}/messages/read", self.user(at)), &body).await;
+        let reply = client.post(&format!("/v1/users/{}/notifications/read", self.user(at)), &body).await;
         let named = |sent: &Sent| ids.as_ref().is_some_and(|ids| ids.contains(&sent.id));
         if self.sent.iter().any(|sent| named(sent) && sent.has[at].is_none()) {
             return drop(reply.problem(404, "not_found"));
@@ -170,10 +170,10 @@ impl Run {
         let changed = self.change(at, meant, |has| Has { read: true, ..has });
         let reply = reply.ok();
         assert_eq!((&reply["changed"], &reply["revision"]), (&json!(changed), &json!(self.revisions[at])), "{body}");
-        assert_eq!(reply["messages"], self.messages(at));
+        assert_eq!(reply["notifications"], self.notifications(at));
     }
 
-    fn messages(&self, at: usize) -> Value {
+    fn notifications(&self, at: usize) -> Value {
         let shown = KINDS.iter().filter_map(|kind| Some(((*kind).to_owned(), json!({"unread": self.unread(at, kind)?}))));
         Value::Object(shown.collect())
     }
@@ -182,18 +182,18 @@ impl Run {
     async fn compare(&mut self, at: usize) {
         let client = self.clients[self.dice.roll(self.clients.len())].clone();
         let sheet = client.sheet(self.user(at)).await;
-        assert_eq!((&sheet["messages"], &sheet["revision"]), (&self.messages(at), &json!(self.revisions[at])));
+        assert_eq!((&sheet["notifications"], &sheet["revision"]), (&self.notifications(at), &json!(self.revisions[at])));
         let mine = self.sent.iter().filter_map(|sent| Some((sent, sent.has[at]?)));
         let mut listed: Vec<_> =
             (1..).zip(mine).filter(|(_, (_, has))| !has.gone).map(|(seq, (sent, has))| (seq, sent.id.clone(), has.read)).collect();
         listed.reverse();
-        let items = client.walk(&format!("/v1/users/{}/messages", self.user(at)), 9).await;
-        let shown = items
-            .iter()
-            .map(|item| (item["seq"].as_i64().unwrap(), item["message_id"].as_str().unwrap().to_owned(), item.get("read_at").is_some()));
+        let items = client.walk(&format!("/v1/users/{}/notifications", self.user(at)), 9).await;
+        let shown = items.iter().map(|item| {
+            (item["seq"].as_i64().unwrap(), item["notification_id"].as_str().unwrap().to_owned(), item.get("read_at").is_some())
+        });
         assert_eq!(shown.collect::<Vec<_>>(), listed);
         if let Some(sent) = self.sent.last() {
-            let reply = client.get(&format!("/v1/messages/{}", sent.id)).await;
+            let reply = client.get(&format!("/v1/notifications/{}", sent.id)).await;
             if sent.withdrawn {
                 return drop(reply.problem(410, "gone"));
             }

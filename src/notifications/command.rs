@@ -1,14 +1,14 @@
-//! What is written to messages: the commands, and the rule of each over the rows of a batch.
+//! What is written to notifications: the commands, and the rule of each over the rows of a batch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DeletedMessageOut, MAX_TYPES, Message, MessageOut, ReadMessageOut, Receiver, Unread};
+use super::{DeletedNotificationOut, MAX_TYPES, Notification, NotificationOut, ReadNotificationOut, Receiver, Unread};
 use crate::clock::UnixMs;
 use crate::error::{Code, Problem};
-use crate::ids::{MessageId, Name, UserId};
+use crate::ids::{Name, NotificationId, UserId};
 use crate::lane::{self, Answer, Needs, Rows};
 
 /// What one transaction of marking many answers inside; the route answers with the sum.
@@ -21,22 +21,22 @@ pub(super) struct Step {
     pub(super) more_up_to: Option<i64>,
 }
 
-/// Which messages are marked as read.
+/// Which notifications are marked as read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
     /// These.
-    Named(Vec<MessageId>),
+    Named(Vec<NotificationId>),
     /// So many of those that are unread, the oldest first, of a type or of all.
     Oldest(Option<Name>, i64),
 }
 
-/// A write to messages.
+/// A write to notifications.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A new message.
+    /// A new notification.
     Send {
         /// The ids that it may have.
-        ids: Vec<MessageId>,
+        ids: Vec<NotificationId>,
         /// Its type.
         kind: Name,
         /// Title and content, as one JSON object.
@@ -44,48 +44,48 @@ pub enum Command {
         /// To whom, each once.
         recipients: Vec<UserId>,
     },
-    /// A user has read a message, or wants it to count as unread.
+    /// A user has read a notification, or wants it to count as unread.
     Mark {
         /// Who.
         user: UserId,
-        /// Which message.
-        id: MessageId,
+        /// Which notification.
+        id: NotificationId,
         /// Whether it is read.
         read: bool,
-        /// Of lower ids messages are kept no longer.
+        /// Of lower ids notifications are kept no longer.
         kept_from: i64,
     },
     /// A user has read many.
     MarkMany {
         /// Who.
         user: UserId,
-        /// Which messages.
+        /// Which notifications.
         which: Which,
         /// Only up to this seq.
         up_to: i64,
-        /// Of lower ids messages are kept no longer.
+        /// Of lower ids notifications are kept no longer.
         kept_from: i64,
     },
-    /// A user deletes a message from its list.
+    /// A user deletes a notification from its list.
     Delete {
         /// Who.
         user: UserId,
-        /// Which message.
-        id: MessageId,
-        /// Of lower ids messages are kept no longer.
+        /// Which notification.
+        id: NotificationId,
+        /// Of lower ids notifications are kept no longer.
         kept_from: i64,
     },
-    /// A message is withdrawn from everybody's list.
+    /// A notification is withdrawn from everybody's list.
     Withdraw {
         /// Which one.
-        id: MessageId,
+        id: NotificationId,
         /// To whom it was sent.
         recipients: Vec<UserId>,
     },
-    /// A message is kept no longer: it goes, and with it what everybody has of it.
+    /// A notification is kept no longer: it goes, and with it what everybody has of it.
     Expire {
         /// Which one.
-        id: MessageId,
+        id: NotificationId,
         /// To whom it was sent.
         recipients: Vec<UserId>,
     },
@@ -95,32 +95,32 @@ impl lane::Command for Command {
     fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Send { ids, kind, recipients, .. } => {
-                needs.messages.messages.extend(ids);
+                needs.notifications.notifications.extend(ids);
                 let kind = kind.shared();
                 for user in recipients {
                     needs.user(*user);
-                    needs.messages.types.insert((*user, Arc::clone(&kind)));
+                    needs.notifications.types.insert((*user, Arc::clone(&kind)));
                 }
             }
             Self::Mark { user, id, .. } | Self::Delete { user, id, .. } => {
                 needs.user(*user);
-                needs.messages.receivers.insert((*id, *user));
+                needs.notifications.receivers.insert((*id, *user));
             }
             Self::MarkMany { user, which, up_to, .. } => {
                 needs.user(*user);
-                needs.messages.types_of.insert(*user);
+                needs.notifications.types_of.insert(*user);
                 match which {
-                    Which::Named(ids) => needs.messages.receivers.extend(ids.iter().map(|id| (*id, *user))),
+                    Which::Named(ids) => needs.notifications.receivers.extend(ids.iter().map(|id| (*id, *user))),
                     Which::Oldest(kind, rows) => {
-                        needs.messages.unread.insert(Unread { user: *user, kind: kind.clone(), up_to: *up_to, rows: *rows });
+                        needs.notifications.unread.insert(Unread { user: *user, kind: kind.clone(), up_to: *up_to, rows: *rows });
                     }
                 }
             }
             Self::Withdraw { id, recipients } | Self::Expire { id, recipients } => {
-                needs.messages.messages.insert(*id);
+                needs.notifications.notifications.insert(*id);
                 for user in recipients {
                     needs.user(*user);
-                    needs.messages.receivers.insert((*id, *user));
+                    needs.notifications.receivers.insert((*id, *user));
                 }
             }
         }
@@ -150,21 +150,21 @@ impl lane::Command for Command {
         match self {
             Self::Send { ids, kind, stored, recipients } => {
                 let count = i64::try_from(recipients.len()).unwrap_or(i64::MAX);
-                let message = Message { kind: kind.clone(), stored: stored.clone(), created_at: now, recipients: count };
-                Answer::created(&send(rows, ids, message, recipients)?)
+                let notification = Notification { kind: kind.clone(), stored: stored.clone(), created_at: now, recipients: count };
+                Answer::created(&send(rows, ids, notification, recipients)?)
             }
             Self::Mark { user, id, read, kept_from } => Answer::ok(&mark(rows, *user, *id, *read, *kept_from, now)?),
             Self::MarkMany { user, which, up_to, kept_from } => Answer::ok(&mark_many(rows, *user, which, *up_to, *kept_from, now)?),
             Self::Delete { user, id, kept_from } => {
-                let (seq, before) = rows.messages.receiver(*user, *id).ok_or_else(|| missing(*id, *kept_from))?;
+                let (seq, before) = rows.notifications.receiver(*user, *id).ok_or_else(|| missing(*id, *kept_from))?;
                 set(rows, *user, seq, &before, Receiver { gone: true, ..before.clone() });
-                Answer::ok(&DeletedMessageOut { revision: rows.revision(*user) })
+                Answer::ok(&DeletedNotificationOut { revision: rows.revision(*user) })
             }
             Self::Withdraw { id, recipients } => {
-                if rows.messages.is_withdrawn(*id) == Some(false) {
-                    rows.messages.withdraw(*id);
+                if rows.notifications.is_withdrawn(*id) == Some(false) {
+                    rows.notifications.withdraw(*id);
                     for user in recipients {
-                        if let Some((seq, before)) = rows.messages.receiver(*user, *id) {
+                        if let Some((seq, before)) = rows.notifications.receiver(*user, *id) {
                             set(rows, *user, seq, &before, Receiver { gone: true, ..before.clone() });
                         }
                     }
@@ -179,62 +179,66 @@ impl lane::Command for Command {
     }
 }
 
-/// Why there is no row: the message never was, or, as ids begin with their time, is kept no longer.
-pub(super) fn missing(id: MessageId, kept_from: i64) -> Problem {
+/// Why there is no row: the notification never was, or, as ids begin with their time, is kept no longer.
+pub(super) fn missing(id: NotificationId, kept_from: i64) -> Problem {
     if id.get() < kept_from {
-        return Problem::new(Code::Gone, format!("Messages as old as {id} are kept no longer."));
+        return Problem::new(Code::Gone, format!("Notifications as old as {id} are kept no longer."));
     }
-    Problem::new(Code::NotFound, format!("There is no message {id}."))
+    Problem::new(Code::NotFound, format!("There is no notification {id}."))
 }
 
-pub(super) fn gone(id: MessageId) -> Problem {
-    Problem::new(Code::Gone, format!("Message {id} was deleted or withdrawn."))
+pub(super) fn gone(id: NotificationId) -> Problem {
+    Problem::new(Code::Gone, format!("Notification {id} was deleted or withdrawn."))
 }
 
-fn send(rows: &mut Rows, ids: &[MessageId], message: Message, recipients: &[UserId]) -> Result<MessageOut, Problem> {
-    let free = ids.iter().copied().find(|id| rows.messages.is_withdrawn(*id).is_none());
-    let id = free.ok_or_else(|| Problem::new(Code::Overloaded, "No free id was found for the message; try again."))?;
-    let kind = message.kind.shared();
+fn send(rows: &mut Rows, ids: &[NotificationId], notification: Notification, recipients: &[UserId]) -> Result<NotificationOut, Problem> {
+    let free = ids.iter().copied().find(|id| rows.notifications.is_withdrawn(*id).is_none());
+    let id = free.ok_or_else(|| Problem::new(Code::Overloaded, "No free id was found for the notification; try again."))?;
+    let kind = notification.kind.shared();
     for (at, user) in recipients.iter().enumerate() {
-        let unread = rows.messages.unread(*user, &kind);
-        if unread.is_none() && rows.messages.type_count(*user) >= MAX_TYPES {
-            let detail = format!("User {user} has had messages of {MAX_TYPES} types already.");
+        let unread = rows.notifications.unread(*user, &kind);
+        if unread.is_none() && rows.notifications.type_count(*user) >= MAX_TYPES {
+            let detail = format!("User {user} has had notifications of {MAX_TYPES} types already.");
             return Err(Problem::new(Code::TooMany, detail).at(format!("/recipients/{at}"), "one type too many for this user"));
         }
-        rows.revise(*user, |row| row.message_seq += 1);
-        let seq = rows.user(*user).message_seq;
-        rows.messages.set_unread(*user, &kind, unread.unwrap_or(0) + 1);
-        rows.messages.set_receiver(*user, seq, Receiver { message: id, kind: Arc::clone(&kind), read_at: UnixMs(0), gone: false });
+        rows.revise(*user, |row| row.notification_seq += 1);
+        let seq = rows.user(*user).notification_seq;
+        rows.notifications.set_unread(*user, &kind, unread.unwrap_or(0) + 1);
+        rows.notifications.set_receiver(
+            *user,
+            seq,
+            Receiver { notification: id, kind: Arc::clone(&kind), read_at: UnixMs(0), gone: false },
+        );
     }
-    let out = MessageOut::new(id, &message, 0);
-    rows.messages.make(id, message);
+    let out = NotificationOut::new(id, &notification, 0);
+    rows.notifications.make(id, notification);
     Ok(out)
 }
 
-/// Sets what a user has of a message, takes the number of its type along, and raises the user's revision. The same as before changes nothing.
+/// Sets what a user has of a notification, takes the number of its type along, and raises the user's revision. The same as before changes nothing.
 fn set(rows: &mut Rows, user: UserId, seq: i64, before: &Receiver, after: Receiver) {
     if *before == after {
         return;
     }
     let step = i64::from(after.is_unread()) - i64::from(before.is_unread());
     if step != 0 {
-        let unread = rows.messages.unread(user, &after.kind).unwrap_or(0);
-        rows.messages.set_unread(user, &after.kind, (unread + step).max(0));
+        let unread = rows.notifications.unread(user, &after.kind).unwrap_or(0);
+        rows.notifications.set_unread(user, &after.kind, (unread + step).max(0));
     }
-    rows.messages.set_receiver(user, seq, after);
+    rows.notifications.set_receiver(user, seq, after);
     rows.revise(user, |_| {});
 }
 
 /// Whoever has not read it has one less; for the others no number changes, and so no revision.
-fn expire(rows: &mut Rows, id: MessageId, recipients: &[UserId]) {
+fn expire(rows: &mut Rows, id: NotificationId, recipients: &[UserId]) {
     for user in recipients {
-        let Some((seq, before)) = rows.messages.receiver(*user, id) else { continue };
+        let Some((seq, before)) = rows.notifications.receiver(*user, id) else { continue };
         if before.is_unread() {
             set(rows, *user, seq, &before, Receiver { gone: true, ..before.clone() });
         }
-        rows.messages.drop_receiver(*user, seq);
+        rows.notifications.drop_receiver(*user, seq);
     }
-    rows.messages.drop_message(id);
+    rows.notifications.drop_notification(id);
 }
 
 /// When something is read now; 0 means never.
@@ -251,17 +255,24 @@ fn read_at(before: &Receiver, read: bool, now: UnixMs) -> UnixMs {
     }
 }
 
-fn mark(rows: &mut Rows, user: UserId, id: MessageId, read: bool, kept_from: i64, now: UnixMs) -> Result<ReadMessageOut, Problem> {
-    let (seq, before) = rows.messages.receiver(user, id).ok_or_else(|| missing(id, kept_from))?;
+fn mark(
+    rows: &mut Rows,
+    user: UserId,
+    id: NotificationId,
+    read: bool,
+    kept_from: i64,
+    now: UnixMs,
+) -> Result<ReadNotificationOut, Problem> {
+    let (seq, before) = rows.notifications.receiver(user, id).ok_or_else(|| missing(id, kept_from))?;
     if before.gone {
         return Err(gone(id));
     }
     let after = Receiver { read_at: read_at(&before, read, now), ..before.clone() };
     set(rows, user, seq, &before, after.clone());
-    Ok(ReadMessageOut {
-        message_id: id,
+    Ok(ReadNotificationOut {
+        notification_id: id,
         read_at: Some(after.read_at).filter(|at| *at != UnixMs(0)),
-        unread: rows.messages.unread(user, &after.kind).unwrap_or(0),
+        unread: rows.notifications.unread(user, &after.kind).unwrap_or(0),
         revision: rows.revision(user),
     })
 }
@@ -272,26 +283,26 @@ fn mark_many(rows: &mut Rows, user: UserId, which: &Which, up_to: i64, kept_from
         Which::Oldest(kind, limit) => {
             let asked = Unread { user, kind: kind.clone(), up_to, rows: *limit };
             let is_meant = |receiver: &Receiver| kind.as_ref().is_none_or(|kind| kind.as_str() == &*receiver.kind);
-            let mine = rows.messages.of_user(user).filter(|(_, receiver)| receiver.is_unread() && is_meant(receiver));
-            (mine.map(|(seq, receiver)| (seq, receiver.clone())).collect(), rows.messages.is_unfinished(&asked))
+            let mine = rows.notifications.of_user(user).filter(|(_, receiver)| receiver.is_unread() && is_meant(receiver));
+            (mine.map(|(seq, receiver)| (seq, receiver.clone())).collect(), rows.notifications.is_unfinished(&asked))
         }
     };
     // Seqs that are given later are not meant by this request, which would else have no end.
-    let up_to = up_to.min(rows.user(user).message_seq);
+    let up_to = up_to.min(rows.user(user).notification_seq);
     let mut changed = 0;
     for (seq, before) in these.into_iter().filter(|(seq, before)| *seq <= up_to && before.is_unread()) {
         set(rows, user, seq, &before, Receiver { read_at: moment(now), ..before.clone() });
         changed += 1;
     }
-    let unread = rows.messages.types_of(user).map(|(kind, unread)| ((**kind).to_owned(), unread)).collect();
+    let unread = rows.notifications.types_of(user).map(|(kind, unread)| ((**kind).to_owned(), unread)).collect();
     Ok(Step { changed, revision: rows.revision(user), unread, more_up_to: more.then_some(up_to) })
 }
 
-/// What a user has of these messages; a problem names each that the user does not have.
-fn named(rows: &Rows, user: UserId, ids: &[MessageId], kept_from: i64) -> Result<Vec<(i64, Receiver)>, Problem> {
+/// What a user has of these notifications; a problem names each that the user does not have.
+fn named(rows: &Rows, user: UserId, ids: &[NotificationId], kept_from: i64) -> Result<Vec<(i64, Receiver)>, Problem> {
     let (mut found, mut missing, mut deleted) = (Vec::with_capacity(ids.len()), Vec::new(), Vec::new());
     for (at, id) in ids.iter().enumerate() {
-        match rows.messages.receiver(user, *id) {
+        match rows.notifications.receiver(user, *id) {
             None if id.get() < kept_from => deleted.push(at),
             None => missing.push(at),
             Some((_, receiver)) if receiver.gone => deleted.push(at),
@@ -299,10 +310,10 @@ fn named(rows: &Rows, user: UserId, ids: &[MessageId], kept_from: i64) -> Result
         }
     }
     let named = |code, faults: &[usize], detail: &'static str| {
-        faults.iter().fold(Problem::new(code, "See errors."), |problem, at| problem.at(format!("/message_ids/{at}"), detail))
+        faults.iter().fold(Problem::new(code, "See errors."), |problem, at| problem.at(format!("/ids/{at}"), detail))
     };
     if !missing.is_empty() {
-        return Err(named(Code::NotFound, &missing, "the user has no such message"));
+        return Err(named(Code::NotFound, &missing, "the user has no such notification"));
     }
     if !deleted.is_empty() {
         return Err(named(Code::Gone, &deleted, "it was deleted or withdrawn, or is kept no longer"));

@@ -13,31 +13,31 @@ const KINDS: [&str; 2] = ["notice", "mail"];
 #[derive(Debug, Clone)]
 enum Act {
     Send { kind: usize, to: Vec<usize> },
-    Mark { user: usize, message: usize, read: bool },
-    Named { user: usize, messages: Vec<usize>, up_to: Option<i64> },
+    Mark { user: usize, notification: usize, read: bool },
+    Named { user: usize, notifications: Vec<usize>, up_to: Option<i64> },
     Oldest { user: usize, kind: Option<usize>, up_to: Option<i64> },
-    Delete { user: usize, message: usize },
-    Withdraw { message: usize },
+    Delete { user: usize, notification: usize },
+    Withdraw { notification: usize },
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let (user, message, up_to) = (0..USERS, 0..12_usize, prop::option::of(0..8_i64));
-    let some = prop::collection::btree_set(message.clone(), 1..4).prop_map(Vec::from_iter);
+    let (user, notification, up_to) = (0..USERS, 0..12_usize, prop::option::of(0..8_i64));
+    let some = prop::collection::btree_set(notification.clone(), 1..4).prop_map(Vec::from_iter);
     let act = prop_oneof![
         4 => (0..KINDS.len(), prop::collection::btree_set(user.clone(), 1..=USERS)).prop_map(|(kind, to)| Act::Send { kind, to: to.into_iter().collect() }),
-        4 => (user.clone(), message.clone(), any::<bool>()).prop_map(|(user, message, read)| Act::Mark { user, message, read }),
-        2 => (user.clone(), some, up_to.clone()).prop_map(|(user, messages, up_to)| Act::Named { user, messages, up_to }),
+        4 => (user.clone(), notification.clone(), any::<bool>()).prop_map(|(user, notification, read)| Act::Mark { user, notification, read }),
+        2 => (user.clone(), some, up_to.clone()).prop_map(|(user, notifications, up_to)| Act::Named { user, notifications, up_to }),
         2 => (user.clone(), prop::option::of(0..KINDS.len()), up_to).prop_map(|(user, kind, up_to)| Act::Oldest { user, kind, up_to }),
-        2 => (user, message.clone()).prop_map(|(user, message)| Act::Delete { user, message }),
-        1 => message.prop_map(|message| Act::Withdraw { message }),
+        2 => (user, notification.clone()).prop_map(|(user, notification)| Act::Delete { user, notification }),
+        1 => notification.prop_map(|notification| Act::Withdraw { notification }),
     ];
     prop::collection::vec(act, 1..60)
 }
 
-/// What a user has of a message.
+/// What a user has of a notification.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Has {
-    message: usize,
+    notification: usize,
     kind: usize,
     read: bool,
     gone: bool,
@@ -65,8 +65,8 @@ impl Model {
         Some(of_kind.filter(|has| !has.read && !has.gone).count().try_into().unwrap())
     }
 
-    fn has(&self, user: usize, message: usize) -> Option<Has> {
-        self.lists[user].iter().copied().find(|has| has.message == message)
+    fn has(&self, user: usize, notification: usize) -> Option<Has> {
+        self.lists[user].iter().copied().find(|has| has.notification == notification)
     }
 
     fn read_where(&mut self, user: usize, up_to: Option<i64>, meant: impl Fn(&Has) -> bool) {
@@ -80,8 +80,8 @@ fn user(at: usize) -> UserId {
     UserId::try_from(i64::try_from(at).unwrap() + 1).unwrap()
 }
 
-fn id(at: usize) -> MessageId {
-    MessageId::try_from(i64::try_from(at).unwrap() + 101).unwrap()
+fn id(at: usize) -> NotificationId {
+    NotificationId::try_from(i64::try_from(at).unwrap() + 101).unwrap()
 }
 
 fn kind(at: usize) -> Name {
@@ -102,14 +102,14 @@ fn run(rows: &mut Rows, command: &Command) -> Result<Value, Code> {
     }
 }
 
-fn send(to: &[usize], message: usize, of: usize) -> Command {
-    // The first is taken by an earlier message, but for the first of all.
-    let ids = vec![id(message.saturating_sub(1)), id(message)];
-    let ids = if message == 0 { vec![id(0)] } else { ids };
+fn send(to: &[usize], notification: usize, of: usize) -> Command {
+    // The first is taken by an earlier notification, but for the first of all.
+    let ids = vec![id(notification.saturating_sub(1)), id(notification)];
+    let ids = if notification == 0 { vec![id(0)] } else { ids };
     Command::Send { ids, kind: kind(of), stored: "{}".to_owned(), recipients: to.iter().map(|at| user(*at)).collect() }
 }
 
-/// What a lookup of this message by this user is to answer where it is not there.
+/// What a lookup of this notification by this user is to answer where it is not there.
 fn refusal(has: Option<Has>) -> Option<Code> {
     match has {
         None => Some(Code::NotFound),
@@ -121,49 +121,49 @@ fn refusal(has: Option<Has>) -> Option<Code> {
 fn step(rows: &mut Rows, model: &mut Model, act: &Act) {
     match act {
         Act::Send { kind, to } => {
-            let message = model.sent.len();
-            let answer = run(rows, &send(to, message, *kind)).unwrap();
-            assert_eq!(answer["message_id"], id(message).to_string());
+            let notification = model.sent.len();
+            let answer = run(rows, &send(to, notification, *kind)).unwrap();
+            assert_eq!(answer["notification_id"], id(notification).to_string());
             model.sent.push(to.clone());
             for user in to {
-                model.change(*user, |list| list.push(Has { message, kind: *kind, read: false, gone: false }));
+                model.change(*user, |list| list.push(Has { notification, kind: *kind, read: false, gone: false }));
             }
         }
-        Act::Mark { user: at, message, read } => {
-            let answer = run(rows, &Command::Mark { user: user(*at), id: id(*message), read: *read, kept_from: 0 });
-            let has = model.has(*at, *message);
+        Act::Mark { user: at, notification, read } => {
+            let answer = run(rows, &Command::Mark { user: user(*at), id: id(*notification), read: *read, kept_from: 0 });
+            let has = model.has(*at, *notification);
             if let Some(code) = refusal(has) {
                 return assert_eq!(answer, Err(code));
             }
-            model.change(*at, |list| list.iter_mut().filter(|has| has.message == *message).for_each(|has| has.read = *read));
+            model.change(*at, |list| list.iter_mut().filter(|has| has.notification == *notification).for_each(|has| has.read = *read));
             let answer = answer.unwrap();
             assert_eq!(answer["unread"].as_i64(), model.unread(*at, has.unwrap().kind));
             assert_eq!((answer["read_at"].is_string(), answer["revision"].as_i64()), (*read, Some(model.revisions[*at])));
         }
-        Act::Named { user: at, messages, up_to } => {
-            let which = Which::Named(messages.iter().map(|message| id(*message)).collect());
+        Act::Named { user: at, notifications, up_to } => {
+            let which = Which::Named(notifications.iter().map(|notification| id(*notification)).collect());
             let answer = run(rows, &Command::MarkMany { user: user(*at), which, up_to: up_to.unwrap_or(i64::MAX), kept_from: 0 });
-            let refusals: Vec<_> = messages.iter().filter_map(|message| refusal(model.has(*at, *message))).collect();
+            let refusals: Vec<_> = notifications.iter().filter_map(|notification| refusal(model.has(*at, *notification))).collect();
             if let Some(first) = refusals.iter().find(|code| **code == Code::NotFound).or(refusals.first()) {
                 return assert_eq!(answer, Err(*first));
             }
-            many(model, *at, &answer.unwrap(), *up_to, |has| messages.contains(&has.message));
+            many(model, *at, &answer.unwrap(), *up_to, |has| notifications.contains(&has.notification));
         }
         Act::Oldest { user: at, kind: of, up_to } => {
             let which = Which::Oldest(of.map(kind), FIRST_ROWS);
             let answer = run(rows, &Command::MarkMany { user: user(*at), which, up_to: up_to.unwrap_or(i64::MAX), kept_from: 0 });
             many(model, *at, &answer.unwrap(), *up_to, |has| of.is_none_or(|of| of == has.kind));
         }
-        Act::Delete { user: at, message } => {
-            let answer = run(rows, &Command::Delete { user: user(*at), id: id(*message), kept_from: 0 });
-            assert_eq!(answer.err(), model.has(*at, *message).map_or(Some(Code::NotFound), |_| None));
-            model.change(*at, |list| list.iter_mut().filter(|has| has.message == *message).for_each(|has| has.gone = true));
+        Act::Delete { user: at, notification } => {
+            let answer = run(rows, &Command::Delete { user: user(*at), id: id(*notification), kept_from: 0 });
+            assert_eq!(answer.err(), model.has(*at, *notification).map_or(Some(Code::NotFound), |_| None));
+            model.change(*at, |list| list.iter_mut().filter(|has| has.notification == *notification).for_each(|has| has.gone = true));
         }
-        Act::Withdraw { message } => {
-            let to = model.sent.get(*message).cloned().unwrap_or_default();
-            run(rows, &Command::Withdraw { id: id(*message), recipients: to.iter().map(|at| user(*at)).collect() }).unwrap();
+        Act::Withdraw { notification } => {
+            let to = model.sent.get(*notification).cloned().unwrap_or_default();
+            run(rows, &Command::Withdraw { id: id(*notification), recipients: to.iter().map(|at| user(*at)).collect() }).unwrap();
             for user in to {
-                model.change(user, |list| list.iter_mut().filter(|has| has.message == *message).for_each(|has| has.gone = true));
+                model.change(user, |list| list.iter_mut().filter(|has| has.notification == *notification).for_each(|has| has.gone = true));
             }
         }
     }
@@ -189,10 +189,10 @@ proptest! {
             step(&mut rows, &mut model, act);
             for at in 0..USERS {
                 for of in 0..KINDS.len() {
-                    assert_eq!(rows.messages.unread(user(at), &kind(of).shared()), model.unread(at, of));
+                    assert_eq!(rows.notifications.unread(user(at), &kind(of).shared()), model.unread(at, of));
                 }
-                let seqs: Vec<_> = rows.messages.of_user(user(at)).map(|(seq, receiver)| (seq, receiver.message)).collect();
-                let expected: Vec<_> = (1..).zip(&model.lists[at]).map(|(seq, has)| (seq, id(has.message))).collect();
+                let seqs: Vec<_> = rows.notifications.of_user(user(at)).map(|(seq, receiver)| (seq, receiver.notification)).collect();
+                let expected: Vec<_> = (1..).zip(&model.lists[at]).map(|(seq, has)| (seq, id(has.notification))).collect();
                 assert_eq!((seqs, rows.revision(user(at))), (expected, model.revisions[at]));
             }
         }
@@ -214,9 +214,9 @@ fn one_type_too_many_for_one_recipient_sends_to_nobody() {
     let problem = to(200, "one-more", &[0, 1, 2]).apply(&mut rows, UnixMs(1)).unwrap_err();
     rows.undo();
     assert_eq!((problem.code, problem.errors[0].pointer.as_str()), (Code::TooMany, "/recipients/1"));
-    assert_eq!((rows.revision(user(0)), rows.user(user(0)).message_seq, rows.messages.is_withdrawn(id(200))), (0, 0, None));
+    assert_eq!((rows.revision(user(0)), rows.user(user(0)).notification_seq, rows.notifications.is_withdrawn(id(200))), (0, 0, None));
     run(&mut rows, &to(201, "t7", &[0, 1])).unwrap();
-    assert_eq!(rows.user(user(1)).message_seq, 101);
+    assert_eq!(rows.user(user(1)).notification_seq, 101);
 }
 
 #[test]
@@ -230,9 +230,9 @@ fn ids_are_of_the_time_and_differ() {
 }
 
 #[test]
-fn a_message_whose_ids_are_all_taken_is_refused() {
+fn a_notification_whose_ids_are_all_taken_is_refused() {
     let mut rows = Rows::default();
     run(&mut rows, &send(&[0], 0, 0)).unwrap();
     assert_eq!(run(&mut rows, &send(&[0], 0, 0)), Err(Code::Overloaded));
-    assert_eq!(rows.user(user(0)).message_seq, 1);
+    assert_eq!(rows.user(user(0)).notification_seq, 1);
 }

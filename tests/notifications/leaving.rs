@@ -15,19 +15,19 @@ both_tiers! {
         mark(client, 1, &first, "read").await.ok();
         // User 1 has also read it.
         for (user, revision) in [(1, 5), (2, 4), (1, 5), (2, 4)] {
-            let deleted = client.delete(&format!("/v1/users/{user}/messages/{first}")).await.ok();
+            let deleted = client.delete(&format!("/v1/users/{user}/notifications/{first}")).await.ok();
             assert_eq!(deleted, json!({"revision": revision}), "a repeat changes nothing");
         }
         let unread = async |client: &Client| [shown(client, 1).await, shown(client, 2).await, shown(client, 3).await].map(|shown| shown["notice"]["unread"].as_i64().unwrap());
         assert_eq!((unread(client).await, unread(other).await), ([1, 1, 2], [1, 1, 2]));
         assert_eq!((seqs(client, 1, "").await, seqs(client, 3, "").await), (vec![2], vec![2, 1]));
-        let message = other.get(&format!("/v1/messages/{first}")).await.ok();
-        assert_eq!((&message["read_count"], &message["recipient_count"]), (&json!(1), &json!(3)), "who deleted it had read it, or not");
+        let notification = other.get(&format!("/v1/notifications/{first}")).await.ok();
+        assert_eq!((&notification["read_count"], &notification["recipient_count"]), (&json!(1), &json!(3)), "who deleted it had read it, or not");
 
         mark(client, 3, &second, "read").await.ok();
         let before = client.sheet(3).await["revision"].as_i64().unwrap();
         for node in [client, other] {
-            let reply = node.delete(&format!("/v1/messages/{second}")).await;
+            let reply = node.delete(&format!("/v1/notifications/{second}")).await;
             assert_eq!((reply.status.as_u16(), reply.text.as_str()), (204, ""));
         }
         assert_eq!((unread(client).await, unread(other).await), ([0, 0, 1], [0, 0, 1]));
@@ -37,18 +37,18 @@ both_tiers! {
             mark(client, user, &second, "read").await.problem(410, "gone");
             mark(client, user, &second, "unread").await.problem(410, "gone");
             let revision = client.sheet(user).await["revision"].clone();
-            assert_eq!(client.delete(&format!("/v1/users/{user}/messages/{second}")).await.ok(), json!({"revision": revision}));
+            assert_eq!(client.delete(&format!("/v1/users/{user}/notifications/{second}")).await.ok(), json!({"revision": revision}));
         }
         mark(client, 1, &first, "read").await.problem(410, "gone");
-        client.get(&format!("/v1/messages/{second}")).await.problem(410, "gone");
-        let mixed = client.post("/v1/users/3/messages/read", &json!({"message_ids": [first, second]})).await;
-        assert_eq!(mixed.pointers(410, "gone"), ["/message_ids/1"]);
+        client.get(&format!("/v1/notifications/{second}")).await.problem(410, "gone");
+        let mixed = client.post("/v1/users/3/notifications/read", &json!({"ids": [first, second]})).await;
+        assert_eq!(mixed.pointers(410, "gone"), ["/ids/1"]);
         assert_eq!(unread(client).await, [0, 0, 1], "all or nothing");
-        assert_eq!(client.post("/v1/users/3/messages/read", &json!({"all": true})).await.ok()["changed"], 1);
+        assert_eq!(client.post("/v1/users/3/notifications/read", &json!({"all": true})).await.ok()["changed"], 1);
         Node::stop_all(nodes).await;
     }
 
-    async fn a_waiting_poll_wakes_for_a_message_and_for_its_withdrawal(world: World) {
+    async fn a_waiting_poll_wakes_for_a_notification_and_for_its_withdrawal(world: World) {
         let nodes = world.nodes().await;
         let (first, last) = (&nodes[0].client, &nodes.last().unwrap().client);
         let mut tag = last.get("/v1/users/2/badges").await.header("etag").to_owned();
@@ -60,11 +60,11 @@ both_tiers! {
             if unread == 1 {
                 id = send(first, "notice", &[1, 2]).await;
             } else {
-                assert_eq!(first.delete(&format!("/v1/messages/{id}")).await.status, 204);
+                assert_eq!(first.delete(&format!("/v1/notifications/{id}")).await.status, 204);
             }
             let told = poll.await.unwrap();
             tag = told.header("etag").to_owned();
-            assert_eq!(told.ok()["messages"]["notice"]["unread"], unread);
+            assert_eq!(told.ok()["notifications"]["notice"]["unread"], unread);
         }
         Node::stop_all(nodes).await;
     }

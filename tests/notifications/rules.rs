@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{SECRET, mail, mark, send, seqs, shown};
+use super::{SECRET, mark, notification, send, seqs, shown};
 use crate::both_tiers;
 use crate::support::Node;
 
@@ -14,7 +14,7 @@ both_tiers! {
         let client = &node.client;
         let id = send(client, "notice", &[1]).await;
         let with = |field: &str, value: Value| {
-            let mut body = mail("notice", &[1, 2]);
+            let mut body = notification("notice", &[1, 2]);
             body[field] = value;
             body
         };
@@ -31,25 +31,25 @@ both_tiers! {
             (with("recipients", json!([1, 0])), "/recipients/1"),
             (with("recipient", json!([1])), "/recipient"),
         ] {
-            assert_eq!(client.post("/v1/messages", &body).await.pointers(422, "invalid_body"), [pointer], "{body}");
+            assert_eq!(client.post("/v1/notifications", &body).await.pointers(422, "invalid_body"), [pointer], "{body}");
         }
         let longest = json!({"type": "notice", "title": "é".repeat(200), "content": "é".repeat(10_000), "recipients": ["9"]});
-        assert_eq!(client.post("/v1/messages", &longest).await.ok()["content"], longest["content"]);
-        let path = "/v1/users/1/messages/read";
+        assert_eq!(client.post("/v1/notifications", &longest).await.ok()["content"], longest["content"]);
+        let path = "/v1/users/1/notifications/read";
         let named: Vec<i64> = (1..=1001).collect();
         for (body, pointer) in [
             (json!({}), ""),
             (json!({"all": true, "type": "notice"}), ""),
-            (json!({"message_ids": [1], "all": true}), ""),
+            (json!({"ids": [1], "all": true}), ""),
             (json!({"up_to_seq": 5}), ""),
             (json!({"all": false}), "/all"),
             (json!({"all": null}), "/all"),
             (json!({"type": null}), "/type"),
             (json!({"type": "A"}), "/type"),
-            (json!({"message_ids": []}), "/message_ids"),
-            (json!({"message_ids": named}), "/message_ids"),
-            (json!({"message_ids": ["5", 5]}), "/message_ids/1"),
-            (json!({"message_ids": ["05"]}), "/message_ids/0"),
+            (json!({"ids": []}), "/ids"),
+            (json!({"ids": named}), "/ids"),
+            (json!({"ids": ["5", 5]}), "/ids/1"),
+            (json!({"ids": ["05"]}), "/ids/0"),
             (json!({"all": true, "up_to_seq": -1}), "/up_to_seq"),
             (json!({"all": true, "up_to_seq": 9_007_199_254_740_992_i64}), "/up_to_seq"),
             (json!({"type": "notice", "up_to_seq": i64::MAX}), "/up_to_seq"),
@@ -57,32 +57,32 @@ both_tiers! {
         ] {
             assert_eq!(client.post(path, &body).await.pointers(422, "invalid_body"), [pointer], "{body}");
         }
-        assert_eq!(client.post(path, &json!({"message_ids": [id, 7, 8]})).await.pointers(404, "not_found"), ["/message_ids/1", "/message_ids/2"]);
+        assert_eq!(client.post(path, &json!({"ids": [id, 7, 8]})).await.pointers(404, "not_found"), ["/ids/1", "/ids/2"]);
         for (user, unknown) in [(1, "7"), (2, id.as_str())] {
             mark(client, user, unknown, "read").await.problem(404, "not_found");
             mark(client, user, unknown, "unread").await.problem(404, "not_found");
-            client.delete(&format!("/v1/users/{user}/messages/{unknown}")).await.problem(404, "not_found");
+            client.delete(&format!("/v1/users/{user}/notifications/{unknown}")).await.problem(404, "not_found");
         }
-        client.get("/v1/messages/7").await.problem(404, "not_found");
-        client.delete("/v1/messages/7").await.problem(404, "not_found");
+        client.get("/v1/notifications/7").await.problem(404, "not_found");
+        client.delete("/v1/notifications/7").await.problem(404, "not_found");
         for bad in ["0", "x", "-1", "9223372036854775808"] {
-            assert_eq!(client.get(&format!("/v1/messages/{bad}")).await.pointers(400, "invalid_path"), ["message_id"]);
-            assert_eq!(mark(client, 1, bad, "read").await.pointers(400, "invalid_path"), ["message_id"]);
+            assert_eq!(client.get(&format!("/v1/notifications/{bad}")).await.pointers(400, "invalid_path"), ["notification_id"]);
+            assert_eq!(mark(client, 1, bad, "read").await.pointers(400, "invalid_path"), ["notification_id"]);
         }
-        assert_eq!(client.post(&format!("/v1/users/1/messages/{id}/read"), &json!({"at": 5})).await.pointers(422, "invalid_body"), ["/at"]);
-        client.delete(&format!("/v1/users/1/messages/{id}?all=true")).await.problem(400, "invalid_query");
+        assert_eq!(client.post(&format!("/v1/users/1/notifications/{id}/read"), &json!({"at": 5})).await.pointers(422, "invalid_body"), ["/at"]);
+        client.delete(&format!("/v1/users/1/notifications/{id}?all=true")).await.problem(400, "invalid_query");
         let sheet = client.sheet(1).await;
         assert_eq!((&sheet["revision"], &sheet["total"]), (&json!(2), &json!(1)));
         node.stop().await;
     }
 
-    async fn a_user_has_messages_of_a_hundred_types(world: World) {
+    async fn a_user_has_notifications_of_a_hundred_types(world: World) {
         let node = world.node().await;
         let client = &node.client;
         for n in 0..100 {
             send(client, &format!("type-{n}"), &[2]).await;
         }
-        let refused = client.post("/v1/messages", &mail("one-more", &[1, 2, 3])).await;
+        let refused = client.post("/v1/notifications", &notification("one-more", &[1, 2, 3])).await;
         assert_eq!(refused.pointers(409, "too_many"), ["/recipients/1"]);
         assert_eq!((client.sheet(1).await["revision"].clone(), shown(client, 3).await), (json!(1), json!({})), "all or nothing: the enrolment alone");
         send(client, "type-7", &[1, 2]).await;
@@ -92,13 +92,13 @@ both_tiers! {
 
     async fn a_retry_changes_nothing(world: World) {
         let nodes = world.nodes().await;
-        let body = mail("notice", &[1, 2]);
-        let first = nodes[0].client.post_once("/v1/messages", "mail-1", &body).await;
+        let body = notification("notice", &[1, 2]);
+        let first = nodes[0].client.post_once("/v1/notifications", "mail-1", &body).await;
         assert_eq!((first.status.as_u16(), first.header("idempotent-replayed")), (201, ""));
         for node in &nodes {
-            let again = node.client.post_once("/v1/messages", "mail-1", &body).await;
+            let again = node.client.post_once("/v1/notifications", "mail-1", &body).await;
             assert_eq!((again.status.as_u16(), &again.text, again.header("idempotent-replayed")), (201, &first.text, "true"));
-            node.client.post_once("/v1/messages", "mail-1", &mail("notice", &[1])).await.problem(422, "idempotency_key_reused");
+            node.client.post_once("/v1/notifications", "mail-1", &notification("notice", &[1])).await.problem(422, "idempotency_key_reused");
             assert_eq!((seqs(&node.client, 1, "").await, node.client.sheet(2).await["revision"].as_i64()), (vec![1], Some(2)));
         }
         Node::stop_all(nodes).await;
@@ -109,19 +109,19 @@ both_tiers! {
         let token = |id: i64| node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(600)).unwrap();
         let (alice, bob, service) = (node.client.with_bearer(&token(1)), node.client.with_bearer(&token(2)), node.client.with_bearer("s3cret-of-the-suite"));
         let id = send(&service, "notice", &[1, 2]).await;
-        alice.post("/v1/messages", &mail("notice", &[2])).await.problem(403, "forbidden");
-        alice.get(&format!("/v1/messages/{id}")).await.problem(403, "forbidden");
-        alice.delete(&format!("/v1/messages/{id}")).await.problem(403, "forbidden");
-        node.client.post("/v1/messages", &mail("notice", &[2])).await.problem(401, "unauthorized");
-        bob.get("/v1/users/1/messages").await.problem(403, "forbidden");
-        bob.post("/v1/users/1/messages/read", &json!({"all": true})).await.problem(403, "forbidden");
+        alice.post("/v1/notifications", &notification("notice", &[2])).await.problem(403, "forbidden");
+        alice.get(&format!("/v1/notifications/{id}")).await.problem(403, "forbidden");
+        alice.delete(&format!("/v1/notifications/{id}")).await.problem(403, "forbidden");
+        node.client.post("/v1/notifications", &notification("notice", &[2])).await.problem(401, "unauthorized");
+        bob.get("/v1/users/1/notifications").await.problem(403, "forbidden");
+        bob.post("/v1/users/1/notifications/read", &json!({"all": true})).await.problem(403, "forbidden");
         mark(&bob, 1, &id, "read").await.problem(403, "forbidden");
-        bob.delete(&format!("/v1/users/1/messages/{id}")).await.problem(403, "forbidden");
-        assert_eq!(alice.get("/v1/users/me/messages").await.ok()["items"][0]["message_id"], id);
-        alice.post(&format!("/v1/users/me/messages/{id}/read"), &json!({})).await.ok();
-        assert_eq!(service.get(&format!("/v1/messages/{id}")).await.ok()["read_count"], 1);
-        assert_eq!(bob.post("/v1/users/me/messages/read", &json!({"message_ids": [id]})).await.ok()["changed"], 1);
-        assert_eq!(alice.delete(&format!("/v1/users/me/messages/{id}")).await.status, 200);
+        bob.delete(&format!("/v1/users/1/notifications/{id}")).await.problem(403, "forbidden");
+        assert_eq!(alice.get("/v1/users/me/notifications").await.ok()["items"][0]["notification_id"], id);
+        alice.post(&format!("/v1/users/me/notifications/{id}/read"), &json!({})).await.ok();
+        assert_eq!(service.get(&format!("/v1/notifications/{id}")).await.ok()["read_count"], 1);
+        assert_eq!(bob.post("/v1/users/me/notifications/read", &json!({"ids": [id]})).await.ok()["changed"], 1);
+        assert_eq!(alice.delete(&format!("/v1/users/me/notifications/{id}")).await.status, 200);
         node.stop().await;
     }
 }

@@ -1,4 +1,4 @@
-//! How long messages are kept, and what goes with them.
+//! How long notifications are kept, and what goes with them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,28 +6,28 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use futures_util::future::join_all;
 use headmark::clock::{Clock, DAY_MS};
 use headmark::db::Statement;
-use headmark::messages::expiry::sweep;
+use headmark::notifications::expiry::sweep;
 use serde_json::json;
 
 use super::{mark, send, seqs};
 use crate::both_tiers;
 use crate::support::{Client, Node, Tier, World};
 
-static ROWS: Statement = Statement::new("select (select count(*) from messages), (select count(*) from message_receivers)", &[]);
+static ROWS: Statement = Statement::new("select (select count(*) from notifications), (select count(*) from notification_receivers)", &[]);
 
 /// What a count must equal.
 static WRONG: Statement = Statement::new(
     "select count(*)
-    from message_types t
-    where t.unread <> (select count(*) from message_receivers r where r.user_id = t.user_id and r.type = t.type and r.read_at = 0 and r.gone = 0)",
+    from notification_types t
+    where t.unread <> (select count(*) from notification_receivers r where r.user_id = t.user_id and r.type = t.type and r.read_at = 0 and r.gone = 0)",
     &[],
 );
 
 async fn timed_node(world: &World, at: &Arc<AtomicI64>) -> Node {
-    world.try_node(&["--message-ttl-days", "2"], Clock::Manual(Arc::clone(at))).await.unwrap()
+    world.try_node(&["--notification-ttl-days", "2"], Clock::Manual(Arc::clone(at))).await.unwrap()
 }
 
-/// Sweeps, and returns how many messages and receivers are left. The node's own sweep may have come first.
+/// Sweeps, and returns how many notifications and receivers are left. The node's own sweep may have come first.
 async fn left(node: &Node) -> (i64, i64) {
     sweep(node.app.state()).await.unwrap();
     let wrong: Vec<(i64,)> = node.app.state().db.fetch(&WRONG, &[]).await.unwrap();
@@ -41,43 +41,43 @@ async fn revision(client: &Client, user: i64) -> i64 {
 }
 
 both_tiers! {
-    async fn old_messages_go_and_count_no_longer(world: World) {
+    async fn old_notifications_go_and_count_no_longer(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
         let node = timed_node(&world, &at).await;
         let client = &node.client;
         let (notice, mail) = (send(client, "notice", &[1, 2, 3, 4]).await, send(client, "mail", &[1]).await);
         mark(client, 2, &notice, "read").await.ok();
-        client.delete(&format!("/v1/users/3/messages/{notice}")).await;
+        client.delete(&format!("/v1/users/3/notifications/{notice}")).await;
         let withdrawn = send(client, "notice", &[1, 2]).await;
-        client.delete(&format!("/v1/messages/{withdrawn}")).await;
+        client.delete(&format!("/v1/notifications/{withdrawn}")).await;
         at.fetch_add(DAY_MS, Ordering::SeqCst);
         let young = send(client, "notice", &[1, 2]).await;
         at.fetch_add(DAY_MS, Ordering::SeqCst);
         assert_eq!(left(&node).await, (4, 9), "nothing is old");
-        assert_eq!(client.get(&format!("/v1/messages/{notice}")).await.ok()["read_count"], 1);
+        assert_eq!(client.get(&format!("/v1/notifications/{notice}")).await.ok()["read_count"], 1);
         let before = [revision(client, 1).await, revision(client, 2).await, revision(client, 3).await];
-        assert_eq!(client.sheet(1).await["messages"], json!({"mail": {"unread": 1}, "notice": {"unread": 2}}));
+        assert_eq!(client.sheet(1).await["notifications"], json!({"mail": {"unread": 1}, "notice": {"unread": 2}}));
 
         at.fetch_add(1, Ordering::SeqCst);
         assert_eq!(left(&node).await, (1, 2));
         let sheet = client.sheet(1).await;
-        assert_eq!((&sheet["messages"], &sheet["total"]), (&json!({"mail": {"unread": 0}, "notice": {"unread": 1}}), &json!(1)));
+        assert_eq!((&sheet["notifications"], &sheet["total"]), (&json!({"mail": {"unread": 0}, "notice": {"unread": 1}}), &json!(1)));
         assert_eq!(revision(client, 1).await, before[0] + 2, "two that were unread went");
         assert_eq!([revision(client, 2).await, revision(client, 3).await], before[1..], "no number has changed");
         assert_eq!((seqs(client, 1, "").await, seqs(client, 1, "&status=unread").await, seqs(client, 4, "").await), (vec![4], vec![4], vec![]));
 
         for id in [&notice, &mail, &withdrawn] {
-            client.get(&format!("/v1/messages/{id}")).await.problem(410, "gone");
-            client.delete(&format!("/v1/messages/{id}")).await.problem(410, "gone");
+            client.get(&format!("/v1/notifications/{id}")).await.problem(410, "gone");
+            client.delete(&format!("/v1/notifications/{id}")).await.problem(410, "gone");
             mark(client, 1, id, "read").await.problem(410, "gone");
             mark(client, 1, id, "unread").await.problem(410, "gone");
-            client.delete(&format!("/v1/users/1/messages/{id}")).await.problem(410, "gone");
+            client.delete(&format!("/v1/users/1/notifications/{id}")).await.problem(410, "gone");
         }
-        let named = client.post("/v1/users/1/messages/read", &json!({"message_ids": [young, notice]})).await;
-        assert_eq!(named.pointers(410, "gone"), ["/message_ids/1"]);
+        let named = client.post("/v1/users/1/notifications/read", &json!({"ids": [young, notice]})).await;
+        assert_eq!(named.pointers(410, "gone"), ["/ids/1"]);
         let never = (young.parse::<i64>().unwrap() + (1_i64 << 40)).to_string();
         mark(client, 1, &never, "read").await.problem(404, "not_found");
-        assert_eq!(client.post("/v1/users/1/messages/read", &json!({"all": true})).await.ok()["changed"], 1);
+        assert_eq!(client.post("/v1/users/1/notifications/read", &json!({"all": true})).await.ok()["changed"], 1);
         send(client, "notice", &[1]).await;
         assert_eq!(seqs(client, 1, "").await, [5, 4], "numbers go on");
         node.stop().await;
@@ -91,16 +91,16 @@ both_tiers! {
         let everybody: Vec<i64> = (1..=3000).collect();
         send(client, "notice", &everybody).await;
         join_all((0..600).map(|_| send(client, "mail", &[7, 8]))).await;
-        for user in [7, 3000] { assert_eq!(other.sheet(user).await["messages"]["notice"]["unread"], 1); }
+        for user in [7, 3000] { assert_eq!(other.sheet(user).await["notifications"]["notice"]["unread"], 1); }
         at.fetch_add(3 * DAY_MS, Ordering::SeqCst);
-        // All nodes at once: each message goes once.
+        // All nodes at once: each notification goes once.
         let sweeps = nodes.iter().map(|node| sweep(node.app.state()));
         for swept in join_all(sweeps).await { swept.unwrap(); }
         for node in &nodes {
             assert_eq!(left(node).await, (0, 0));
             for user in [7, 8, 3000] {
                 let sheet = node.client.sheet(user).await;
-                assert_eq!((&sheet["messages"]["notice"]["unread"], &sheet["total"]), (&json!(0), &json!(0)), "{sheet}");
+                assert_eq!((&sheet["notifications"]["notice"]["unread"], &sheet["total"]), (&json!(0), &json!(0)), "{sheet}");
             }
         }
         Node::stop_all(nodes).await;
@@ -115,7 +115,7 @@ both_tiers! {
         mark(&node.client, 1, "5", "read").await.problem(404, "not_found");
         node.stop().await;
         for days in ["36501", "-1", "x"] {
-            assert!(world.try_node(&["--message-ttl-days", days], Clock::System).await.is_err());
+            assert!(world.try_node(&["--notification-ttl-days", days], Clock::System).await.is_err());
         }
     }
 }

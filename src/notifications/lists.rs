@@ -1,35 +1,35 @@
-//! What is read of messages outside of batches: one message, to whom it was sent, and users' lists.
+//! What is read of notifications outside of batches: one notification, to whom it was sent, and users' lists.
 
 use crate::clock::UnixMs;
 use crate::db::{Column, Db, DbResult, Statement, Type};
-use crate::ids::{MessageId, Name, UserId};
+use crate::ids::{Name, NotificationId, UserId};
 
-use super::{Listed, Message, Status};
+use super::{Listed, Notification, Status};
 
 /// Who has read it is counted from the rows, which are the truth.
-static READ_MESSAGE: Statement = Statement::one(
-    "select m.type, m.content, m.created_at, m.recipients, m.withdrawn,
-        (select count(*) from message_receivers r where r.message_id = m.message_id and r.read_at > 0)
-    from messages m
-    where m.message_id = $1",
-    &[("message_id", Type::Int)],
+static READ_NOTIFICATION: Statement = Statement::one(
+    "select n.type, n.content, n.created_at, n.recipients, n.withdrawn,
+        (select count(*) from notification_receivers r where r.notification_id = n.notification_id and r.read_at > 0)
+    from notifications n
+    where n.notification_id = $1",
+    &[("notification_id", Type::Int)],
 );
 
 static RECIPIENTS: Statement = Statement::one(
     "select r.user_id
-    from message_receivers r
-    where r.message_id = $1
+    from notification_receivers r
+    where r.notification_id = $1
     order by r.user_id",
-    &[("message_id", Type::Int)],
+    &[("notification_id", Type::Int)],
 );
 
 const PAGE: &[(&str, Type)] = &[("user_id", Type::Int), ("before", Type::Int), ("max_rows", Type::Int), ("type", Type::Text)];
 
 /// All, or with $5 = 1 those that were read.
 static LIST: Statement = Statement::one(
-    "select r.message_id, r.seq, r.type, m.content, m.created_at, r.read_at
-    from message_receivers r
-    join messages m on m.message_id = r.message_id
+    "select r.notification_id, r.seq, r.type, n.content, n.created_at, r.read_at
+    from notification_receivers r
+    join notifications n on n.notification_id = r.notification_id
     where r.user_id = $1 and r.seq < $2 and r.gone = 0 and r.read_at >= $5 and ($4 = '' or r.type = $4)
     order by r.seq desc
     limit $3",
@@ -37,9 +37,9 @@ static LIST: Statement = Statement::one(
 );
 
 static LIST_UNREAD: Statement = Statement::one(
-    "select r.message_id, r.seq, r.type, m.content, m.created_at, r.read_at
-    from message_receivers r
-    join messages m on m.message_id = r.message_id
+    "select r.notification_id, r.seq, r.type, n.content, n.created_at, r.read_at
+    from notification_receivers r
+    join notifications n on n.notification_id = r.notification_id
     where r.user_id = $1 and r.seq < $2 and r.gone = 0 and r.read_at = 0
     order by r.seq desc
     limit $3",
@@ -47,9 +47,9 @@ static LIST_UNREAD: Statement = Statement::one(
 );
 
 static LIST_UNREAD_OF_TYPE: Statement = Statement::one(
-    "select r.message_id, r.seq, r.type, m.content, m.created_at, r.read_at
-    from message_receivers r
-    join messages m on m.message_id = r.message_id
+    "select r.notification_id, r.seq, r.type, n.content, n.created_at, r.read_at
+    from notification_receivers r
+    join notifications n on n.notification_id = r.notification_id
     where r.user_id = $1 and r.seq < $2 and r.gone = 0 and r.read_at = 0 and r.type = $4
     order by r.seq desc
     limit $3",
@@ -59,37 +59,37 @@ static LIST_UNREAD_OF_TYPE: Statement = Statement::one(
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
 pub fn statements() -> [&'static Statement; 5] {
-    [&READ_MESSAGE, &RECIPIENTS, &LIST, &LIST_UNREAD, &LIST_UNREAD_OF_TYPE]
+    [&READ_NOTIFICATION, &RECIPIENTS, &LIST, &LIST_UNREAD, &LIST_UNREAD_OF_TYPE]
 }
 
-/// A message as a service reads it.
+/// A notification as a service reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
     /// What was sent.
-    pub message: Message,
+    pub notification: Notification,
     /// Whether it was withdrawn.
     pub withdrawn: bool,
     /// How many of the recipients have read it.
     pub read: i64,
 }
 
-/// Reads a message; None where there is none.
+/// Reads a notification; None where there is none.
 ///
 /// # Errors
 /// The driver's own.
-pub async fn read(db: &Db, id: MessageId) -> DbResult<Option<Read>> {
-    let rows: Vec<(String, String, i64, i64, i64, i64)> = db.fetch(&READ_MESSAGE, &[Column::Int(vec![id.get()])]).await?;
+pub async fn read(db: &Db, id: NotificationId) -> DbResult<Option<Read>> {
+    let rows: Vec<(String, String, i64, i64, i64, i64)> = db.fetch(&READ_NOTIFICATION, &[Column::Int(vec![id.get()])]).await?;
     Ok(rows.into_iter().next().and_then(|(kind, stored, created_at, recipients, withdrawn, read)| {
-        let message = Message { kind: kind.parse().ok()?, stored, created_at: UnixMs(created_at), recipients };
-        Some(Read { message, withdrawn: withdrawn == 1, read })
+        let notification = Notification { kind: kind.parse().ok()?, stored, created_at: UnixMs(created_at), recipients };
+        Some(Read { notification, withdrawn: withdrawn == 1, read })
     }))
 }
 
-/// To whom a message was sent, in the order of their ids. That never changes.
+/// To whom a notification was sent, in the order of their ids. That never changes.
 ///
 /// # Errors
 /// The driver's own.
-pub async fn recipients(db: &Db, id: MessageId) -> DbResult<Vec<UserId>> {
+pub async fn recipients(db: &Db, id: NotificationId) -> DbResult<Vec<UserId>> {
     let rows: Vec<(i64,)> = db.fetch(&RECIPIENTS, &[Column::Int(vec![id.get()])]).await?;
     Ok(rows.into_iter().filter_map(|(user,)| UserId::try_from(user).ok()).collect())
 }
@@ -114,8 +114,8 @@ pub async fn page(db: &Db, user: UserId, status: Status, kind: Option<&Name>, be
     };
     let rows: Vec<(i64, i64, String, String, i64, i64)> = db.fetch(statement, &columns).await?;
     let listed = |(id, seq, kind, stored, created_at, read_at): (i64, i64, String, String, i64, i64)| {
-        let message = Message { kind: kind.parse().ok()?, stored, created_at: UnixMs(created_at), recipients: 0 };
-        Some(Listed { id: MessageId::try_from(id).ok()?, seq, message, read_at: UnixMs(read_at) })
+        let notification = Notification { kind: kind.parse().ok()?, stored, created_at: UnixMs(created_at), recipients: 0 };
+        Some(Listed { id: NotificationId::try_from(id).ok()?, seq, notification, read_at: UnixMs(read_at) })
     };
     Ok(rows.into_iter().filter_map(listed).collect())
 }

@@ -1,4 +1,4 @@
-//! What a recount compares of messages that are read by hand: how many of each type a user has not read, and the number of the last one that the user got, against the
+//! What a recount compares of notifications: how many of each type a user has not read, and the number of the last one that the user got, against the
 //! rows of the receivers.
 
 use std::collections::BTreeMap;
@@ -13,34 +13,34 @@ static COUNT_TYPES: Statement = Statement::new(
     from (
         select t.user_id, t.type, t.unread as stored, (
             select count(*)
-            from message_receivers m
-            where m.user_id = t.user_id and m.type = t.type and m.read_at = 0 and m.gone = 0
+            from notification_receivers n
+            where n.user_id = t.user_id and n.type = t.type and n.read_at = 0 and n.gone = 0
         ) as counted
         from {rows} r
-        join message_types t on t.user_id = r.user_id
+        join notification_types t on t.user_id = r.user_id
         union all
-        select m.user_id, m.type, 0, count(*)
+        select n.user_id, n.type, 0, count(*)
         from {rows} r
-        join message_receivers m on m.user_id = r.user_id and m.read_at = 0 and m.gone = 0
-        where not exists (select 1 from message_types t where t.user_id = m.user_id and t.type = m.type)
-        group by m.user_id, m.type
+        join notification_receivers n on n.user_id = r.user_id and n.read_at = 0 and n.gone = 0
+        where not exists (select 1 from notification_types t where t.user_id = n.user_id and t.type = n.type)
+        group by n.user_id, n.type
     ) numbers
     where stored <> counted
     order by user_id, type",
     &[("user_id", Type::Int)],
 );
 
-/// The last number of these users, where it is below that of the last row. It may be above: old messages go, where a setting says so.
+/// The last number of these users, where it is below that of the last row. It may be above: old notifications go, where a setting says so.
 static COUNT_SEQS: Statement = Statement::new(
     "select user_id, stored, counted
     from (
         select r.user_id,
-            coalesce(u.message_seq, 0) as stored,
+            coalesce(u.notification_seq, 0) as stored,
             coalesce((
-                select m.seq
-                from message_receivers m
-                where m.user_id = r.user_id
-                order by m.seq desc
+                select n.seq
+                from notification_receivers n
+                where n.user_id = r.user_id
+                order by n.seq desc
                 limit 1
             ), 0) as counted
         from {rows} r
@@ -53,24 +53,24 @@ static COUNT_SEQS: Statement = Statement::new(
 
 /// Polls show what is unread, so the revision is raised.
 static ADD_TO_USERS: Statement = Statement::new(
-    "insert into users (user_id, revision, counters, message_seq)
-    select user_id, 1, 0, message_seq
+    "insert into users (user_id, revision, counters, notification_seq)
+    select user_id, 1, 0, notification_seq
     from {rows} r
     where true
     order by user_id
     on conflict (user_id) do update set
         revision = users.revision + 1,
-        message_seq = users.message_seq + excluded.message_seq",
-    &[("user_id", Type::Int), ("message_seq", Type::Int)],
+        notification_seq = users.notification_seq + excluded.notification_seq",
+    &[("user_id", Type::Int), ("notification_seq", Type::Int)],
 );
 
 static ADD_TO_TYPES: Statement = Statement::new(
-    "insert into message_types (user_id, type, unread)
+    "insert into notification_types (user_id, type, unread)
     select user_id, type, unread
     from {rows} r
     where true
     order by user_id, type
-    on conflict (user_id, type) do update set unread = message_types.unread + excluded.unread",
+    on conflict (user_id, type) do update set unread = notification_types.unread + excluded.unread",
     &[("user_id", Type::Int), ("type", Type::Text), ("unread", Type::Int)],
 );
 
@@ -87,9 +87,9 @@ pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Differ
     let seqs: Vec<(i64, i64, i64)> = conn.fetch(&COUNT_SEQS, &columns).await?;
     let of_type = |(user, kind, stored, counted): (i64, String, i64, i64)| {
         let name = Some(Arc::from(kind));
-        Difference { name, ..Difference::new(user, What::MessageUnread, stored, counted) }
+        Difference { name, ..Difference::new(user, What::NotificationUnread, stored, counted) }
     };
-    let seq = |(user, stored, counted)| Difference::new(user, What::MessageSeq, stored, counted);
+    let seq = |(user, stored, counted)| Difference::new(user, What::NotificationSeq, stored, counted);
     Ok(types.into_iter().map(of_type).chain(seqs.into_iter().map(seq)).collect())
 }
 
@@ -99,8 +99,8 @@ pub(super) async fn repair_numbers(conn: &mut Conn, found: &[Difference]) -> DbR
     let mut types: BTreeMap<(i64, Arc<str>), i64> = BTreeMap::new();
     for difference in found {
         match (difference.what, &difference.name) {
-            (What::MessageSeq, _) => *users.entry(difference.user).or_default() += difference.missing(),
-            (What::MessageUnread, Some(name)) => {
+            (What::NotificationSeq, _) => *users.entry(difference.user).or_default() += difference.missing(),
+            (What::NotificationUnread, Some(name)) => {
                 users.entry(difference.user).or_default();
                 *types.entry((difference.user, Arc::clone(name))).or_default() += difference.missing();
             }

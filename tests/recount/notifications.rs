@@ -1,0 +1,51 @@
+//! Notifications, and the rows of their receivers.
+
+use serde_json::json;
+
+use super::{HEALTHY, UNSCRUBBED, damage, differences, recount};
+use crate::both_tiers;
+use crate::support::Client;
+
+async fn send(client: &Client, kind: &str, recipients: &[i64]) -> String {
+    let body = json!({"type": kind, "title": "t", "content": "c", "recipients": recipients});
+    client.post("/v1/notifications", &body).await.ok()["notification_id"].as_str().unwrap().to_owned()
+}
+
+both_tiers! {
+    async fn a_recount_compares_notifications_with_their_receivers(world: World) {
+        let node = world.node_with(UNSCRUBBED).await;
+        let first = send(&node.client, "notice", &[8, 9]).await;
+        for kind in ["mail", "notice", "notice"] {
+            send(&node.client, kind, &[9]).await;
+        }
+        let read = node.client.post(&format!("/v1/users/9/notifications/{first}/read"), &json!({})).await.ok();
+        let last = node.client.get("/v1/users/9/notifications?limit=1").await.ok()["items"][0]["notification_id"].as_str().unwrap().to_owned();
+        node.client.delete(&format!("/v1/users/9/notifications/{last}")).await;
+        node.stop().await;
+        assert!(recount(&world, &["--dry-run"]).await.out.contains(HEALTHY));
+        damage(&world, "update notification_types set unread = 7 where user_id = 9 and type = 'notice'; delete from notification_types where type = 'mail'").await;
+        damage(&world, "update users set notification_seq = 1 where user_id = 9; update notification_types set unread = -2 where user_id = 8").await;
+        let all = [
+            "user 8 unread notifications notice: stored -2, counted 1",
+            "user 9 unread notifications mail: stored 0, counted 1",
+            "user 9 unread notifications notice: stored 7, counted 1",
+            "user 9 notification_seq: stored 1, counted 4",
+        ];
+        let found = recount(&world, &["--dry-run"]).await;
+        assert_eq!((found.status, differences(&found)), (Some(3), all.into()), "{found:?}");
+        let found = recount(&world, &["--dry-run", "--user", "9"]).await;
+        assert_eq!(differences(&found), all[1..].iter().copied().collect(), "{found:?}");
+        let repaired = recount(&world, &[]).await;
+        assert_eq!((repaired.status, differences(&repaired)), (Some(0), all.into()), "{repaired:?}");
+        assert!(recount(&world, &[]).await.out.contains(HEALTHY));
+        let node = world.node_with(UNSCRUBBED).await;
+        let sheet = node.client.sheet(9).await;
+        assert_eq!((&sheet["notifications"], &sheet["total"]), (&json!({"mail": {"unread": 1}, "notice": {"unread": 1}}), &json!(2)));
+        assert!(sheet["revision"].as_i64().unwrap() > read["revision"].as_i64().unwrap() + 1, "a poll with an older tag is told: {sheet}");
+        assert_eq!(node.client.sheet(8).await["notifications"], json!({"notice": {"unread": 1}}));
+        send(&node.client, "mail", &[9]).await;
+        assert_eq!(node.client.get("/v1/users/9/notifications?limit=1").await.ok()["items"][0]["seq"], 5);
+        assert_eq!(node.client.sheet(9).await["notifications"]["mail"]["unread"], 2);
+        node.stop().await;
+    }
+}
