@@ -65,7 +65,7 @@ def filter_failure(context, failure, case, response):
     if any(detail == "a text must not contain the character U+0000" for detail in details):
         return False
     # 2^63-1 has 19 digits; a pattern that draws the line within those could not be read.
-    if any(detail.startswith(("a user id is a whole number", "a message id is a whole number", "a group id is a whole number")) for detail in details) and has_large_id([case.body, case.path_parameters, case.query]):
+    if any(detail.startswith(("a user id is a whole number", "a notification id is a whole number", "a group id is a whole number")) for detail in details) and has_large_id([case.body, case.path_parameters, case.query]):
         return False
     return True
 

@@ -47,7 +47,7 @@ CHATS = 10
 DEVICES = 1.5
 VIEW_ITEMS_A_DAY = 0.1
 POSTS_A_DAY = 0.2
-MESSAGES_A_DAY = 0.5
+NOTIFICATIONS_A_DAY = 0.5
 KEYED_SHARE = 0.5
 EVENTS_A_DAY = 0.6
 YEAR = 365
@@ -82,8 +82,8 @@ ROW = {
     "devices": 208,
     "group_messages": 352,
     "inbox": 480,
-    "message_receivers": 277,
-    "message_types": 194,
+    "notification_receivers": 277,
+    "notification_types": 194,
     "posts": 162,
     "view_items": 266,
     "idempotency_keys": 355,
@@ -231,10 +231,10 @@ def fill_chats(server):
 
 
 def fill_others(server):
-    for message in range(20):
-        kind = ("notice", "order")[message % 2]
-        server.send("POST", "/v1/messages", {"type": kind, "title": "Hello", "content": TEXT, "recipients": list(range(1, USERS + 1))})
-    server.send_all("messages read", [("POST", f"/v1/users/{user}/messages/read", {"all": True}) for user in range(1, 2001)])
+    for notification in range(20):
+        kind = ("notice", "order")[notification % 2]
+        server.send("POST", "/v1/notifications", {"type": kind, "title": "Hello", "content": TEXT, "recipients": list(range(1, USERS + 1))})
+    server.send_all("notifications read", [("POST", f"/v1/users/{user}/notifications/read", {"all": True}) for user in range(1, 2001)])
     item = lambda at: ("PUT", f"/v1/views/forum/{at % 500}/items/item-{at:08}", {"actor_id": at % 2000 + 1})
     server.send_all("items of views", [item(at) for at in range(2000)])
     server.send_all("views", [("POST", f"/v1/users/{at % 2000 + 1}/views/forum/{at % 500}/access", {}) for at in range(2000)])
@@ -296,13 +296,13 @@ def rows_of(users):
         ("memberships", users * GROUPS, 0, 0),
         ("directs", users * CHATS, 0, 0),
         ("devices", users * DEVICES, 0, 0),
-        ("message_types", users * 2, 0, 0),
+        ("notification_types", users * 2, 0, 0),
         ("posts", 0, active * POSTS_A_DAY, 400),
         ("inbox", 0, sent * 2, 30),
         ("events", 0, active * EVENTS_A_DAY, 7),
         ("idempotency_keys", 0, active * WRITES_A_DAY["counter raised (likes, comments, mentions)"] * KEYED_SHARE, 1),
         ("group_messages", 0, active * WRITES_A_DAY["message into a group"], YEAR),
-        ("message_receivers", 0, users * MESSAGES_A_DAY, YEAR),
+        ("notification_receivers", 0, users * NOTIFICATIONS_A_DAY, YEAR),
         ("view_items", 0, active * VIEW_ITEMS_A_DAY, YEAR),
     ]
 

@@ -23,7 +23,7 @@ const CHANNELS: [&str; 3] = ["news", "system", "team"];
 const DOTS: [&str; 2] = ["mall", "wallet"];
 const TYPES: [&str; 2] = ["notice", "order"];
 /// Every part of a sheet.
-const PARTS: [&str; 6] = ["counters", "broadcasts", "dots", "feed", "chats", "messages"];
+const PARTS: [&str; 6] = ["counters", "broadcasts", "dots", "feed", "chats", "notifications"];
 
 const GOALS: [Goal; 2] = [
     Goal { work: "poll of the whole sheet, embedded tier", at_least: Some(0.9), unit: "polls" },
@@ -61,7 +61,7 @@ pub(super) async fn run(stage: &Stage, report: &mut Report) -> Result<()> {
     }
     report.explain(&format!(
         "**Polls of the whole sheet** are of {} users each of whom has {} counters, reads {} channels of broadcasts, has {} dots, follows {CREATORS} creators, is in \
-         {GROUPS} groups, and has messages of {} types and a direct one: something is unread in each. The bare route gives the {} bytes of the embedded tier's \
+         {GROUPS} groups, and has notifications of {} types and a direct message: something is unread in each. The bare route gives the {} bytes of the embedded tier's \
          answer (the server tier's has {}).",
         grouped(float(u64::try_from(users.len())?)),
         data::BADGES.len(),
@@ -138,7 +138,7 @@ fn news(users: &[u64], round: u32) -> Vec<Vec<u8>> {
     all.extend(DOTS.map(|dot| wire::request("POST", &format!("/v1/dots/{dot}/light"), &[])));
     all.extend(TYPES.map(|kind| {
         post(
-            "/v1/messages".to_owned(),
+            "/v1/notifications".to_owned(),
             json!({ "type": kind, "title": "News", "content": "Your order is on its way.", "recipients": recipients }),
         )
     }));
