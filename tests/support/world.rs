@@ -43,8 +43,17 @@ pub fn engine(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: the suite needs private engines; run `make test`"))
 }
 
+/// Shows what nodes in this process log, where a filter is given: `HEADMARK_TEST_LOG=headmark=debug make test ARGS=name`.
+fn show_log() {
+    if let Ok(filter) = std::env::var("HEADMARK_TEST_LOG") {
+        // A second world of the same test finds it set.
+        let _set = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
+    }
+}
+
 impl World {
     pub async fn new(tier: Tier) -> Self {
+        show_log();
         // Random, as process ids come again, and an engine that outlives a run still holds what that run made.
         let name = format!("hm_{:016x}", rand::rng().random::<u64>());
         let dir = std::env::temp_dir().join(format!("headmark-test-{name}"));
