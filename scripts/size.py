@@ -3,7 +3,7 @@
 
     scripts/size.py measure                 each table of the Postgres at DATABASE_URL: rows, bytes, bytes a row; reads only
     scripts/size.py fill PROGRAM            fills the (empty) server tier at DATABASE_URL and REDIS_URL with some of everything, then measures
-    scripts/size.py plan [--write FILE]     the tables of docs/operations.md, from the figures below; --write puts them into FILE, between its marks
+    scripts/size.py plan [--write FILE]     the tables of docs/operations/sizing.md, from the figures below; --write puts them into FILE, between its marks
 
 To plan with other figures, change them below: they are all here. To measure the bytes anew: scripts/engines.sh with -- sh -c
 'DATABASE_URL=$HEADMARK_TEST_POSTGRES REDIS_URL=$HEADMARK_TEST_REDIS scripts/size.py fill target/release/headmark'
@@ -68,7 +68,7 @@ REDIS_ENTRY = 568
 REDIS_FOLLOWEE = 10.5
 
 # Bytes a row with its indexes, by `scripts/size.py fill`, in Postgres 15; of small tables, where whole pages weigh, rather too many. A snapshot is for FOLLOWS
-# creators (60 bytes, and 8.9 each by docs/benchmarks.md), a row of an inbox is a direct message (docs/operations.md, Inboxes), an event stands for itself.
+# creators (60 bytes, and 8.9 each by docs/benchmarks.md), a row of an inbox is a direct message (docs/operations/growth.md, Inboxes), an event stands for itself.
 ROW = {
     "users": 481,
     "marks": 252,

@@ -1,4 +1,4 @@
-//! Headmark: everything that a social or chat product polls for, in one HTTP service. `docs/architecture.md` draws the two paths.
+//! Headmark: everything that a social or chat product polls for, in one HTTP service. `docs/architecture.md` is the map.
 
 pub mod app;
 pub mod auth;

@@ -1,7 +1,7 @@
 //! What polls read: one entry for each user, with the revision that it shows, never silently stale.
 //!
 //! The protocol (touch, get, fill, publish) is the same on both engines; `entry.rs` holds it as a pure state machine for the
-//! in-process cache, `scripts/*.lua` as scripts that run on one user's hash in Redis. See `docs/architecture.md`.
+//! in-process cache, `scripts/*.lua` as scripts that run on one user's hash in Redis. See `docs/subsystems/cache.md`.
 
 mod entry;
 mod facts;

@@ -1,7 +1,7 @@
 //! What an error of the database means for the work that met it: one answer, from which everybody
 //! decides what to do.
 //!
-//! The table in `docs/architecture.md` (Errors of the database) has every code by name; a test reads
+//! The table in `docs/subsystems/database.md` (Errors of the database) has every code by name; a test reads
 //! it from there. To class a further code: a line in that table, and its place in `of_postgres` or
 //! `of_sqlite`.
 
@@ -93,7 +93,7 @@ fn of_sqlite(code: u32) -> ErrorClass {
 mod tests {
     use super::*;
 
-    const DOCS: &str = include_str!("../../docs/architecture.md");
+    const DOCS: &str = include_str!("../../docs/subsystems/database.md");
 
     fn class(name: &str) -> ErrorClass {
         match name {

@@ -9,7 +9,7 @@
 //! create index concurrently if not exists marks_name on marks (name)
 //! ```
 //!
-//! To add a migration: see `docs/architecture.md` (How to add something, A table). A test refuses an
+//! To add a migration: see `CONTRIBUTING.md` (A migration). A test refuses an
 //! index that would stop writes.
 
 use std::time::Duration;

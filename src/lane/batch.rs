@@ -2,7 +2,7 @@
 //! answered.
 //!
 //! What is done about a failure follows from its class alone; the table is in
-//! `docs/architecture.md` (Errors of the database).
+//! `docs/subsystems/database.md` (Errors of the database).
 
 use std::time::Duration;
 

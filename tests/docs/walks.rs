@@ -1,24 +1,24 @@
-//! The walk in the README, taken as a newcomer takes it: each command, and what it shows.
+//! The curls of the pages, taken as a newcomer takes them: each command, and what it shows.
 
 use std::time::Duration;
 
 use reqwest::Method;
 
-use crate::support::{Client, Reply, Tier, World, eventually};
+use super::{Page, pages};
+use crate::support::{Client, Node, Reply, Tier, World, eventually};
 
-/// A command, and what the README shows below it.
+/// A command, and what the page shows below it.
 #[derive(Debug)]
 struct Step {
     command: String,
     shown: String,
 }
 
-/// The steps of the walk.
-fn walk() -> Vec<Step> {
-    let readme = include_str!("../README.md");
-    let walk = readme.split("\n## ").find(|section| section.starts_with("A walk\n")).expect("the walk");
+/// The steps of a page: its blocks marked `console` that begin with a curl.
+fn walk(page: &Page) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
-    for block in walk.split("```console\n").skip(1).map(|rest| rest.split("\n```").next().unwrap()) {
+    let blocks = page.text.split("```console\n").skip(1).map(|rest| rest.split("\n```").next().unwrap());
+    for block in blocks.filter(|block| block.starts_with("$ curl") || block.starts_with("$ (sleep")) {
         for line in block.lines() {
             match (line.strip_prefix("$ "), steps.last_mut()) {
                 (Some(command), _) => steps.push(Step { command: command.to_owned(), shown: String::new() }),
@@ -122,13 +122,9 @@ fn masked(text: &str) -> (String, Vec<String>) {
     (masked, ids)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_walk_shows_what_it_says() {
-    let world = World::new(Tier::Embedded).await;
-    let node = world.node().await;
+/// Takes a page's steps against a node, in their order.
+async fn take(node: &Node, page: &str, steps: Vec<Step>) {
     let mut ids: Vec<(String, String)> = Vec::new();
-    let steps = walk();
-    assert!(steps.len() > 40, "{} steps", steps.len());
     for Step { command, shown } in steps {
         let command = ids.iter().fold(command, |command, (shown, ours)| command.replace(shown, ours));
         if let Some(later) = command.strip_prefix("(sleep 2; ") {
@@ -149,15 +145,33 @@ async fn the_walk_shows_what_it_says() {
         let came = show(&Client::send(request).await, shows_headers);
         let ((expected, theirs), (got, ours)) = (masked(&shown), masked(&came));
         if filter.is_empty() {
-            assert_eq!(got, expected, "{command}");
+            assert_eq!(got, expected, "{page}: {command}");
             ids.extend(theirs.into_iter().zip(ours));
         } else {
             // A part of the lines, in their order.
             let mut lines = got.lines();
-            assert!(expected.lines().all(|line| lines.any(|got| got == line)), "{command}: {got}");
+            assert!(expected.lines().all(|line| lines.any(|got| got == line)), "{page}: {command}: {got}");
             let location = |text: &str| text.lines().find_map(|line| line.strip_prefix("location: /v1/operations/").map(str::to_owned));
             ids.extend(location(&shown).zip(location(&came)));
         }
     }
-    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_curl_of_a_page_shows_what_it_says() {
+    let mut sent = Vec::new();
+    for page in pages() {
+        let steps = walk(&page);
+        if steps.is_empty() {
+            continue;
+        }
+        let world = World::new(Tier::Embedded).await;
+        let node = world.node().await;
+        let count = steps.len();
+        take(&node, &page.path, steps).await;
+        node.stop().await;
+        sent.push((page.path, count));
+    }
+    let steps = |path: &str| sent.iter().find(|(page, _)| page == path).map_or(0, |(_, steps)| *steps);
+    assert!(steps("README.md") >= 5 && steps("docs/start/walk.md") > 40, "{sent:?}");
 }
