@@ -15,7 +15,7 @@ LOG ?=
 FOLLOWS ?=
 ON_ENGINES := sh -c 'DATABASE_URL=$$HEADMARK_TEST_POSTGRES REDIS_URL=$$HEADMARK_TEST_REDIS exec "$$@"' sh
 
-.PHONY: help run run-server demo check-log replay-feed bench chaos test lint audit fuzz-api openapi clean-engines
+.PHONY: help run run-server demo check-log replay-feed bench chaos test lint audit fuzz-api openapi docs clean-engines
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -70,6 +70,12 @@ openapi: ## write openapi/openapi.json anew
 	@mkdir -p openapi
 	cargo run --quiet -- openapi > openapi/openapi.json.new
 	@mv openapi/openapi.json.new openapi/openapi.json
+
+docs: ## write the generated pages, check names and links, and build the site in target/book
+	WRITE_DOCS=1 cargo test --quiet --test suite docs::generated
+	cargo test --quiet --test suite docs::
+	@mdbook --version >/dev/null 2>&1 || cargo install --locked mdbook
+	mdbook build
 
 clean-engines: ## remove the data of run-server
 	scripts/engines.sh remove "$(ENGINES_DIR)"

@@ -1,5 +1,10 @@
-//! The documentation is true: its curls are sent, and answer what the pages show.
+//! The documentation is true: its curls are sent, generated pages follow from the code, names exist, links lead somewhere.
+//!
+//! `make docs` writes the generated pages.
 
+mod generated;
+mod links;
+mod names;
 mod walks;
 
 use std::fs;
@@ -38,4 +43,9 @@ fn pages() -> Vec<Page> {
     let book = files("docs").into_iter().filter(|path| path.ends_with(".md"));
     let paths = BESIDE.map(str::to_owned).into_iter().chain(book);
     paths.map(|path| Page { text: fs::read_to_string(root().join(&path)).unwrap(), path }).collect()
+}
+
+/// Fails with all that was found, a line each.
+fn assert_none(what: &str, found: &[String]) {
+    assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
 }
