@@ -140,7 +140,7 @@ impl Db {
         outcome
     }
 
-    fn reads(&self) -> &Pool {
+    fn reads(&self) -> &Arc<Pool> {
         match self {
             Self::Sqlite { reads, .. } | Self::Postgres { reads, .. } => reads,
         }

@@ -1,15 +1,19 @@
 //! Connections for reads, kept open and lent one at a time.
 //!
-//! sqlx's own pool asks the database a question after each use, to learn whether the connection is still sound; for a read of one short statement that is a
-//! second round trip. Here a connection comes back only from a read that went well, and any other is closed.
+//! sqlx's own pool asks the database a question after each use, to learn whether the connection is
+//! still sound; for a read of one short statement that is a second round trip. Here a connection
+//! comes back only from a read that went well, and any other is closed.
+//!
+//! A new connection is opened beside those who wait: they take whichever is there first, the new
+//! one or one that somebody gave back. A busy Postgres may take seconds to accept another.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
 use super::{Conn, DbResult, PgConn, classify};
@@ -23,7 +27,8 @@ const MAX_IDLE: Duration = Duration::from_secs(600);
 /// How long it is used: what the database keeps for a session is to end some time.
 const MAX_AGE: Duration = Duration::from_secs(1800);
 
-/// The pause between two tries to connect.
+/// How long it is tried to open one, and the pause between two tries.
+const MAX_OPENING: Duration = Duration::from_secs(10);
 const CONNECT_PAUSE: Duration = Duration::from_millis(50);
 
 /// How a connection is opened.
@@ -34,6 +39,18 @@ pub(super) enum Opener {
 }
 
 impl Opener {
+    async fn open_patiently(&self) -> DbResult<Conn> {
+        loop {
+            match self.open().await {
+                Err(error) if classify(&error).may_pass() => {
+                    tracing::debug!(%error, "cannot connect to the database; trying again");
+                    tokio::time::sleep(CONNECT_PAUSE).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
     pub(super) async fn open(&self) -> DbResult<Conn> {
         match self {
             Self::Sqlite(options) => Ok(Conn::Sqlite(Box::new(SqliteConnection::connect_with(options).await?))),
@@ -46,8 +63,10 @@ impl Opener {
 #[derive(Debug)]
 pub struct Pool {
     opener: Opener,
-    /// One for each connection that may be lent; closed with the pool.
-    permits: Semaphore,
+    /// One for each connection that may still be opened; closed with the pool.
+    places: Arc<Semaphore>,
+    /// One for each of `idle`: who has a permit may pop. Those who wait are served in turn.
+    ready: Semaphore,
     /// The last used is on top, so that those which nobody needs grow old.
     idle: Mutex<Vec<Idle>>,
     acquire_timeout: Duration,
@@ -58,6 +77,13 @@ struct Idle {
     conn: Conn,
     opened: Instant,
     since: Instant,
+    place: OwnedSemaphorePermit,
+}
+
+impl Idle {
+    fn is_trusted(&self) -> bool {
+        self.since.elapsed() < TRUSTED_IDLE
+    }
 }
 
 /// A connection in use. Dropped, it is closed, unless it was given back.
@@ -66,14 +92,15 @@ pub(super) struct Lent<'a> {
     pub(super) conn: Conn,
     opened: Instant,
     pool: &'a Pool,
-    _permit: SemaphorePermit<'a>,
+    place: OwnedSemaphorePermit,
 }
 
 impl Pool {
     /// A pool of so many connections, of which each is opened when it is first needed.
     pub(super) fn new(opener: Opener, connections: u32, acquire_timeout: Duration) -> Self {
         let connections = usize::try_from(connections).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
-        Self { opener, permits: Semaphore::new(connections), idle: Mutex::default(), acquire_timeout }
+        let places = Arc::new(Semaphore::new(connections));
+        Self { opener, places, ready: Semaphore::new(0), idle: Mutex::default(), acquire_timeout }
     }
 
     /// Every change is made in one step, so a poisoned lock guards whole data.
@@ -85,39 +112,111 @@ impl Pool {
     ///
     /// # Errors
     /// The driver's own; `PoolTimedOut` if there is none in time.
-    pub(super) async fn acquire(&self) -> DbResult<Lent<'_>> {
+    pub(super) async fn acquire(self: &Arc<Self>) -> DbResult<Lent<'_>> {
         // The common case needs no timer.
-        if let Ok(permit) = self.permits.try_acquire()
-            && let Some(idle) = self.idle().pop_if(|idle| idle.since.elapsed() < TRUSTED_IDLE)
+        if self.idle().last().is_some_and(Idle::is_trusted)
+            && let Ok(ready) = self.ready.try_acquire()
         {
-            return Ok(Lent { conn: idle.conn, opened: idle.opened, pool: self, _permit: permit });
+            ready.forget();
+            if let Some((lent, _)) = self.pop() {
+                return Ok(lent);
+            }
         }
         tokio::time::timeout(self.acquire_timeout, self.wait()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
     }
 
-    async fn wait(&self) -> DbResult<Lent<'_>> {
-        let permit = self.permits.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
+    /// The connection that was used last, and whether it may be used untried. The caller has used
+    /// up a permit of `ready`.
+    fn pop(&self) -> Option<(Lent<'_>, bool)> {
+        let idle = self.idle().pop()?;
+        let is_trusted = idle.is_trusted();
+        let Idle { conn, opened, place, .. } = idle;
+        Some((Lent { conn, opened, pool: self, place }, is_trusted))
+    }
+
+    async fn wait(self: &Arc<Self>) -> DbResult<Lent<'_>> {
+        let mut opening = None;
         loop {
-            let Some(mut idle) = self.idle().pop() else { break };
-            if idle.since.elapsed() < TRUSTED_IDLE || idle.conn.ping().await.is_ok() {
-                return Ok(Lent { conn: idle.conn, opened: idle.opened, pool: self, _permit: permit });
+            self.until_ready(&mut opening).await?;
+            let Some((mut lent, is_trusted)) = self.pop() else { continue };
+            if is_trusted || lent.conn.ping().await.is_ok() {
+                return Ok(lent);
             }
         }
+    }
+
+    /// Waits for a turn to pop. Where there is a place, a connection is opened meanwhile, by a task
+    /// that goes on for others should this caller be served before.
+    async fn until_ready(self: &Arc<Self>, opening: &mut Option<oneshot::Receiver<sqlx::Error>>) -> DbResult<()> {
+        let ready = self.ready.acquire();
+        tokio::pin!(ready);
         loop {
-            match self.opener.open().await {
-                Ok(conn) => return Ok(Lent { conn, opened: Instant::now(), pool: self, _permit: permit }),
-                Err(error) if classify(&error).may_pass() => {
-                    tracing::debug!(%error, "cannot connect to the database; trying again");
-                    tokio::time::sleep(CONNECT_PAUSE).await;
+            tokio::select! {
+                biased;
+                ready = &mut ready => {
+                    ready.map_err(|_| sqlx::Error::PoolClosed)?.forget();
+                    return Ok(());
                 }
-                Err(error) => return Err(error),
+                failure = ended(opening), if opening.is_some() => {
+                    *opening = None;
+                    if let Some(error) = failure {
+                        return Err(error);
+                    }
+                }
+                place = Arc::clone(&self.places).acquire_owned(), if opening.is_none() => {
+                    let place = place.map_err(|_| sqlx::Error::PoolClosed)?;
+                    *opening = Some(self.open(place));
+                }
             }
+        }
+    }
+
+    /// Opens a connection for whoever is next. Tells only of a failure that lasts.
+    fn open(self: &Arc<Self>, place: OwnedSemaphorePermit) -> oneshot::Receiver<sqlx::Error> {
+        let (failed, failure) = oneshot::channel();
+        let pool = Arc::clone(self);
+        tokio::spawn(async move {
+            match tokio::time::timeout(MAX_OPENING, pool.opener.open_patiently()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+                Ok(conn) => {
+                    let now = Instant::now();
+                    pool.keep(Idle { conn, opened: now, since: now, place });
+                }
+                Err(error) => {
+                    if let Err(error) = failed.send(error) {
+                        tracing::debug!(%error, "cannot connect to the database; nobody waits for it any more");
+                    }
+                }
+            }
+        });
+        failure
+    }
+
+    /// Keeps a connection for whoever is next.
+    fn keep(&self, idle: Idle) {
+        if self.places.is_closed() {
+            return;
+        }
+        self.idle().push(idle);
+        self.ready.add_permits(1);
+    }
+
+    /// Closes connections that nobody has needed for long.
+    fn close_old(&self) {
+        let is_old = |idle: &Idle| idle.since.elapsed() > MAX_IDLE;
+        if self.idle().first().is_some_and(is_old)
+            && let Ok(ready) = self.ready.try_acquire()
+        {
+            ready.forget();
+            // Dropped after the lock: to close a file takes time.
+            let oldest = self.idle().remove(0);
+            drop(oldest);
         }
     }
 
     /// Closes what idles, and lends no more.
     pub(super) async fn close(&self) {
-        self.permits.close();
+        self.places.close();
+        self.ready.close();
         let idle = std::mem::take(&mut *self.idle());
         for idle in idle {
             idle.conn.close().await;
@@ -125,21 +224,19 @@ impl Pool {
     }
 }
 
+/// Why opening a connection failed; None: it did not.
+async fn ended(opening: &mut Option<oneshot::Receiver<sqlx::Error>>) -> Option<sqlx::Error> {
+    opening.as_mut()?.await.ok()
+}
+
 impl Lent<'_> {
     /// Keeps the connection for others: only where nothing is left under way on it.
     pub(super) fn give_back(self) {
-        let Self { conn, opened, pool, .. } = self;
-        let since = Instant::now();
-        if since.duration_since(opened) > MAX_AGE || pool.permits.is_closed() {
-            return;
+        let Self { conn, opened, pool, place } = self;
+        if opened.elapsed() <= MAX_AGE {
+            pool.keep(Idle { conn, opened, since: Instant::now(), place });
+            pool.close_old();
         }
-        let mut idle = pool.idle();
-        idle.push(Idle { conn, opened, since });
-        let old = idle.first().is_some_and(|oldest| since.duration_since(oldest.since) > MAX_IDLE);
-        let old = old.then(|| idle.remove(0));
-        // Not under the lock: to close a file takes time.
-        drop(idle);
-        drop(old);
     }
 }
 
@@ -147,9 +244,38 @@ impl Lent<'_> {
 mod tests {
     use super::*;
 
-    fn pool(connections: u32) -> Pool {
-        let opener = Opener::Sqlite(SqliteConnectOptions::new().in_memory(true));
-        Pool::new(opener, connections, Duration::from_millis(50))
+    fn pool_of(opener: Opener, connections: u32, acquire_timeout: Duration) -> Arc<Pool> {
+        Arc::new(Pool::new(opener, connections, acquire_timeout))
+    }
+
+    fn pool(connections: u32) -> Arc<Pool> {
+        pool_of(Opener::Sqlite(SqliteConnectOptions::new().in_memory(true)), connections, Duration::from_millis(200))
+    }
+
+    /// An idle connection of a database that takes no further ones.
+    async fn only_idle(pool: &Pool) -> Idle {
+        let conn = Opener::Sqlite(SqliteConnectOptions::new().in_memory(true)).open().await.unwrap();
+        let place = Arc::clone(&pool.places).acquire_owned().await.unwrap();
+        Idle { conn, opened: Instant::now(), since: Instant::now(), place }
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_new_connection_while_another_is_idle() {
+        // It takes connections, and never answers.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let options = PgConnectOptions::new_without_pgpass().host("127.0.0.1").port(silent.local_addr().unwrap().port());
+        let pool = pool_of(Opener::Postgres(options), 2, Duration::from_secs(20));
+        let idle = only_idle(&pool).await;
+        let waiting = tokio::spawn({
+            let pool = Arc::clone(&pool);
+            async move { pool.acquire().await.map(Lent::give_back) }
+        });
+        while pool.places.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        pool.keep(idle);
+        waiting.await.unwrap().unwrap();
+        assert!(pool.acquire().await.is_ok());
     }
 
     #[tokio::test]
