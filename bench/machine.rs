@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use headmark::clock::Clock;
+use headmark::base::clock::Clock;
 
 /// One line: cores, memory, system.
 pub(crate) fn describe() -> String {

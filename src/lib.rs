@@ -1,51 +1,31 @@
 //! Headmark: everything that a social or chat product polls for, in one HTTP service. `docs/architecture.md` is the map.
+//!
+//! The modules are floors. Imports go down only, in this order; `tests/floors.rs` rejects the rest.
 
+// The program.
 pub mod app;
-pub mod auth;
-pub mod badges;
-pub mod broadcasts;
-pub mod cache;
-pub mod cli;
-pub mod clock;
-pub mod config;
-pub mod db;
-mod docs;
-pub mod dots;
-pub mod epoch;
-pub mod error;
-pub mod events;
-pub mod feed;
-pub mod fingerprint;
-pub mod groups;
-pub mod guard;
-pub mod heads;
+
+// What works through whole tables.
+pub mod maintenance;
+
+// The one poll that answers everything.
+pub mod summary;
+
+// One folder for each thing that clients poll for.
+pub mod features;
+
+// The edge.
 pub mod http;
-pub mod idempotency;
-pub mod ids;
-pub mod import;
-pub mod inbox;
-pub mod lane;
-pub mod marks;
-pub mod notifications;
-pub mod operations;
-pub mod page;
-pub mod poll;
-pub mod presence;
-pub mod probes;
-pub mod receipts;
-pub mod recount;
-pub mod relations;
-pub mod router;
-pub mod scrub;
-pub mod secret;
-pub mod serve;
-pub mod sheet;
-pub mod state;
-pub mod stores;
-pub mod telemetry;
-pub mod traces;
-pub mod views;
-pub mod waiting;
+
+// What is right for every feature.
+pub mod engine;
+
+// The stores.
+pub mod cache;
+pub mod db;
+
+// What every floor uses.
+pub mod base;
 
 /// A named step at which a test can stop, delay or kill the process: with the feature `failpoints`, `FAILPOINTS=lane::after_commit=return` in the
 /// environment kills it there. Nothing without the feature.

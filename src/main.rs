@@ -8,5 +8,5 @@ use clap::Parser as _;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    headmark::cli::Cli::parse().run()
+    headmark::app::cli::Cli::parse().run()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use headmark::clock::Clock;
+use headmark::base::clock::Clock;
 use reqwest::Method;
 use serde_json::json;
 
@@ -73,8 +73,8 @@ both_tiers! {
 
     async fn without_good_credentials_it_is_401_whatever_is_asked(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
-        let other = headmark::auth::AuthConfig { jwt_secret: Some("another-secret-of-at-least-32-bytes".to_owned().into()), ..Default::default() };
-        let forged = headmark::auth::Auth::new(&other, Clock::System).unwrap();
+        let other = headmark::http::auth::AuthConfig { jwt_secret: Some("another-secret-of-at-least-32-bytes".to_owned().into()), ..Default::default() };
+        let forged = headmark::http::auth::Auth::new(&other, Clock::System).unwrap();
         let forged = forged.user_token(42.try_into().unwrap(), Duration::from_secs(60)).unwrap();
         let good = node.app.state().auth.user_token(42.try_into().unwrap(), Duration::from_secs(60)).unwrap();
         let (head, _signature) = good.rsplit_once('.').unwrap();
@@ -167,7 +167,7 @@ async fn the_command_line_makes_credentials_that_work() {
     assert!(why.contains("no JWT secret"), "{why}");
     for (variable, value) in [("HEADMARK_JWT_PUBLIC_KEY", "key.pem"), ("HEADMARK_JWKS", "keys.json")] {
         let why = refusal(&["token", "--user", "42"], &[(variable, value), ("HEADMARK_JWT_SECRET", "")]).await;
-        assert!(why.contains("signs with HEADMARK_JWT_SECRET (HS256), which is not set") && why.contains("the private key"), "{why}");
+        assert!(why.contains("signs with HEADMARK_JWT_SECRET (HS256), which is not set") && why.contains("your private key"), "{why}");
     }
     node.stop().await;
 }
@@ -196,7 +196,7 @@ async fn bad_credentials_in_the_settings_are_refused_without_being_shown() {
     let world = World::new(Tier::Embedded).await;
     for (keys, jwt, says) in [
         ("web:", SECRET, "the secret is empty"),
-        ("Web Site:s3cret-of-the-suite", SECRET, "a name has 1 to 64 characters"),
+        ("Web Site:s3cret-of-the-suite", SECRET, "the name must have 1 to 64 characters"),
         ("open:s3cret-of-the-suite", SECRET, "taken by the server without credentials"),
         ("web:s3cret-of-the-suite,worker:s3cret-of-the-suite", SECRET, "the same secret is there twice"),
         ("web:s3cret-of-the-suite", "too-short-hush", "shorter than 32 bytes"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use headmark::clock::{Clock, DAY_MS};
+use headmark::base::clock::{Clock, DAY_MS};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ both_tiers! {
         send(client, "system", "stays").await;
         let past = client.post("/v1/broadcasts/system", &json!({"title": "x", "expires_at": "2020-01-01T00:00:00Z"})).await;
         assert_eq!(past.pointers(422, "invalid_body"), ["/expires_at"]);
-        let expires = headmark::clock::UnixMs(NOW + 60_000).to_string();
+        let expires = headmark::base::clock::UnixMs(NOW + 60_000).to_string();
         let sent = client.post("/v1/broadcasts/system", &json!({"title": "goes", "expires_at": expires})).await.ok();
         assert_eq!(sent["expires_at"], expires);
         let before = client.get("/v1/users/1/badges").await;
@@ -143,7 +143,7 @@ both_tiers! {
         let node = timed_node(&world, &at).await;
         let client = &node.client;
         client.sheet(1).await;
-        let expires = headmark::clock::UnixMs(NOW + 60_000).to_string();
+        let expires = headmark::base::clock::UnixMs(NOW + 60_000).to_string();
         client.post("/v1/broadcasts/system", &json!({"title": "goes", "expires_at": expires})).await.ok();
         let before = client.get("/v1/users/1/badges").await;
         let poll = client.request(reqwest::Method::GET, "/v1/users/1/badges?wait=60").header("if-none-match", before.header("etag"));
@@ -159,7 +159,7 @@ both_tiers! {
     async fn a_retry_is_answered_as_before_also_when_the_notice_has_expired(world: World) {
         let at = Arc::new(AtomicI64::new(NOW));
         let node = timed_node(&world, &at).await;
-        let body = json!({"title": "goes", "expires_at": headmark::clock::UnixMs(NOW + 1000).to_string()});
+        let body = json!({"title": "goes", "expires_at": headmark::base::clock::UnixMs(NOW + 1000).to_string()});
         let first = node.client.post_once("/v1/broadcasts/system", "k", &body).await;
         assert_eq!(first.status, 201);
         at.store(NOW + 1000, Ordering::Relaxed);
@@ -167,7 +167,7 @@ both_tiers! {
         assert_eq!((again.status.as_u16(), &again.text, again.header("idempotent-replayed")), (201, &first.text, "true"));
         // What was never taken is refused, at whatever time it lies.
         for past in [NOW + 1000, 0, -1] {
-            let body = json!({"title": "t", "expires_at": headmark::clock::UnixMs(past).to_string()});
+            let body = json!({"title": "t", "expires_at": headmark::base::clock::UnixMs(past).to_string()});
             assert_eq!(node.client.post_once("/v1/broadcasts/system", "other", &body).await.pointers(422, "invalid_body"), ["/expires_at"]);
         }
         node.stop().await;
@@ -182,7 +182,7 @@ both_tiers! {
             async move { first.get_if_changed("/v1/users/1/badges?wait=20", &tag).await }
         });
         let state = nodes[0].app.state();
-        eventually("the poll waits", async || state.waiting.available_permits() < state.waiting_room).await;
+        eventually("the poll waits", async || state.polling.waiting.taken() > 0).await;
         let begun = tokio::time::Instant::now();
         send(last, "system", "wake up").await;
         let woken = waiting.await.unwrap();
@@ -291,7 +291,7 @@ both_tiers! {
         at.store(NOW + 20 * DAY_MS, Ordering::Relaxed);
         assert_eq!(unread(client, 2, "system").await, 2, "the other was there in between");
         at.store(NOW + 31 * DAY_MS, Ordering::Relaxed);
-        headmark::presence::forget_the_absent(node.app.state()).await.unwrap();
+        headmark::features::users::forget_the_absent(&node.app.state().contexts.presence).await.unwrap();
         let query = client.post("/v1/badges/query", &json!({"user_ids": ["1", "2"]})).await.ok();
         let unread_of = |at: usize| query["items"][at]["broadcasts"]["system"]["unread"].clone();
         assert_eq!((unread_of(0), unread_of(1)), (json!(0), json!(2)));

@@ -205,7 +205,7 @@ both_tiers! {
 
     async fn a_star_allows_every_origin_but_not_without_credentials(world: World) {
         let every = ["--cors-origins", "*"];
-        let why = world.try_node(&every, headmark::clock::Clock::System).await.unwrap_err();
+        let why = world.try_node(&every, headmark::base::clock::Clock::System).await.unwrap_err();
         assert!(why.contains("HEADMARK_CORS_ORIGINS=* without credentials"), "{why}");
         let node = node(&world, &[&every, &KEYS]).await;
         let reply = from_page(&node.client.with_bearer("s3cret-of-the-suite"), "https://any.example", Method::GET, SHEET).await;
@@ -262,7 +262,7 @@ both_tiers! {
         let (alice, bob) = (node.client.with_bearer(&token(42)), node.client.with_bearer(&token(43)));
         let limited_before = limited(&node.client).await;
         let body = used_up(&web, SHEET).await.problem(429, "rate_limited");
-        assert_eq!(body["title"], "The caller makes too many requests");
+        assert_eq!(body["title"], "Rate limit exceeded");
         for path in [INCREMENT, "/v1/badges/increment", "/v1/badges/query"] {
             web.post(path, &json!({"no": "body"})).await.problem(429, "rate_limited");
         }

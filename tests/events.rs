@@ -164,7 +164,7 @@ both_tiers! {
 
     async fn what_is_kept_no_longer_is_gone(world: World) {
         let at = std::sync::Arc::new(std::sync::atomic::AtomicI64::new(1_800_000_000_000));
-        let clock = headmark::clock::Clock::Manual(std::sync::Arc::clone(&at));
+        let clock = headmark::base::clock::Clock::Manual(std::sync::Arc::clone(&at));
         let node = world.try_node(&["--event-ttl-hours", "1"], clock).await.unwrap();
         for target in 2..=4 {
             node.client.follow(1, target).await;
@@ -174,7 +174,7 @@ both_tiers! {
         node.client.follow(1, 5).await;
         all(&node.client, 4).await;
         let state = node.app.state();
-        while headmark::events::sweep(&state.db, &state.event_config, state.clock.now()).await.unwrap() > 0 {}
+        while headmark::engine::events::sweep(&state.db, &state.contexts.events.config, state.clock.now()).await.unwrap() > 0 {}
         for gone in [0, 1, 2] {
             let body = node.client.get(&format!("/v1/events?after={gone}")).await.problem(410, "gone");
             assert!(body["detail"].as_str().unwrap().contains("after=3"), "{body}");

@@ -2,6 +2,7 @@
 
 mod imports;
 mod model;
+mod races;
 mod resets;
 mod routes;
 mod sizes;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use headmark::clock::Clock;
+use headmark::base::clock::Clock;
 use serde_json::{Value, json};
 
 use crate::both_tiers;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use headmark::clock::{Clock, UnixMs};
-use headmark::idempotency;
+use headmark::base::clock::{Clock, UnixMs};
+use headmark::engine::idempotency;
 use reqwest::Method;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};

@@ -122,7 +122,7 @@ pub fn edges(text: &str) -> Edges {
 
 /// The present time as the API writes it.
 fn jiff_now() -> String {
-    headmark::clock::Clock::System.now().to_string()
+    headmark::base::clock::Clock::System.now().to_string()
 }
 
 both_tiers! {
@@ -228,9 +228,9 @@ both_tiers! {
         assert_eq!((ran.status, ran.counts(), ran.told("lines read")), (Some(3), [3, 0, 0, 0, 38], 41), "{ran:?}");
         let told: Vec<_> = ran.err.lines().collect();
         for (at, expected) in [
-            "line 3 has 'x' as follower, which is no id",
+            "line 3 has 'x' as follower, which is not an id",
             "line 4 has user 3 follow itself",
-            "line 5 has 0 as followee; ids are from 1 to",
+            "line 5 has 0 as followee; ids must be between 1 and",
             "line 6 has 'never' as timestamp, which is neither Unix seconds nor RFC 3339",
             "line 7 has 3 fields, not 4",
             "line 8 has 5 fields, not 4",

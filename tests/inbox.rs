@@ -9,12 +9,13 @@ mod model;
 mod routes;
 mod sync;
 
-use headmark::clock::UnixMs;
+use headmark::base::clock::UnixMs;
+use headmark::base::error::Problem;
+use headmark::base::ids::{GroupId, UserId};
 use headmark::db::{Column, Statement, Type};
-use headmark::error::Problem;
-use headmark::ids::{GroupId, UserId};
-use headmark::inbox::{Item, Of};
-use headmark::lane::{self, Answer, Job, Needs, Rows};
+use headmark::engine::lanes::{self, Answer, Job, Needs, Rows};
+use headmark::features::inbox::append_inbox;
+use headmark::features::inbox::{Item, Of};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -75,7 +76,7 @@ async fn sums(node: &Node, user: i64) -> (i64, i64) {
 #[derive(Debug)]
 struct FanOut(Vec<(UserId, Item)>);
 
-impl lane::Command for FanOut {
+impl lanes::Command for FanOut {
     fn needs(&self, needs: &mut Needs) {
         self.0.iter().for_each(|(user, _)| needs.user(*user));
     }
@@ -85,8 +86,8 @@ impl lane::Command for FanOut {
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
-        let seqs: Vec<_> = self.0.iter().map(|(user, item)| rows.append_inbox(*user, item.clone(), now)).collect();
-        Answer::ok(&seqs)
+        let seqs: Vec<_> = self.0.iter().map(|(user, item)| append_inbox(rows, *user, item.clone(), now)).collect();
+        Ok(Answer::ok(seqs))
     }
 }
 
@@ -94,7 +95,7 @@ impl lane::Command for FanOut {
 async fn fan_out(node: &Node, items: Vec<(i64, Item)>) -> Vec<i64> {
     let items = items.into_iter().map(|(user, item)| (id(user), item)).collect();
     let answer = node.app.state().lanes.submit(Job { command: std::sync::Arc::new(FanOut(items)), key: None }).await.unwrap();
-    serde_json::from_str(&answer.body).unwrap()
+    answer.value().unwrap()
 }
 
 fn of_group(sender: i64, group: i64, seq: i64, own: bool) -> Item {

@@ -24,6 +24,7 @@ mod explain;
 mod export;
 mod fan_out;
 mod feed;
+mod floors;
 mod fuzz;
 mod groups;
 mod idempotency;

@@ -223,13 +223,13 @@ both_tiers! {
 
     async fn what_became_of_it_is_kept_for_a_while(world: World) {
         let at = std::sync::Arc::new(std::sync::atomic::AtomicI64::new(1_800_000_000_000));
-        let clock = headmark::clock::Clock::Manual(std::sync::Arc::clone(&at));
+        let clock = headmark::base::clock::Clock::Manual(std::sync::Arc::clone(&at));
         let node = world.try_node(&["--operation-ttl-hours", "1"], clock).await.unwrap();
         let accepted = location(&later(&node.client, Method::PUT, "/v1/users/1/following/2").await);
         outcome(&node.client, &accepted).await;
         at.fetch_add(3_700_000, std::sync::atomic::Ordering::SeqCst);
         let state = node.app.state();
-        while headmark::operations::sweep(&state.db, &state.operations.config, state.clock.now()).await.unwrap() > 0 {}
+        while headmark::features::operations::sweep(&state.db, &state.contexts.operations.operations.config, state.clock.now()).await.unwrap() > 0 {}
         node.client.get(&accepted).await.problem(410, "gone");
         node.stop().await;
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use h2::RecvStream;
 use h2::client::{Connection, ResponseFuture};
-use headmark::clock::Clock;
+use headmark::base::clock::Clock;
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;

@@ -254,15 +254,15 @@ both_tiers! {
         insta::assert_json_snapshot!(reply.body, @r#"
         {
           "code": "invalid_body",
-          "detail": "See errors.",
+          "detail": "One or more values are invalid. See errors.",
           "errors": [
             {
-              "detail": "0 is not from 1 to 1000000",
+              "detail": "must be between 1 and 1000000",
               "pointer": "/items/0/by"
             }
           ],
           "status": 422,
-          "title": "The body is well-formed but not valid",
+          "title": "Invalid request body",
           "type": "/problems/invalid_body"
         }
         "#);

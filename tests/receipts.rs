@@ -276,7 +276,7 @@ both_tiers! {
             tokio::spawn(async move { client.get_if_changed(&format!("{path}{join}wait=40"), &tag).await })
         }).collect();
         let state = node.app.state();
-        eventually("all wait", async || state.waiting.available_permits() + WAITING == 5000).await;
+        eventually("all wait", async || state.polling.waiting.taken() == WAITING).await;
         // Those of the first readings are over.
         tokio::time::sleep(Duration::from_millis(1500)).await;
         let together = asks().await;
@@ -293,7 +293,7 @@ both_tiers! {
             let client = client.clone();
             tokio::spawn(async move { client.get_if_changed(&format!("{}?wait=40", paths[0]), &tag).await })
         };
-        eventually("it waits", async || state.waiting.available_permits() == 4999).await;
+        eventually("it waits", async || state.polling.waiting.taken() == 1).await;
         client.delete("/v1/groups/9/messages/1").await;
         tokio::time::timeout(Duration::from_secs(4), recalled).await.expect("woken by the recall").unwrap().problem(404, "not_found");
         eventually("nothing is watched", async || state.receipts.watched_groups() == 0).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use headmark::clock::Clock;
+use headmark::base::clock::Clock;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -260,7 +260,7 @@ both_tiers! {
         }
         for other in ["users/1/following", "users/1/mutuals", "users/2/followers", "users/1/directs", "users/1/groups", "broadcasts/news"] {
             let problem = client.get(&format!("/v1/{other}?cursor={good}")).await.problem(400, "invalid_cursor");
-            assert_eq!(problem["errors"][0]["detail"], "not a cursor of this list");
+            assert_eq!(problem["errors"][0]["detail"], "is not a cursor of this list");
         }
         assert_eq!(client.get(&format!("/v1/users/1/followers?cursor={good}")).await.status, 200);
         node.stop().await;
@@ -384,7 +384,7 @@ both_tiers! {
         first.follow(15, 2).await;
         assert_eq!(unread().await, 2, "gained since");
         let mut found = Vec::new();
-        let recount = headmark::recount::Recount { user: None, dry_run: true };
+        let recount = headmark::maintenance::recount::Recount { user: None, dry_run: true };
         recount.run(&nodes[0].app.state().db, |difference| found.push(difference.to_string())).await.unwrap();
         assert_eq!(found, Vec::<String>::new());
         Node::stop_all(nodes).await;

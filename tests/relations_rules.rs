@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use headmark::clock::{Clock, UnixMs};
+use headmark::base::clock::{Clock, UnixMs};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -126,7 +126,7 @@ async fn a_page_for_strangers_reads_nothing_secret() {
 
 both_tiers! {
     async fn a_whole_list_is_given_up_to_a_bound_that_is_set(world: World) {
-        let refusal = world.try_node(&["--max-whole-list", "4999"], headmark::clock::Clock::System).await.expect_err("a list of 5000 may be made");
+        let refusal = world.try_node(&["--max-whole-list", "4999"], headmark::base::clock::Clock::System).await.expect_err("a list of 5000 may be made");
         assert!(refusal.contains("HEADMARK_MAX_WHOLE_LIST"), "{refusal}");
         let args = ["--max-following", "300000", "--max-whole-list", "300000"];
         let mut nodes = vec![world.node_with(&args).await];

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
 use headmark::db::{Column, Statement, Type};
-use headmark::scrub::scrub;
+use headmark::maintenance::scrub::scrub;
 use serde_json::json;
 
 use crate::both_tiers;
@@ -42,15 +42,15 @@ both_tiers! {
             }
         }
         let state = node.app.state();
-        assert_eq!(scrub(state, &users).await.unwrap(), 0, "nothing differs");
+        assert_eq!(scrub(&state.contexts.scrub, &users).await.unwrap(), 0, "nothing differs");
         by_hand(&node, &RAISE_HEAD).await;
         assert_eq!(node.client.sheet(1).await["counters"]["like"]["unread"], 3, "the cache does not know");
-        assert_eq!(scrub(state, &users).await.unwrap(), 1);
+        assert_eq!(scrub(&state.contexts.scrub, &users).await.unwrap(), 1);
         assert_eq!(node.client.sheet(1).await["counters"]["like"]["unread"], 8, "read anew");
-        assert_eq!(scrub(state, &users).await.unwrap(), 0);
+        assert_eq!(scrub(&state.contexts.scrub, &users).await.unwrap(), 0);
         by_hand(&node, &RAISE_COUNT).await;
-        assert_eq!(scrub(state, &users).await.unwrap(), 1);
-        assert_eq!(scrub(state, &users).await.unwrap(), 0, "repaired");
+        assert_eq!(scrub(&state.contexts.scrub, &users).await.unwrap(), 1);
+        assert_eq!(scrub(&state.contexts.scrub, &users).await.unwrap(), 0, "repaired");
         let metrics = node.client.get("/metrics").await.text;
         assert!(metrics.contains("headmark_drift_total{what=\"entry\"} 1") && metrics.contains("headmark_drift_total{what=\"number\"} 1"), "{metrics}");
         node.stop().await;
@@ -65,12 +65,12 @@ both_tiers! {
             assert_eq!(node.client.sheet(1).await["revision"], 2);
         }
         by_hand(&node, &RAISE_DIRECTS).await;
-        assert!(scrub(node.app.state(), &users).await.unwrap() >= 1);
+        assert!(scrub(&node.app.state().contexts.scrub, &users).await.unwrap() >= 1);
         assert_eq!(node.client.sheet(1).await["revision"], 3, "the entry is read anew, under another tag");
-        assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 0);
+        assert_eq!(scrub(&node.app.state().contexts.scrub, &users).await.unwrap(), 0);
         send("b").await;
         node.client.post("/v1/users/1/directs/2/read", &json!({})).await.ok();
-        assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 0);
+        assert_eq!(scrub(&node.app.state().contexts.scrub, &users).await.unwrap(), 0);
         node.stop().await;
     }
 
@@ -82,7 +82,7 @@ both_tiers! {
         let (both, hits) = (Barrier::new(2), AtomicUsize::new(0));
         let wait = move || if hits.fetch_add(1, Ordering::SeqCst) < 2 { let _ = both.wait(); };
         fail::cfg_callback("recount::before_repair", wait).unwrap();
-        let state = Arc::new(node.app.state().clone());
+        let state = Arc::clone(&node.app.state().contexts.scrub);
         let scrubs = [Arc::clone(&state), state].map(|state| tokio::spawn(async move { scrub(&state, &[1_i64.try_into().unwrap()]).await.unwrap() }));
         let mut found = 0;
         for scrub in scrubs {
@@ -90,7 +90,7 @@ both_tiers! {
         }
         fail::remove("recount::before_repair");
         assert_eq!(found, 1, "it is counted once, too");
-        assert_eq!(scrub(node.app.state(), &[1_i64.try_into().unwrap()]).await.unwrap(), 0);
+        assert_eq!(scrub(&node.app.state().contexts.scrub, &[1_i64.try_into().unwrap()]).await.unwrap(), 0);
         assert_eq!(node.client.sheet(1).await["chats"]["unread"], 1);
         node.stop().await;
     }
@@ -105,10 +105,10 @@ both_tiers! {
         for _ in 0..2 {
             assert_eq!(node.client.sheet(1).await["notifications"]["notice"]["unread"], 5);
         }
-        assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 1);
+        assert_eq!(scrub(&node.app.state().contexts.scrub, &users).await.unwrap(), 1);
         let sheet = node.client.sheet(1).await;
         assert_eq!((&sheet["notifications"]["notice"]["unread"], &sheet["revision"]), (&json!(1), &json!(3)), "read anew, under another tag");
-        assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 0);
+        assert_eq!(scrub(&node.app.state().contexts.scrub, &users).await.unwrap(), 0);
         node.stop().await;
     }
 
@@ -125,7 +125,7 @@ both_tiers! {
             client.post("/v1/notifications", &json!({"type": "notice", "title": "t", "content": "c", "recipients": [user, user + 1]})).await.ok();
             client.post(&format!("/v1/users/{user}/notifications/read"), &json!({"all": true})).await.ok();
             let users: Vec<_> = (1..=5_i64).map(|user| user.try_into().unwrap()).collect();
-            assert_eq!(scrub(node.app.state(), &users).await.unwrap(), 0, "round {round}");
+            assert_eq!(scrub(&node.app.state().contexts.scrub, &users).await.unwrap(), 0, "round {round}");
         }
         node.stop().await;
     }

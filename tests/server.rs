@@ -218,7 +218,7 @@ both_tiers! {
 fn the_document_in_the_repository_is_the_one_that_is_served() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi/openapi.json");
     let kept = std::fs::read_to_string(path).unwrap_or_default();
-    let served = headmark::router::openapi_json().unwrap();
+    let served = headmark::app::router::openapi_json().unwrap();
     assert!(kept.trim_end() == served.trim_end(), "openapi/openapi.json is out of date: run `make openapi` and look at the difference");
     let document: Value = serde_json::from_str(&served).unwrap();
     for at in served.split("\"$ref\": \"#").skip(1).filter_map(|rest| rest.split('"').next()) {
@@ -228,7 +228,7 @@ fn the_document_in_the_repository_is_the_one_that_is_served() {
 
 #[test]
 fn operation_ids_are_unique_and_are_the_names_of_the_handlers() {
-    let document: Value = serde_json::from_str(&headmark::router::openapi_json().unwrap()).unwrap();
+    let document: Value = serde_json::from_str(&headmark::app::router::openapi_json().unwrap()).unwrap();
     let source = source();
     let mut seen = BTreeSet::new();
     for (method, path, operation) in operations(&document) {

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use headmark::secret::MAX_SECRET_FILE_BYTES;
+use headmark::base::secret::MAX_SECRET_FILE_BYTES;
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection};
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use headmark::clock::Clock;
+use headmark::base::clock::Clock;
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use rustls_pki_types::pem::PemObject as _;

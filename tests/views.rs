@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use headmark::clock::Clock;
-use headmark::lane::Job;
-use headmark::views::Command;
+use headmark::base::clock::Clock;
+use headmark::engine::lanes::Job;
+use headmark::features::views::Command;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ async fn put_in_order(node: &Node, name: &str, actors: impl Iterator<Item = Opti
         node.app.state().lanes.submit(Job { command: Arc::new(command), key: None })
     });
     for answer in join_all(puts).await {
-        assert_eq!(answer.unwrap().status, 201);
+        assert_eq!(answer.unwrap().status(), 201);
     }
 }
 

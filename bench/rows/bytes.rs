@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use sqlx::PgConnection;
 
+use crate::Result;
 use crate::process::Process;
 use crate::report::{Limit, Report};
 use crate::stats::{float, grouped};
+use crate::wire;
 use crate::wire::Connection;
-use crate::{Result, wire};
 
 use super::{Stage, receipts};
 

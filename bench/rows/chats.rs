@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
+use crate::Result;
 use crate::load::{Order, Requests};
 use crate::peers::{self, Peer};
 use crate::report::{Goal, Report};
 use crate::stats::{float, grouped};
-use crate::{Result, wire};
+use crate::wire;
 
 use super::Stage;
 

@@ -4,12 +4,13 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 
+use crate::Result;
 use crate::contest::{ALONE, Side, Work};
 use crate::load::{Order, Requests};
 use crate::process::Process;
 use crate::report::{Goal, Report};
 use crate::stats::{float, grouped};
-use crate::{Result, wire};
+use crate::wire;
 
 use super::Stage;
 

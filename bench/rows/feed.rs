@@ -3,11 +3,12 @@
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
+use crate::Result;
 use crate::peers::{self, Peer};
 use crate::process::Process;
 use crate::report::{Goal, Limit, Report};
 use crate::stats::float;
-use crate::{Result, wire};
+use crate::wire;
 
 use super::{Stage, memory};
 

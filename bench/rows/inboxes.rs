@@ -6,11 +6,12 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 
+use crate::Result;
 use crate::contest::Series;
 use crate::pgbench::{Script, Until};
 use crate::report::{Goal, Report};
 use crate::stats::{float, grouped};
-use crate::{Result, wire};
+use crate::wire;
 
 use super::{Stage, chats};
 

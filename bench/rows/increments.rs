@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
+use crate::Result;
+use crate::contest;
 use crate::contest::{Side, Work};
 use crate::load::{Order, Requests};
 use crate::report::{Goal, Report};
-use crate::{Result, contest, wire};
+use crate::wire;
 
 use super::Stage;
 

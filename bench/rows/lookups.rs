@@ -4,11 +4,13 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 
+use crate::Result;
 use crate::contest::{Side, Work};
+use crate::data;
 use crate::load::{Order, Requests};
 use crate::peers::{self, Peer};
 use crate::report::{Goal, Report};
-use crate::{Result, data, wire};
+use crate::wire;
 
 use super::Stage;
 

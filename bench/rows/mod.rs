@@ -15,13 +15,18 @@ mod whole;
 
 use std::path::{Path, PathBuf};
 
+use crate::Args;
+use crate::Part;
+use crate::Result;
+use crate::Scale;
 use crate::contest::{self, Rounds, Series, Side, Work};
 use crate::data::{self, Postgres};
 use crate::load::{self, Client, Order, Requests};
+use crate::machine;
+use crate::peers;
 use crate::process::{self, Folder, Process, Stores};
 use crate::report::Report;
 use crate::wire::{self, Answer};
-use crate::{Args, Part, Result, Scale, machine, peers};
 
 /// What all rows share.
 #[derive(Debug)]

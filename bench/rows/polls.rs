@@ -1,15 +1,18 @@
 //! Polls, answered in full and with 304, on both tiers, against routes that do nothing but give the same bytes.
 
-use headmark::poll::{Scope, Version};
+use headmark::http::polling::{Scope, Version};
 
+use crate::Result;
+use crate::contest;
 use crate::contest::{Series, Side, Work};
+use crate::data;
 use crate::load::{self, Order, Requests};
 use crate::open::{self, OpenLoad};
 use crate::peers::{self, Peer};
 use crate::process::Process;
 use crate::report::{Goal, Report};
 use crate::stats::{float, grouped};
-use crate::{Result, contest, data, wire};
+use crate::wire;
 
 use super::Stage;
 

@@ -4,9 +4,10 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 
+use crate::Result;
 use crate::process::Process;
 use crate::report::{Goal, Report};
-use crate::{Result, wire};
+use crate::wire;
 
 use super::{Stage, chats};
 

@@ -6,13 +6,17 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
+use crate::Result;
+use crate::contest;
 use crate::contest::{Series, Side, Work};
+use crate::data;
 use crate::load::{self, Order, Requests};
+use crate::peers;
 use crate::pgbench::Until;
+use crate::process;
 use crate::report::{Goal, Report};
 use crate::stats::{float, grouped};
 use crate::wire::{self, Connection};
-use crate::{Result, contest, data, peers, process};
 
 use super::Stage;
 

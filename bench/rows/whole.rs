@@ -2,12 +2,14 @@
 
 use serde_json::json;
 
+use crate::Result;
+use crate::data;
+use crate::load;
 use crate::peers::{self, Peer};
 use crate::process::Process;
 use crate::report::{Goal, Limit, Report};
 use crate::stats::{float, grouped};
 use crate::wire::{self, Answer};
-use crate::{Result, data, load};
 
 use super::{Stage, memory};
 

@@ -11,8 +11,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use crate::Failure;
+use crate::Result;
 use crate::inbox::View;
-use crate::{Failure, Result};
 
 /// Most users in one `POST /v1/badges/query`.
 pub(crate) const MAX_QUERY: usize = 500;

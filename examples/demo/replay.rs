@@ -11,10 +11,11 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinSet;
 
+use crate::Args;
+use crate::Result;
 use crate::client::{Client, Polled};
 use crate::data::{Log, Message};
 use crate::inbox::{Differences, Inbox, Seen, View};
-use crate::{Args, Result};
 
 /// Longest latency that is told apart, in microseconds; beyond it counts as this.
 const MAX_LATENCY_US: u64 = 300_000_000;

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{Failure, Result};
+use crate::Failure;
+use crate::Result;
 
 /// How long a server may take to be ready.
 const START_LIMIT: Duration = Duration::from_secs(60);

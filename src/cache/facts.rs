@@ -5,7 +5,7 @@
 //! of marking all of it dirty; what is there is true, and while a writer is inside nothing is added. In process there are none: SQL is in the same process.
 
 use super::{Cache, CacheError, FillToken, Writer};
-use crate::ids::UserId;
+use crate::base::ids::UserId;
 
 /// What SQL told of a user and others.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
-use crate::ids::UserId;
+use crate::base::ids::UserId;
 
 /// Users listened to at once on one node. Beyond it a listener is never woken, and its poll lives by its own rechecks.
 pub(super) const LISTENED_USERS_MAX: usize = 100_000;

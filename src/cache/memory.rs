@@ -17,7 +17,7 @@ use super::hub::{Hub, Listener};
 use super::meters::Meters;
 use super::nonce::Nonces;
 use super::{CacheConfig, Change, Entry, FillToken, KEPT_BYTES, Lookup, Writer};
-use crate::ids::UserId;
+use crate::base::ids::UserId;
 
 /// Independent parts of the table, each with its own lock.
 const SHARDS: usize = 64;

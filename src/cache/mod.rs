@@ -29,7 +29,7 @@ pub use self::redis::Redis;
 
 #[cfg(test)]
 use self::hub::Hub;
-use crate::ids::UserId;
+use crate::base::ids::UserId;
 
 /// A user's version number: counts the changes of the user's own rows, never goes back.
 pub type Revision = i64;

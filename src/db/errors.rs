@@ -5,6 +5,7 @@
 //! it from there. To class a further code: a line in that table, and its place in `of_postgres` or
 //! `of_sqlite`.
 
+use crate::base::error::{Code, Fault, Problem};
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 /// What an error means. All but [`ErrorClass::Unknown`] say that the transaction changed nothing.
@@ -86,6 +87,28 @@ fn of_sqlite(code: u32) -> ErrorClass {
         // Read-only, interrupted, disk full, cannot open.
         8 | 9 | 13 | 14 => ErrorClass::Outage,
         _ => ErrorClass::Refuse,
+    }
+}
+
+impl Fault {
+    /// Whether trying again later may work, because of the state that the store is in; else it is a
+    /// bug or bad data.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Db(error) => classify(error).may_pass(),
+            Self::Bug(_) => false,
+        }
+    }
+
+    /// What the caller is told of it: nothing of the inside.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        if self.may_pass() {
+            Problem::new(Code::StoreUnavailable, "A store did not respond. Nothing was changed. Try again shortly.")
+        } else {
+            Problem::new(Code::InternalError, "The server logged the error with the X-Request-Id of this request.")
+        }
     }
 }
 

@@ -15,33 +15,35 @@ use sqlx::{ConnectOptions, Connection, PgConnection};
 use super::Db;
 use super::folder::{self, SQLITE_FILE};
 use super::pool::{Opener, Pool};
-use crate::secret::{path, secret};
+use crate::base::secret::{path, secret};
 
 /// Which stores, and how hard they may be used.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Stores")]
 pub struct StoreConfig {
-    /// The folder of the SQLite file, used when no database URL is set.
+    /// The folder of the SQLite file. Not used if a database URL is set.
     #[arg(long, env = "HEADMARK_DATA_DIR", default_value = "./headmark-data")]
     pub data_dir: PathBuf,
 
-    /// Postgres (15 or later), as `postgres://user:password@host/database`. Unset: SQLite in the data folder.
+    /// Postgres (15 or later), as `postgres://user:password@host/database`. Default: SQLite in the
+    /// data folder.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_parser = secret)]
     pub database_url: Option<SecretString>,
 
-    /// A file that holds what DATABASE_URL would, such as a mounted secret. Only one of the two may be set.
+    /// A file with the value of DATABASE_URL, such as a mounted secret. Set only one of the two.
     #[arg(long, env = "DATABASE_URL_FILE", value_name = "PATH", value_parser = path)]
     pub database_url_file: Option<PathBuf>,
 
-    /// How many connections each node keeps for reads.
+    /// The number of database connections that each node keeps for reads.
     #[arg(long, env = "HEADMARK_DB_CONNECTIONS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub db_connections: u32,
 
-    /// How long one statement may run on Postgres, in milliseconds; must stay below the lease of cache entries.
+    /// The time limit for a statement on Postgres, in milliseconds. Must be below the lease of
+    /// cache entries.
     #[arg(long, env = "HEADMARK_STATEMENT_TIMEOUT_MS", default_value_t = 3000, value_parser = clap::value_parser!(u64).range(100..=4000))]
     pub statement_timeout_ms: u64,
 
-    /// How long to wait for a database connection, in milliseconds.
+    /// The time limit for acquiring a database connection, in milliseconds.
     #[arg(long, env = "HEADMARK_DB_ACQUIRE_TIMEOUT_MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(10..=60_000))]
     pub db_acquire_timeout_ms: u64,
 }

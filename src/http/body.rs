@@ -1,7 +1,7 @@
 //! Request bodies: bounded in length, time and depth, JSON only, and every fault told with its place.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -18,10 +18,12 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
-use crate::error::{Code, Problem};
+use crate::base::error::{Code, Problem};
+use crate::engine::idempotency::Key;
+use crate::http::auth::Caller;
 use crate::http::canonical::canonical;
 use crate::http::context::{self, BodyRules};
-use crate::http::words;
+use crate::http::problem;
 
 /// How deep JSON may nest: what serde_json itself allows, also where it would not look (raw values).
 const MAX_DEPTH: usize = 127;
@@ -39,7 +41,7 @@ pub struct Body<T> {
     pub digest: [u8; 32],
 }
 
-/// The body of a request that has nothing to say: none, or `{}`.
+/// An empty body, or `{}`.
 #[derive(Debug, Clone, Copy, serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoFields {}
@@ -52,7 +54,7 @@ pub(crate) fn in_range(value: i64, lowest: i64, highest: i64, pointer: impl FnOn
     if (lowest..=highest).contains(&value) {
         return Ok(value);
     }
-    Err(Problem::invalid(pointer(), format!("{value} is not from {lowest} to {highest}")))
+    Err(Problem::invalid(pointer(), format!("must be between {lowest} and {highest}")))
 }
 
 /// Bounds a text of a body by its characters.
@@ -64,7 +66,7 @@ pub(crate) fn text_within(text: &str, least: usize, most: usize, pointer: &str) 
     if (least..=most).contains(&length) {
         Ok(())
     } else {
-        Err(Problem::invalid(pointer, format!("{length} characters are not from {least} to {most}")))
+        Err(Problem::invalid(pointer, format!("must have between {least} and {most} characters")))
     }
 }
 
@@ -99,7 +101,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         let (parts, body) = request.into_parts();
         // Ignored, `?up_to=5` without a body would mark everything as read.
         if parts.uri.query().is_some_and(|query| !query.is_empty()) {
-            let detail = "A route with a body takes no query; what it is to do stands in the body.";
+            let detail = "This route does not accept query parameters. Send the values in the body.";
             return Err(Problem::new(Code::InvalidQuery, detail).into());
         }
         let is_json = content_type(&parts.headers)?;
@@ -107,12 +109,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         if bytes.is_empty() {
             // Declared as JSON it is a body that was lost on the way, which must not mean the default: that may be "everything".
             if is_json {
-                return Err(malformed("The body is empty, but declared as JSON: send {}, or no content type.").into());
+                return Err(malformed("The body is empty, but its content type is JSON. Send {} or omit Content-Type.").into());
             }
             return Ok(Self { value: parse(b"{}")?, digest: digest(&parts, b"{}") });
         }
         if !is_json {
-            return Err(media_type("a body needs the content type application/json").into());
+            return Err(media_type("The content type must be application/json.").into());
         }
         Ok(Self { value: parse(&bytes)?, digest: digest(&parts, &bytes) })
     }
@@ -136,7 +138,7 @@ fn media_type(detail: &'static str) -> Problem {
 fn content_type(headers: &HeaderMap) -> Result<bool, Problem> {
     let encoded = headers.get(header::CONTENT_ENCODING).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"));
     if encoded {
-        return Err(media_type("a compressed body is not read; send it plain"));
+        return Err(media_type("Compressed request bodies are not supported."));
     }
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
     let Some(value) = values.next() else { return Ok(false) };
@@ -146,12 +148,12 @@ fn content_type(headers: &HeaderMap) -> Result<bool, Problem> {
     let json = essence == "application/json"
         || essence.split_once('/').is_some_and(|(kind, sub)| !kind.is_empty() && sub.len() > 5 && sub.ends_with("+json"));
     if !json || values.next().is_some() {
-        return Err(media_type("the content type must be application/json"));
+        return Err(media_type("The content type must be application/json."));
     }
     for parameter in parts {
         let charset = parameter.split_once('=').filter(|(name, _)| name.trim() == "charset").map(|(_, charset)| charset.trim());
         if charset.is_some_and(|charset| !matches!(charset.trim_matches('"'), "utf-8" | "utf8")) {
-            return Err(media_type("JSON is read as UTF-8 only"));
+            return Err(media_type("The charset of JSON must be UTF-8."));
         }
     }
     Ok(true)
@@ -160,8 +162,10 @@ fn content_type(headers: &HeaderMap) -> Result<bool, Problem> {
 /// Reads the whole body within its bounds.
 async fn read(parts: &Parts, body: axum::body::Body, rules: BodyRules) -> Result<Vec<u8>, Refusal> {
     let close = parts.version < Version::HTTP_2;
-    let too_large =
-        |close| Refusal { problem: Problem::new(Code::BodyTooLarge, format!("A body may have {} bytes.", rules.limit_bytes)), close };
+    let too_large = |close| Refusal {
+        problem: Problem::new(Code::BodyTooLarge, format!("The body must not exceed {} bytes.", rules.limit_bytes)),
+        close,
+    };
     let declared = body.size_hint().exact().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     let most = rules.limit_bytes.saturating_mul(DISCARD_FACTOR);
     let waits_for_leave = parts.headers.contains_key(header::EXPECT);
@@ -172,7 +176,9 @@ async fn read(parts: &Parts, body: axum::body::Body, rules: BodyRules) -> Result
         Ok(Ok(Collected::All(bytes))) => Ok(bytes),
         Ok(Ok(Collected::TooLong { at_end })) => Err(too_large(close && !at_end)),
         // The detail of the transport's error would tell the caller nothing that it does not know.
-        Ok(Err(_)) => Err(Refusal { problem: Problem::new(Code::MalformedRequest, "The body broke off or is badly framed."), close }),
+        Ok(Err(_)) => {
+            Err(Refusal { problem: Problem::new(Code::MalformedRequest, "The body is incomplete or its framing is invalid."), close })
+        }
         Err(_) => Err(timed_out(rules.timeout, close)),
     }
 }
@@ -210,10 +216,10 @@ async fn collect(mut body: axum::body::Body, limit: usize, most: usize) -> Resul
 /// # Errors
 /// A 400 problem for what is not JSON, a 422 problem with a pointer for JSON that is not a `T`.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let text = std::str::from_utf8(bytes).map_err(|e| malformed(&format!("The body is not UTF-8 from byte {} on.", e.valid_up_to())))?;
+    let text = std::str::from_utf8(bytes).map_err(|e| malformed(&format!("The body is not valid UTF-8 at byte {}.", e.valid_up_to())))?;
     let found = scan(bytes);
     if found.depth > MAX_DEPTH {
-        return Err(malformed(&format!("The body nests deeper than {MAX_DEPTH} levels.")));
+        return Err(malformed(&format!("The body must not nest deeper than {MAX_DEPTH} levels.")));
     }
     let is_object = bytes.iter().find(|b| !b.is_ascii_whitespace()).is_none_or(|b| *b == b'{');
     if is_object && !found.nul {
@@ -229,10 +235,10 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         return Err(malformed(&error.to_string()));
     }
     if !is_object {
-        return Err(Problem::invalid("", "the body must be a JSON object"));
+        return Err(Problem::invalid("", "must be a JSON object"));
     }
     if found.nul {
-        return Err(Problem::invalid(nul_pointer(text), "a text must not contain the character U+0000"));
+        return Err(Problem::invalid(nul_pointer(text), "must not contain the character U+0000"));
     }
     Err(invalid::<T>(text))
 }
@@ -243,19 +249,19 @@ fn is_of_values(error: &serde_json::Error) -> bool {
 }
 
 fn malformed(detail: &str) -> Problem {
-    Problem::new(Code::MalformedJson, words::cut(detail, 300))
+    Problem::new(Code::MalformedJson, problem::cut(detail, 300))
 }
 
 fn invalid<T: DeserializeOwned>(text: &str) -> Problem {
     let mut json = serde_json::Deserializer::from_str(text);
     let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut json) else {
-        return Problem::invalid("", "the body is not valid");
+        return Problem::invalid("", "is invalid");
     };
     let inner = error.inner();
     let message = inner.to_string();
     let place = format!(" at line {} column {}", inner.line(), inner.column());
     let message = message.strip_suffix(place.as_str()).unwrap_or(&message);
-    Problem::invalid(words::pointer(&words::segments(error.path(), message)), words::detail(message))
+    Problem::invalid(problem::pointer(&problem::place(error.path(), message)), problem::detail(message))
 }
 
 struct Scan {
@@ -305,7 +311,7 @@ fn nul_pointer(text: &str) -> String {
     if let Ok(value) = serde_json::from_str(text) {
         find(&value, &mut path);
     }
-    words::pointer(&path)
+    problem::pointer(&path)
 }
 
 /// Reads an optional field that is there, and refuses `null`: a client that lost its value must not mean the default, which may be
@@ -404,10 +410,23 @@ where
     deserializer.deserialize_map(Unique(PhantomData))
 }
 
-/// The `Idempotency-Key` header, if there is one: 1 to 255 visible ASCII characters.
+/// The `Idempotency-Key` header: 1 to 255 visible ASCII characters.
 #[derive(Debug, Clone, PartialEq, Eq, ToSchema)]
 #[schema(value_type = String, min_length = 1, max_length = 255, pattern = "^[!-~]+$", example = "comment-9001")]
 pub struct IdempotencyKey(pub Option<String>);
+
+impl IdempotencyKey {
+    /// The key of this caller for the request with this digest.
+    #[must_use]
+    pub fn of(self, caller: &Caller, digest: &[u8; 32]) -> Option<Key> {
+        let mut hex = String::with_capacity(64);
+        for byte in digest {
+            // Writing to a String cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+        }
+        self.0.map(|key| Key { caller: caller.id(), key, digest: hex })
+    }
+}
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -415,15 +434,15 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let bad = |detail| Problem::new(Code::InvalidHeader, "See errors.").at("Idempotency-Key", detail);
+        let bad = |detail| Problem::new(Code::InvalidHeader, "The header is invalid. See errors.").at("Idempotency-Key", detail);
         let mut values = parts.headers.get_all(IDEMPOTENCY_KEY).iter();
         let Some(value) = values.next() else { return Ok(Self(None)) };
         if values.next().is_some() {
-            return Err(bad("the header is there more than once"));
+            return Err(bad("must not be repeated"));
         }
         let key = value.to_str().unwrap_or_default();
         if key.is_empty() || key.len() > 255 || !key.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(bad("a key has 1 to 255 visible ASCII characters"));
+            return Err(bad("must have 1 to 255 visible ASCII characters"));
         }
         Ok(Self(Some(key.to_owned())))
     }

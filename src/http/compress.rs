@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
 
-use crate::error::{Code, Problem};
+use crate::base::error::{Code, Problem};
 
 /// From this length on an answer is compressed: a shorter one fits into a packet as it is.
 pub(super) const MIN_BYTES: u64 = 1024;
@@ -114,7 +114,7 @@ pub(super) async fn compress(accepted: Option<Encoding>, response: Response) -> 
         Ok(body) => body.to_bytes(),
         Err(error) => {
             tracing::error!(%error, "a body in memory cannot be read");
-            return Problem::new(Code::InternalError, "The answer could not be written.").into_response();
+            return Problem::new(Code::InternalError, "The server could not write the response.").into_response();
         }
     };
     match encoding.pack(&plain) {

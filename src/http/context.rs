@@ -11,11 +11,11 @@ use std::time::Duration;
 use axum::extract::MatchedPath;
 use axum::http::{HeaderValue, Method};
 
-use crate::auth::Caller;
-use crate::error::Problem;
+use crate::base::error::Problem;
+use crate::http::auth::Caller;
 use crate::http::limit::Limiter;
 use crate::http::places::Place;
-use crate::traces::RequestSpan;
+use crate::http::traces::RequestSpan;
 
 tokio::task_local! {
     static CURRENT: Context;

@@ -118,10 +118,10 @@ fn origin(text: &str) -> Result<HeaderValue, String> {
         return wrong("cannot be allowed: every local file and every sandboxed page has it");
     }
     let Some((scheme, authority)) = text.split_once("://") else {
-        return wrong("is no origin: begin with the scheme, as in https://app.example");
+        return wrong("is not an origin: begin with the scheme, as in https://app.example");
     };
     if authority.contains(['/', '?', '#']) {
-        return wrong("is no origin: it ends with the host or the port, without a slash or a path, as in https://app.example");
+        return wrong("is not an origin: end with the host or the port, without a slash or a path, as in https://app.example");
     }
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -131,7 +131,7 @@ fn origin(text: &str) -> Result<HeaderValue, String> {
     let of_host = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':' | b'[' | b']');
     let well_formed = !scheme.is_empty() && scheme.bytes().all(of_scheme) && !host.is_empty() && host.bytes().all(of_host);
     if !well_formed || port.is_some_and(|port| port.parse::<u16>().is_err()) {
-        return wrong("is no origin: write scheme, host and, where there is one, port, as in https://app.example:8443");
+        return wrong("is not an origin: write scheme, host and optional port, as in https://app.example:8443");
     }
     if text.bytes().any(|b| b.is_ascii_uppercase()) {
         return wrong("would never match: browsers send an origin in lower case");

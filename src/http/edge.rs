@@ -19,18 +19,17 @@ use rand::Rng;
 use tower::{Layer, Service};
 use tracing::Instrument;
 
-use crate::error::{Code, Problem};
+use crate::base::error::{Code, Problem};
+use crate::base::seldom::Seldom;
 use crate::http::compress::{self, Encoding};
 use crate::http::context::{self, BodyRules, Context};
 use crate::http::cors::Origins;
 use crate::http::limit::{Limiter, Peer};
 use crate::http::meter::Meter;
-use crate::http::origin;
 use crate::http::places::{self, Places, PlacesConfig};
+use crate::http::traces::Tracer;
 use crate::http::watch::Link;
-use crate::probes;
-use crate::telemetry::Seldom;
-use crate::traces::Tracer;
+use crate::http::{PROBES, origin};
 
 /// Panics that were caught and answered with 500.
 pub(crate) const PANICS: &str = "headmark_http_panics_total";
@@ -184,7 +183,7 @@ where
                 // Boxed, so that polls need not carry its room.
                 response = Box::pin(compress::compress(accepted, response)).await;
             }
-            let found = context::with(|context| (context.place.take(), probes::PATHS.contains(&context.route())));
+            let found = context::with(|context| (context.place.take(), PROBES.contains(&context.route())));
             let (place, probe) = found.unwrap_or_default();
             let place = places::keep(place, stream.is_some(), probe, &response).unwrap_or_else(|problem| {
                 response = problem.into_response();
@@ -225,7 +224,7 @@ impl Shared {
             origin::check(request.headers(), request.uri(), &self.config.origins)?;
         }
         // A refused preflight would hide from the page why; its answer, and a 405, take no work.
-        let always = context.method == Method::OPTIONS || probes::PATHS.contains(&context.route());
+        let always = context.method == Method::OPTIONS || PROBES.contains(&context.route());
         if within || always { Ok(()) } else { Err(places::overloaded()) }
     }
 
@@ -252,7 +251,7 @@ fn panicked(payload: &(dyn Any + Send)) -> Response {
     let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = text.unwrap_or("no text"), "a handler panicked");
     metrics::counter!(PANICS).increment(1);
-    Problem::new(Code::InternalError, "The error was logged under this request's X-Request-Id.").into_response()
+    Problem::new(Code::InternalError, "The server logged the error with the X-Request-Id of this request.").into_response()
 }
 
 /// The caller's own id, when it is fit for a log line and a header; else a new one.
@@ -278,14 +277,14 @@ fn new_request_id() -> HeaderValue {
 
 /// Answers what no route matches; for [`axum::Router::fallback`].
 pub async fn unknown_route(method: Method, uri: Uri) -> Problem {
-    let path = super::words::cut(uri.path(), 200);
-    Problem::new(Code::UnknownRoute, format!("No route matches {} {path}.", super::words::cut(method.as_str(), 32)))
+    let path = super::problem::cut(uri.path(), 200);
+    Problem::new(Code::UnknownRoute, format!("No route matches {} {path}.", super::problem::cut(method.as_str(), 32)))
 }
 
 /// Answers a method that a route does not take; for [`axum::Router::method_not_allowed_fallback`], which adds `Allow`.
 pub async fn method_not_allowed(method: Method) -> Problem {
-    let method = super::words::cut(method.as_str(), 32);
-    Problem::new(Code::MethodNotAllowed, format!("The route does not take {method}; the Allow header names what it takes."))
+    let method = super::problem::cut(method.as_str(), 32);
+    Problem::new(Code::MethodNotAllowed, format!("This route does not support {method}. See the Allow header."))
 }
 
 #[cfg(test)]

@@ -19,9 +19,9 @@ use governor::state::{NotKeyed, StateStore};
 use governor::{Quota, RateLimiter};
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::Caller;
-use crate::error::{Code, Problem};
-use crate::telemetry::Seldom;
+use crate::base::error::{Code, Problem};
+use crate::base::seldom::Seldom;
+use crate::http::auth::Caller;
 
 /// Requests refused because their caller made too many.
 pub(crate) const LIMITED: &str = "headmark_http_rate_limited_total";
@@ -35,14 +35,17 @@ const WARN_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Rate limit")]
 pub struct RateConfig {
-    /// Requests a second that each caller (service key by name, user, address of requests with bad credentials) may make; more get 429.
-    /// Each node counts for itself. 0: no limit.
+    /// The maximum number of requests a second for each caller: a service key, a user, or the
+    /// address of requests with bad credentials. Further requests get 429. Each node counts
+    /// separately. 0: no limit.
     #[arg(long, env = "HEADMARK_RATE_LIMIT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub rate_limit: u32,
-    /// Requests that a caller may make at once after a pause; unset: those of one second.
+    /// The number of requests that a caller can make at once after a pause. Default: the requests
+    /// of one second.
     #[arg(long, env = "HEADMARK_RATE_BURST", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rate_burst: Option<u32>,
-    /// Callers whose rate is kept at the same time. Beyond it, a further caller is not limited until another one has been quiet.
+    /// The maximum number of callers to track. Beyond it, new callers are not limited until a
+    /// tracked one becomes idle.
     #[arg(long, env = "HEADMARK_RATE_CALLERS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub rate_callers: u32,
 }
@@ -171,10 +174,7 @@ impl<C: Clock> Limiter<C> {
             let wait = until.wait_time_from(self.rate.clock().now());
             // Whole seconds, and the last begun one counts: who comes back then is let in.
             let wait_s = u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX).max(1);
-            let problem = Problem::new(
-                Code::RateLimited,
-                "This caller makes more requests than it may. Retry-After says when the next one is taken.",
-            );
+            let problem = Problem::new(Code::RateLimited, "Too many requests from this caller. Try again after Retry-After seconds.");
             Problem { retry_after_s: Some(wait_s), ..problem }
         })
     }

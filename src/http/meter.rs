@@ -8,8 +8,6 @@ use arc_swap::ArcSwap;
 use axum::http::{Method, StatusCode};
 use metrics::{Counter, Histogram};
 
-use crate::telemetry;
-
 /// Requests answered, by method, route and status.
 pub(crate) const REQUESTS: &str = "headmark_http_requests_total";
 /// Time to answer, by route.
@@ -35,8 +33,6 @@ pub(super) struct Meter(ArcSwap<HashMap<Arc<str>, Arc<RouteMeter>>>);
 
 impl Meter {
     pub(super) fn new() -> Self {
-        // Handles made before the recorder stands would count nothing, for ever.
-        telemetry::metrics();
         Self(ArcSwap::default())
     }
 

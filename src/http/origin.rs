@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, Version, header};
 
-use crate::error::{Code, Problem};
+use crate::base::error::{Code, Problem};
 use crate::http::cors::Origins;
 
 /// Headers that a proxy adds. Behind one every request comes from this machine, so that an open server would be open to the world.
@@ -30,7 +30,7 @@ pub(super) fn check_host(version: Version, headers: &HeaderMap) -> Result<(), Pr
     if version != Version::HTTP_11 || (hosts.next().is_some() && hosts.next().is_none()) {
         return Ok(());
     }
-    Err(Problem::new(Code::MalformedRequest, "A request of HTTP/1.1 needs exactly one Host header."))
+    Err(Problem::new(Code::MalformedRequest, "An HTTP/1.1 request must have exactly one Host header."))
 }
 
 /// Refuses what a page of another origin would send, and what came through a proxy. Without an `Origin` and `Host` no browser is at work.
@@ -38,7 +38,7 @@ pub(super) fn check(headers: &HeaderMap, uri: &Uri, origins: &Origins) -> Result
     let foreign = |detail: &'static str| Problem::new(Code::CrossOrigin, detail);
     if headers.keys().any(|name| FORWARDING.contains(name) || name.as_str().starts_with(FORWARDING_PREFIX)) {
         return Err(foreign(
-            "The server runs without credentials, and a proxy has forwarded the request. Configure a service key or a JWT secret.",
+            "The server runs without credentials, and a proxy forwarded the request. Configure a service key or a JWT secret.",
         ));
     }
     let is_known = |origin: &HeaderValue| origin.to_str().is_ok_and(is_loopback_origin) || origins.allow(origin);
@@ -46,12 +46,12 @@ pub(super) fn check(headers: &HeaderMap, uri: &Uri, origins: &Origins) -> Result
     let cross_site = headers.get_all(SEC_FETCH_SITE).iter().any(|site| site == "cross-site");
     if cross_site && !headers.contains_key(header::ORIGIN) {
         return Err(foreign(
-            "The server runs without credentials, and a page of another site has sent the request. Configure a service key or a JWT secret.",
+            "The server runs without credentials, and a page of another site sent the request. Configure a service key or a JWT secret.",
         ));
     }
     if !headers.get_all(header::ORIGIN).iter().all(is_known) {
         return Err(foreign(
-            "The server runs without credentials, and the Origin header is neither a loopback one nor configured. Configure a service key or a JWT secret.",
+            "The server runs without credentials, and the Origin header is neither loopback nor a configured origin. Configure a service key or a JWT secret.",
         ));
     }
     let named_well = headers.get_all(header::HOST).iter().all(|host| host.to_str().is_ok_and(is_loopback_authority));

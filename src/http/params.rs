@@ -7,9 +7,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use serde::de::DeserializeOwned;
 
-use crate::error::Problem;
-use crate::fingerprint::Fingerprint;
-use crate::http::words;
+use crate::base::error::Problem;
+use crate::base::fingerprint::Fingerprint;
+use crate::http::problem;
 
 /// The query as a `T`, which denies unknown fields: a misspelt, repeated or invalid parameter is a 400 problem that names it.
 #[derive(Debug, Clone)]
@@ -27,23 +27,22 @@ fn query<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     let mut seen: Vec<String> = Vec::new();
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let name = decode(name).ok_or_else(|| bad("", "a name is not valid UTF-8 after percent-decoding"))?;
+        let name = decode(name).ok_or_else(|| bad("", "the name must be valid UTF-8 after percent-decoding"))?;
         if decode(value).is_none() {
-            return Err(bad(&name, "the value is not valid UTF-8 after percent-decoding, or holds U+0000"));
+            return Err(bad(&name, "must be valid UTF-8 after percent-decoding, without U+0000"));
         }
         if seen.contains(&name) {
-            return Err(bad(&name, "the parameter is there more than once"));
+            return Err(bad(&name, "must not be repeated"));
         }
         if seen.len() >= MAX_PARAMETERS {
-            return Err(bad(&name, "there are too many parameters"));
+            return Err(bad(&name, "exceeds the limit of 32 parameters"));
         }
         seen.push(name);
     }
     let pairs = serde_urlencoded::Deserializer::new(form_urlencoded::parse(text.as_bytes()));
     serde_path_to_error::deserialize(pairs).map_err(|error| {
         let message = error.inner().to_string();
-        let name = words::segments(error.path(), &message).join(".");
-        bad(&name, &words::detail(&message))
+        bad(&problem::place(error.path(), &message).join("."), &problem::detail(&message))
     })
 }
 
@@ -56,7 +55,7 @@ pub struct NoParams {}
 const MAX_PARAMETERS: usize = 32;
 
 fn bad(name: &str, detail: &str) -> Problem {
-    Problem::query(words::cut(name, 128), detail)
+    Problem::query(problem::cut(name, 128), detail)
 }
 
 /// One name or value of a query, strictly: serde_urlencoded would put U+FFFD for what is not UTF-8.
@@ -217,7 +216,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IfNoneMatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Code;
+    use crate::base::error::Code;
     use serde::Deserialize;
 
     #[derive(Debug, Deserialize)]

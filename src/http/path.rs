@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use axum::extract::{FromRef, FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
+use futures_util::future::BoxFuture;
 use utoipa::ToSchema;
 
-use crate::auth::{Auth, Caller};
-use crate::error::{Code, Problem};
-use crate::ids::{Invalid, Name, UserId};
-use crate::presence::Witness;
+use crate::base::error::{Code, Problem};
+use crate::base::ids::{Invalid, Name, UserId};
+use crate::http::auth::{Auth, Caller};
 
 /// The user in the path of a user's own routes: an id, or `me` for the user of the token.
 // For the document; `UserPath` reads it.
@@ -41,12 +41,12 @@ impl PathParams {
 
     fn text(&self, name: &str) -> Result<&str, Problem> {
         let found = self.0.iter().find(|(key, _)| *key == name);
-        found.map(|(_, value)| value).ok_or_else(|| invalid(name, "the route has no such value"))
+        found.map(|(_, value)| value).ok_or_else(|| invalid(name, "is missing from the route"))
     }
 }
 
 fn invalid(name: &str, detail: &str) -> Problem {
-    Problem::new(Code::InvalidPath, "See errors.").at(name, detail)
+    Problem::new(Code::InvalidPath, "One or more values are invalid. See errors.").at(name, detail)
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for PathParams {
@@ -56,7 +56,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParams {
         RawPathParams::from_request_parts(parts, state).await.map(Self).map_err(|rejection| {
             // The rejection names the value in backticks: "Invalid UTF-8 in `badge`".
             let text = rejection.to_string();
-            invalid(text.split('`').nth(1).unwrap_or_default(), "the value is not valid UTF-8 after percent-decoding")
+            invalid(text.split('`').nth(1).unwrap_or_default(), "must be valid UTF-8 after percent-decoding")
         })
     }
 }
@@ -119,26 +119,32 @@ where
     let user = match (params.text("user")?, &caller) {
         ("me", Caller::User { id }) => *id,
         ("me", Caller::Service { .. }) => {
-            return Err(Problem::new(Code::Forbidden, "'me' is the user of a user's token; a service names the user by id."));
+            return Err(Problem::new(Code::Forbidden, "'me' works only with a user token. A service must name the user by id."));
         }
         (_, _) => params.get("user")?,
     };
     Ok((caller, params, user))
 }
 
+/// Hears of each request on a user's own routes.
+pub trait Witness: Send + Sync {
+    /// Such a request is about to be answered. It waits for what is returned, if anything.
+    fn saw(&self, user: UserId) -> Option<BoxFuture<'_, ()>>;
+}
+
 impl<S> FromRequestParts<S> for UserPath
 where
     S: Send + Sync,
     Arc<Auth>: FromRef<S>,
-    Witness: FromRef<S>,
+    Option<Arc<dyn Witness>>: FromRef<S>,
 {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let (caller, params, user) = caller_and_user(parts, state).await?;
         caller.may_act_for(user)?;
-        if let Witness(Some(presence)) = Witness::from_ref(state) {
-            presence.saw(user).await;
+        if let Some(noted) = Option::<Arc<dyn Witness>>::from_ref(state).as_deref().and_then(|witness| witness.saw(user)) {
+            noted.await;
         }
         Ok(Self { user, caller, params })
     }

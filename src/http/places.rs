@@ -9,8 +9,8 @@ use axum::response::Response;
 use super::held;
 use super::shares::{Bounds, Share, Shares};
 use super::watch::Stream;
-use crate::auth::Caller;
-use crate::error::{Code, Problem};
+use crate::base::error::{Code, Problem};
+use crate::http::auth::Caller;
 
 /// Requests refused because too many were in flight.
 pub(crate) const REFUSED: &str = "headmark_http_overloaded_total";
@@ -58,7 +58,7 @@ pub(crate) struct Places {
 
 impl Places {
     pub(super) fn new(config: PlacesConfig) -> Arc<Self> {
-        let detail = "This caller has as many requests in flight as it may. Try again when some are answered.";
+        let detail = "This caller has reached its limit of concurrent requests. Try again when one completes.";
         let shares = Shares::new("in_flight", detail, config.per_caller);
         let free = || AtomicUsize::new(0);
         Arc::new(Self { total: config.total, taken: free(), anonymous: free(), probes: free(), shares })

@@ -5,11 +5,11 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use utoipa::ToSchema;
 
-use crate::auth::Caller;
-use crate::error::Problem;
-use crate::ids::UserId;
+use crate::base::error::Problem;
+use crate::base::ids::UserId;
+use crate::http::auth::Caller;
 
-/// Who sends: a user's id, or `me` for the user of the token.
+/// The sender: a user id, or `me` for the user of the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ToSchema)]
 #[schema(value_type = String, pattern = "^(me|[1-9][0-9]{0,18})$", example = "42")]
 pub struct SenderIn(
@@ -27,9 +27,9 @@ impl SenderIn {
         match (given, caller) {
             (None | Some(Self(None)), Caller::User { id }) => Ok(*id),
             (Some(Self(Some(sender))), caller) => caller.may_act_for(sender).map(|()| sender),
-            (None, Caller::Service { .. }) => Err(Problem::invalid("/sender_id", "a service names the sender")),
+            (None, Caller::Service { .. }) => Err(Problem::invalid("/sender_id", "is required with a service key")),
             (Some(Self(None)), Caller::Service { .. }) => {
-                Err(Problem::invalid("/sender_id", "'me' is the user of a user's token; a service names the sender by id"))
+                Err(Problem::invalid("/sender_id", "must be a user id: 'me' works only with a user token"))
             }
         }
     }

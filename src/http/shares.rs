@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 
-use crate::auth::Caller;
-use crate::error::{Code, Problem};
-use crate::ids::UserId;
+use crate::base::error::{Code, Problem};
+use crate::base::ids::UserId;
+use crate::http::auth::Caller;
 
 /// Refusals because one caller held as much as it may, by what it held.
 pub(crate) const REFUSED: &str = "headmark_http_caller_limited_total";

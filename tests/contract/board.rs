@@ -1,8 +1,8 @@
 //! The board: what a node writes to it shows there at once, whoever else writes, and how many channels and dots there may be holds across nodes.
 
 use futures_util::future::join_all;
-use headmark::broadcasts::MAX_CHANNELS;
-use headmark::dots::MAX_DOTS;
+use headmark::features::broadcasts::MAX_CHANNELS;
+use headmark::features::dots::MAX_DOTS;
 use serde_json::json;
 
 use crate::both_tiers;

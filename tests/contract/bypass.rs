@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use headmark::guard::Trust;
+use headmark::engine::guard::Trust;
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -41,7 +41,7 @@ async fn counts_from_here_on(node: &Node) {
         assert_eq!(sheet["counters"]["like"]["unread"], 2, "{sheet}");
     }
     let user = 1.try_into().unwrap();
-    assert_eq!(headmark::scrub::scrub(node.app.state(), &[user]).await.unwrap(), 0, "no drift");
+    assert_eq!(headmark::maintenance::scrub::scrub(&node.app.state().contexts.scrub, &[user]).await.unwrap(), 0, "no drift");
 }
 
 both_tiers! {

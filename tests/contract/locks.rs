@@ -134,10 +134,21 @@ both_tiers! {
     async fn a_slow_database_gets_smaller_batches(world: World) {
         let node = world.node_with(&["--lanes", "1", "--write-timeout-ms", "100000"]).await;
         let mut hand = Hand::on(&world).await;
-        make_marks_slow(&mut hand).await;
-        // More than it can take in the time of a transaction: 300 new rows of 20 ms.
-        write_all(&node.client, 1..=300).await;
+        increment(&node.client, 1000).await.ok();
+        make_batches_slow(&mut hand).await;
+        let before = node.client.metric("headmark_lane_batch_seconds_count").await;
+        // More than it can take in the time of a transaction: 300 new rows. The lane pauses with a quick one in hand
+        // until they all wait: otherwise it would learn from smaller batches how slow they are.
+        fail::cfg("lane::outside_of_a_batch", "pause").unwrap();
+        let waiting = async |count| eventually("they wait", async || node.app.state().lanes.waiting() == count).await;
+        let quick = tokio::spawn({ let client = node.client.clone(); async move { increment(&client, 1000).await } });
+        waiting(1).await;
+        let release = async { waiting(301).await; fail::remove("lane::outside_of_a_batch") };
+        tokio::join!(write_all(&node.client, 1..=300), release);
+        quick.await.unwrap().ok();
         assert!(node.client.metric("headmark_lane_slow_batches_total").await > 0.0, "the first was not too large");
+        let batches = node.client.metric("headmark_lane_batch_seconds_count").await - before;
+        assert!(batches >= 4.0, "the quick one, and the others in {} batches", batches - 1.0);
         let mut truth = Truth::of(&world).await;
         for user in [1, 100, 300] {
             assert_eq!(truth.sheet(user).await.head("mention"), 1, "each once");
@@ -146,18 +157,14 @@ both_tiers! {
     }
 }
 
-/// From here on each new row of `marks` takes about 20 ms.
-async fn make_marks_slow(hand: &mut Hand) {
-    if let Hand::Postgres(_) = hand {
-        hand.run("create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.02); return new; end'").await;
-        hand.run("create trigger slow before insert on marks for each row execute function slow()").await;
+/// From here on a batch of hundreds of new marks takes longer than a transaction may.
+async fn make_batches_slow(hand: &mut Hand) {
+    if let Hand::Sqlite(_) = hand {
+        // SQLite has no statement that sleeps, and one that works takes as long as the machine likes. So this says it of the
+        // batches instead: the quick one, then three that are too large, then those that are not.
+        fail::cfg("lane::after_touch", "1*off->3*sleep(3000)->off").unwrap();
         return;
     }
-    hand.run("create table pad as with recursive c(n) as (select 1 union all select n + 1 from c where n < 2000) select n from c").await;
-    let work = |rows: u32| format!("select count(*) from pad a, pad b where a.n <= {rows} and a.n + b.n < 0");
-    let began = Instant::now();
-    hand.run(&work(100)).await;
-    let rows = Duration::from_millis(20).as_secs_f64() / (began.elapsed().as_secs_f64() / 100.0);
-    let rows = (1..2000).find(|n| f64::from(*n) >= rows).unwrap_or(2000);
-    hand.run(&format!("create trigger slow before insert on marks begin {}; end", work(rows))).await;
+    hand.run("create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.02); return new; end'").await;
+    hand.run("create trigger slow before insert on marks for each row execute function slow()").await;
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use headmark::clock::Clock;
+use headmark::base::clock::Clock;
 use headmark::db::{Column, Statement, Type};
 use serde_json::{Value, json};
 use sqlx::{Executor as _, PgConnection};
@@ -288,8 +288,8 @@ both_tiers! {
             let back: Vec<(i64, Vec<u8>)> = conn.fetch(&MANY, &[numbers.clone(), Column::Bytes(all.clone())]).await.unwrap();
             assert_eq!(back.into_iter().map(|(_, data)| data).collect::<Vec<_>>(), all);
         }
-        let user: headmark::ids::UserId = 7.try_into().unwrap();
-        headmark::feed::store::save_snapshots(&mut conn, &[(user, all[1].clone().into())]).await.unwrap();
+        let user: headmark::base::ids::UserId = 7.try_into().unwrap();
+        headmark::features::feed::store::save_snapshots(&mut conn, &[(user, all[1].clone().into())]).await.unwrap();
         for _ in 0..2 {
             let one: Vec<(Vec<u8>,)> = conn.fetch(&ONE, &[Column::Bytes(vec![all[1].clone()]), Column::Int(vec![0])]).await.unwrap();
             assert_eq!(one, [(all[1].clone(),)]);
@@ -300,36 +300,36 @@ both_tiers! {
 
     async fn every_statement_runs(world: World) {
         let node = world.node().await;
-        let mut statements: Vec<&'static Statement> = headmark::lane::statements();
-        statements.extend(headmark::marks::store::statements());
-        statements.extend(headmark::marks::snapshot::statements());
-        statements.extend(headmark::heads::store::statements());
-        statements.extend(headmark::presence::statements());
-        statements.extend(headmark::broadcasts::store::statements());
-        statements.extend(headmark::idempotency::statements());
-        statements.extend(headmark::notifications::store::statements());
-        statements.extend(headmark::notifications::lists::statements());
-        statements.extend(headmark::notifications::expiry::statements());
-        statements.extend(headmark::inbox::store::statements());
-        statements.extend(headmark::inbox::devices::statements());
-        statements.extend(headmark::inbox::lists::statements());
-        statements.extend(headmark::inbox::expiry::statements());
-        statements.extend(headmark::epoch::statements());
-        statements.extend(headmark::guard::statements());
-        statements.extend(headmark::relations::store::statements());
-        statements.extend(headmark::relations::lists::statements());
-        statements.extend(headmark::relations::export::statements());
-        statements.extend(headmark::events::store::statements());
-        statements.extend(headmark::operations::store::statements());
-        statements.extend(headmark::recount::statements());
-        statements.extend(headmark::feed::store::statements());
-        statements.extend(headmark::views::store::statements());
-        statements.extend(headmark::views::expiry::statements());
-        statements.extend(headmark::groups::store::statements());
-        statements.extend(headmark::groups::import::store::statements());
-        statements.extend(headmark::groups::lists::statements());
-        statements.extend(headmark::groups::delivery::statements());
-        statements.extend(headmark::receipts::store::statements());
+        let mut statements: Vec<&'static Statement> = headmark::engine::lanes::statements();
+        statements.extend(headmark::engine::marks::store::statements());
+        statements.extend(headmark::summary::snapshot::statements());
+        statements.extend(headmark::engine::heads::store::statements());
+        statements.extend(headmark::features::users::statements());
+        statements.extend(headmark::features::broadcasts::store::statements());
+        statements.extend(headmark::engine::idempotency::statements());
+        statements.extend(headmark::features::notifications::store::statements());
+        statements.extend(headmark::features::notifications::lists::statements());
+        statements.extend(headmark::features::notifications::expiry::statements());
+        statements.extend(headmark::features::inbox::store::statements());
+        statements.extend(headmark::features::inbox::devices::statements());
+        statements.extend(headmark::features::inbox::lists::statements());
+        statements.extend(headmark::features::inbox::expiry::statements());
+        statements.extend(headmark::engine::epoch::statements());
+        statements.extend(headmark::engine::guard::statements());
+        statements.extend(headmark::features::relations::store::statements());
+        statements.extend(headmark::features::relations::lists::statements());
+        statements.extend(headmark::features::relations::export::statements());
+        statements.extend(headmark::engine::events::store::statements());
+        statements.extend(headmark::features::operations::store::statements());
+        statements.extend(headmark::maintenance::recount::statements());
+        statements.extend(headmark::features::feed::store::statements());
+        statements.extend(headmark::features::views::store::statements());
+        statements.extend(headmark::features::views::expiry::statements());
+        statements.extend(headmark::features::groups::store::statements());
+        statements.extend(headmark::features::groups::import::store::statements());
+        statements.extend(headmark::features::groups::lists::statements());
+        statements.extend(headmark::features::groups::delivery::statements());
+        statements.extend(headmark::features::receipts::store::statements());
         for statement in statements {
             let columns: Vec<Column> = statement
                 .columns()

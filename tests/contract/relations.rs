@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use headmark::clock::UnixMs;
-use headmark::error::Problem;
-use headmark::lane::{Answer, Command, Job, Needs, Rows};
-use headmark::relations::Pair;
+use headmark::base::clock::UnixMs;
+use headmark::base::error::Problem;
+use headmark::engine::lanes::{Answer, Command, Job, Needs, Rows};
+use headmark::features::relations::Pair;
+use headmark::features::relations::rows::{RelationRows, need_block_seen};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -253,7 +254,7 @@ struct Ask(Pair);
 
 impl Command for Ask {
     fn needs(&self, needs: &mut Needs) {
-        needs.seen_block(self.0);
+        need_block_seen(needs, self.0);
     }
 
     fn lane_key(&self) -> i64 {
@@ -261,7 +262,7 @@ impl Command for Ask {
     }
 
     fn apply(&self, rows: &mut Rows, _: UnixMs) -> Result<Answer, Problem> {
-        Answer::ok(&rows.blocks(self.0))
+        Ok(Answer::ok(rows.get::<RelationRows>().blocks(self.0)))
     }
 }
 
@@ -315,12 +316,12 @@ both_tiers! {
                 let (a, b) = (1 + 2 * number, 2 + 2 * number);
                 for round in 0..20_usize {
                     let client = &nodes[round % nodes.len()].client;
-                    for (method, blocks) in [(Method::PUT, "true"), (Method::DELETE, "false")] {
+                    for (method, blocks) in [(Method::PUT, true), (Method::DELETE, false)] {
                         assert!(Client::send(client.request(method, &format!("/v1/users/{a}/blocks/{b}"))).await.status.is_success());
-                        let ask = async |node: &Node, pair| node.app.state().lanes.submit(Job { command: Arc::new(Ask(pair)), key: None }).await.unwrap().body;
+                        let ask = async |node: &Node, pair| node.app.state().lanes.submit(Job { command: Arc::new(Ask(pair)), key: None }).await.unwrap().value::<bool>().unwrap();
                         for node in nodes {
                             let (there, back) = tokio::join!(ask(node, pair(a, b)), ask(node, pair(b, a)));
-                            assert_eq!((&*there, &*back), (blocks, "false"));
+                            assert_eq!((there, back), (blocks, false));
                         }
                     }
                 }
@@ -343,7 +344,7 @@ both_tiers! {
             check(client, &naive).await;
             assert_eq!(replayed(client, &naive).await, naive);
         }
-        let (recount, mut found) = (headmark::recount::Recount { user: None, dry_run: true }, Vec::new());
+        let (recount, mut found) = (headmark::maintenance::recount::Recount { user: None, dry_run: true }, Vec::new());
         recount.run(&nodes[0].app.state().db, |difference| found.push(difference.to_string())).await.unwrap();
         assert_eq!(found, Vec::<String>::new());
         Node::stop_all(nodes).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use deadpool_redis::redis::from_redis_value;
 use futures_util::future::join_all;
-use headmark::clock::Clock;
+use headmark::base::clock::Clock;
 use serde_json::{Value, json};
 use sqlx::Executor as _;
 use tokio::time::Instant;

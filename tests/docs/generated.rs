@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::{env, fs};
 
 use clap::{Arg, Command, CommandFactory as _};
-use headmark::cli::Cli;
-use headmark::error::{Code, Problem};
+use headmark::app::cli::Cli;
+use headmark::base::error::{Code, Problem};
 use serde_json::Value;
 
 use super::{assert_none, files, root};
@@ -204,7 +204,7 @@ fn caller(sources: &[String], id: &str, operation: &Value) -> &'static str {
 }
 
 fn routes() -> String {
-    let document: Value = serde_json::from_str(&headmark::router::openapi_json().unwrap()).unwrap();
+    let document: Value = serde_json::from_str(&headmark::app::router::openapi_json().unwrap()).unwrap();
     let sources: Vec<String> = files("src").iter().map(|path| fs::read_to_string(root().join(path)).unwrap()).collect();
     let mut page = "# Routes\n\n".to_owned();
     page += "The document at `/openapi.json` has every field. `/docs` is a page to try the routes.\n\n";
@@ -258,7 +258,7 @@ fn successes(operation: &Value) -> String {
 }
 
 fn errors() -> String {
-    let document: Value = serde_json::from_str(&headmark::router::openapi_json().unwrap()).unwrap();
+    let document: Value = serde_json::from_str(&headmark::app::router::openapi_json().unwrap()).unwrap();
     let mut page = "# Error codes\n\n".to_owned();
     page += "An error is `application/problem+json` (RFC 9457) with `type`, `status`, `title`, `detail` and\n";
     page += "`code`. Programs look at `code`: it is stable. `detail` says what went wrong this time. Invalid input\n";

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use clap::CommandFactory as _;
-use headmark::cli::Cli;
+use headmark::app::cli::Cli;
 use serde_json::Value;
 
 use super::{assert_none, files, pages, root};
@@ -85,7 +85,7 @@ fn metrics(text: &str) -> BTreeSet<String> {
 #[test]
 fn every_metric_is_on_its_page_and_no_page_names_another() {
     // The command line counts nothing; its tests have variables in lower case.
-    let sources = files("src").into_iter().filter(|path| !path.starts_with("src/cli/"));
+    let sources = files("src").into_iter().filter(|path| !path.starts_with("src/app/cli/"));
     let sources: Vec<String> = sources.map(|path| fs::read_to_string(root().join(path)).unwrap()).collect();
     let in_code: BTreeSet<String> = sources
         .iter()
@@ -106,7 +106,7 @@ fn every_metric_is_on_its_page_and_no_page_names_another() {
 
 #[test]
 fn every_route_that_a_page_names_exists() {
-    let document: Value = serde_json::from_str(&headmark::router::openapi_json().unwrap()).unwrap();
+    let document: Value = serde_json::from_str(&headmark::app::router::openapi_json().unwrap()).unwrap();
     let paths = document["paths"].as_object().unwrap();
     let mut unknown = Vec::new();
     for page in pages().iter().filter(|page| page.path != "docs/benchmarks.md") {

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use headmark::presence::Command as Presence;
+use headmark::features::users::Command as Presence;
 use serde_json::json;
 
 use super::{count, delete, feed, post, reset};
@@ -41,7 +41,7 @@ both_tiers! {
         assert_eq!(feed(&node.client, 1).await, (1, 2));
         // Not seen for long: forgotten, and new again with the next visit.
         let forget = |user: i64| Presence::Forget { user: user.try_into().unwrap(), before: i64::MAX };
-        let job = headmark::lane::Job { command: std::sync::Arc::new(forget(1)), key: None };
+        let job = headmark::engine::lanes::Job { command: std::sync::Arc::new(forget(1)), key: None };
         node.app.state().lanes.submit(job).await.unwrap();
         assert_eq!(node.client.post("/v1/badges/query", &query).await.ok()["items"][0]["feed"]["unread"], 0);
         node.stop().await;

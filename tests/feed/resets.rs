@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use headmark::feed::{Command, Followed, store};
-use headmark::ids::UserId;
-use headmark::lane::Job;
+use headmark::base::ids::UserId;
+use headmark::engine::lanes::Job;
+use headmark::features::feed::{Command, Followed, store};
 
 use super::{feed, post, reset};
 use crate::both_tiers;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use headmark::clock::DAY_MS;
-use headmark::feed::FeedConfig;
-use headmark::ids::UserId;
+use headmark::base::clock::DAY_MS;
+use headmark::base::ids::UserId;
+use headmark::features::feed::FeedConfig;
 use reqwest::Method;
 use serde_json::json;
 
@@ -178,7 +178,7 @@ both_tiers! {
         let tag = tags.last().unwrap().clone();
         let (wait, asked) = (reader.request(Method::GET, "/v1/users/1/feed?wait=20").header("if-none-match", tag), Instant::now());
         let wait = tokio::spawn(Client::send(wait));
-        eventually("the poll waits", async || nodes.last().unwrap().app.state().waiting.available_permits() == 4999).await;
+        eventually("the poll waits", async || nodes.last().unwrap().app.state().polling.waiting.taken() == 1).await;
         post(writer, 7, "late").await.ok();
         assert_eq!(wait.await.unwrap().ok()["unread"], 4);
         assert!(asked.elapsed() < Duration::from_secs(4), "{:?}", asked.elapsed());
@@ -195,13 +195,13 @@ both_tiers! {
         delete(client, 7, "b").await;
         let state = node.app.state();
         let mut config = FeedConfig { feed_cache_bytes: 1 << 20, post_ttl_days: 400 };
-        let after = |days: i64| headmark::clock::UnixMs(state.clock.now().0 + days * DAY_MS);
-        assert_eq!(headmark::feed::sweep(&state.db, &config, after(399)).await.unwrap(), 0);
+        let after = |days: i64| headmark::base::clock::UnixMs(state.clock.now().0 + days * DAY_MS);
+        assert_eq!(headmark::features::feed::sweep(&state.db, &config, after(399)).await.unwrap(), 0);
         config.post_ttl_days = 0;
-        assert_eq!(headmark::feed::sweep(&state.db, &config, after(4000)).await.unwrap(), 0, "for ever");
+        assert_eq!(headmark::features::feed::sweep(&state.db, &config, after(4000)).await.unwrap(), 0, "for ever");
         config.post_ttl_days = 400;
-        assert_eq!(headmark::feed::sweep(&state.db, &config, after(401)).await.unwrap(), 2);
-        assert_eq!(headmark::feed::sweep(&state.db, &config, after(401)).await.unwrap(), 0);
+        assert_eq!(headmark::features::feed::sweep(&state.db, &config, after(401)).await.unwrap(), 2);
+        assert_eq!(headmark::features::feed::sweep(&state.db, &config, after(401)).await.unwrap(), 0);
         assert_eq!((count(client, 7).await, feed(client, 1).await), ((2, 3), (2, 1)), "numbers stay");
         client.delete(&post_path(7, "a")).await.problem(404, "not_found");
         post(client, 7, "b").await.problem(410, "gone");

@@ -135,7 +135,7 @@ both_tiers! {
         let mut broken = token.clone().into_bytes();
         broken[4] = if broken[4] == b'A' { b'B' } else { b'A' };
         let broken = String::from_utf8(broken).unwrap();
-        let long = "A".repeat(headmark::feed::MAX_TOKEN_CHARS + 1);
+        let long = "A".repeat(headmark::features::feed::MAX_TOKEN_CHARS + 1);
         let shorter: String = token.chars().skip(1).collect();
         for bad in [others.as_str(), &broken, &shorter, "x", "", "ä", &long] {
             assert_eq!(reset_to(client, 1, bad).await.pointers(422, "invalid_body"), ["/up_to"], "of {} bytes", bad.len());

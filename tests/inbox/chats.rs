@@ -101,7 +101,7 @@ both_tiers! {
             let not_muted = |item: &&Value| item["muted"] == false;
             let terms = explained["chats"]["directs"].as_array().unwrap().iter().filter(not_muted).map(|item| item["unread"].as_i64().unwrap());
             assert_eq!(json!(terms.sum::<i64>()), sheet["chats"]["unread"]);
-            assert_eq!(headmark::scrub::scrub(nodes[0].app.state(), &[id(9), id(1)]).await.unwrap(), 0);
+            assert_eq!(headmark::maintenance::scrub::scrub(&nodes[0].app.state().contexts.scrub, &[id(9), id(1)]).await.unwrap(), 0);
             (sheet["chats"]["unread"].as_i64().unwrap(), sheet["chats"]["directs"].as_i64().unwrap(), chats(client, 9).await)
         };
         let block = async || put(client, "/v1/users/9/blocks/1", &json!({})).await.ok();
@@ -136,7 +136,7 @@ both_tiers! {
         put(client, "/v1/users/9/blocks/7", &json!({})).await.ok();
         assert_eq!(mute(other, 9, 7, false).await["muted"], true);
         assert_eq!(chats(client, 9).await.len(), 2);
-        let (recount, mut found) = (headmark::recount::Recount { user: None, dry_run: true }, Vec::new());
+        let (recount, mut found) = (headmark::maintenance::recount::Recount { user: None, dry_run: true }, Vec::new());
         recount.run(&nodes[0].app.state().db, |difference| found.push(difference.to_string())).await.unwrap();
         assert_eq!(found, Vec::<String>::new());
         Node::stop_all(nodes).await;
@@ -216,7 +216,7 @@ both_tiers! {
             })
             .collect();
         for node in &nodes {
-            eventually("it waits", async || node.app.state().waiting.available_permits() == 4999).await;
+            eventually("it waits", async || node.app.state().polling.waiting.taken() == 1).await;
         }
         let written = Instant::now();
         send(client, 1, 50, "b").await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use headmark::clock::{Clock, DAY_MS};
+use headmark::base::clock::{Clock, DAY_MS};
 use serde_json::json;
 
 use super::{put, send};
@@ -60,7 +60,7 @@ both_tiers! {
         put(client, "/v1/users/3/devices/d100/cursor", &json!({"seq": 0})).await.ok();
         at.fetch_add(366 * DAY_MS, Ordering::SeqCst);
         put(client, "/v1/users/2/devices/d7/cursor", &json!({"seq": 0})).await.ok();
-        assert_eq!(headmark::inbox::expiry::sweep_devices(node.app.state()).await.unwrap(), 100);
+        assert_eq!(headmark::features::inbox::expiry::sweep_devices(&node.app.state().contexts.inbox).await.unwrap(), 100);
         assert_eq!(client.get("/v1/users/2/devices").await.ok()["items"].as_array().unwrap().len(), 1);
         put(client, "/v1/users/2/devices/d100/cursor", &json!({"seq": 0})).await.ok();
         node.stop().await;

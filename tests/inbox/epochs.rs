@@ -85,7 +85,7 @@ async fn engine_a_node_without_its_database_says_so() {
     send(&node.client, 1, 2, "a").await;
     inbox(&node.client, 2, "").await;
     let waits = tokio::spawn(Client::send(node.client.request(reqwest::Method::GET, "/v1/users/2/inbox?after=1&wait=60")));
-    eventually_within(5, "it waits", async || node.app.state().waiting.available_permits() == 4999).await;
+    eventually_within(5, "it waits", async || node.app.state().polling.waiting.taken() == 1).await;
     proxy.leave();
     for path in ["inbox", "directs", "devices"] {
         node.client.get(&format!("/v1/users/2/{path}")).await.problem(503, "store_unavailable");

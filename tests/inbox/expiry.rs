@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use headmark::clock::{Clock, DAY_MS};
-use headmark::inbox::expiry::{Walk, sweep};
+use headmark::base::clock::{Clock, DAY_MS};
+use headmark::features::inbox::expiry::{Walk, sweep};
 use serde_json::json;
 
 use super::{chats, fan_out, inbox, message, of_group, put, read, send, seqs, sums};
@@ -13,7 +13,7 @@ use crate::support::Node;
 
 async fn sweep_all(node: &Node) -> u64 {
     let mut walk = Walk::default();
-    let removed = sweep(node.app.state(), &mut walk).await.unwrap();
+    let removed = sweep(&node.app.state().contexts.inbox, &mut walk).await.unwrap();
     assert_eq!(walk, Walk::default(), "it came to the end");
     removed
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use headmark::clock::{Clock, DAY_MS};
-use headmark::inbox::expiry::{Walk, sweep};
-use headmark::scrub::scrub;
+use headmark::base::clock::{Clock, DAY_MS};
+use headmark::features::inbox::expiry::{Walk, sweep};
+use headmark::maintenance::scrub::scrub;
 use serde_json::json;
 
 use super::{id, message, mute, put, read, seqs, sums};
@@ -202,7 +202,7 @@ impl Run {
 
     async fn sweep(&mut self) {
         let (at, now) = (self.dice.roll(self.nodes.len()), self.at.load(Ordering::SeqCst));
-        sweep(self.nodes[at].app.state(), &mut Walk::default()).await.unwrap();
+        sweep(&self.nodes[at].app.state().contexts.inbox, &mut Walk::default()).await.unwrap();
         self.owners.values_mut().for_each(|owner| owner.expire(now));
     }
 
@@ -234,7 +234,7 @@ impl Run {
             }
         }
         let users: Vec<_> = (1..=USERS).map(id).collect();
-        assert_eq!(scrub(self.nodes[0].app.state(), &users).await.unwrap(), 0, "what rows and entries say is the same");
+        assert_eq!(scrub(&self.nodes[0].app.state().contexts.scrub, &users).await.unwrap(), 0, "what rows and entries say is the same");
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use headmark::clock::Clock;
+use headmark::base::clock::Clock;
+use headmark::base::ids::GroupId;
 use headmark::db::{Column, Statement, Type};
-use headmark::ids::GroupId;
-use headmark::inbox::{Item, Of};
+use headmark::features::inbox::{Item, Of};
 use serde_json::{Value, json};
 
 use super::{chats, fan_out, id, inbox, message, of_group, put, read, send, seqs, sums};
@@ -42,7 +42,7 @@ static GROUP_MESSAGE: Statement = Statement::insert(
 static RECALL: Statement = Statement::one("update group_messages set recalled = 1 where seq = $1", &[("seq", Type::Int)]);
 
 async fn waiting(node: &Node, polls: usize) {
-    eventually("the polls wait", async || node.app.state().waiting.available_permits() == 5000 - polls).await;
+    eventually("the polls wait", async || node.app.state().polling.waiting.taken() == polls).await;
 }
 
 fn wait_for(client: &Client, path: String) -> tokio::task::JoinHandle<(crate::support::Reply, Duration)> {
@@ -209,7 +209,7 @@ both_tiers! {
         waiting(&nodes[0], 1).await;
         send(&nodes[nodes.len() - 1].client, 1, 2, "c-4").await;
         assert_eq!(seqs(&more.await.unwrap().ok()), [3, 4]);
-        assert_eq!(nodes[0].app.state().waiting.available_permits(), 5000, "its place is given back");
+        assert_eq!(nodes[0].app.state().polling.waiting.taken(), 0, "its place is given back");
         Node::stop_all(nodes).await;
     }
 
@@ -275,7 +275,7 @@ both_tiers! {
         for query in ["?after=1&epoch=0000000000000000", "?epoch=x", "?after=4", &format!("?after=100&epoch={epoch}")] {
             client.get(&format!("/v1/users/2/inbox{query}")).await.problem(410, "inbox_reset");
         }
-        let renewed = headmark::epoch::renew(&nodes[0].app.state().db).await.unwrap();
+        let renewed = headmark::engine::epoch::renew(&nodes[0].app.state().db).await.unwrap();
         assert_ne!(renewed, epoch);
         for client in [client, other] {
             client.get(&format!("/v1/users/2/inbox?after=1&epoch={epoch}")).await.problem(410, "inbox_reset");

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures_util::future::join_all;
-use headmark::clock::{Clock, DAY_MS};
+use headmark::base::clock::{Clock, DAY_MS};
 use headmark::db::Statement;
-use headmark::notifications::expiry::sweep;
+use headmark::features::notifications::expiry::sweep;
 use serde_json::json;
 
 use super::{mark, send, seqs};
@@ -29,7 +29,7 @@ async fn timed_node(world: &World, at: &Arc<AtomicI64>) -> Node {
 
 /// Sweeps, and returns how many notifications and receivers are left. The node's own sweep may have come first.
 async fn left(node: &Node) -> (i64, i64) {
-    sweep(node.app.state()).await.unwrap();
+    sweep(&node.app.state().contexts.notifications).await.unwrap();
     let wrong: Vec<(i64,)> = node.app.state().db.fetch(&WRONG, &[]).await.unwrap();
     assert_eq!(wrong, [(0,)], "every number equals its rows");
     let rows: Vec<(i64, i64)> = node.app.state().db.fetch(&ROWS, &[]).await.unwrap();
@@ -94,7 +94,7 @@ both_tiers! {
         for user in [7, 3000] { assert_eq!(other.sheet(user).await["notifications"]["notice"]["unread"], 1); }
         at.fetch_add(3 * DAY_MS, Ordering::SeqCst);
         // All nodes at once: each notification goes once.
-        let sweeps = nodes.iter().map(|node| sweep(node.app.state()));
+        let sweeps = nodes.iter().map(|node| sweep(&node.app.state().contexts.notifications));
         for swept in join_all(sweeps).await { swept.unwrap(); }
         for node in &nodes {
             assert_eq!(left(node).await, (0, 0));

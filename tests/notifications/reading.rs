@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use futures_util::StreamExt as _;
-use headmark::clock::Clock;
+use headmark::base::clock::Clock;
 use serde_json::{Value, json};
 
 use super::{mark, notification, send, seqs, shown};

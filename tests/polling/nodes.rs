@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use headmark::ids::GroupId;
-use headmark::marks::StreamKey;
+use headmark::base::ids::GroupId;
+use headmark::engine::marks::StreamKey;
 use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headmark::epoch;
+use headmark::engine::epoch;
 use serde_json::json;
 
 use super::{SHEET, etag, raise};

@@ -4,11 +4,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
 use clap::Parser as _;
-use headmark::app::App;
-use headmark::cli::Cli;
-use headmark::clock::Clock;
-use headmark::config::Config;
-use headmark::serve::Stop;
+use headmark::app::cli::Cli;
+use headmark::app::config::Config;
+use headmark::app::node::App;
+use headmark::app::serve::Stop;
+use headmark::base::clock::Clock;
 use rand::RngExt as _;
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use tokio::net::TcpListener;
@@ -165,7 +165,7 @@ impl Node {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let app = App::start(&config, clock).await?;
         let stop = Stop::default();
-        let serving = tokio::spawn(headmark::serve::serve(listener, app.router(), config.http.clone(), stop.clone()));
+        let serving = tokio::spawn(headmark::app::serve::serve(listener, app.router(), config.http.clone(), stop.clone()));
         Ok(Self { client: Client::new(&base), base, app, stop, serving })
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use headmark::clock::{Clock, DAY_MS, UnixMs};
+use headmark::base::clock::{Clock, DAY_MS, UnixMs};
 use headmark::db::Statement;
-use headmark::views::expiry::{Walk, look, remove, sweep};
+use headmark::features::views::expiry::{Walk, look, remove, sweep};
 
 use super::{access, delete, numbers, put, put_in_order};
 use crate::both_tiers;
@@ -20,7 +20,7 @@ async fn timed_node(world: &World, at: &Arc<AtomicI64>) -> Node {
 /// Sweeps to the end. The node's own sweep may have come first, so what is left tells more than what was removed.
 async fn rows_after_sweep(node: &Node) -> i64 {
     let mut walk = Walk::default();
-    sweep(node.app.state(), &mut walk).await.unwrap();
+    sweep(&node.app.state().contexts.views, &mut walk).await.unwrap();
     assert_eq!(walk, Walk::default(), "it came to the end");
     let rows: Vec<(i64,)> = node.app.state().db.fetch(&ROWS, &[]).await.unwrap();
     rows[0].0

@@ -3,8 +3,8 @@
 use deadpool_redis::redis::{Cmd, Value, cmd};
 
 use super::{COMMANDS_PER_PIPELINE, Redis, Shared, away, unexpected_reply};
+use crate::base::ids::UserId;
 use crate::cache::{CacheError, ListKey, Stream};
-use crate::ids::UserId;
 
 /// What Redis answers to an entry whose number is not above the last one.
 const NOT_ABOVE: &str = "equal or smaller";

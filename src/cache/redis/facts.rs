@@ -7,8 +7,8 @@ use deadpool_redis::redis::{Cmd, Value, cmd};
 
 use super::scripts::{Form, is_yes, read_token};
 use super::{COMMANDS_PER_PIPELINE, Redis, Shared, away, unexpected_reply};
+use crate::base::ids::UserId;
 use crate::cache::{CacheError, Facts, FillToken, Told, Writer};
-use crate::ids::UserId;
 
 impl Shared {
     fn facts_key(&self, user: UserId) -> String {

@@ -30,7 +30,7 @@ use super::hub::{Hub, Listener};
 use super::meters::Meters;
 use super::nonce::Nonces;
 use super::{CacheConfig, CacheError, Change, Entry, FillToken, Lookup, RedisConfig, Writer};
-use crate::ids::UserId;
+use crate::base::ids::UserId;
 
 /// How long the key lives with which a node tries whether Redis takes writes.
 const PROBE_TTL_MS: u64 = 10_000;

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::scripts::{Found, read_hash};
 use super::{Shared, away, hgetall, pipe, unexpected_reply, wire};
+use crate::base::ids::UserId;
 use crate::cache::CacheError;
-use crate::ids::UserId;
 
 /// Reads that may wait for one connection; more are refused at once.
 const READS_WAITING: usize = 8192;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use deadpool_redis::redis::{Cmd, Script, Value, cmd};
 use rand::RngExt as _;
 
+use crate::base::ids::UserId;
 use crate::cache::{CacheConfig, Change, Entry, Facts, FillToken, Lookup, Parts, Revision, Writer};
-use crate::ids::UserId;
 
 macro_rules! script {
     ($file:literal) => {

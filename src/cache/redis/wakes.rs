@@ -9,9 +9,9 @@ use deadpool_redis::redis::aio::{PubSubSink, PubSubStream};
 use futures_util::StreamExt;
 
 use super::{Shared, wire};
+use crate::base::ids::UserId;
 use crate::cache::CacheError;
 use crate::cache::hub::Hub;
-use crate::ids::UserId;
 
 /// Channels in one SUBSCRIBE or UNSUBSCRIBE.
 const CHANNELS_AT_ONCE: usize = 256;

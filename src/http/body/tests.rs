@@ -13,7 +13,7 @@ use super::*;
 #[serde(deny_unknown_fields)]
 struct ItemIn {
     #[serde(rename = "user_id")]
-    _user_id: crate::ids::UserId,
+    _user_id: crate::base::ids::UserId,
     #[serde(rename = "by")]
     _by: u32,
 }
@@ -53,29 +53,29 @@ async fn read_batch(request: Request) -> Result<Body<BatchIn>, (StatusCode, Code
 async fn each_bad_body_is_told_what_and_where() {
     let deep = format!("{{\"data\":{}1{}}}", "[".repeat(200), "]".repeat(200));
     for (body, code, pointer, detail) in [
-        ("", Code::MalformedJson, "", "The body is empty, but declared as JSON"),
+        ("", Code::MalformedJson, "", "The body is empty, but its content type is JSON"),
         ("{", Code::MalformedJson, "", "EOF while parsing an object at line 1 column 1"),
         ("{\"items\": [1,}", Code::MalformedJson, "", "line 1 column 14"),
         ("{} x", Code::MalformedJson, "", "trailing characters at line 1 column 4"),
         ("{\"items\":7} {", Code::MalformedJson, "", "trailing characters"),
         ("{\"up_to\":{\"a\":\"\\ud800\"}}", Code::MalformedJson, "", "hex escape"),
-        (&deep, Code::MalformedJson, "", "nests deeper than 127"),
+        (&deep, Code::MalformedJson, "", "nest deeper than 127"),
         ("[]", Code::InvalidBody, "", "must be a JSON object"),
         ("null", Code::InvalidBody, "", "must be a JSON object"),
-        ("{\"items\": 7}", Code::InvalidBody, "/items", "invalid type: integer `7`, expected an array"),
+        ("{\"items\": 7}", Code::InvalidBody, "/items", "invalid type: integer `7`, expected a sequence"),
         ("{\"items\": [{\"user_id\":1,\"by\":1},{\"user_id\":1}]}", Code::InvalidBody, "/items/1/by", "missing field `by`"),
-        ("{\"items\": [{\"user_id\":1,\"by\":-1}]}", Code::InvalidBody, "/items/0/by", "expected an integer from 0"),
-        ("{\"items\": [{\"user_id\":0,\"by\":1}]}", Code::InvalidBody, "/items/0/user_id", "a user id is a whole number"),
+        ("{\"items\": [{\"user_id\":1,\"by\":-1}]}", Code::InvalidBody, "/items/0/by", "expected an integer"),
+        ("{\"items\": [{\"user_id\":0,\"by\":1}]}", Code::InvalidBody, "/items/0/user_id", "must be a whole number"),
         ("{\"items\": [{\"user_id\":1,\"by\":1,\"bye\":2}]}", Code::InvalidBody, "/items/0/bye", "unknown field `bye`"),
         ("{\"items\": [{\"user_id\":1,\"by\":1,\"by\":2}]}", Code::InvalidBody, "/items/0/by", "duplicate field `by`"),
         ("{\"items\": [5]}", Code::InvalidBody, "/items/0", "expected an object"),
-        ("{\"items\": [[1, 1]]}", Code::InvalidBody, "/items/0", "invalid type: array, expected an object"),
+        ("{\"items\": [[1, 1]]}", Code::InvalidBody, "/items/0", "invalid type: sequence, expected an object"),
         ("{\"items\": [{\"user_id\":1,\"by\":1e400}]}", Code::InvalidBody, "/items/0/by", "out of range"),
         (
             "{\"items\": [{\"user_id\":1,\"by\":1e40}]}",
             Code::InvalidBody,
             "/items/0/by",
-            "invalid type: number `1e+40`, expected an integer",
+            "invalid type: floating point `1e+40`, expected an integer",
         ),
         ("{\"up_to\": {\"a/b~c\": \"x\"}}", Code::InvalidBody, "/up_to/a~1b~0c", "invalid type: string"),
         ("{\"up_to\": {\"a\": 1, \"b\": 2, \"a\": 3}}", Code::InvalidBody, "/up_to/a", "duplicate field `a`"),

@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 use tower::ServiceExt;
 
 use super::*;
+use crate::app::telemetry;
 
 fn app(config: EdgeConfig) -> Router {
     Router::new()
@@ -45,7 +46,7 @@ async fn ask_of(app: Router, request: Request) -> (StatusCode, HeaderMap, String
 }
 
 fn code(body: &str) -> String {
-    serde_json::from_str::<crate::error::ProblemOut>(body).unwrap().code.as_str()
+    serde_json::from_str::<crate::http::problem::ProblemOut>(body).unwrap().code.as_str()
 }
 
 #[tokio::test]
@@ -140,6 +141,7 @@ async fn http1_requests_name_one_host() {
 
 #[tokio::test]
 async fn more_than_the_limit_in_flight_is_503_but_not_for_probes_and_places_come_back() {
+    let metrics = telemetry::metrics();
     let (entered_tx, entered) = oneshot::channel::<()>();
     let (release, released) = oneshot::channel::<()>();
     let ends = Arc::new(std::sync::Mutex::new(Some((entered_tx, released))));
@@ -169,18 +171,20 @@ async fn more_than_the_limit_in_flight_is_503_but_not_for_probes_and_places_come
     let hung_up = tokio::time::timeout(Duration::from_millis(20), ask_of(app_that_waits.clone(), get_with("/hold", &[]))).await;
     assert!(hung_up.is_err());
     assert_eq!(ask_of(app_that_waits, get_with("/fine", &[])).await.0, StatusCode::OK);
-    let metrics = crate::telemetry::metrics().render();
+    let metrics = metrics.render();
     assert!(metrics.contains(r#"headmark_http_requests_total{method="GET",route="/hold",status="499"}"#), "{metrics}");
     assert!(metrics.contains("headmark_http_overloaded_total"), "{metrics}");
 }
 
 #[tokio::test]
 async fn metrics_name_the_route_and_never_the_path() {
+    // Handles made before the recorder is installed count nothing.
+    let metrics = telemetry::metrics();
     ask(get_with("/users/31337", &[])).await;
     ask(get_with("/users-31337", &[])).await;
     let own = Request::builder().header("host", "localhost").method("X-31337").uri("/users/1").body(Body::empty()).unwrap();
     ask(own).await;
-    let metrics = crate::telemetry::metrics().render();
+    let metrics = metrics.render();
     for line in [
         r#"headmark_http_requests_total{method="GET",route="/users/{user}",status="200"}"#,
         r#"route="unmatched",status="404""#,
@@ -195,10 +199,10 @@ async fn metrics_name_the_route_and_never_the_path() {
 
 #[tokio::test]
 async fn a_request_that_asks_twice_who_calls_counts_once() {
-    use crate::auth::{Auth, AuthConfig, Caller, Service as ServiceCaller};
+    use crate::http::auth::{Auth, AuthConfig, Caller, Service as ServiceCaller};
     use crate::http::limit::{Limiter, RateConfig};
     let rate = RateConfig { rate_limit: 1, rate_burst: Some(2), ..RateConfig::default() };
-    let auth = Arc::new(Auth::new(&AuthConfig::default(), crate::clock::Clock::System).unwrap());
+    let auth = Arc::new(Auth::new(&AuthConfig::default(), crate::base::clock::Clock::System).unwrap());
     let app = Router::new()
         .route("/twice", get(async |_: Caller, _: ServiceCaller| ()))
         .with_state(auth)
@@ -217,10 +221,10 @@ async fn unread(app: &Router, path: &str, headers: &[(&str, &str)]) -> Response 
 
 #[tokio::test]
 async fn an_answer_keeps_its_place_and_its_callers_share_until_it_is_sent() {
-    use crate::auth::{Auth, AuthConfig, Caller};
+    use crate::http::auth::{Auth, AuthConfig, Caller};
     use crate::http::shares::Bounds;
     let keys = AuthConfig { service_keys: vec!["web:0123456789abcdef".into(), "worker:fedcba9876543210".into()], ..AuthConfig::default() };
-    let auth = Arc::new(Auth::new(&keys, crate::clock::Clock::System).unwrap());
+    let auth = Arc::new(Auth::new(&keys, crate::base::clock::Clock::System).unwrap());
     let places = PlacesConfig { total: 4, per_caller: Bounds { service: 2, user: 1 } };
     let app = Router::new()
         .route("/own", get(async |_: Caller| "short"))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use headmark::clock::UnixMs;
+use headmark::base::clock::UnixMs;
 use serde_json::{Value, json};
 
 use super::model::{BADGES, Notification, TYPES, Thing, read, unread};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use headmark::recount::Recount;
-use headmark::scrub::scrub;
+use headmark::maintenance::recount::Recount;
+use headmark::maintenance::scrub::scrub;
 use serde_json::{Value, json};
 
 use super::model::{Delivered, USERS};
@@ -201,7 +201,7 @@ impl Run<'_> {
             recount.run(&state.db, |difference| found.push(difference.to_string())).await.unwrap();
             assert!(found.is_empty(), "{found:?}");
             let users: Vec<_> = self.users().into_iter().map(|user| user.try_into().unwrap()).collect();
-            assert_eq!(scrub(state, &users).await.unwrap(), 0);
+            assert_eq!(scrub(&state.contexts.scrub, &users).await.unwrap(), 0);
             here = true;
         }
         if !here {

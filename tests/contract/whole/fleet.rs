@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use headmark::clock::Clock;
+use headmark::base::clock::Clock;
 
 use crate::support::{Client, Node, Process, Tier, World, ask, connect};
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use headmark::clock::UnixMs;
+use headmark::base::clock::UnixMs;
 
 use super::model::{Thing, read, unread};
 use super::run::{Run, part, up_to};

@@ -1,0 +1,69 @@
+//! `headmark export`.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{CommandLogs, Done, block_on};
+use crate::base::ids::UserId;
+use crate::db::{Db, StoreConfig};
+use crate::features::relations::export::{self, ExportError};
+
+/// What to export.
+#[derive(Debug, Subcommand)]
+pub(super) enum ExportCommand {
+    /// Export follows as CSV for import: follower,followee,timestamp,visibility,special, with times
+    /// in RFC 3339 and milliseconds. Secret follows are included.
+    ///
+    /// It can run beside servers, also on SQLite. It reads in batches, and may include or miss
+    /// concurrent changes. It ends without an error if the reader goes away (`| head`).
+    ///
+    /// Exit status: 0 everything was written, or the reader went away; 1 the export could not start
+    /// or finish; 2 invalid usage.
+    Follows(ExportFollowsArgs),
+}
+
+/// Which follows, and where to.
+#[derive(Debug, Args)]
+pub(super) struct ExportFollowsArgs {
+    /// Export only the follows of this user, in both directions: first the users it follows, then
+    /// its followers.
+    #[arg(long)]
+    user: Option<UserId>,
+
+    /// The output file, which is replaced if it exists. Default: standard output.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    stores: StoreConfig,
+    #[command(flatten)]
+    logs: CommandLogs,
+}
+
+pub(super) fn run(args: ExportFollowsArgs) -> Result<Done, String> {
+    args.logs.init()?;
+    block_on(async {
+        let db = Db::open_to_read(&args.stores.resolved()?).await?;
+        let written = match &args.output {
+            Some(path) => {
+                let mut file = File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+                let written = export::run(&db, args.user, &mut file).await;
+                if written.is_ok() {
+                    file.sync_all().map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+                }
+                written
+            }
+            None => export::run(&db, args.user, &mut io::stdout()).await.and_then(|()| Ok(io::stdout().flush()?)),
+        };
+        db.close().await;
+        match written {
+            Ok(()) => Ok(Done::Well),
+            Err(ExportError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Done::Well),
+            Err(ExportError::Write(error)) => Err(format!("cannot write: {error}")),
+            Err(ExportError::Read(error)) => Err(super::failed("export", &error)),
+        }
+    })
+}

@@ -1,0 +1,183 @@
+//! The command line. To add a command: a variant here and a file with its `run`.
+
+mod epoch;
+mod export;
+mod import;
+mod migrate;
+mod openapi;
+mod recount;
+mod serve;
+mod token;
+mod variables;
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+use crate::app::config::{Config, LogFormat};
+
+/// Unread counts, feeds, receipts and inboxes for social and chat products, in one HTTP service.
+///
+/// Without a command, it runs the server. By default, the server stores data in ./headmark-data,
+/// listens on 127.0.0.1:8080 and accepts requests from any process on this machine. Try
+/// http://127.0.0.1:8080/docs.
+#[derive(Debug, Parser)]
+#[command(name = "headmark", version, args_conflicts_with_subcommands = true, max_term_width = 120)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    config: Config,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server (default).
+    Serve(Box<Config>),
+    /// Migrate the database schema and exit.
+    ///
+    /// The serve and import commands also migrate, under a lock. A schema of a newer version is
+    /// left unchanged.
+    Migrate(migrate::MigrateArgs),
+    /// Create a credential and print it.
+    ///
+    /// A user token is signed with HEADMARK_JWT_SECRET, with the claims of HEADMARK_JWT_AUDIENCE
+    /// and HEADMARK_JWT_ISSUER. A service key is newly generated; add it to HEADMARK_SERVICE_KEYS
+    /// to use it.
+    Token(token::TokenArgs),
+    /// Import data from a file.
+    #[command(subcommand)]
+    Import(import::ImportCommand),
+    /// Export data to a file.
+    #[command(subcommand)]
+    Export(export::ExportCommand),
+    /// Verify all counts against the stored rows, and repair differences.
+    ///
+    /// It verifies the number of badges and follows of each user, the numbers of followers and
+    /// mutual follows, and that both sides of each follow agree. If they differ, the follower's
+    /// side is right. It also verifies the unread direct messages, the last inbox item of each
+    /// direct chat, and that no mark is beyond the head of its stream. It prints each difference
+    /// when it finds it. A missing or extra row also changes the number of followers.
+    ///
+    /// On Postgres it can run beside servers. Their caches contain only the unread direct messages
+    /// of these numbers, and show repaired ones within HEADMARK_CACHE_TTL_S. On SQLite stop the
+    /// server first, or use --dry-run, which needs no lock.
+    ///
+    /// Exit status: 0 there was no difference, or all were repaired; 3 there are differences, and
+    /// --dry-run left them; 1 the command could not start or finish; 2 invalid usage.
+    Recount(recount::RecountArgs),
+    /// Print the epoch of the installation, or start a new one.
+    ///
+    /// A restored database reuses revisions and numbers that clients have already seen with other
+    /// contents. On Postgres a starting server detects most restores. After other restores, and
+    /// after every restore on SQLite, run this command with --renew before clients reconnect. On
+    /// Postgres it can run beside servers. On SQLite stop the server first, except to print the
+    /// epoch.
+    #[command(alias = "inbox-epoch")]
+    Epoch(epoch::EpochArgs),
+    /// Print the OpenAPI document, as served at /openapi.json.
+    Openapi,
+}
+
+impl Cli {
+    /// The settings of the server that this command line asks for.
+    ///
+    /// # Errors
+    /// As [`Config::resolved`].
+    pub fn into_config(self) -> Result<Config, String> {
+        match self.command {
+            Some(Command::Serve(config)) => config.resolved(),
+            _ => self.config.resolved(),
+        }
+    }
+
+    /// Runs the command to its end.
+    #[must_use]
+    pub fn run(self) -> ExitCode {
+        if let Err(why) = variables::check(&Self::command(), std::env::vars_os()) {
+            complain_of_line(&why);
+            return ExitCode::FAILURE;
+        }
+        let done = match self.command {
+            None => self.config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
+            Some(Command::Serve(config)) => config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
+            Some(Command::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
+            Some(Command::Token(args)) => token::run(&args).map(|()| Done::Well),
+            Some(Command::Import(command)) => import::run(command),
+            Some(Command::Export(export::ExportCommand::Follows(args))) => export::run(args),
+            Some(Command::Recount(args)) => recount::run(args),
+            Some(Command::Epoch(args)) => epoch::run(args).map(|()| Done::Well),
+            Some(Command::Openapi) => openapi::run().map(|()| Done::Well),
+        };
+        match done {
+            Ok(Done::Well) => ExitCode::SUCCESS,
+            Ok(Done::WithFindings) => ExitCode::from(FINDINGS),
+            Err(why) => {
+                complain_of_line(&why);
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+/// The exit status of a command that ran to its end and found something that is not as it should be. (1: it could not run, or not to its end; 2: it was
+/// called wrongly.)
+const FINDINGS: u8 = 3;
+
+/// How a command ended.
+enum Done {
+    /// All is well.
+    Well,
+    /// Something is not as it should be; it was told.
+    WithFindings,
+}
+
+/// What a command other than the server logs.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Logs")]
+struct CommandLogs {
+    /// The log level on standard error, or levels by module (`info,headmark=debug`).
+    #[arg(long, env = "HEADMARK_LOG", default_value = "warn")]
+    log: String,
+
+    /// The log format.
+    #[arg(long, env = "HEADMARK_LOG_FORMAT", value_enum, default_value = "auto")]
+    log_format: LogFormat,
+}
+
+impl CommandLogs {
+    fn init(&self) -> Result<(), String> {
+        crate::app::telemetry::init_logs(&self.log, self.log_format.is_json())
+    }
+}
+
+/// Why a command that reads the database ended early.
+fn failed(what: &str, error: &sqlx::Error) -> String {
+    let schema = matches!(error, sqlx::Error::Database(_)) && !crate::db::classify(error).may_pass();
+    let hint = if schema { " (is the schema up to date? see `headmark migrate`)" } else { "" };
+    format!("the {what} ended early: {error}{hint}")
+}
+
+/// A line on standard error. A reader that went away is no error of ours, nor is a full disk: there is nowhere else to say it.
+fn complain_of_line(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "headmark: {text}");
+}
+
+/// Prints to standard output. A reader that went away is no error of ours; a full disk is one.
+fn say(text: &str) -> Result<(), String> {
+    use std::io::Write as _;
+    match writeln!(std::io::stdout(), "{text}").and_then(|()| std::io::stdout().flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("cannot write to standard output: {error}")),
+        _ => Ok(()),
+    }
+}
+
+/// The runtime of a command.
+fn block_on<T>(future: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start the runtime: {error}"))?
+        .block_on(future)
+}

@@ -1,0 +1,7 @@
+//! `headmark openapi`.
+
+use super::say;
+
+pub(super) fn run() -> Result<(), String> {
+    say(&crate::app::router::openapi_json()?)
+}

@@ -1,0 +1,86 @@
+//! `headmark serve`.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+
+use tokio::net::TcpListener;
+
+use super::{block_on, say};
+use crate::app::config::Config;
+use crate::app::node::App;
+use crate::app::serve::{Stop, files};
+use crate::app::{serve, telemetry};
+use crate::base::clock::Clock;
+
+pub(super) fn run(config: &Config) -> Result<(), String> {
+    telemetry::init_logs(&config.logs.filter, config.logs.format.is_json())?;
+    crate::start_failpoints();
+    block_on(node(config))
+}
+
+async fn node(config: &Config) -> Result<(), String> {
+    config.check()?;
+    files::allow(config.http.max_connections);
+    // Bound first: a port that is taken is told before anything is opened.
+    let listener =
+        TcpListener::bind(config.http.listen).await.map_err(|error| format!("cannot listen on {}: {error}", config.http.listen))?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    let app = App::start(config, Clock::System).await?;
+    let stop = Stop::default();
+    let told_to_stop = serve::shutdown_signal();
+    welcome(config, address, app.state().auth.is_open());
+    let mut displaced = false;
+    let serving = serve::serve(listener, app.router(), config.http.clone(), stop.clone());
+    tokio::pin!(serving);
+    let served = tokio::select! {
+        served = &mut serving => served,
+        () = told_to_stop => finish(&app, &stop, serving).await,
+        () = app.displaced() => {
+            displaced = true;
+            stop.close.cancel();
+            finish(&app, &stop, serving).await
+        }
+    };
+    app.stop().await;
+    tracing::info!("stopped");
+    match (served, displaced) {
+        (_, true) => Err("another node has taken over the database; this one stopped".to_owned()),
+        (Err(error), _) => Err(format!("serving failed: {error}")),
+        (Ok(()), false) => Ok(()),
+    }
+}
+
+/// Drains. Told to stop once more, it closes the port at once.
+async fn finish(app: &App, stop: &Stop, mut serving: Pin<&mut impl Future<Output = std::io::Result<()>>>) -> std::io::Result<()> {
+    tracing::info!("draining");
+    app.begin_drain();
+    stop.drain.cancel();
+    tokio::select! {
+        served = &mut serving => return served,
+        () = serve::shutdown_signal() => stop.close.cancel(),
+    }
+    serving.await
+}
+
+/// What a newcomer needs next; three lines that work when pasted.
+fn welcome(config: &Config, address: SocketAddr, open: bool) {
+    let tier = match (&config.stores.database_url, &config.cache.redis_url) {
+        (None, _) => format!("SQLite in {}, cache in this process", config.stores.data_dir.display()),
+        (Some(_), None) => "Postgres, cache in this process: one node only".to_owned(),
+        (Some(_), Some(_)) => "Postgres and Redis".to_owned(),
+    };
+    let base = format!("http://{address}");
+    let (who, key) = if open {
+        ("open: anyone on this machine may do anything; set HEADMARK_SERVICE_KEYS to change that", "")
+    } else {
+        ("credentials required; replace $KEY with a service key", "-H \"authorization: Bearer $KEY\" ")
+    };
+    // A server whose output nobody takes serves all the same.
+    let _ = say(&format!(
+        "headmark {} is listening on {base}\n  stores: {tier}\n  access: {who}\n  docs:   {base}/docs\n\nTry it:\n  \
+         curl {key}-X POST {base}/v1/users/42/badges/mention/increment\n  \
+         curl {key}{base}/v1/users/42/badges\n  \
+         curl {key}-X POST {base}/v1/users/42/badges/mention/reset\n",
+        env!("CARGO_PKG_VERSION"),
+    ));
+}

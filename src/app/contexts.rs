@@ -1,0 +1,205 @@
+//! What each feature is given of the engines and settings. To add a feature: its context here, and its routes in `router.rs`.
+
+use std::sync::Arc;
+
+use crate::app::config::Config;
+use crate::app::state::Engines;
+use crate::features::badges::http::BadgeContext;
+use crate::features::broadcasts::http::BroadcastContext;
+use crate::features::dots::http::DotContext;
+use crate::features::events::EventContext;
+use crate::features::feed::http::FeedContext;
+use crate::features::groups::fan_out::FanOutContext;
+use crate::features::groups::http::GroupContext;
+use crate::features::inbox::http::InboxContext;
+use crate::features::notifications::http::NotificationContext;
+use crate::features::operations::Operations;
+use crate::features::operations::http::OperationContext;
+use crate::features::receipts::http::ReceiptContext;
+use crate::features::relations::Looks;
+use crate::features::relations::http::RelationContext;
+use crate::features::users::{Presence, PresenceContext};
+use crate::features::views::http::ViewContext;
+use crate::http::served::{Callers, Served};
+use crate::maintenance::scrub::ScrubContext;
+use crate::summary::http::SummaryContext;
+
+/// What the handlers and tasks of each feature work with.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "each is named after its feature")]
+pub struct Contexts {
+    pub badges: Served<BadgeContext>,
+    pub broadcasts: Served<BroadcastContext>,
+    pub dots: Served<DotContext>,
+    pub events: Served<EventContext>,
+    pub fan_out: Arc<FanOutContext>,
+    pub feed: Served<FeedContext>,
+    pub groups: Served<GroupContext>,
+    pub inbox: Served<InboxContext>,
+    pub notifications: Served<NotificationContext>,
+    pub operations: Served<OperationContext>,
+    pub presence: PresenceContext,
+    pub receipts: Served<ReceiptContext>,
+    pub relations: Served<RelationContext>,
+    pub scrub: Arc<ScrubContext>,
+    pub summary: Served<SummaryContext>,
+    pub views: Served<ViewContext>,
+}
+
+impl Contexts {
+    /// Of a node with these engines and settings.
+    #[must_use]
+    pub fn new(engines: &Engines, config: &Config) -> Self {
+        let callers = Callers { auth: Arc::clone(&engines.auth), witness: Arc::<Presence>::clone(&engines.presence) };
+        let operations = callers.serve(engines.operations(config));
+        let Engines { lanes, db, heads, polling, receipts, .. } = engines;
+        Self {
+            badges: callers.serve(BadgeContext { lanes: lanes.clone() }),
+            broadcasts: callers.serve(engines.broadcasts()),
+            dots: callers.serve(DotContext { lanes: lanes.clone(), heads: Arc::clone(heads) }),
+            events: callers.serve(engines.event_stream(config)),
+            fan_out: Arc::new(engines.fan_out()),
+            feed: callers.serve(FeedContext { lanes: lanes.clone(), db: db.clone(), config: config.feed.clone() }),
+            groups: callers.serve(engines.groups()),
+            inbox: callers.serve(engines.inbox(config)),
+            notifications: callers.serve(engines.notifications(config)),
+            presence: engines.presence(config),
+            receipts: callers.serve(ReceiptContext { db: db.clone(), receipts: Arc::clone(receipts), polling: Arc::clone(polling) }),
+            relations: callers.serve(engines.relations(config, operations.clone())),
+            operations,
+            scrub: Arc::new(engines.scrub()),
+            summary: callers.serve(engines.summary()),
+            views: callers.serve(engines.views(config)),
+        }
+    }
+}
+
+impl Engines {
+    fn broadcasts(&self) -> BroadcastContext {
+        BroadcastContext {
+            lanes: self.lanes.clone(),
+            db: self.db.clone(),
+            heads: Arc::clone(&self.heads),
+            entries: Arc::clone(&self.entries),
+            clock: self.clock.clone(),
+        }
+    }
+
+    fn event_stream(&self, config: &Config) -> EventContext {
+        EventContext {
+            db: self.db.clone(),
+            events: Arc::clone(&self.events),
+            polling: Arc::clone(&self.polling),
+            config: config.events.clone(),
+        }
+    }
+
+    fn fan_out(&self) -> FanOutContext {
+        FanOutContext {
+            lanes: self.lanes.clone(),
+            db: self.db.clone(),
+            guard: Arc::clone(&self.guard),
+            fan_out: Arc::clone(&self.fan_out),
+            clock: self.clock.clone(),
+        }
+    }
+
+    fn groups(&self) -> GroupContext {
+        GroupContext {
+            lanes: self.lanes.clone(),
+            db: self.db.clone(),
+            entries: Arc::clone(&self.entries),
+            chats: Arc::clone(&self.chats),
+            heads: Arc::clone(&self.heads),
+            receipts: Arc::clone(&self.receipts),
+            polling: Arc::clone(&self.polling),
+        }
+    }
+
+    fn inbox(&self, config: &Config) -> InboxContext {
+        InboxContext {
+            lanes: self.lanes.clone(),
+            db: self.db.clone(),
+            entries: Arc::clone(&self.entries),
+            polling: Arc::clone(&self.polling),
+            clock: self.clock.clone(),
+            config: config.inbox.clone(),
+        }
+    }
+
+    fn notifications(&self, config: &Config) -> NotificationContext {
+        NotificationContext {
+            lanes: self.lanes.clone(),
+            db: self.db.clone(),
+            polling: Arc::clone(&self.polling),
+            clock: self.clock.clone(),
+            config: config.notifications.clone(),
+        }
+    }
+
+    fn operations(&self, config: &Config) -> OperationContext {
+        OperationContext {
+            lanes: self.lanes.clone(),
+            db: self.db.clone(),
+            clock: self.clock.clone(),
+            operations: Operations::new(config.operations.clone()),
+            relations: config.relations.clone(),
+        }
+    }
+
+    fn presence(&self, config: &Config) -> PresenceContext {
+        PresenceContext {
+            lanes: self.lanes.clone(),
+            db: self.db.clone(),
+            polling: Arc::clone(&self.polling),
+            clock: self.clock.clone(),
+            forget_after_days: config.presence.forget_after_days,
+        }
+    }
+
+    fn relations(&self, config: &Config, operations: Served<OperationContext>) -> RelationContext {
+        let Self { db, cache, guard, hot, .. } = self;
+        RelationContext {
+            lanes: self.lanes.clone(),
+            db: db.clone(),
+            entries: Arc::clone(&self.entries),
+            looks: Looks::new(&config.relations, db.clone(), Arc::clone(cache), Arc::clone(guard), Arc::clone(hot)),
+            hot: Arc::clone(hot),
+            polling: Arc::clone(&self.polling),
+            config: config.relations.clone(),
+            operations,
+        }
+    }
+
+    fn scrub(&self) -> ScrubContext {
+        ScrubContext {
+            db: self.db.clone(),
+            cache: Arc::clone(&self.cache),
+            guard: Arc::clone(&self.guard),
+            presence: Arc::clone(&self.presence),
+        }
+    }
+
+    fn summary(&self) -> SummaryContext {
+        SummaryContext {
+            lanes: self.lanes.clone(),
+            db: self.db.clone(),
+            sheets: Arc::clone(&self.sheets),
+            polling: Arc::clone(&self.polling),
+            clock: self.clock.clone(),
+        }
+    }
+
+    fn views(&self, config: &Config) -> ViewContext {
+        ViewContext {
+            lanes: self.lanes.clone(),
+            db: self.db.clone(),
+            entries: Arc::clone(&self.entries),
+            reader: Arc::clone(&self.views),
+            heads: Arc::clone(&self.heads),
+            polling: Arc::clone(&self.polling),
+            clock: self.clock.clone(),
+            config: config.views.clone(),
+        }
+    }
+}

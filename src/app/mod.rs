@@ -1,0 +1,16 @@
+//! The program: settings, a node put together, every route, serving, the command line.
+
+pub mod cli;
+pub mod config;
+pub mod contexts;
+pub mod docs;
+pub mod node;
+pub mod probes;
+pub mod router;
+mod row_sets;
+pub mod serve;
+pub mod state;
+pub mod stores;
+pub mod telemetry;
+
+pub use row_sets::ROW_SETS;

@@ -1,0 +1,261 @@
+//! A node, put together from its settings: stores, engines, routes, and the tasks that run beside them.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::app::config::Config;
+use crate::app::state::{AppState, Engines};
+use crate::app::stores::Stores;
+use crate::app::{ROW_SETS, router, telemetry};
+use crate::base::clock::Clock;
+use crate::db::DbResult;
+use crate::engine::entries::Entries;
+use crate::engine::events::{Bell, Publisher};
+use crate::engine::lanes::Lanes;
+use crate::engine::turns::Turns;
+use crate::engine::{events, idempotency, lanes};
+use crate::features::feed::Feeds;
+use crate::features::groups::chats::Chats;
+use crate::features::groups::fan_out::{self, FanOut};
+use crate::features::receipts::Receipts;
+use crate::features::relations::Hot;
+use crate::features::users::Presence;
+use crate::features::{feed, inbox, notifications, operations, users, views};
+use crate::http::auth::Auth;
+use crate::http::edge::EdgeConfig;
+use crate::http::limit::Limiter;
+use crate::http::polling::{Polling, Waiting};
+use crate::http::traces::Traces;
+use crate::maintenance::scrub;
+use crate::summary::{Sheets, load_users};
+
+/// How often what is no longer kept is swept.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// How often the samples of histograms are folded, so that they do not pile up between scrapes.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// The most rounds of one sweep; the rest waits for the next.
+const SWEEP_ROUNDS: u32 = 200;
+
+/// How long a stop waits for each of its steps: a store that hangs must not keep the process alive. Longer than a batch may take, its commit in doubt
+/// included.
+const MAX_STOP_STEP: Duration = Duration::from_secs(20);
+
+/// A running node, but for the sockets.
+#[derive(Debug)]
+pub struct App {
+    state: AppState,
+    router: Router,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    traces: Option<Traces>,
+    /// The lock of the data folder, held for as long as the node runs.
+    _data_lock: Option<File>,
+}
+
+impl App {
+    /// Opens the stores, migrates, and starts the engines.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub async fn start(config: &Config, clock: Clock) -> Result<Self, String> {
+        config.check()?;
+        let auth = Arc::new(Auth::new(&config.auth.auth(), clock.clone())?);
+        let metrics = telemetry::metrics();
+        let traces = Traces::start(&config.traces)?;
+        let Stores { db, cache, guard, heads, data_lock } = Stores::open(&config.stores, &config.cache, clock.clone()).await?;
+        let bell = Bell::default();
+        let events = Arc::new(Publisher::new(&config.events, db.clone(), Arc::clone(&cache), bell.clone()));
+        let (hot, fan_out) = (Arc::new(Hot::new(cache.is_shared())), Arc::<FanOut>::default());
+        let engines = lanes::Engines {
+            db: db.clone(),
+            cache: Arc::clone(&cache),
+            guard: Arc::clone(&guard),
+            heads: Arc::clone(&heads),
+            clock: clock.clone(),
+            bell: bell.clone(),
+            row_sets: ROW_SETS,
+            after_commit: Arc::new([Arc::<Hot>::clone(&hot), Arc::<FanOut>::clone(&fan_out)]),
+        };
+        let lanes = Lanes::start(&config.lanes, &engines);
+        let presence = Arc::new(Presence::new(db.clone(), lanes.clone(), Arc::clone(&guard), clock.clone()));
+        let turns = Arc::new(Turns::new(config.polls.sql_reads, Duration::from_millis(config.polls.sql_read_wait_ms)));
+        let feeds = Feeds::new(&config.feed, db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns));
+        let entries = Entries::new(db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns), load_users);
+        let entries = Arc::new(entries);
+        let views = Arc::new(views::Reader::new(db.clone(), Arc::clone(&heads)));
+        let chats = Arc::new(Chats::new(db.clone(), Arc::clone(&heads)));
+        let sheets = Sheets::new(db.clone(), Arc::clone(&entries), Arc::clone(&heads), feeds, Arc::clone(&views), Arc::clone(&chats));
+        let polling = Arc::new(Polling {
+            cache: Arc::clone(&cache),
+            heads: Arc::clone(&heads),
+            waiting: Waiting::new(config.polls.waiting_polls, config.polls.waiting_shares(auth.is_open())),
+            draining: CancellationToken::new(),
+            interval_s: config.polls.poll_interval,
+        });
+        let receipts = Receipts::new(&config.receipts, db.clone(), turns);
+        let engines = Engines {
+            auth,
+            lanes,
+            entries,
+            chats,
+            views,
+            sheets: Arc::new(sheets),
+            db,
+            cache,
+            guard,
+            heads,
+            presence,
+            clock,
+            receipts,
+            fan_out,
+            hot,
+            events,
+            polling,
+            metrics,
+        };
+        let state = AppState::new(engines, config);
+        let edge = EdgeConfig { tracer: traces.as_ref().map(Traces::tracer), ..config.http.edge(state.auth.is_open()) };
+        let limiter = edge.limiter.clone();
+        let router = router::build(&state, edge);
+        let this = Self { state, router, traces, tasks: TaskTracker::new(), stop: CancellationToken::new(), _data_lock: data_lock };
+        this.spawn_tasks(limiter);
+        this.tasks.spawn(fan_out::run(Arc::clone(&this.state.contexts.fan_out), this.stop.clone()));
+        this.tasks.spawn(scrub::run(Arc::clone(&this.state.contexts.scrub), config.scrub.clone(), this.stop.clone()));
+        Ok(this)
+    }
+
+    /// The routes.
+    pub fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// The engines.
+    #[must_use]
+    pub fn state(&self) -> &AppState {
+        &self.state
+    }
+
+    /// Waiting polls are answered and `/readyz` says no from now on.
+    pub fn begin_drain(&self) {
+        self.state.polling.draining.cancel();
+    }
+
+    /// Resolves should this node have to stop because another has taken over what it must hold alone.
+    pub async fn displaced(&self) {
+        while !self.state.guard.must_stop() {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// Finishes the queued writes, stops the tasks and closes the stores. Call it when no more requests come.
+    pub async fn stop(self) {
+        self.begin_drain();
+        in_time("the lanes to finish", self.state.lanes.drain()).await;
+        self.stop.cancel();
+        self.tasks.close();
+        in_time("the tasks to end", self.tasks.wait()).await;
+        self.state.guard.release().await;
+        if let Some(traces) = self.traces {
+            in_time("the last spans", traces.stop()).await;
+        }
+        in_time("the database to close", self.state.db.close()).await;
+    }
+
+    fn spawn_tasks(&self, limiter: Option<Arc<Limiter>>) {
+        self.tasks.spawn(Arc::clone(&self.state.guard).run(self.stop.clone()));
+        self.tasks.spawn(Arc::clone(&self.state.heads).run(self.stop.clone()));
+        self.tasks.spawn(Arc::clone(&self.state.events).run(self.stop.clone()));
+        self.tasks.spawn(operations::run(self.state.contexts.operations.clone(), self.stop.clone()));
+        self.tasks.spawn(sweep(self.state.clone(), self.stop.clone()));
+        self.tasks.spawn(Arc::clone(&self.state.auth).follow_keys(self.stop.clone()));
+        self.tasks.spawn(fold_metrics(self.state.metrics.clone(), self.stop.clone()));
+        if let Some(limiter) = limiter {
+            self.tasks.spawn(limiter.run(self.stop.clone()));
+        }
+    }
+}
+
+async fn in_time(what: &str, step: impl Future<Output = ()>) {
+    if tokio::time::timeout(MAX_STOP_STEP, step).await.is_err() {
+        tracing::warn!("stopping without waiting longer for {what}");
+    }
+}
+
+async fn fold_metrics(metrics: PrometheusHandle, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(UPKEEP_EVERY);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = tick.tick() => metrics.run_upkeep(),
+        }
+    }
+}
+
+/// Removes what is no longer kept, in bounded rounds, until told to stop.
+async fn sweep(state: AppState, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(SWEEP_EVERY);
+    let mut old_rows = inbox::expiry::Walk::default();
+    let mut old_items = views::expiry::Walk::default();
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = tick.tick() => {}
+        }
+        if let Err(error) = lanes::sweep(&state.db, state.clock.now()).await {
+            tracing::warn!(%error, "cannot sweep the rows of lanes that died");
+        }
+        match users::forget_the_absent(&state.contexts.presence).await {
+            Ok(0) => {}
+            Ok(forgotten) => tracing::debug!(forgotten, "forgot users who stayed away"),
+            Err(error) => tracing::warn!(?error, "cannot forget users who stayed away; the next sweep tries again"),
+        }
+        sweep_rounds(&stop, "idempotency keys", || idempotency::sweep(&state.db, state.clock.now())).await;
+        sweep_rounds(&stop, "events", || events::sweep(&state.db, &state.contexts.events.config, state.clock.now())).await;
+        sweep_rounds(&stop, "operations", || operations::sweep(&state.db, &state.contexts.operations.operations.config, state.clock.now()))
+            .await;
+        sweep_rounds(&stop, "posts", || feed::sweep(&state.db, &state.contexts.feed.config, state.clock.now())).await;
+        match inbox::expiry::sweep(&state.contexts.inbox, &mut old_rows).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::debug!(removed, "removed old rows of inboxes"),
+            Err(error) => tracing::warn!(?error, "cannot remove old rows of inboxes; the next sweep tries again"),
+        }
+        sweep_rounds(&stop, "devices", || inbox::expiry::sweep_devices(&state.contexts.inbox)).await;
+        match notifications::expiry::sweep(&state.contexts.notifications).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::debug!(removed, "removed old notifications"),
+            Err(error) => tracing::warn!(?error, "cannot remove old notifications; the next sweep tries again"),
+        }
+        match views::expiry::sweep(&state.contexts.views, &mut old_items).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::debug!(removed, "removed old items of views"),
+            Err(error) => tracing::warn!(%error, "cannot remove old items of views; the next sweep tries again"),
+        }
+    }
+}
+
+/// Sweeps round after round while there is something to remove.
+async fn sweep_rounds<F: Future<Output = DbResult<u64>>>(stop: &CancellationToken, what: &str, round: impl Fn() -> F) {
+    for _ in 0..SWEEP_ROUNDS {
+        if stop.is_cancelled() {
+            return;
+        }
+        match round().await {
+            Ok(0) => return,
+            Ok(removed) => tracing::debug!(removed, what, "swept"),
+            Err(error) => {
+                // Nothing is lost: they are swept later.
+                tracing::warn!(%error, what, "cannot sweep");
+                return;
+            }
+        }
+    }
+}

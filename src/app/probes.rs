@@ -1,0 +1,120 @@
+//! The server itself: whether it lives, whether it is ready, and its metrics.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::state::AppState;
+use crate::engine::guard::Trust;
+
+/// How long a store may take to answer before it counts as away.
+const MAX_ANSWER: Duration = Duration::from_secs(1);
+
+/// The routes of the server itself. None needs credentials, none tells more than states and counts.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(get_livez)).routes(routes!(get_healthz)).routes(routes!(get_readyz)).routes(routes!(get_metrics))
+}
+
+/// Liveness.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HealthOut {
+    /// `ok`.
+    status: &'static str,
+}
+
+/// The state of a store or a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PartState {
+    /// It works.
+    Ok,
+    /// It does not answer.
+    Away,
+    /// It works, but polls go to the database until all nodes agree on the cache again.
+    Bypassed,
+    /// It is stopping.
+    Draining,
+    /// A part of it has ended, and does not come back without a restart.
+    Failed,
+}
+
+/// Readiness.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReadyOut {
+    /// Whether the node is ready: it is not stopping, all its parts run, and at least one store
+    /// responds. Without the cache, polls read the database. Without the database, polls read the
+    /// cache and writes return 503.
+    ready: bool,
+    /// Whether a store is unavailable.
+    degraded: bool,
+    /// The database.
+    database: PartState,
+    /// The cache.
+    cache: PartState,
+    /// The node itself.
+    node: PartState,
+}
+
+const OK: HealthOut = HealthOut { status: "ok" };
+
+/// Check liveness
+#[utoipa::path(get, path = "/livez", tag = "server", security(()), responses((status = 200, body = HealthOut)))]
+async fn get_livez() -> Json<HealthOut> {
+    Json(OK)
+}
+
+/// Check liveness
+#[utoipa::path(get, path = "/healthz", tag = "server", security(()), responses((status = 200, body = HealthOut)))]
+async fn get_healthz() -> Json<HealthOut> {
+    Json(OK)
+}
+
+/// Check readiness
+#[utoipa::path(get, path = "/readyz", tag = "server", security(()),
+    responses((status = 200, body = ReadyOut), (status = 503, body = ReadyOut, description = "Not ready")))]
+async fn get_readyz(State(state): State<AppState>) -> Response {
+    let database = tokio::time::timeout(MAX_ANSWER, state.db.ping());
+    let cache = tokio::time::timeout(MAX_ANSWER, state.cache.run_id());
+    let (database, cache) = tokio::join!(database, cache);
+    let part = |ok: bool| if ok { PartState::Ok } else { PartState::Away };
+    let database = part(matches!(database, Ok(Ok(()))) && state.guard.may_write());
+    let cache = match part(matches!(cache, Ok(Ok(_)))) {
+        PartState::Ok if state.guard.trust() == Trust::Bypass => PartState::Bypassed,
+        part => part,
+    };
+    let node = match state.polling.draining.is_cancelled() {
+        true => PartState::Draining,
+        false if state.lanes.have_failed() => PartState::Failed,
+        false => PartState::Ok,
+    };
+    let ready = node == PartState::Ok && (database == PartState::Ok || cache != PartState::Away);
+    let degraded = database == PartState::Away || cache != PartState::Ok;
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let mut response = (status, Json(ReadyOut { ready, degraded, database, cache, node })).into_response();
+    if !ready {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+/// Get metrics in the Prometheus text format
+#[utoipa::path(get, path = "/metrics", tag = "server", security(()),
+    responses((status = 200, content_type = "text/plain", body = String)))]
+async fn get_metrics(State(state): State<AppState>) -> Response {
+    #[expect(clippy::cast_precision_loss, reason = "queues are far below 2^52")]
+    let set = |name: &'static str, value: usize| metrics::gauge!(name).set(value as f64);
+    set("headmark_lane_waiting", state.lanes.waiting());
+    set("headmark_fan_out_waiting", state.fan_out.waiting());
+    let oldest_ms = state.fan_out.oldest_ms(state.clock.now());
+    metrics::gauge!("headmark_fan_out_oldest_seconds").set(Duration::from_millis(oldest_ms.unsigned_abs()).as_secs_f64());
+    set("headmark_polls_waiting", state.polling.waiting.taken());
+    let text = HeaderValue::from_static("text/plain; version=0.0.4");
+    ([(header::CONTENT_TYPE, text)], state.metrics.render()).into_response()
+}

@@ -1,0 +1,161 @@
+//! Every route, in one list, and the OpenAPI document that follows from it.
+
+use axum::Router;
+use utoipa::openapi::path::ParameterIn;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{RefOr, Required};
+use utoipa::{Modify, OpenApi};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::app::state::AppState;
+use crate::app::{docs, probes};
+use crate::base::ids::{GroupId, Seq};
+use crate::features::operations::OperationId;
+use crate::features::{badges, broadcasts, dots, events, feed, groups, inbox, notifications, operations, receipts, relations, views};
+use crate::http::body::IdempotencyKey;
+use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route};
+use crate::http::path::UserOrMe;
+use crate::summary;
+
+/// What the document says beyond the routes.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Headmark", description = "Unread counts, feeds, receipts and inboxes for social and chat products, in one HTTP service.", license(name = "MIT OR Apache-2.0")),
+    tags(
+        (name = "badges", description = "Counter badges, and the unread summary that clients poll."),
+        (name = "broadcasts", description = "Broadcasts to all users, in channels."),
+        (name = "dots", description = "Red dots, lit for all users by one write."),
+        (name = "feed", description = "Posts of the users that a user follows."),
+        (name = "groups", description = "Group chats: members, messages, and how far each member has read."),
+        (name = "inbox", description = "Direct messages, and the inbox from which devices fetch new items."),
+        (name = "notifications", description = "Notifications that users read one by one, such as site mail."),
+        (name = "receipts", description = "Read receipts of group messages."),
+        (name = "relations", description = "Follows and blocks between users."),
+        (name = "events", description = "An ordered log of changes, for services."),
+        (name = "operations", description = "Results of asynchronous writes."),
+        (name = "views", description = "Views: pages, forums and channels that users read by visiting them."),
+        (name = "server", description = "Health checks and metrics.")),
+    security(("bearer" = [])),
+    // Those of bodies are found; these stand in paths and headers alone.
+    components(schemas(UserOrMe, IdempotencyKey, Seq, GroupId, OperationId)),
+    modifiers(&Bearer)
+)]
+struct Document;
+
+/// How callers show who they are.
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("A service key, or an end user's JWT. A server without credentials (loopback only) does not require it."))
+            .build();
+        document.components.get_or_insert_default().add_security_scheme("bearer", SecurityScheme::Http(scheme));
+    }
+}
+
+/// Routes one after the other; without a node, only what the document says of them.
+struct Routes<'a> {
+    node: Option<&'a AppState>,
+    all: OpenApiRouter,
+}
+
+impl Routes<'_> {
+    /// The same with these routes, whose handlers take what is picked of the node.
+    fn and<S: Clone + Send + Sync + 'static>(self, routes: OpenApiRouter<S>, pick: fn(&AppState) -> &S) -> Self {
+        let routes = match self.node {
+            Some(node) => routes.with_state(pick(node).clone()),
+            None => OpenApiRouter::with_openapi(routes.into_openapi()),
+        };
+        Self { all: self.all.merge(routes), ..self }
+    }
+}
+
+/// Every feature's routes, and the document that they make.
+fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
+    let routes = Routes { node, all: OpenApiRouter::with_openapi(Document::openapi()) }
+        .and(badges::http::routes(), |node| &node.contexts.badges)
+        .and(summary::http::routes(), |node| &node.contexts.summary)
+        .and(broadcasts::http::routes(), |node| &node.contexts.broadcasts)
+        .and(dots::http::routes(), |node| &node.contexts.dots)
+        .and(feed::http::routes(), |node| &node.contexts.feed)
+        .and(groups::http::routes(), |node| &node.contexts.groups)
+        .and(groups::user_http::routes(), |node| &node.contexts.groups)
+        .and(inbox::http::routes(), |node| &node.contexts.inbox)
+        .and(notifications::http::routes(), |node| &node.contexts.notifications)
+        .and(receipts::http::routes(), |node| &node.contexts.receipts)
+        .and(relations::http::routes(), |node| &node.contexts.relations)
+        .and(events::routes(), |node| &node.contexts.events)
+        .and(operations::http::routes(), |node| &node.contexts.operations)
+        .and(views::http::routes(), |node| &node.contexts.views)
+        .and(probes::routes(), |node| node);
+    let (router, mut document) = routes.all.split_for_parts();
+    loosen(&mut document);
+    (router, document)
+}
+
+/// Operations whose body may be left out: all its fields may be.
+const NO_BODY: [&str; 20] = [
+    "increment_badge",
+    "retract_badge",
+    "reset_badge",
+    "reset_badges",
+    "follow_user",
+    "block_user",
+    "read_broadcasts",
+    "light_dot",
+    "clear_dot",
+    "put_post",
+    "reset_feed",
+    "read_direct",
+    "read_notification",
+    "unread_notification",
+    "put_view_item",
+    "access_view",
+    "put_group",
+    "join_group",
+    "read_group",
+    "read_group_message",
+];
+
+/// Headers and some bodies may be left out. The attribute of an operation cannot say so without also allowing `null`.
+fn loosen(document: &mut utoipa::openapi::OpenApi) {
+    for operation in document.paths.paths.values_mut().flat_map(|path| [path.post.as_mut(), path.put.as_mut()]).flatten() {
+        for parameter in operation.parameters.iter_mut().flatten() {
+            if let RefOr::T(header) = parameter
+                && header.parameter_in == ParameterIn::Header
+            {
+                header.required = Required::False;
+            }
+        }
+        let may = operation.operation_id.as_deref().is_some_and(|id| NO_BODY.contains(&id));
+        if let Some(RefOr::T(body)) = operation.request_body.as_mut().filter(|_| may) {
+            body.required = Some(Required::False);
+        }
+    }
+}
+
+/// The application: routes, documents, fallbacks, and the edge around them.
+pub fn build(node: &AppState, edge: EdgeConfig) -> Router {
+    let (router, document) = routes(Some(node));
+    let openapi = document.to_json().unwrap_or_else(|error| {
+        tracing::error!(%error, "the OpenAPI document has no JSON form");
+        String::new()
+    });
+    let docs = docs::routes(openapi, edge.compression);
+    let router = router.merge(docs).fallback(unknown_route).method_not_allowed_fallback(method_not_allowed);
+    let origins = edge.origins.clone();
+    let edge = EdgeLayer::new(edge);
+    // Each layer boxes a future for every request: none is put on for nothing.
+    if origins.is_none() { router.layer(edge) } else { router.layer(origins.preflights()).layer(edge).layer(origins.answers()) }
+}
+
+/// The OpenAPI document as it is served and kept in `openapi/openapi.json`.
+///
+/// # Errors
+/// When it has no JSON form, which is a bug.
+pub fn openapi_json() -> Result<String, String> {
+    let (_, document) = routes(None);
+    document.to_pretty_json().map_err(|error| error.to_string())
+}

@@ -1,0 +1,197 @@
+//! One connection, from its first byte to its end.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::{HeaderValue, Version, header};
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::socket::Socket;
+use super::{CONNECTIONS, Ending, HttpConfig};
+use crate::http::limit::Peer;
+use crate::http::watch::{Link, Watch};
+
+/// How long the headers of a request may be together; beyond it, 431. There may be 100 of them, which is hyper's own bound: to set it, even to the
+/// same, makes hyper take room for them from the heap for each request.
+const MAX_HEADER_BYTES: u32 = 64 * 1024;
+/// How much of an answer HTTP/2 may queue for each request beyond what its caller's window allows.
+const MAX_SEND_BUFFER_BYTES: usize = 64 * 1024;
+/// How much of its body each HTTP/2 request may send before it is read, and all requests of a connection together.
+const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
+/// How often an HTTP/2 peer is asked whether it is still there, and how long it may take to say so, or to take leave.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// How many times within the shortest of its timeouts a connection is looked at whether it is over: it may come late by as large a part.
+const LOOKS: u32 = 8;
+
+/// What all connections of a server share.
+pub(super) struct Server {
+    pub(super) app: Router,
+    pub(super) ending: Arc<Ending>,
+    builder: Builder<TokioExecutor>,
+    header_timeout: Duration,
+    send_timeout: Duration,
+    limited: bool,
+}
+
+impl Server {
+    pub(super) fn new(app: Router, ending: Arc<Ending>, config: &HttpConfig) -> Self {
+        let mut builder = Builder::new(TokioExecutor::new());
+        let mut http1 = builder.http1();
+        http1.timer(TokioTimer::new()).header_read_timeout(config.header_timeout());
+        // Bodies are small: one piece of memory with the headers is cheaper for the system to send than two.
+        http1.writev(false).max_buf_size(usize::try_from(MAX_HEADER_BYTES).unwrap_or(usize::MAX));
+        let mut http2 = builder.http2();
+        http2.timer(TokioTimer::new()).max_concurrent_streams(config.max_streams).max_header_list_size(MAX_HEADER_BYTES);
+        http2.keep_alive_interval(PING_INTERVAL).keep_alive_timeout(PING_TIMEOUT).max_send_buf_size(MAX_SEND_BUFFER_BYTES);
+        http2.initial_stream_window_size(STREAM_WINDOW_BYTES).initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+        let limited = config.rate.rate_limit > 0;
+        Self { app, ending, builder, header_timeout: config.header_timeout(), send_timeout: config.send_timeout(), limited }
+    }
+
+    fn look_every(&self) -> Duration {
+        (self.header_timeout.min(self.send_timeout) / LOOKS).max(Duration::from_millis(1))
+    }
+
+    /// Whether an HTTP/2 connection has been without a request for too long.
+    fn is_idle(&self, watch: &Watch) -> bool {
+        watch.quiet_for().is_some_and(|quiet| quiet > self.header_timeout)
+    }
+
+    /// Whether there is nothing to wait for: the caller does not take its answer, or does not take leave.
+    fn is_over(&self, watch: &Watch) -> bool {
+        let leave = self.header_timeout + PING_TIMEOUT.min(self.header_timeout);
+        watch.sending_for() > self.send_timeout || watch.quiet_for().is_some_and(|quiet| quiet > leave)
+    }
+}
+
+/// Serves one connection to its end.
+pub(super) async fn run(stream: TcpStream, peer: Peer, server: Arc<Server>, _permit: OwnedSemaphorePermit) {
+    let _open = OpenConnection::new();
+    let (ending, watch, look_every) = (&server.ending, Watch::new(), server.look_every());
+    let io = TokioIo::new(Socket::new(stream, server.header_timeout, Arc::clone(&watch)));
+    let app = Named { app: server.app.clone(), peer: server.limited.then_some(peer), watch: Arc::clone(&watch) };
+    let mut connection = pin!(server.builder.serve_connection(io, TowerToHyperService::new(app)));
+    let mut announce = pin!(ending.announce.cancelled());
+    let mut drain = pin!(ending.drain.cancelled());
+    let mut cut = pin!(ending.cut.cancelled());
+    let mut look = pin!(tokio::time::sleep(look_every));
+    let (mut watching, mut closing) = (false, false);
+    poll_fn(|cx| {
+        // One poll leaves this task's waker behind; a task's waker does not change.
+        let first = !std::mem::replace(&mut watching, true);
+        let mut idle = false;
+        if first {
+            let _ = (announce.as_mut().poll(cx), drain.as_mut().poll(cx));
+        }
+        if first || look.is_elapsed() {
+            while look.as_mut().poll(cx).is_ready() {
+                look.as_mut().reset(tokio::time::Instant::now() + look_every);
+            }
+            if server.is_over(&watch) {
+                tracing::debug!("closing a connection whose caller does not receive");
+                return Poll::Ready(());
+            }
+            idle = server.is_idle(&watch);
+        }
+        loop {
+            if ending.is_announcing() {
+                watch.announce_close();
+            }
+            // HTTP/2 can say goodbye at any time. HTTP/1 says it with an answer.
+            let goodbye = ending.is_draining() || (watch.is_http2() && (idle || ending.is_announcing()));
+            if goodbye && !std::mem::replace(&mut closing, true) {
+                connection.as_mut().graceful_shutdown();
+            }
+            if let Poll::Ready(result) = connection.as_mut().poll(cx) {
+                if let Err(error) = result {
+                    // Clients break off all the time, and what they did is not ours to mend.
+                    tracing::debug!(%error, "a connection ended early");
+                }
+                return Poll::Ready(());
+            }
+            // It may have turned out just now to be HTTP/2.
+            if closing || !watch.is_http2() || !ending.is_announcing() {
+                break;
+            }
+        }
+        if closing { cut.as_mut().poll(cx) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// The application, as one connection sees it: where it is needed, each request says where it comes from.
+#[derive(Clone)]
+struct Named {
+    app: Router,
+    peer: Option<Peer>,
+    watch: Arc<Watch>,
+}
+
+impl tower::Service<hyper::Request<Incoming>> for Named {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Announcing<<Router as tower::Service<hyper::Request<Incoming>>>::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        tower::Service::<hyper::Request<Incoming>>::poll_ready(&mut self.app, cx)
+    }
+
+    fn call(&mut self, mut request: hyper::Request<Incoming>) -> Self::Future {
+        if let Some(peer) = self.peer {
+            request.extensions_mut().insert(peer);
+        }
+        let streams = request.version() == Version::HTTP_2;
+        if streams {
+            request.extensions_mut().insert(Link(Arc::clone(&self.watch)));
+        }
+        let watch = (!streams).then(|| Arc::clone(&self.watch));
+        Announcing { answer: self.app.call(request), watch }
+    }
+}
+
+/// An answer, which over HTTP/1 says so when it is the last of its connection.
+struct Announcing<F> {
+    answer: F,
+    watch: Option<Arc<Watch>>,
+}
+
+impl<F: Future<Output = Result<Response, Infallible>> + Unpin> Future for Announcing<F> {
+    type Output = Result<Response, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Ok(mut response) = ready!(Pin::new(&mut self.answer).poll(cx));
+        if self.watch.as_ref().is_some_and(|watch| watch.announces_close()) {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        Poll::Ready(Ok(response))
+    }
+}
+
+/// Counts a connection while it lives.
+struct OpenConnection;
+
+impl OpenConnection {
+    fn new() -> Self {
+        metrics::gauge!(CONNECTIONS).increment(1.0);
+        Self
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        metrics::gauge!(CONNECTIONS).decrement(1.0);
+    }
+}

@@ -1,0 +1,8 @@
+//! What every floor uses: ids, time, errors. No I/O.
+
+pub mod clock;
+pub mod error;
+pub mod fingerprint;
+pub mod ids;
+pub mod secret;
+pub mod seldom;

@@ -1,7 +1,0 @@
-//! `headmark openapi`.
-
-use super::say;
-
-pub(super) fn run() -> Result<(), String> {
-    say(&crate::router::openapi_json()?)
-}

@@ -1,0 +1,297 @@
+//! A user's own state, for every reader: from the cache where it is sure to be as new as the last acknowledged write, else from SQL.
+//!
+//! What an entry holds is the affair of the features, and of `marks/parts.rs` for the user's own row and marks. How an entry is read from the rows is given by
+//! [`LoadUsers`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use tokio::sync::Semaphore;
+
+use super::guard::{Guard, Trust};
+use super::heads::Heads;
+use super::turns::Turns;
+use crate::base::error::Error;
+use crate::base::ids::UserId;
+use crate::cache::{Cache, Entry, FillToken, Lookup, Parts, Revision};
+use crate::db::{Db, DbResult};
+
+/// How many bytes of loads are remembered for readers with the same fill token.
+const MAX_LOAD_BYTES: u64 = 64 * 1024 * 1024;
+
+/// How long a load is remembered.
+const LOAD_TTL: Duration = Duration::from_secs(1);
+
+/// How many bytes of users' last known states are kept while the cache is away, and for how long.
+const MAX_LAST_KNOWN_BYTES: u64 = 256 * 1024 * 1024;
+const LAST_KNOWN_TTL: Duration = Duration::from_secs(300);
+
+/// How many polls at once try a database that did not answer of late, and for how long; the others get what is last known at once.
+const SQL_TRIALS: usize = 4;
+const SQL_TRIAL: Duration = Duration::from_millis(500);
+
+/// How long any read of SQL may take.
+const MAX_SQL_READ: Duration = Duration::from_secs(4);
+
+/// How many bytes of states are remembered for revisions that are ahead of the truth, and for how long.
+const MAX_MADE_UP_BYTES: u64 = 16 * 1024 * 1024;
+const MADE_UP_TTL: Duration = Duration::from_secs(1);
+
+/// How many entries of a query are filled at once.
+const FILLS_AT_ONCE: usize = 32;
+
+/// A cache of entries that take no more than so many bytes.
+fn by_weight<K: std::hash::Hash + Eq + Send + Sync + 'static>(bytes: u64, ttl: Duration) -> moka::sync::Cache<K, Arc<Entry>> {
+    moka::sync::Cache::builder().weigher(Entry::weight).max_capacity(bytes).time_to_live(ttl).build()
+}
+
+/// How long a poll waits for a look at what users share.
+const MAX_CATCH_UP: Duration = Duration::from_secs(1);
+
+/// A user's state as read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// As new as the last acknowledged write.
+    Current(Arc<Entry>),
+    /// A store is away: what was last known.
+    LastKnown(Arc<Entry>),
+    /// A store is away, and nothing is known.
+    Unknown,
+}
+
+/// What SQL says of a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// Who.
+    pub user: UserId,
+    /// Whether the cache may be filled with it.
+    pub complete: bool,
+    /// The entry.
+    pub entry: Entry,
+}
+
+/// Reads users' entries from their rows, each as of one moment.
+pub type LoadUsers = for<'a> fn(&'a Db, &'a [UserId]) -> BoxFuture<'a, DbResult<Vec<Loaded>>>;
+
+/// The entries of users, as they are read.
+#[derive(Debug)]
+pub struct Entries {
+    db: Db,
+    cache: Arc<Cache>,
+    guard: Arc<Guard>,
+    heads: Arc<Heads>,
+    load_users: LoadUsers,
+    /// One load for all readers that hold the same fill token: it stays the same until the next touch, so no writer came between them.
+    loads: moka::future::Cache<(UserId, FillToken), Arc<Entry>>,
+    /// Revisions that clients claim to have seen and that SQL has not reached, with what SQL said.
+    made_up: moka::sync::Cache<(UserId, Revision), Arc<Entry>>,
+    /// What SQL said while the cache was away.
+    last_known: moka::sync::Cache<UserId, Arc<Entry>>,
+    turns: Arc<Turns>,
+    /// Polls that may try a database that did not answer of late.
+    sql_trials: Semaphore,
+}
+
+impl Entries {
+    /// Over these stores.
+    #[must_use]
+    pub fn new(db: Db, cache: Arc<Cache>, guard: Arc<Guard>, heads: Arc<Heads>, turns: Arc<Turns>, load_users: LoadUsers) -> Self {
+        Self {
+            db,
+            cache,
+            guard,
+            heads,
+            load_users,
+            loads: moka::future::Cache::builder().weigher(Entry::weight).max_capacity(MAX_LOAD_BYTES).time_to_live(LOAD_TTL).build(),
+            made_up: by_weight(MAX_MADE_UP_BYTES, MADE_UP_TTL),
+            last_known: by_weight(MAX_LAST_KNOWN_BYTES, LAST_KNOWN_TTL),
+            turns,
+            sql_trials: Semaphore::new(SQL_TRIALS),
+        }
+    }
+
+    /// Waits for a look that begins now, so that what users share is as new as SQL has it; whether one came through in time.
+    /// Not tried where the database has not answered recently.
+    pub async fn catch_up(&self) -> bool {
+        self.guard.trust() != Trust::Unsure && matches!(tokio::time::timeout(MAX_CATCH_UP, self.heads.catch_up()).await, Ok(Ok(())))
+    }
+
+    /// Reads something else of SQL, in a turn, and for no longer than a statement may take.
+    ///
+    /// # Errors
+    /// When no turn comes in time, or the database is away.
+    pub async fn in_turn<T>(&self, read: impl Future<Output = DbResult<T>>) -> Result<T, Error> {
+        let _turn = self.turns.take().await?;
+        Ok(tokio::time::timeout(MAX_SQL_READ, read).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
+    }
+
+    /// The same for a part of an answer that can do without: None where the database cannot be asked now.
+    pub async fn in_turn_or_none<T>(&self, what: &'static str, read: impl Future<Output = DbResult<T>>) -> Option<T> {
+        if self.guard.trust() == Trust::Unsure {
+            return None;
+        }
+        match self.in_turn(read).await {
+            Ok(found) => Some(found),
+            Err(error) => {
+                // It is shown as missing, and read by the next poll.
+                tracing::debug!(?error, what, "cannot count");
+                None
+            }
+        }
+    }
+
+    /// Reads one user's state. `at_least` is the revision that the client has seen: what is older is read anew from SQL.
+    pub async fn read(&self, user: UserId, at_least: Revision) -> State {
+        let trust = self.guard.trust();
+        let found = if trust == Trust::Full { self.cache.get(user).await.ok() } else { None };
+        match found {
+            Some(Lookup::Hit(entry)) if entry.revision >= at_least => State::Current(entry),
+            // Boxed, so that the many polls that hit need not carry its room.
+            found => Box::pin(self.read_missed(user, at_least, trust, found)).await,
+        }
+    }
+
+    async fn read_missed(&self, user: UserId, at_least: Revision, trust: Trust, found: Option<Lookup>) -> State {
+        match found {
+            Some(Lookup::Hit(behind)) => self.read_ahead(user, at_least, behind).await,
+            Some(Lookup::Miss { fill: Some(token), last_known }) => match self.load(user, token).await {
+                Ok(entry) => State::Current(entry),
+                Err(error) => self.fall_back(user, last_known, &error),
+            },
+            Some(Lookup::Miss { fill: None, last_known }) => self.read_sql_or(user, last_known).await,
+            None if trust == Trust::Unsure => self.read_unsure(user).await,
+            None => self.read_sql_or(user, None).await,
+        }
+    }
+
+    /// Reads many users' states, all current, in the order asked (without repeats).
+    ///
+    /// # Errors
+    /// 503 where not all can be had.
+    pub async fn read_many(&self, users: &[UserId]) -> Result<Vec<Arc<Entry>>, Error> {
+        let lookups = match self.guard.trust() {
+            Trust::Full => self.cache.get_many(users).await.unwrap_or_default(),
+            Trust::Bypass | Trust::Unsure => Vec::new(),
+        };
+        let mut lookups: BTreeMap<UserId, Lookup> = users.iter().copied().zip(lookups).collect();
+        let missing: Vec<_> = users.iter().copied().filter(|user| !matches!(lookups.get(user), Some(Lookup::Hit(_)))).collect();
+        let epoch = self.cache.epoch();
+        let mut loaded = BTreeMap::new();
+        if !missing.is_empty() {
+            let _turn = self.turns.take().await?;
+            metrics::counter!("headmark_sheet_sql_reads_total").increment(u64::try_from(missing.len()).unwrap_or_default());
+            for Loaded { user, complete, entry } in self.ask(&missing).await? {
+                loaded.insert(user, (complete, Arc::new(entry)));
+            }
+        }
+        let mut fills = Vec::new();
+        for (user, (complete, entry)) in &loaded {
+            if let (true, Some(Lookup::Miss { fill: Some(token), .. })) = (complete, lookups.get(user)) {
+                fills.push(self.fill(*user, *token, epoch, entry));
+            }
+        }
+        futures_util::stream::iter(fills).buffer_unordered(FILLS_AT_ONCE).collect::<()>().await;
+        let pick = |user: &UserId| match lookups.remove(user) {
+            Some(Lookup::Hit(entry)) => entry,
+            _ => {
+                loaded.get(user).map(|(_, entry)| Arc::clone(entry)).unwrap_or_else(|| Arc::new(Entry { revision: 0, parts: Parts::new() }))
+            }
+        };
+        Ok(users.iter().map(pick).collect())
+    }
+
+    /// For a client that claims to have seen more than the cache shows: the truth. A revision that SQL has not reached either is made up, or from before a
+    /// restore; asking again at once costs no further read.
+    async fn read_ahead(&self, user: UserId, at_least: Revision, behind: Arc<Entry>) -> State {
+        if let Some(truth) = self.made_up.get(&(user, at_least)) {
+            return State::Current(if truth.revision > behind.revision { truth } else { behind });
+        }
+        let state = self.read_sql_or(user, Some(behind)).await;
+        if let State::Current(truth) = &state
+            && truth.revision < at_least
+        {
+            self.made_up.insert((user, at_least), Arc::clone(truth));
+        }
+        state
+    }
+
+    /// Loads once for all readers with this token, and fills the cache.
+    async fn load(&self, user: UserId, token: FillToken) -> Result<Arc<Entry>, Arc<Error>> {
+        let load = async {
+            let epoch = self.cache.epoch();
+            let (complete, entry) = self.read_sql(user).await?;
+            if complete {
+                self.fill(user, token, epoch, &entry).await;
+            }
+            Ok(entry)
+        };
+        self.loads.try_get_with((user, token), load).await
+    }
+
+    /// Fills, unless the world changed since the read began.
+    async fn fill(&self, user: UserId, token: FillToken, epoch: i64, entry: &Entry) {
+        if self.guard.trust() != Trust::Full || self.cache.epoch() != epoch {
+            return;
+        }
+        if let Err(error) = self.cache.fill(user, token, entry).await {
+            // The entry stays dirty; the next reader loads again.
+            tracing::debug!(%error, "could not fill a cache entry");
+        }
+    }
+
+    /// The truth, and whether it is complete, so that the cache may be filled with it.
+    async fn read_sql(&self, user: UserId) -> Result<(bool, Arc<Entry>), Error> {
+        let _turn = self.turns.take().await?;
+        let loaded = self.ask(&[user]).await?.into_iter().next();
+        metrics::counter!("headmark_sheet_sql_reads_total").increment(1);
+        let (complete, entry) = loaded.map_or((true, Entry { revision: 0, parts: Parts::new() }), |loaded| (loaded.complete, loaded.entry));
+        Ok((complete, Arc::new(entry)))
+    }
+
+    /// Reads SQL, for no longer than a statement may take: a network that swallows everything must not hold a turn for ever.
+    async fn ask(&self, users: &[UserId]) -> Result<Vec<Loaded>, Error> {
+        let asked = tokio::time::timeout(MAX_SQL_READ, (self.load_users)(&self.db, users)).await;
+        Ok(asked.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
+    }
+
+    /// Reads SQL without filling; where that fails, what was last known.
+    async fn read_sql_or(&self, user: UserId, last_known: Option<Arc<Entry>>) -> State {
+        match self.read_sql(user).await {
+            Ok((_, entry)) => {
+                if self.cache.is_shared() {
+                    self.last_known.insert(user, Arc::clone(&entry));
+                }
+                State::Current(entry)
+            }
+            Err(error) => self.fall_back(user, last_known, &error),
+        }
+    }
+
+    /// The database does not answer this node: what the cache shows may be old, but is the best there is.
+    async fn read_unsure(&self, user: UserId) -> State {
+        // A few find out whether it answers again; a database that hangs must not hold up all the others.
+        if let Ok(_trial) = self.sql_trials.try_acquire()
+            && let Ok(Ok((_, entry))) = tokio::time::timeout(SQL_TRIAL, self.read_sql(user)).await
+        {
+            return State::Current(entry);
+        }
+        let last_known = match self.cache.get(user).await {
+            Ok(Lookup::Hit(entry)) => Some(entry),
+            Ok(Lookup::Miss { last_known, .. }) => last_known,
+            Err(_) => None,
+        };
+        self.fall_back(user, last_known, &"the database does not answer")
+    }
+
+    fn fall_back(&self, user: UserId, last_known: Option<Arc<Entry>>, error: &dyn std::fmt::Debug) -> State {
+        tracing::debug!(?error, "answering a poll degraded");
+        metrics::counter!("headmark_sheet_degraded_total").increment(1);
+        match last_known.or_else(|| self.last_known.get(&user)) {
+            Some(entry) => State::LastKnown(entry),
+            None => State::Unknown,
+        }
+    }
+}

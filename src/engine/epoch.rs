@@ -1,0 +1,145 @@
+//! The epoch of the installation: which history its database is in. A database that is restored from a backup gives revisions
+//! and numbers again that clients have seen with other contents. So a restore must be followed by another epoch, which every
+//! entity tag, every unread summary and every answer of an inbox names. It tells clients to drop all they know.
+//!
+//! Postgres knows its history: which cluster, since which failover or recovery, which database in it. Where that is another
+//! than before, a node that starts renews the epoch by itself. A SQLite file does not know; `headmark epoch --renew` does it by
+//! hand. Another epoch also ends all entries of the cache, as they may be newer than the restored rows.
+//!
+//! Running nodes read the epoch with every look at the shared heads (`crate::engine::heads`). Its table is `inbox_epoch`, as inboxes
+//! had it first.
+
+use rand::RngExt as _;
+
+use crate::db::{Column, Conn, Db, DbResult, Statement, Type, classify};
+
+static READ: Statement = Statement::new("select epoch, history from inbox_epoch where id = 1", &[]);
+
+static MAKE: Statement = Statement::new(
+    "insert into inbox_epoch (id, epoch, history)
+    select 1, epoch, history
+    from {rows} r
+    where true
+    on conflict (id) do nothing",
+    &[("epoch", Type::Text), ("history", Type::Text)],
+);
+
+/// Only from the history that was read: of several nodes that start at once, one renews.
+static FOLLOW: Statement = Statement::new(
+    "update inbox_epoch
+    set epoch = r.epoch, history = r.history
+    from {rows} r
+    where inbox_epoch.id = 1 and inbox_epoch.history = r.before",
+    &[("epoch", Type::Text), ("history", Type::Text), ("before", Type::Text)],
+);
+
+static RENEW: Statement = Statement::new(
+    "update inbox_epoch
+    set epoch = r.epoch
+    from {rows} r
+    where inbox_epoch.id = 1",
+    &[("epoch", Type::Text)],
+);
+
+/// All entries of the cache end. By a random step: the restored number may be one that entries of the lost history have.
+static END_ENTRIES: Statement = Statement::new(
+    "update cache_guard
+    set epoch = cache_guard.epoch + r.step
+    from {rows} r
+    where id = 1",
+    &[("step", Type::Int)],
+);
+
+/// The cluster by its own number, the timeline that it writes, and the database in it. Each is another after one of the ways to restore.
+static HISTORY: Statement = Statement::each(
+    "select '' as history",
+    "select s.system_identifier::text || '.' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || '.' || d.oid::text
+    from pg_control_system() s
+    join pg_database d on d.datname = current_database()",
+    &[],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 6] {
+    [&READ, &MAKE, &FOLLOW, &RENEW, &END_ENTRIES, &HISTORY]
+}
+
+/// By how much the cache's epoch goes up at most. Small enough for a million restores.
+const MAX_STEP: i64 = 1 << 40;
+
+fn text(value: &str) -> Column {
+    Column::Text(vec![value.to_owned()])
+}
+
+fn new_epoch() -> String {
+    format!("{:016x}", rand::rng().random::<u64>())
+}
+
+/// Makes the epoch if there is none, renews it if the database tells that it was restored, and returns it.
+///
+/// # Errors
+/// The driver's own.
+pub async fn ensure(db: &Db) -> DbResult<String> {
+    let mut conn = db.connect().await?;
+    let history = history(&mut conn).await?;
+    conn.run(&MAKE, &[text(&new_epoch()), text(&history)]).await?;
+    let (epoch, before) = read(&mut conn).await?;
+    if history.is_empty() || history == before {
+        return Ok(epoch);
+    }
+    // Where nothing was known of before, nothing tells that it is another.
+    let next = if before.is_empty() { epoch } else { new_epoch() };
+    if !before.is_empty() {
+        // First: a node that dies here leaves it to the next one to begin again.
+        end_entries(&mut conn).await?;
+    }
+    let renewed = conn.run(&FOLLOW, &[text(&next), text(&history), text(&before)]).await? > 0;
+    if renewed && !before.is_empty() {
+        tracing::warn!(before, history, "the database has another history than before: the installation begins another epoch");
+    }
+    Ok(read(&mut conn).await?.0)
+}
+
+/// Renews the epoch: every client drops what it knows.
+///
+/// # Errors
+/// The driver's own.
+pub async fn renew(db: &Db) -> DbResult<String> {
+    ensure(db).await?;
+    let mut conn = db.connect().await?;
+    end_entries(&mut conn).await?;
+    conn.run(&RENEW, &[text(&new_epoch())]).await?;
+    Ok(read(&mut conn).await?.0)
+}
+
+/// The epoch; None where there is none yet.
+///
+/// # Errors
+/// The driver's own.
+pub async fn current(db: &Db) -> DbResult<Option<String>> {
+    let rows: Vec<(String, String)> = db.connect().await?.fetch(&READ, &[]).await?;
+    Ok(rows.into_iter().next().map(|(epoch, _)| epoch))
+}
+
+async fn end_entries(conn: &mut Conn) -> DbResult<()> {
+    let step = rand::rng().random_range(1..MAX_STEP);
+    conn.run(&END_ENTRIES, &[Column::Int(vec![step])]).await.map(drop)
+}
+
+async fn read(conn: &mut Conn) -> DbResult<(String, String)> {
+    conn.fetch(&READ, &[]).await?.into_iter().next().ok_or(sqlx::Error::RowNotFound)
+}
+
+/// In which history the database is; empty where it does not tell.
+async fn history(conn: &mut Conn) -> DbResult<String> {
+    match conn.fetch::<(String,)>(&HISTORY, &[]).await {
+        Ok(rows) => Ok(rows.into_iter().next().map(|(history,)| history).unwrap_or_default()),
+        // Some services keep these functions to themselves: then a restore is to be told by hand.
+        Err(error @ sqlx::Error::Database(_)) if !classify(&error).may_pass() => {
+            tracing::info!(%error, "the database does not tell its history: after a restore run `headmark epoch --renew`");
+            Ok(String::new())
+        }
+        Err(error) => Err(error),
+    }
+}

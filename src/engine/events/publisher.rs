@@ -1,0 +1,170 @@
+//! Numbers events that are committed, and appends those that are numbered to the stream in Redis.
+//!
+//! Every node has a publisher; whichever has the lock of `event_head` does the work. What is appended was numbered in an earlier transaction, so the stream never
+//! has a number that the database might give again. It has each at least once as far as the node lives; what Redis loses is read from the database.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{Bell, EventConfig, store};
+use crate::cache::{Cache, Stream};
+use crate::db::{Conn, Db, DbResult};
+
+/// How often a publisher looks by itself: others may have written.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// The pause between two rounds, in which more gathers: each is a commit, for which on SQLite the writes wait.
+const ROUNDS_APART: Duration = Duration::from_millis(50);
+
+/// The pause after a store did not answer.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long one round may take.
+const MAX_ROUND: Duration = Duration::from_secs(5);
+
+/// How many rows are read at once for the stream, each of which may hold the events of a whole batch; and from how many events on a round has done enough.
+const ROWS_AT_ONCE: i64 = 20;
+const ENOUGH_EVENTS: usize = 5000;
+
+/// The publisher of a node.
+#[derive(Debug)]
+pub struct Publisher {
+    db: Db,
+    cache: Arc<Cache>,
+    bell: Bell,
+    stream: Option<Stream>,
+    head: watch::Sender<i64>,
+}
+
+/// What a round came to.
+enum Round {
+    /// There may be more.
+    More,
+    /// Nothing is left, or another node is at it.
+    Done,
+}
+
+impl Publisher {
+    /// Over these stores.
+    #[must_use]
+    pub fn new(config: &EventConfig, db: Db, cache: Arc<Cache>, bell: Bell) -> Self {
+        let key = config.event_stream.trim();
+        let stream = (cache.is_shared() && config.event_stream_length > 0 && !key.is_empty()).then(|| Stream {
+            key: key.to_owned(),
+            max_entries: config.event_stream_length,
+            ttl: config.ttl(),
+        });
+        Self { db, cache, bell, stream, head: watch::Sender::new(0) }
+    }
+
+    /// To be told of new numbers.
+    #[must_use]
+    pub fn listen(&self) -> watch::Receiver<i64> {
+        self.head.subscribe()
+    }
+
+    /// Publishes until told to stop.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let mut conn = None;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.bell.rung() => {}
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            loop {
+                let round = tokio::time::timeout(MAX_ROUND, self.round(&mut conn)).await;
+                let pause = match round.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+                    Ok(Round::Done) => break,
+                    Ok(Round::More) => ROUNDS_APART,
+                    Err(error) => {
+                        // Nothing is lost: the rows wait for their numbers.
+                        tracing::debug!(%error, "cannot publish events yet");
+                        conn = None;
+                        PAUSE
+                    }
+                };
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(pause) => {}
+                }
+            }
+        }
+    }
+
+    async fn round(&self, kept: &mut Option<Conn>) -> DbResult<Round> {
+        let seen = store::peek(&self.db).await?;
+        self.tell(seen.head);
+        let behind = self.stream.is_some() && seen.streamed < seen.head;
+        if !seen.waiting && !behind {
+            return Ok(Round::Done);
+        }
+        // Held by nobody while it works: a round that is cut off closes it, which gives the lock back.
+        let mut conn = match kept.take() {
+            Some(conn) => conn,
+            None => self.db.connect().await?,
+        };
+        conn.begin().await?;
+        let Some(at) = store::lock(&mut conn).await? else {
+            conn.rollback().await?;
+            *kept = Some(conn);
+            return Ok(Round::Done);
+        };
+        let (head, rows) = store::number(&mut conn, at.head).await?;
+        let streamed = self.append(&mut conn, at.streamed, at.head).await?;
+        let stuck = rows == 0 && streamed == Some(at.streamed);
+        store::set_head(&mut conn, head, streamed.unwrap_or(head)).await?;
+        conn.commit().await?;
+        *kept = Some(conn);
+        self.tell(head);
+        metrics::counter!("headmark_events_total").increment(u64::try_from(head - at.head).unwrap_or_default());
+        Ok(if stuck { Round::Done } else { Round::More })
+    }
+
+    /// Appends what was numbered before, after `streamed` and up to `head`; up to where the stream is now. None without a stream.
+    async fn append(&self, conn: &mut Conn, streamed: i64, head: i64) -> DbResult<Option<i64>> {
+        let Some(stream) = &self.stream else { return Ok(None) };
+        if streamed >= head {
+            return Ok(Some(streamed));
+        }
+        // What the stream would drop at once is not appended.
+        let mut from = streamed.max(head.saturating_sub(i64::try_from(stream.max_entries).unwrap_or(i64::MAX)));
+        let (mut reached, mut appended) = (streamed, 0);
+        while from < head && appended < ENOUGH_EVENTS {
+            let mut entries: Vec<(i64, String)> = Vec::new();
+            for (first, content) in store::read_in(conn, from, ROWS_AT_ONCE).await? {
+                let events: Vec<&RawValue> = serde_json::from_str(&content).unwrap_or_default();
+                entries
+                    .extend((first..).zip(events).map(|(id, event)| (id, with_id(id, event))).filter(|(id, _)| *id > from && *id <= head));
+            }
+            // Those that were left are swept.
+            let Some(last) = entries.last().map(|(id, _)| *id) else { return Ok(Some(head)) };
+            if let Err(error) = self.cache.append(stream, &entries).await {
+                // They are appended when Redis is back.
+                tracing::debug!(%error, "cannot append events to the stream");
+                break;
+            }
+            appended += entries.len();
+            (from, reached) = (last, last);
+        }
+        Ok(Some(reached))
+    }
+
+    fn tell(&self, head: i64) {
+        self.head.send_if_modified(|known| {
+            let newer = head > *known;
+            *known = head.max(*known);
+            newer
+        });
+    }
+}
+
+/// An event as it is shown: its row's JSON with its number in front.
+pub(crate) fn with_id(id: i64, event: &RawValue) -> String {
+    let rest = event.get().strip_prefix('{').unwrap_or_default();
+    format!("{{\"id\":{id},{rest}")
+}

@@ -1,0 +1,219 @@
+//! The rows of `events` and `event_head`.
+
+use crate::base::clock::UnixMs;
+use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+
+/// How many rows are numbered in one transaction.
+pub(crate) const NUMBERED_AT_ONCE: i64 = 500;
+
+/// How many rows one round of the sweep removes.
+const SWEEP_ROWS: i64 = 200;
+
+/// An event names users, groups and posts, and quotes none of their contents.
+static INSERT: Statement = Statement::new(
+    "insert into events (size, first_id, last_id, created_at, content)
+    select size, 0, 0, created_at, content
+    from {rows} r
+    where true",
+    &[("size", Type::Int), ("created_at", Type::Int), ("content", Type::Text)],
+);
+
+/// How far events are numbered and streamed, and whether there are some to be numbered. Without a lock.
+static PEEK: Statement = Statement::new(
+    "select h.head, h.streamed, (select count(*) from (select e.batch_id from events e where e.last_id = 0 limit 1) waiting)
+    from event_head h
+    where h.id = 1",
+    &[],
+);
+
+/// The lock of the publisher. Another node that has it does the work.
+static LOCK: Statement = Statement::each(
+    "select head, streamed from event_head where id = 1",
+    "select head, streamed from event_head where id = 1 for update skip locked",
+    &[],
+);
+
+static UNNUMBERED: Statement = Statement::one(
+    "select e.batch_id, e.size
+    from events e
+    where e.last_id = 0
+    order by e.batch_id
+    limit $1",
+    &[("max_rows", Type::Int)],
+);
+
+static NUMBER: Statement = Statement::new(
+    "update events
+    set first_id = r.first_id, last_id = r.last_id
+    from {rows} r
+    where events.batch_id = r.batch_id",
+    &[("batch_id", Type::Int), ("first_id", Type::Int), ("last_id", Type::Int)],
+);
+
+static SET_HEAD: Statement = Statement::new(
+    "update event_head
+    set head = r.head, streamed = r.streamed
+    from {rows} r
+    where event_head.id = 1",
+    &[("head", Type::Int), ("streamed", Type::Int)],
+);
+
+static READ: Statement = Statement::one(
+    "select e.first_id, e.content
+    from events e
+    where e.last_id > 0 and e.last_id > $1
+    order by e.last_id
+    limit $2",
+    &[("after", Type::Int), ("max_rows", Type::Int)],
+);
+
+static KEPT: Statement = Statement::new("select floor, head from event_head where id = 1", &[]);
+
+static LOCK_HEAD: Statement =
+    Statement::each("select floor from event_head where id = 1", "select floor from event_head where id = 1 for update", &[]);
+
+/// Looks at the oldest alone, so that it costs little where nothing is to go.
+static SWEEP: Statement = Statement::one(
+    "delete from events
+    where batch_id in (
+        select o.batch_id
+        from (
+            select e.batch_id, e.created_at
+            from events e
+            where e.last_id > 0
+            order by e.last_id
+            limit $2
+        ) o
+        where o.created_at < $1
+    )
+    returning last_id",
+    &[("oldest", Type::Int), ("max_rows", Type::Int)],
+);
+
+static RAISE_FLOOR: Statement = Statement::new(
+    "update event_head
+    set floor = r.floor
+    from {rows} r
+    where event_head.id = 1 and event_head.floor < r.floor",
+    &[("floor", Type::Int)],
+);
+
+/// How many events there ever were: those that are numbered, and those that will be soon. As of one moment, as numbering moves them.
+static END: Statement = Statement::new(
+    "select h.head + coalesce((select cast(sum(e.size) as bigint) from events e where e.last_id = 0), 0)
+    from event_head h
+    where h.id = 1",
+    &[],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 12] {
+    [&INSERT, &PEEK, &LOCK, &UNNUMBERED, &NUMBER, &SET_HEAD, &READ, &KEPT, &END, &LOCK_HEAD, &SWEEP, &RAISE_FLOOR]
+}
+
+/// Writes the events of a batch: how many, and as a JSON array.
+///
+/// # Errors
+/// The driver's own.
+pub async fn insert(conn: &mut Conn, at: UnixMs, size: usize, content: &str) -> DbResult<()> {
+    let size = i64::try_from(size).unwrap_or(i64::MAX);
+    conn.later(&INSERT, &[Column::Int(vec![size]), Column::Int(vec![at.0]), Column::Text(vec![content.to_owned()])]).await
+}
+
+/// How far events are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Progress {
+    /// The highest number.
+    pub(crate) head: i64,
+    /// Up to where they are on the stream.
+    pub(crate) streamed: i64,
+    /// Whether some have no number yet.
+    pub(crate) waiting: bool,
+}
+
+pub(crate) async fn peek(db: &Db) -> DbResult<Progress> {
+    let rows: Vec<(i64, i64, i64)> = db.fetch(&PEEK, &[]).await?;
+    Ok(rows.first().map_or_else(Progress::default, |(head, streamed, waiting)| Progress {
+        head: *head,
+        streamed: *streamed,
+        waiting: *waiting > 0,
+    }))
+}
+
+/// Takes the lock of the publisher in an open transaction. None where another node has it.
+pub(crate) async fn lock(conn: &mut Conn) -> DbResult<Option<Progress>> {
+    let rows: Vec<(i64, i64)> = conn.fetch(&LOCK, &[]).await?;
+    Ok(rows.first().map(|(head, streamed)| Progress { head: *head, streamed: *streamed, waiting: false }))
+}
+
+/// Numbers what is committed and has no number, in the order in which it was written; the new head, and how many rows it was.
+pub(crate) async fn number(conn: &mut Conn, head: i64) -> DbResult<(i64, usize)> {
+    let rows: Vec<(i64, i64)> = conn.fetch(&UNNUMBERED, &[Column::Int(vec![NUMBERED_AT_ONCE])]).await?;
+    let mut last = head;
+    let mut columns = [Vec::new(), Vec::new(), Vec::new()];
+    for (batch, size) in &rows {
+        let [batches, firsts, lasts] = &mut columns;
+        batches.push(*batch);
+        firsts.push(last + 1);
+        last += size;
+        lasts.push(last);
+    }
+    if !rows.is_empty() {
+        conn.later(&NUMBER, &columns.map(Column::Int)).await?;
+    }
+    Ok((last, rows.len()))
+}
+
+pub(crate) async fn set_head(conn: &mut Conn, head: i64, streamed: i64) -> DbResult<()> {
+    conn.later(&SET_HEAD, &[Column::Int(vec![head]), Column::Int(vec![streamed])]).await
+}
+
+fn after(after: i64, max_rows: i64) -> [Column; 2] {
+    [after, max_rows].map(|value| Column::Int(vec![value]))
+}
+
+/// Rows with events after a number: the number of the first, and all as a JSON array.
+pub(crate) async fn read(db: &Db, from: i64, max_rows: i64) -> DbResult<Vec<(i64, String)>> {
+    db.fetch(&READ, &after(from, max_rows)).await
+}
+
+/// The same in an open transaction.
+pub(crate) async fn read_in(conn: &mut Conn, from: i64, max_rows: i64) -> DbResult<Vec<(i64, String)>> {
+    conn.fetch(&READ, &after(from, max_rows)).await
+}
+
+/// Which events can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Kept {
+    /// Up to which number they are kept no longer.
+    pub(crate) floor: i64,
+    /// The number of the last one that has a number.
+    pub(crate) head: i64,
+}
+
+pub(crate) async fn kept(db: &Db) -> DbResult<Kept> {
+    let rows: Vec<(i64, i64)> = db.fetch(&KEPT, &[]).await?;
+    Ok(rows.first().map_or_else(Kept::default, |(floor, head)| Kept { floor: *floor, head: *head }))
+}
+
+/// The number that the last event has, or will have once all that is committed is numbered.
+pub(crate) async fn end(db: &Db) -> DbResult<i64> {
+    let rows: Vec<(i64,)> = db.fetch(&END, &[]).await?;
+    Ok(rows.first().map_or(0, |(end,)| *end))
+}
+
+/// Removes some rows that were written before this time; returns how many.
+pub(crate) async fn sweep(db: &Db, oldest: UnixMs) -> DbResult<u64> {
+    let mut conn = db.connect().await?;
+    conn.begin().await?;
+    let _: Vec<(i64,)> = conn.fetch(&LOCK_HEAD, &[]).await?;
+    let gone: Vec<(i64,)> = conn.fetch(&SWEEP, &after(oldest.0, SWEEP_ROWS)).await?;
+    let Some(floor) = gone.iter().map(|(last,)| *last).max() else {
+        conn.rollback().await?;
+        return Ok(0);
+    };
+    conn.later(&RAISE_FLOOR, &[Column::Int(vec![floor])]).await?;
+    conn.commit().await?;
+    Ok(u64::try_from(gone.len()).unwrap_or_default())
+}

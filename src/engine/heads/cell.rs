@@ -1,0 +1,153 @@
+//! The head of one shared stream in memory: written by whoever hears of a change, read by everybody who counts, without a lock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use arc_swap::ArcSwapOption;
+
+use crate::base::clock::UnixMs;
+use crate::engine::marks::{Intervals, Stream, unread};
+
+/// In place of a version: nothing was read yet.
+const NOT_LOADED: i64 = -1;
+
+/// What was taken back in a stream.
+#[derive(Debug)]
+struct Gone {
+    retracted: Intervals,
+    floor: i64,
+}
+
+/// The head of one shared stream.
+#[derive(Debug)]
+pub struct Cell {
+    /// Written last and read first: whoever sees a version sees a head that is at least as new.
+    version: AtomicI64,
+    head: AtomicI64,
+    /// None in most streams, of which nothing was ever taken back.
+    gone: ArcSwapOption<Gone>,
+    /// When the head was raised last.
+    at: AtomicI64,
+    /// Held while it is written.
+    writing: std::sync::Mutex<()>,
+}
+
+impl Default for Cell {
+    fn default() -> Self {
+        Self {
+            version: AtomicI64::new(NOT_LOADED),
+            head: AtomicI64::new(0),
+            gone: ArcSwapOption::empty(),
+            at: AtomicI64::new(0),
+            writing: std::sync::Mutex::new(()),
+        }
+    }
+}
+
+impl Cell {
+    /// Takes in the stream if it is newer than what is here. Whether it was.
+    pub(super) fn set(&self, stream: &Stream) -> bool {
+        let _writing = self.writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if stream.version <= self.version.load(Ordering::Acquire) {
+            return false;
+        }
+        if !stream.retracted.is_empty() || stream.floor > 0 {
+            self.gone.store(Some(Arc::new(Gone { retracted: stream.retracted.clone(), floor: stream.floor })));
+        } else if self.gone.load().is_some() {
+            // A recount has found that nothing was.
+            self.gone.store(None);
+        }
+        self.at.store(stream.at.0, Ordering::Release);
+        self.head.store(stream.head, Ordering::Release);
+        self.version.store(stream.version, Ordering::Release);
+        true
+    }
+
+    /// It is to be read anew.
+    pub(super) fn forget(&self) {
+        let _writing = self.writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.version.store(NOT_LOADED, Ordering::Release);
+    }
+
+    /// Whether it has a head.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        self.version() > NOT_LOADED
+    }
+
+    /// Raised by each change. To be read before the head.
+    #[must_use]
+    pub fn version(&self) -> i64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// How many things ever happened in the stream.
+    #[must_use]
+    pub fn head(&self) -> i64 {
+        self.head.load(Ordering::Acquire)
+    }
+
+    /// When the head was raised last.
+    #[must_use]
+    pub fn at(&self) -> UnixMs {
+        UnixMs(self.at.load(Ordering::Acquire))
+    }
+
+    /// What lies above a mark, less what was taken back and what is in `own`. None where the mark lies so far back that the rows must be asked what was taken
+    /// back since.
+    #[must_use]
+    pub fn unread(&self, mark: i64, own: &Intervals) -> Option<i64> {
+        let head = self.head();
+        if head <= mark {
+            return Some(0);
+        }
+        let gone = self.gone.load();
+        match gone.as_ref() {
+            None => Some(unread(head, mark, &Intervals::default(), own)),
+            Some(gone) if mark < gone.floor => None,
+            Some(gone) => Some(unread(head, mark, &gone.retracted, own)),
+        }
+    }
+
+    /// Up to which position only the rows tell what was taken back.
+    #[must_use]
+    pub fn floor(&self) -> i64 {
+        self.gone.load().as_ref().map_or(0, |gone| gone.floor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(head: i64, version: i64) -> Stream {
+        Stream { head, version, ..Stream::default() }
+    }
+
+    #[test]
+    fn a_cell_only_goes_on() {
+        let cell = Cell::default();
+        assert!(!cell.is_loaded());
+        assert!(cell.set(&Stream::default()), "that nothing ever happened is known, too");
+        assert!(cell.is_loaded());
+        assert!(cell.set(&stream(3, 3)) && !cell.set(&stream(2, 2)) && !cell.set(&stream(3, 3)));
+        assert_eq!((cell.head(), cell.version(), cell.unread(1, &Intervals::default())), (3, 3, Some(2)));
+        cell.forget();
+        assert!(cell.set(&stream(3, 3)) && cell.is_loaded());
+    }
+
+    #[test]
+    fn what_was_taken_back_does_not_count() {
+        let cell = Cell::default();
+        let mut taken = stream(10, 10);
+        taken.retract(4);
+        cell.set(&taken);
+        let mut own = Intervals::default();
+        own.insert(9, 9);
+        assert_eq!([0, 3, 4, 10, 12].map(|mark| cell.unread(mark, &own)), [Some(8), Some(5), Some(5), Some(0), Some(0)]);
+        cell.set(&Stream { floor: 4, version: 20, ..taken });
+        assert_eq!((cell.unread(3, &own), cell.unread(4, &own), cell.floor()), (None, Some(5), 4));
+        cell.set(&stream(10, 21));
+        assert_eq!((cell.unread(3, &own), cell.floor()), (Some(6), 0), "what a recount has put right");
+    }
+}

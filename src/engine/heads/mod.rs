@@ -1,0 +1,388 @@
+//! The heads of the streams that users share, as this node holds them: the board (all channels and dots) and a *cell* for each other stream that somebody here
+//! looked at, such as a creator's posts.
+//!
+//! ```text
+//!   a lane here commits ──▶ apply (at once)
+//!                                  ╲
+//!   lanes elsewhere ─▶ SQL ─ follow ▶ cells, board ──▶ feeds, sheets, views
+//!                         (twice a second)
+//! ```
+//!
+//! What a lane here writes to the board is put on top of the board that is here, without a look at the database, where that is the board it was written to. Where
+//! another node wrote in between, what it wrote is read first: the head of the board is the version of all that is on it, so nothing below it may be missing.
+//!
+//! Each row of `heads` names the lane and the batch that changed it last, and a lane's batches commit one after the other.
+//! So a node that remembers how far each lane was asks for exactly what others changed since. Nothing can be missed, as a
+//! number drawn before its commit could be. A head only ever goes from a lower version to a higher one, whichever way it
+//! comes.
+//!
+//! A *look* is that question: one statement, so that all it finds is of one moment. [`Heads::catch_up`] waits for a look that
+//! began after it was called. So it shows every commit that anybody had been told of by then. One look serves all who asked
+//! before it began.
+//!
+//! A cell stays the same object for as long as anybody holds it: a decoded feed holds those of its creators, and counting is reading them.
+//! To add a sort of stream: a [`crate::engine::marks::Kind`], a constructor of [`StreamKey`], and reading its cells with [`Heads::cells`].
+
+mod board;
+mod cell;
+pub mod store;
+mod versions;
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use self::board::{Board, Channel, Dot};
+pub use self::cell::Cell;
+pub use self::store::NoticeRow;
+pub use self::versions::{Batch, Versions};
+use crate::base::clock::Clock;
+use crate::db::{Db, DbResult, MAX_FIRST_CONNECT, classify};
+use crate::engine::marks::{Kind, Stream, StreamKey};
+
+/// How often a node asks what others changed. Together with the time that asking takes it stays well below the 2 s that a change may take to show.
+const FOLLOW_EVERY: Duration = Duration::from_millis(500);
+
+/// For how long what was last heard counts as new.
+const FRESH: Duration = Duration::from_millis(1800);
+
+/// How long one look at the database may take.
+const MAX_LOOK: Duration = Duration::from_secs(1);
+
+/// Two looks begin at least so far apart, however many ask for one.
+const LOOKS_APART: Duration = Duration::from_millis(10);
+
+/// How often this node has asked what others changed.
+const LOOKS: &str = "headmark_shared_looks_total";
+
+/// Independent parts of the table of cells, each with its own lock.
+const SHARDS: usize = 64;
+
+/// Heads that one statement reads.
+const HEADS_AT_ONCE: usize = 5000;
+
+/// How many cells a node keeps. Those that somebody holds stay in any case.
+pub const MAX_CELLS: usize = 2_000_000;
+
+/// What was heard of the lanes so far.
+#[derive(Debug, Default)]
+struct Followed {
+    /// How far each lane was; None before the first look.
+    lanes: Option<HashMap<i64, i64>>,
+    /// When the last look began.
+    last: Option<Instant>,
+}
+
+/// The last look that is over.
+#[derive(Debug, Clone, Copy, Default)]
+struct Looked {
+    /// When it began; None where there was none yet.
+    began: Option<Instant>,
+    /// Whether the database answered.
+    answered: bool,
+}
+
+/// The heads as this node holds them.
+#[derive(Debug)]
+pub struct Heads {
+    db: Db,
+    clock: Clock,
+    board: ArcSwap<Board>,
+    shards: Vec<Mutex<HashMap<StreamKey, Arc<Cell>>>>,
+    hasher: RandomState,
+    followed: tokio::sync::Mutex<Followed>,
+    /// Whether a look is about to begin: whoever asks now need not have one of its own.
+    is_coming: AtomicBool,
+    looked: watch::Sender<Looked>,
+    /// Until when what is here counts as new.
+    fresh_until: ArcSwap<Option<Instant>>,
+    /// Counts the changes of the board, and those of cells: for polls that wait.
+    changes: watch::Sender<Changes>,
+    /// How far each lane was at the last look: all that was written up to there is here.
+    lanes: ArcSwap<BTreeMap<i64, i64>>,
+}
+
+/// How often something changed on this node; only for being woken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The board.
+    pub board: u64,
+    /// Any cell.
+    pub cells: u64,
+}
+
+/// What a batch of a lane of this node has changed of what users share.
+#[derive(Debug, Default)]
+pub struct Committed {
+    /// The heads, as they are now.
+    pub heads: Vec<(StreamKey, Stream)>,
+    /// The notices that were sent or taken back, as they are now.
+    pub notices: Vec<NoticeRow>,
+    /// Where the board is among the heads: its head before.
+    pub board_before: Option<i64>,
+}
+
+impl Heads {
+    /// Over this database, with the board as it is now.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn start(db: Db, clock: Clock) -> DbResult<Arc<Self>> {
+        let this = Self {
+            db,
+            clock,
+            board: ArcSwap::default(),
+            shards: std::iter::repeat_with(Mutex::default).take(SHARDS).collect(),
+            hasher: RandomState::new(),
+            followed: tokio::sync::Mutex::default(),
+            is_coming: AtomicBool::new(false),
+            looked: watch::Sender::default(),
+            fresh_until: ArcSwap::default(),
+            changes: watch::Sender::default(),
+            lanes: ArcSwap::default(),
+        };
+        // A database that is busy is slow, which is no reason not to start.
+        let give_up = Instant::now() + MAX_FIRST_CONNECT;
+        while let Err(error) = this.look().await {
+            if !classify(&error).may_pass() || Instant::now() >= give_up {
+                return Err(error);
+            }
+        }
+        Ok(Arc::new(this))
+    }
+
+    /// Asks what others changed, again and again, until told to stop.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let mut tick = tokio::time::interval(FOLLOW_EVERY);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = tick.tick() => {}
+            }
+            // For polls that wait: whoever reads the board sees no expired notice anyway.
+            self.expire();
+            // Nothing is lost where that fails: the next look asks for all since the last one that came through. Until then
+            // polls say that they are degraded.
+            let _ = self.catch_up().await;
+        }
+    }
+
+    /// The board without what has expired by now.
+    #[must_use]
+    pub fn board(&self) -> Arc<Board> {
+        self.expire();
+        self.board.load_full()
+    }
+
+    fn expire(&self) {
+        let now = self.clock.now();
+        if self.board.load().is_outdated(now) {
+            self.change_board(|board| Some(board.clone().expired(now)));
+        }
+    }
+
+    /// Whether what is here is as new as it is promised to be.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        self.fresh_until.load().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// To be told of changes.
+    #[must_use]
+    pub fn listen(&self) -> watch::Receiver<Changes> {
+        self.changes.subscribe()
+    }
+
+    /// The epoch of the installation, as of the last look.
+    #[must_use]
+    pub fn epoch(&self) -> Arc<str> {
+        Arc::clone(&self.board.load().epoch)
+    }
+
+    /// Returns after a look that began after this call, so that all that was committed before it is here. A look goes on also
+    /// where nobody waits for it any more.
+    ///
+    /// # Errors
+    /// The pool's, should that look have failed; the log has the database's own.
+    pub async fn catch_up(self: &Arc<Self>) -> DbResult<()> {
+        let mut looked = self.looked.subscribe();
+        let asked = Instant::now();
+        if !self.is_coming.swap(true, Ordering::AcqRel) {
+            let this = Arc::clone(self);
+            tokio::spawn(async move {
+                if let Err(error) = this.look().await {
+                    tracing::debug!(%error, "cannot ask what others changed");
+                }
+            });
+        }
+        match looked.wait_for(|looked| looked.began.is_some_and(|began| began >= asked)).await {
+            Ok(looked) if looked.answered => Ok(()),
+            _ => Err(sqlx::Error::PoolTimedOut),
+        }
+    }
+
+    /// How far each lane is now. All that was written up to there is here.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn lanes(self: &Arc<Self>) -> DbResult<Arc<BTreeMap<i64, i64>>> {
+        self.catch_up().await?;
+        Ok(self.lanes.load_full())
+    }
+
+    /// What a lane of this node has committed: it shows here at once.
+    pub async fn committed(self: &Arc<Self>, committed: Committed) {
+        self.take(&committed.heads);
+        let Some(before) = committed.board_before else { return };
+        let mut missed = false;
+        self.change_board(|board| {
+            missed = board.head < before;
+            // One that is further already was read after the commit.
+            (board.head == before).then(|| board.with(&committed.heads, &committed.notices, self.clock.now()))
+        });
+        if missed && self.catch_up().await.is_err() {
+            // The write is durable all the same. Until a look brings it, polls must not pass for current.
+            self.fresh_until.store(Arc::new(None));
+        }
+    }
+
+    /// One look, a little after the one before.
+    async fn look(&self) -> DbResult<()> {
+        let mut followed = self.followed.lock().await;
+        if let Some(last) = followed.last {
+            tokio::time::sleep_until(last + LOOKS_APART).await;
+        }
+        // In this order: who still saw that a look was coming asked before it began.
+        self.is_coming.store(false, Ordering::Release);
+        let began = Instant::now();
+        followed.last = Some(began);
+        let outcome = tokio::time::timeout(MAX_LOOK, self.look_at(&mut followed)).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        if outcome.is_ok() {
+            self.fresh_until.store(Arc::new(Some(began + FRESH)));
+            self.lanes.store(Arc::new(followed.lanes.iter().flatten().map(|(lane, batch)| (*lane, *batch)).collect()));
+        }
+        metrics::counter!(LOOKS).increment(1);
+        self.looked.send_replace(Looked { began: Some(began), answered: outcome.is_ok() });
+        outcome
+    }
+
+    async fn look_at(&self, followed: &mut Followed) -> DbResult<()> {
+        let here = self.board.load_full();
+        if let Some(lanes) = &followed.lanes {
+            let look = store::look(&self.db, lanes, here.head).await?;
+            if look.heads.len() <= store::MAX_CHANGES && look.epoch == here.epoch {
+                let on_board = |(key, _): &(StreamKey, Stream)| matches!(key.kind, Kind::Board | Kind::Broadcast | Kind::Dot);
+                if !look.notices.is_empty() || look.heads.iter().any(on_board) {
+                    self.change_board(|board| Some(board.with(&look.heads, &look.notices, self.clock.now())));
+                }
+                self.take(&look.heads);
+                followed.lanes = Some(look.lanes);
+                return Ok(());
+            }
+        }
+        // Nothing is here yet, too much was missed, or another database is in place of the one that was here.
+        let look = store::first_look(&self.db).await?;
+        self.change_board(|board| {
+            let base = if board.epoch == look.epoch { board.clone() } else { Board::of(Arc::clone(&look.epoch)) };
+            Some(base.with(&look.heads, &look.notices, self.clock.now()))
+        });
+        self.forget_all();
+        followed.lanes = Some(look.lanes);
+        Ok(())
+    }
+
+    /// Puts another board in place of the one that is here. `next` is asked again should somebody else do so in the same moment.
+    fn change_board(&self, mut next: impl FnMut(&Board) -> Option<Board>) {
+        let mut changed = false;
+        self.board.rcu(|board| {
+            let next = next(board).filter(|next| *next != **board);
+            changed = next.is_some();
+            next.map_or_else(|| Arc::clone(board), Arc::new)
+        });
+        if changed {
+            self.changes.send_modify(|changes| changes.board = changes.board.wrapping_add(1));
+        }
+    }
+
+    fn shard(&self, key: &StreamKey) -> Option<MutexGuard<'_, HashMap<StreamKey, Arc<Cell>>>> {
+        let hash = usize::try_from(self.hasher.hash_one(key) >> 32).unwrap_or(0);
+        let shard = self.shards.get(hash % SHARDS)?;
+        // Every change below is made in one step, so a poisoned lock guards whole data.
+        Some(shard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes in heads; those that nobody looked at here are passed over.
+    fn take(&self, heads: &[(StreamKey, Stream)]) {
+        let mut changed = false;
+        for (key, stream) in heads {
+            let cell = self.shard(key).and_then(|shard| shard.get(key).map(Arc::clone));
+            changed |= cell.is_some_and(|cell| cell.set(stream));
+        }
+        if changed {
+            self.changes.send_modify(|changes| changes.cells = changes.cells.wrapping_add(1));
+        }
+    }
+
+    /// After too much was missed: every cell is to be read anew.
+    pub fn forget_all(&self) {
+        for shard in &self.shards {
+            shard.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|cell| cell.forget());
+        }
+    }
+
+    /// The cells of these streams, in their order, all with a head. They stand in the table before SQL is asked, so that no change can fall in between.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn cells(&self, keys: &[StreamKey]) -> DbResult<Vec<Arc<Cell>>> {
+        let cells: Vec<_> = keys.iter().map(|key| self.cell(key)).collect();
+        self.load(keys, &cells).await?;
+        Ok(cells)
+    }
+
+    /// The same, if none of them needs to be read.
+    #[must_use]
+    pub fn cells_here(&self, keys: &[StreamKey]) -> Option<Vec<Arc<Cell>>> {
+        keys.iter().map(|key| Some(self.cell(key)).filter(|cell| cell.is_loaded())).collect()
+    }
+
+    /// Reads those of these cells from SQL that have no head. `keys` and `cells` belong together.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn load(&self, keys: &[StreamKey], cells: &[Arc<Cell>]) -> DbResult<()> {
+        let missing: Vec<_> = keys.iter().zip(cells).filter(|(_, cell)| !cell.is_loaded()).collect();
+        for chunk in missing.chunks(HEADS_AT_ONCE) {
+            let wanted: Vec<_> = chunk.iter().map(|(key, _)| (*key).clone()).collect();
+            let mut found: HashMap<_, _> = store::read(&self.db, &wanted).await?.into_iter().collect();
+            for (key, cell) in chunk {
+                cell.set(&found.remove(*key).unwrap_or_default());
+            }
+        }
+        Ok(())
+    }
+
+    /// The cell of a stream, which may have no head yet.
+    #[must_use]
+    pub fn cell(&self, key: &StreamKey) -> Arc<Cell> {
+        let Some(mut shard) = self.shard(key) else { return Arc::default() };
+        if let Some(cell) = shard.get(key) {
+            return Arc::clone(cell);
+        }
+        if shard.len() >= MAX_CELLS / SHARDS {
+            // One that nobody holds can go: whoever wants it next reads it anew.
+            shard.retain(|_, cell| Arc::strong_count(cell) > 1);
+        }
+        let cell = Arc::new(Cell::default());
+        shard.insert(key.clone(), Arc::clone(&cell));
+        cell
+    }
+}

@@ -1,0 +1,381 @@
+//! One try at one batch: touch, load, apply, save, commit, publish.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use rand::RngExt as _;
+use tokio::time::Instant;
+
+use super::row::{RAISE, REGISTER};
+use super::touched::Touched;
+use super::{Answer, Engines, Job, MAX_CONNECT, Needs, Rows, Verdict, unavailable, unknown_outcome};
+use crate::base::clock::UnixMs;
+use crate::base::error::{Code, Error, Fault, Problem};
+use crate::cache::{CacheError, Writer};
+use crate::db::{Column, Conn, ErrorClass, classify};
+use crate::engine::heads::Batch;
+use crate::engine::idempotency::Keys;
+use crate::failpoint;
+
+/// How old a touch may be at the commit: well below the lease, so that a commit never outlives it.
+const MAX_TOUCH_AGE: Duration = Duration::from_millis(2500);
+
+/// How long a lane's plans are kept: one that was made while a table was empty goes through all of a table that an import has filled since.
+const MAX_PLAN_AGE: Duration = Duration::from_secs(5);
+
+/// How long everything before the commit may take; then the connection is dropped, which undoes it.
+const MAX_WORK: Duration = Duration::from_secs(4);
+
+/// How long the database may take to answer a commit before its outcome counts as unknown. With [`MAX_TOUCH_AGE`] it stays below the lease:
+/// after it the touch is renewed for as long as the outcome is in doubt.
+const MAX_COMMIT: Duration = Duration::from_secs(2);
+
+/// Why a batch was not committed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The database said no, or is away; nothing was changed.
+    Store(sqlx::Error),
+    /// It took too long; nothing was changed.
+    TooSlow,
+    /// The connection was lost in the commit, and the commit turned out not to have happened.
+    NotCommitted,
+    /// The connection was lost in the commit, and the database could not tell what became of it.
+    Unknown,
+    /// The cache could not be touched; nothing was changed.
+    CacheAway(CacheError),
+    /// Another node may hold this database now; nothing was changed.
+    NotHolder,
+}
+
+impl Failure {
+    /// What the callers of the batch are told.
+    pub(super) fn answer(&self) -> Error {
+        match self {
+            Self::Store(error) if classify(error).may_pass() => unavailable(),
+            Self::Store(_) => Fault::Bug(String::from("the database refused a write, see the log")).into(),
+            Self::Unknown => unknown_outcome().into(),
+            Self::TooSlow | Self::NotCommitted | Self::CacheAway(_) | Self::NotHolder => unavailable(),
+        }
+    }
+}
+
+/// What became of one job of a committed batch.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// It has its answer.
+    Answered(Verdict),
+    /// A transaction elsewhere holds its idempotency key: to be tried again.
+    KeyTaken,
+}
+
+/// One lane: a connection, and a number in the database that tells which of its commits took effect.
+#[derive(Debug)]
+pub(super) struct Lane {
+    engines: Engines,
+    id: i64,
+    /// To which slot of counts that are spread out it adds: two lanes of one node never to the same, those of two nodes seldom.
+    slot: i64,
+    batch: i64,
+    conn: Option<Conn>,
+    /// When its statements were planned.
+    planned: Instant,
+    /// How long it waits for a lock …
+    lock_wait: Duration,
+    /// … and what its connection was told of that.
+    told_lock_wait: Option<Duration>,
+}
+
+/// A batch that is applied and saved, but not committed.
+struct Prepared {
+    outcomes: Vec<Outcome>,
+    changes: Vec<crate::cache::Change>,
+    rows: Rows,
+}
+
+impl Lane {
+    pub(super) fn new(engines: Engines, slot: i64, lock_wait: Duration) -> Self {
+        let id = rand::rng().random_range(1..i64::MAX);
+        Self { engines, id, slot, batch: 0, conn: None, planned: Instant::now(), lock_wait, told_lock_wait: None }
+    }
+
+    /// Whether jobs that meet a lock are set aside. SQLite has one lock for all: there everybody waits.
+    pub(super) fn sets_aside(&self) -> bool {
+        self.engines.db.is_shared()
+    }
+
+    /// From now on it waits so long for a lock.
+    pub(super) fn wait_for_locks(&mut self, wait: Duration) {
+        self.lock_wait = wait;
+    }
+
+    /// Closes its connection until the next batch.
+    pub(super) fn disconnect(&mut self) {
+        self.conn = None;
+    }
+
+    pub(super) fn engines(&self) -> &Engines {
+        &self.engines
+    }
+
+    /// After a panic nobody knows what is open on the connection: closing it undoes that. The number is passed over, as it may have been used.
+    pub(super) fn reset(&mut self) {
+        self.conn = None;
+        self.batch += 1;
+    }
+
+    pub(super) async fn warm_up(&mut self) {
+        if let Err(error) = self.connected().await {
+            tracing::warn!(%error, "a lane cannot open its connection yet");
+        }
+    }
+
+    /// The lane's connection, opened if need be. A new one registers the lane, so that its row can be locked from the first batch on.
+    pub(super) async fn connected(&mut self) -> Result<&mut Conn, sqlx::Error> {
+        if self.conn.is_none() {
+            let open = async {
+                let mut conn = self.engines.db.connect().await?;
+                conn.run(&REGISTER, &self.number(self.batch)).await?;
+                Ok::<_, sqlx::Error>(conn)
+            };
+            let opened = tokio::time::timeout(MAX_CONNECT, open).await;
+            self.conn = Some(opened.map_err(|_| sqlx::Error::PoolTimedOut)??);
+            self.told_lock_wait = None;
+        }
+        let conn = self.conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+        if self.told_lock_wait != Some(self.lock_wait) {
+            let told = tokio::time::timeout(MAX_CONNECT, conn.set_lock_timeout(self.lock_wait)).await;
+            told.map_err(|_| sqlx::Error::PoolTimedOut)??;
+            self.told_lock_wait = Some(self.lock_wait);
+        }
+        Ok(conn)
+    }
+
+    fn number(&self, batch: i64) -> [Column; 3] {
+        [Column::Int(vec![self.id]), Column::Int(vec![batch]), Column::Int(vec![self.engines.clock.now().0])]
+    }
+
+    /// Tries once. After an error nothing of the batch took effect, except with [`Failure::Unknown`].
+    pub(super) async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Outcome>, Failure> {
+        let untouched = self.engines.guard.untouched();
+        let result = self.attempt_with(jobs, untouched.is_some()).await;
+        if let Some(untouched) = untouched
+            && !matches!(result, Err(Failure::Unknown))
+        {
+            untouched.is_over();
+        }
+        result
+    }
+
+    async fn attempt_with(&mut self, jobs: &[Job], untouched: bool) -> Result<Vec<Outcome>, Failure> {
+        let started = Instant::now();
+        if !self.engines.guard.may_write() {
+            return Err(Failure::NotHolder);
+        }
+        let mut needs = Needs::default();
+        jobs.iter().for_each(|job| job.command.needs(&mut needs));
+        let rows = Rows::new(self.engines.row_sets);
+        let (touched, writer) = (Touched::new(&needs, &rows, self.engines.cache.is_shared()), Writer(rand::rng().random()));
+        let prepared = self.prepare(jobs, rows, &needs, &touched, writer, untouched).await;
+        let prepared = match prepared {
+            Ok(prepared) if started.elapsed() < MAX_TOUCH_AGE => prepared,
+            Ok(_) => return self.abandon(&touched, writer, Failure::TooSlow).await,
+            Err(failure) => return self.abandon(&touched, writer, failure).await,
+        };
+        failpoint("lane::before_commit");
+        let was_inside = self.commit(&touched, writer).await?;
+        failpoint("lane::after_commit");
+        if let Err(error) = touched.publish(&self.engines.cache, writer, &prepared.changes).await {
+            tracing::debug!(%error, "could not publish to the cache");
+            // The entries stay dirty until they are read anew, so nothing stale can show. Not so if the commit may have come after the lease had
+            // ended: then what was filled in between must go first.
+            if !was_inside && self.engines.guard.enter_bypass().await.is_err() {
+                return Err(Failure::Unknown);
+            }
+        }
+        let shared = prepared.rows.committed();
+        if !shared.heads.is_empty() {
+            self.engines.heads.committed(shared).await;
+        }
+        let now = self.engines.clock.now();
+        self.engines.after_commit.iter().for_each(|hook| hook.committed(&prepared.rows, now));
+        if prepared.rows.has_events() {
+            self.engines.bell.ring();
+        }
+        failpoint("lane::after_publish");
+        metrics::histogram!("headmark_lane_batch_seconds").record(started.elapsed().as_secs_f64());
+        metrics::counter!("headmark_lane_commands_total").increment(u64::try_from(jobs.len()).unwrap_or_default());
+        Ok(prepared.outcomes)
+    }
+
+    /// Touches the cache while the rows are locked and loaded, then applies and saves.
+    async fn prepare(
+        &mut self,
+        jobs: &[Job],
+        mut rows: Rows,
+        needs: &Needs,
+        touched: &Touched,
+        writer: Writer,
+        untouched: bool,
+    ) -> Result<Prepared, Failure> {
+        let (engines, id, slot, batch) = (self.engines.clone(), self.id, self.slot, self.batch + 1);
+        let now = engines.clock.now();
+        let number = self.number(batch);
+        let touch = async { if untouched { Ok(()) } else { touched.touch(&engines.cache, writer).await } };
+        let outdated = self.planned.elapsed() >= MAX_PLAN_AGE;
+        if outdated {
+            self.planned = Instant::now();
+        }
+        let conn = self.connected().await.map_err(Failure::Store)?;
+        let work = async {
+            if outdated {
+                conn.forget_plans().await.map_err(Failure::Store)?;
+            }
+            let (touch, loaded) = tokio::join!(touch, load(conn, jobs, &mut rows, needs, &number, now));
+            touch.map_err(Failure::CacheAway)?;
+            let mut keys = match loaded {
+                Err(sqlx::Error::RowNotFound) => {
+                    // Swept while this lane was idle: it must register anew before it may commit.
+                    tracing::info!(lane = id, "registering again");
+                    return Err(Failure::NotCommitted);
+                }
+                loaded => loaded.map_err(Failure::Store)?,
+            };
+            if !engines.guard.fence(conn).await.map_err(Failure::Store)? {
+                return Err(Failure::NotHolder);
+            }
+            failpoint("lane::after_touch");
+            let outcomes = apply(jobs, &mut rows, &mut keys, now);
+            rows.save(conn, Batch { lane_id: id, batch, slot, now }).await.map_err(Failure::Store)?;
+            keys.save(conn, now).await.map_err(Failure::Store)?;
+            Ok(Prepared { outcomes, changes: rows.changes(needs), rows })
+        };
+        if !engines.db.is_shared() {
+            // SQLite goes on with a statement whose connection is dropped, and keeps its one lock: so the
+            // work is waited for, and undone afterwards if it took too long.
+            return work.await;
+        }
+        match tokio::time::timeout(MAX_WORK, work).await {
+            Ok(prepared) => prepared,
+            Err(_) => Err(Failure::TooSlow),
+        }
+    }
+
+    /// Commits, and finds out what became of it should the connection be lost meanwhile. Returns whether the writer was inside the cache entries all the
+    /// time.
+    async fn commit(&mut self, touched: &Touched, writer: Writer) -> Result<bool, Failure> {
+        let Some(conn) = self.conn.as_mut() else { return Err(Failure::NotCommitted) };
+        let committed = tokio::time::timeout(MAX_COMMIT, conn.commit()).await;
+        self.batch += 1;
+        let is_slow = committed.is_err();
+        let error = match committed {
+            Ok(Ok(())) => return Ok(true),
+            // The lane's row is gone: the commit was not even sent.
+            Ok(Err(sqlx::Error::RowNotFound)) => return self.abandon(touched, writer, Failure::NotCommitted).await.map(|_| true),
+            // A save that went along with the commit was refused.
+            Ok(Err(error)) if classify(&error) != ErrorClass::Unknown => {
+                return self.abandon(touched, writer, Failure::Store(error)).await.map(|_| true);
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => String::from("no answer in time"),
+        };
+        tracing::warn!(error, "the outcome of a commit is unknown; asking the database");
+        metrics::counter!("headmark_lane_unknown_commits_total").increment(1);
+        self.conn = None;
+        let resolved = super::resolve::resolve(&self.engines, self.id, self.batch, touched, writer).await;
+        match resolved.committed {
+            Some(true) => Ok(resolved.was_inside),
+            Some(false) => {
+                let failure = if is_slow { Failure::TooSlow } else { Failure::NotCommitted };
+                self.abandon(touched, writer, failure).await.map(|_| true)
+            }
+            // The touch is left to its lease.
+            None => Err(Failure::Unknown),
+        }
+    }
+
+    /// Undoes the transaction and leaves the cache entries, which stay dirty.
+    async fn abandon(&mut self, touched: &Touched, writer: Writer, failure: Failure) -> Result<Vec<Outcome>, Failure> {
+        let keeps = match &failure {
+            Failure::Store(error) => !matches!(classify(error), ErrorClass::Unknown | ErrorClass::Outage),
+            Failure::CacheAway(_) => true,
+            _ => false,
+        };
+        // Closing the connection undoes what is open on it.
+        if let Some(mut conn) = self.conn.take()
+            && keeps
+            && matches!(tokio::time::timeout(MAX_CONNECT, conn.rollback()).await, Ok(Ok(())))
+        {
+            self.conn = Some(conn);
+        }
+        if let Err(error) = touched.leave(&self.engines.cache, writer).await {
+            tracing::debug!(%error, "could not leave the cache entries; the lease ends by itself");
+        }
+        Err(failure)
+    }
+}
+
+/// Raises the lane's number before it waits for any row, so that whoever asks for the outcome of the commit waits until the transaction has ended.
+async fn load(
+    conn: &mut Conn,
+    jobs: &[Job],
+    rows: &mut Rows,
+    needs: &Needs,
+    number: &[Column; 3],
+    now: UnixMs,
+) -> Result<Keys, sqlx::Error> {
+    conn.begin().await?;
+    rows.lock(conn, needs).await?;
+    conn.later_one(&RAISE, number).await?;
+    let keys: Vec<_> = jobs.iter().filter_map(|job| job.key.as_ref()).collect();
+    let keys = Keys::load(conn, &keys, now).await?;
+    rows.load(conn, needs).await?;
+    Ok(keys)
+}
+
+/// Applies every job in order. A refused one leaves no trace; a panicking rule is a refused one.
+fn apply(jobs: &[Job], rows: &mut Rows, keys: &mut Keys, now: UnixMs) -> Vec<Outcome> {
+    jobs.iter()
+        .map(|job| {
+            if let Some(key) = &job.key {
+                if let Some(kept) = keys.kept(key) {
+                    return Outcome::Answered(replay(key, kept));
+                }
+                if !keys.holds(key) {
+                    return Outcome::KeyTaken;
+                }
+            }
+            let applied = catch_unwind(AssertUnwindSafe(|| job.command.apply(rows, now)));
+            let result = applied.unwrap_or_else(|_| Err(Fault::Bug(String::new()).problem()));
+            match &result {
+                Ok(_) => rows.settle(),
+                Err(_) => rows.undo(),
+            }
+            if let Some(key) = &job.key {
+                keep(keys, key, &result);
+            }
+            Outcome::Answered(result.map_err(Error::from))
+        })
+        .collect()
+}
+
+/// Keeps an answer that was decided by state: success, 403 and 409.
+fn keep(keys: &mut Keys, key: &crate::engine::idempotency::Key, result: &Result<Answer, Problem>) {
+    let kept = match result {
+        Ok(answer) => answer.json().map(|body| (answer.status(), body)),
+        Err(problem) if matches!(problem.code.status().as_u16(), 403 | 409) => {
+            Ok((problem.code.status().as_u16(), serde_json::to_string(&problem.body()).unwrap_or_default()))
+        }
+        Err(_) => return,
+    };
+    if let Ok((status, body)) = kept {
+        keys.keep(key, status, &body);
+    }
+}
+
+fn replay(key: &crate::engine::idempotency::Key, kept: &crate::engine::idempotency::Kept) -> Verdict {
+    if kept.digest != key.digest {
+        let detail = "Another request used this Idempotency-Key with a different method, path or body in the last 24 hours.";
+        return Err(Problem::new(Code::IdempotencyKeyReused, detail).into());
+    }
+    Ok(Answer::kept(kept.status, kept.body.clone()))
+}

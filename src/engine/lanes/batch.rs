@@ -1,0 +1,211 @@
+//! One batch, whole or in parts: tried again, halved, or set aside, until each of its jobs is
+//! answered.
+//!
+//! What is done about a failure follows from its class alone; the table is in
+//! `docs/subsystems/database.md` (Errors of the database).
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Job;
+use super::attempt::{Failure, Lane, Outcome};
+use super::pace::Pace;
+use super::ticket::Ticket;
+use crate::base::error::{Code, Problem};
+use crate::db::{ErrorClass, classify};
+
+/// How often a batch is tried again after a deadlock or the like, before it is halved.
+const MAX_TRIES: u32 = 4;
+
+/// How long a batch is worked on without any part of it being committed. Then the database, not the
+/// batch, is the trouble, and what is left of the batch is refused.
+const NO_PROGRESS: Duration = Duration::from_secs(10);
+
+/// How long a cache that cannot be touched is tried again before the epoch is raised, which costs all
+/// nodes the cache for some seconds: a stall shorter than this costs its own time only.
+const TOUCH_PATIENCE: Duration = Duration::from_millis(1500);
+
+/// The pause between two of these tries.
+const TOUCH_PAUSE: Duration = Duration::from_millis(100);
+
+/// What is left of a batch.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// Jobs whose idempotency key a transaction elsewhere holds.
+    pub(super) put_off: Vec<Ticket>,
+    /// Jobs that met a lock, or were in one transaction with a job that did; in their order.
+    pub(super) locked: Vec<Ticket>,
+}
+
+/// What is done about a failure.
+#[derive(Debug, PartialEq, Eq)]
+enum Remedy {
+    /// The batch is at fault, or too large.
+    Halve,
+    /// Somebody holds a lock.
+    SetAside,
+    /// These jobs are answered with the failure.
+    Answer,
+    /// The store is at fault: all that is left of the batch is answered with the failure.
+    AnswerAll,
+}
+
+impl Remedy {
+    fn of(failure: &Failure, jobs: usize, sets_aside: bool) -> Self {
+        let halve = if jobs > 1 { Self::Halve } else { Self::Answer };
+        match failure {
+            Failure::TooSlow => halve,
+            Failure::Store(error) => match classify(error) {
+                ErrorClass::Locked if sets_aside => Self::SetAside,
+                ErrorClass::Retry | ErrorClass::Split | ErrorClass::Refuse => halve,
+                ErrorClass::Locked | ErrorClass::Unknown | ErrorClass::Outage => Self::AnswerAll,
+            },
+            // The next part may find the database again, and must not be told that it is unknown.
+            Failure::Unknown => Self::Answer,
+            Failure::NotCommitted | Failure::CacheAway(_) | Failure::NotHolder => Self::AnswerAll,
+        }
+    }
+}
+
+/// Commits a batch and answers its callers. What is left is not answered yet.
+pub(super) async fn run(lane: &mut Lane, pace: &mut Pace, batch: Vec<Ticket>) -> Left {
+    let (mut left, mut todo) = (Left::default(), vec![batch]);
+    let mut progress = Instant::now();
+    while let Some(mut batch) = todo.pop() {
+        if batch.is_empty() {
+            continue;
+        }
+        let weight = batch.iter().fold(0_u32, |sum, ticket| sum.saturating_add(ticket.weight));
+        if weight > pace.weight() && batch.len() > 1 {
+            // What was taken before the lane slowed down.
+            let second = batch.split_off(batch.len() / 2);
+            todo.extend([second, batch]);
+            continue;
+        }
+        let jobs: Vec<Job> = batch.iter().map(|ticket| ticket.job.clone()).collect();
+        let failure = match with_retries(lane, &jobs).await {
+            Ok((outcomes, time)) => {
+                progress = Instant::now();
+                pace.took(weight, time);
+                for (ticket, outcome) in batch.into_iter().zip(outcomes) {
+                    settle(ticket, outcome, &mut left.put_off);
+                }
+                continue;
+            }
+            Err(failure) => failure,
+        };
+        let too_slow = is_too_slow(&failure);
+        if too_slow {
+            pace.was_too_slow(weight);
+            metrics::counter!("headmark_lane_slow_batches_total").increment(1);
+        }
+        let remedy = match Remedy::of(&failure, batch.len(), lane.sets_aside()) {
+            Remedy::Halve if progress.elapsed() > NO_PROGRESS => Remedy::AnswerAll,
+            remedy => remedy,
+        };
+        match remedy {
+            Remedy::Halve => {
+                if !too_slow {
+                    tracing::warn!(?failure, jobs = batch.len(), "splitting a batch that the database refused");
+                    metrics::counter!("headmark_lane_splits_total").increment(1);
+                }
+                let second = batch.split_off(batch.len() / 2);
+                todo.extend([second, batch]);
+            }
+            Remedy::SetAside => left.locked.extend(batch),
+            Remedy::Answer => refuse(batch, &failure),
+            Remedy::AnswerAll => {
+                refuse(batch, &failure);
+                todo.drain(..).for_each(|batch| refuse(batch, &failure));
+            }
+        }
+    }
+    left
+}
+
+fn is_too_slow(failure: &Failure) -> bool {
+    match failure {
+        Failure::TooSlow => true,
+        Failure::Store(error) => classify(error) == ErrorClass::Split,
+        _ => false,
+    }
+}
+
+/// Tries a batch until it is committed, or until trying the same again at once makes no sense.
+/// Returns how long the last try took, too.
+async fn with_retries(lane: &mut Lane, jobs: &[Job]) -> Result<(Vec<Outcome>, Duration), Failure> {
+    let (mut tries, mut away_since) = (0, None);
+    loop {
+        tries += 1;
+        let began = Instant::now();
+        let failure = match lane.attempt(jobs).await {
+            Ok(outcomes) => return Ok((outcomes, began.elapsed())),
+            Err(failure) => failure,
+        };
+        let again = match &failure {
+            Failure::Store(error) => match classify(error) {
+                ErrorClass::Retry | ErrorClass::Unknown | ErrorClass::Outage => true,
+                ErrorClass::Locked => !lane.sets_aside(),
+                ErrorClass::Split => jobs.len() == 1,
+                ErrorClass::Refuse => false,
+            },
+            // Alone it cannot be made smaller.
+            Failure::TooSlow => jobs.len() == 1,
+            Failure::NotCommitted => true,
+            Failure::CacheAway(error) => {
+                if away_since.get_or_insert_with(Instant::now).elapsed() < TOUCH_PATIENCE {
+                    tracing::debug!(%error, "the cache cannot be touched; trying again");
+                    tokio::time::sleep(TOUCH_PAUSE).await;
+                    tries -= 1;
+                    continue;
+                }
+                tracing::warn!(%error, "the cache cannot be touched");
+                lane.engines().guard.enter_bypass().await.is_ok()
+            }
+            Failure::NotHolder | Failure::Unknown => false,
+        };
+        if !again || tries >= MAX_TRIES {
+            return Err(failure);
+        }
+        metrics::counter!("headmark_lane_retries_total").increment(1);
+        tokio::time::sleep(Duration::from_millis(u64::from(tries) * 5)).await;
+    }
+}
+
+fn refuse(batch: Vec<Ticket>, failure: &Failure) {
+    tracing::error!(?failure, jobs = batch.len(), "a batch failed");
+    for ticket in batch {
+        ticket.answer(Err(failure.answer()));
+    }
+}
+
+fn settle(ticket: Ticket, outcome: Outcome, put_off: &mut Vec<Ticket>) {
+    match outcome {
+        Outcome::Answered(verdict) => ticket.answer(verdict),
+        Outcome::KeyTaken if Instant::now() < ticket.put_off_until => put_off.push(ticket),
+        Outcome::KeyTaken => {
+            let detail = "A request with this Idempotency-Key is still running. Try again shortly.";
+            ticket.answer(Err(Problem::new(Code::IdempotencyInProgress, detail).into()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_follows_from_the_failure() {
+        let of = |failure: &Failure, jobs| Remedy::of(failure, jobs, true);
+        let store = |error| Failure::Store(error);
+        assert_eq!(of(&Failure::TooSlow, 2), Remedy::Halve);
+        assert_eq!(of(&Failure::TooSlow, 1), Remedy::Answer);
+        assert_eq!(of(&store(sqlx::Error::RowNotFound), 2), Remedy::Halve, "refused");
+        assert_eq!(of(&store(sqlx::Error::RowNotFound), 1), Remedy::Answer);
+        assert_eq!(of(&store(sqlx::Error::PoolTimedOut), 2), Remedy::AnswerAll, "an outage is not the batch's fault");
+        assert_eq!(of(&store(sqlx::Error::WorkerCrashed), 2), Remedy::AnswerAll);
+        assert_eq!(of(&Failure::Unknown, 2), Remedy::Answer);
+        assert_eq!(of(&Failure::NotHolder, 2), Remedy::AnswerAll);
+    }
+}

@@ -1,0 +1,110 @@
+//! Which rows the commands of a batch need: said before any is looked at, so that they can be locked in one order and loaded together.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::row_set::RowSet;
+use crate::base::ids::{Name, UserId};
+use crate::engine::marks::{Kind, MarkKey, StreamKey};
+
+/// Which rows the commands of a batch need.
+#[derive(Debug, Default)]
+pub struct Needs {
+    pub(super) users: BTreeSet<UserId>,
+    pub(super) marks: BTreeSet<MarkKey>,
+    pub(super) all_marks: BTreeSet<(UserId, Kind)>,
+    /// Heads that may be changed.
+    pub(super) heads: BTreeSet<StreamKey>,
+    /// Heads that are only looked at.
+    pub(super) seen_heads: BTreeSet<StreamKey>,
+    /// Users who may be enrolled.
+    enrolling: BTreeSet<UserId>,
+    /// What is needed of the features' sets.
+    sets: Vec<Box<dyn AnyNeeds>>,
+}
+
+/// The needs of any set.
+trait AnyNeeds: Any + fmt::Debug + Send + Sync {}
+
+impl<N: Any + fmt::Debug + Send + Sync> AnyNeeds for N {}
+
+/// Of this set; its type tells it apart from others that need the same kind of thing.
+#[derive(Debug)]
+struct Of<R: RowSet>(R::Needs);
+
+impl Needs {
+    /// What is needed of a feature's set, to add to it.
+    pub fn of<R: RowSet>(&mut self) -> &mut R::Needs {
+        let found = self.sets.iter().position(|needs| (&**needs as &dyn Any).is::<Of<R>>());
+        let at = found.unwrap_or_else(|| {
+            self.sets.push(Box::new(Of::<R>(R::Needs::default())));
+            self.sets.len() - 1
+        });
+        let needs = self.sets.get_mut(at).and_then(|needs| (&mut **needs as &mut dyn Any).downcast_mut::<Of<R>>());
+        &mut needs.unwrap_or_else(|| unreachable!("it was found or added above")).0
+    }
+
+    /// What is needed of a feature's set, if anything.
+    #[must_use]
+    pub fn find<R: RowSet>(&self) -> Option<&R::Needs> {
+        self.sets.iter().find_map(|needs| (&**needs as &dyn Any).downcast_ref::<Of<R>>()).map(|needs| &needs.0)
+    }
+
+    /// A user's own row.
+    pub fn user(&mut self, user: UserId) {
+        self.users.insert(user);
+    }
+
+    /// One mark, and with it the user's own row.
+    pub fn mark(&mut self, user: UserId, kind: Kind, name: &Name) {
+        self.mark_at(MarkKey::new(user, kind, name));
+    }
+
+    /// One mark by its key, and with it the user's own row.
+    pub fn mark_at(&mut self, key: MarkKey) {
+        self.users.insert(key.user);
+        self.marks.insert(key);
+    }
+
+    /// All marks of one kind of a user.
+    pub fn all_marks(&mut self, user: UserId, kind: Kind) {
+        self.users.insert(user);
+        self.all_marks.insert((user, kind));
+    }
+
+    /// The head of a shared stream, to change it: locked until the commit, so that its numbers are in the order of commits.
+    pub fn head(&mut self, key: StreamKey) {
+        self.heads.insert(key);
+    }
+
+    /// The head of a shared stream, only to look at it.
+    pub fn seen_head(&mut self, key: StreamKey) {
+        self.seen_heads.insert(key);
+    }
+
+    /// A user's own row and what an enrolment looks at.
+    pub fn enrolment(&mut self, user: UserId) {
+        self.users.insert(user);
+        self.enrolling.insert(user);
+        self.seen_heads.insert(StreamKey::board());
+    }
+
+    /// Whether the user's own row is asked for.
+    #[must_use]
+    pub fn has_user(&self, user: UserId) -> bool {
+        self.users.contains(&user)
+    }
+
+    /// Whether the user may be enrolled.
+    #[must_use]
+    pub fn may_enrol(&self, user: UserId) -> bool {
+        self.enrolling.contains(&user)
+    }
+
+    /// The users whose own rows may change: those whose cache entries must be touched.
+    #[must_use]
+    pub fn users(&self) -> Vec<UserId> {
+        self.users.iter().copied().collect()
+    }
+}

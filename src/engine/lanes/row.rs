@@ -1,0 +1,55 @@
+//! A lane's own row: its number is raised with every batch, and tells afterwards whether the batch took
+//! effect (`resolve.rs`).
+
+use rand::RngExt as _;
+
+use crate::base::clock::UnixMs;
+use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::engine::heads::Batch;
+
+pub(super) static REGISTER: Statement = Statement::new(
+    "insert into lanes (lane_id, batch, committed_at)
+    select lane_id, batch, committed_at
+    from {rows} r
+    where true
+    on conflict (lane_id) do nothing",
+    &[("lane_id", Type::Int), ("batch", Type::Int), ("committed_at", Type::Int)],
+);
+
+pub(super) static RAISE: Statement = Statement::new(
+    "update lanes
+    set batch = r.batch, committed_at = r.committed_at
+    from {rows} r
+    where lanes.lane_id = r.lane_id",
+    &[("lane_id", Type::Int), ("batch", Type::Int), ("committed_at", Type::Int)],
+);
+
+static SWEEP: Statement =
+    Statement::new("delete from lanes where committed_at < (select min(committed_at) from {rows} r)", &[("committed_at", Type::Int)]);
+
+/// How long the row of a lane that ended is kept: other nodes read in it what the lane did last. A living lane that was idle for longer registers again.
+const ABANDONED_MS: i64 = crate::base::clock::DAY_MS;
+
+/// Removes the rows of lanes that ended long ago.
+///
+/// # Errors
+/// The driver's own.
+pub(crate) async fn sweep(db: &Db, now: UnixMs) -> DbResult<u64> {
+    db.connect().await?.run(&SWEEP, &[Column::Int(vec![now.0 - ABANDONED_MS])]).await
+}
+
+/// Registers, inside a transaction, a lane that writes nothing but this one batch: what is not written by a lane of a node signs with it, so that nodes hear of it.
+///
+/// # Errors
+/// The driver's own.
+pub(crate) async fn announce(conn: &mut Conn, now: UnixMs) -> DbResult<Batch> {
+    let batch = Batch { lane_id: rand::rng().random_range(1..i64::MAX), batch: 1, slot: 0, now };
+    conn.run(&REGISTER, &[batch.lane_id, batch.batch, now.0].map(|value| Column::Int(vec![value]))).await?;
+    Ok(batch)
+}
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub(super) fn statements() -> [&'static Statement; 3] {
+    [&REGISTER, &RAISE, &SWEEP]
+}

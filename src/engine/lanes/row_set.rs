@@ -1,0 +1,134 @@
+//! What a feature adds to a batch: its rows, and how they are locked, loaded and written.
+//!
+//! To add a table: a [`RowSet`] in the feature's `rows.rs`, and a line in the list in `app`. That list is the order in which
+//! the sets are locked, loaded and written, and each set takes its rows in the order of their keys: the one lock order of the
+//! program.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+
+use super::needs::Needs;
+use super::rows::Core;
+use crate::base::ids::UserId;
+use crate::cache::Parts;
+use crate::db::{Conn, DbResult};
+use crate::engine::heads::{Batch, NoticeRow};
+use crate::engine::marks::StreamKey;
+
+/// The rows of a feature in a batch.
+pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
+    /// Which of these rows a batch needs.
+    type Needs: Default + fmt::Debug + Send + Sync + 'static;
+
+    /// Takes locks that must come before everything else of a transaction.
+    ///
+    /// # Errors
+    /// The driver's own.
+    fn lock(_conn: &mut Conn, _needs: &Self::Needs) -> impl Future<Output = DbResult<()>> + Send {
+        async { Ok(()) }
+    }
+
+    /// Loads what is needed, after users, marks and heads are locked and loaded. Called where any command asked for rows of this set.
+    ///
+    /// # Errors
+    /// The driver's own.
+    fn load(&mut self, conn: &mut Conn, core: &mut Core, needs: &Self::Needs) -> impl Future<Output = DbResult<()>> + Send;
+
+    /// Heads that the commands look at beside those that they asked for.
+    fn seen_heads(_needs: &Needs, _core: &Core, _heads: &mut BTreeSet<StreamKey>) {}
+
+    /// Writes what changed.
+    ///
+    /// # Errors
+    /// The driver's own.
+    fn save(&self, conn: &mut Conn, core: &Core, batch: Batch) -> impl Future<Output = DbResult<()>> + Send;
+
+    /// The command took effect: what it did stays.
+    fn settle(&mut self);
+
+    /// The command was refused: everything is as before it.
+    fn undo(&mut self);
+
+    /// What changed of users' entries in the cache.
+    fn parts(&self, _parts: &mut BTreeMap<UserId, Parts>) {}
+
+    /// What changed of the notices that every node holds in memory.
+    fn notices(&self) -> Vec<NoticeRow> {
+        Vec::new()
+    }
+
+    /// Facts in the cache that the batch may change: for each user, about which others.
+    fn facts(_needs: &Self::Needs) -> Vec<(UserId, Vec<UserId>)> {
+        Vec::new()
+    }
+}
+
+/// A set in the list of all.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRowSet(fn() -> Box<dyn AnyRowSet>);
+
+impl NewRowSet {
+    /// This one.
+    #[must_use]
+    pub const fn of<R: RowSet>() -> Self {
+        Self(|| Box::new(R::default()))
+    }
+
+    pub(super) fn make(self) -> Box<dyn AnyRowSet> {
+        (self.0)()
+    }
+}
+
+/// A [`RowSet`] of any feature, for the batch.
+pub(super) trait AnyRowSet: Any + fmt::Debug + Send + Sync {
+    fn lock<'a>(&'a self, conn: &'a mut Conn, needs: &'a Needs) -> Option<BoxFuture<'a, DbResult<()>>>;
+    fn load<'a>(&'a mut self, conn: &'a mut Conn, core: &'a mut Core, needs: &'a Needs) -> Option<BoxFuture<'a, DbResult<()>>>;
+    fn seen_heads(&self, needs: &Needs, core: &Core, heads: &mut BTreeSet<StreamKey>);
+    fn save<'a>(&'a self, conn: &'a mut Conn, core: &'a Core, batch: Batch) -> BoxFuture<'a, DbResult<()>>;
+    fn settle(&mut self);
+    fn undo(&mut self);
+    fn parts(&self, parts: &mut BTreeMap<UserId, Parts>);
+    fn notices(&self) -> Vec<NoticeRow>;
+    fn facts(&self, needs: &Needs) -> Vec<(UserId, Vec<UserId>)>;
+}
+
+impl<R: RowSet> AnyRowSet for R {
+    fn lock<'a>(&'a self, conn: &'a mut Conn, needs: &'a Needs) -> Option<BoxFuture<'a, DbResult<()>>> {
+        Some(Box::pin(R::lock(conn, needs.find::<R>()?)))
+    }
+
+    fn load<'a>(&'a mut self, conn: &'a mut Conn, core: &'a mut Core, needs: &'a Needs) -> Option<BoxFuture<'a, DbResult<()>>> {
+        Some(Box::pin(RowSet::load(self, conn, core, needs.find::<R>()?)))
+    }
+
+    fn seen_heads(&self, needs: &Needs, core: &Core, heads: &mut BTreeSet<StreamKey>) {
+        R::seen_heads(needs, core, heads);
+    }
+
+    fn save<'a>(&'a self, conn: &'a mut Conn, core: &'a Core, batch: Batch) -> BoxFuture<'a, DbResult<()>> {
+        Box::pin(RowSet::save(self, conn, core, batch))
+    }
+
+    fn settle(&mut self) {
+        RowSet::settle(self);
+    }
+
+    fn undo(&mut self) {
+        RowSet::undo(self);
+    }
+
+    fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
+        RowSet::parts(self, parts);
+    }
+
+    fn notices(&self) -> Vec<NoticeRow> {
+        RowSet::notices(self)
+    }
+
+    fn facts(&self, needs: &Needs) -> Vec<(UserId, Vec<UserId>)> {
+        needs.find::<R>().map(R::facts).unwrap_or_default()
+    }
+}

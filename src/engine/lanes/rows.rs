@@ -1,0 +1,182 @@
+//! The rows that a batch works on: loaded together, changed by pure functions, written back together.
+//!
+//! [`Core`] has what every feature shares: users, marks, heads, events. What a feature adds is its [`RowSet`].
+
+mod core;
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+
+pub use self::core::Core;
+use super::needs::Needs;
+use super::row_set::{AnyRowSet, NewRowSet, RowSet};
+use crate::base::ids::UserId;
+use crate::cache::{Change, Parts};
+use crate::db::{Conn, DbResult};
+use crate::engine::heads::{Batch, Committed};
+
+/// All rows of a batch.
+#[derive(Debug)]
+pub struct Rows {
+    core: Core,
+    /// In the order in which they are locked.
+    sets: Vec<Box<dyn AnyRowSet>>,
+}
+
+impl Deref for Rows {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        &self.core
+    }
+}
+
+impl DerefMut for Rows {
+    fn deref_mut(&mut self) -> &mut Core {
+        &mut self.core
+    }
+}
+
+impl Rows {
+    /// With nothing loaded.
+    #[must_use]
+    pub fn new(sets: &[NewRowSet]) -> Self {
+        Self { core: Core::default(), sets: sets.iter().map(|set| set.make()).collect() }
+    }
+
+    /// A feature's rows.
+    #[must_use]
+    pub fn get<R: RowSet>(&self) -> &R {
+        let found = self.sets.iter().find_map(|set| (&**set as &dyn Any).downcast_ref());
+        found.unwrap_or_else(|| unreachable!("{} is not in the list of row sets", std::any::type_name::<R>()))
+    }
+
+    /// A feature's rows, to change them.
+    pub fn get_mut<R: RowSet>(&mut self) -> &mut R {
+        let found = self.sets.iter_mut().find_map(|set| (&mut **set as &mut dyn Any).downcast_mut());
+        found.unwrap_or_else(|| unreachable!("{} is not in the list of row sets", std::any::type_name::<R>()))
+    }
+
+    /// Takes the locks that must come before everything else of a transaction.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn lock(&self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
+        for set in &self.sets {
+            if let Some(lock) = set.lock(conn, needs) {
+                lock.await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks the users and the heads that may change, and loads what is needed.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn load(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
+        self.core.load(conn, needs).await?;
+        for set in &mut self.sets {
+            if let Some(load) = set.load(conn, &mut self.core, needs) {
+                load.await?;
+            }
+        }
+        let mut seen = needs.seen_heads.clone();
+        self.sets.iter().for_each(|set| set.seen_heads(needs, &self.core, &mut seen));
+        self.core.load_seen_heads(conn, &seen, needs).await
+    }
+
+    /// Writes what changed.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn save(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {
+        self.core.save(conn, batch).await?;
+        for set in &self.sets {
+            set.save(conn, &self.core, batch).await?;
+        }
+        self.core.save_events(conn).await
+    }
+
+    /// The command took effect: what it did stays.
+    pub fn settle(&mut self) {
+        self.core.settle();
+        self.sets.iter_mut().for_each(|set| set.settle());
+    }
+
+    /// The command was refused: everything is as before it.
+    pub fn undo(&mut self) {
+        self.core.undo();
+        self.sets.iter_mut().for_each(|set| set.undo());
+    }
+
+    /// What the batch changed of what users share.
+    #[must_use]
+    pub fn committed(&self) -> Committed {
+        Committed { notices: self.sets.iter().flat_map(|set| set.notices()).collect(), ..self.core.committed() }
+    }
+
+    /// Facts in the cache that the batch may change: for each user, about which others.
+    #[must_use]
+    pub fn facts(&self, needs: &Needs) -> Vec<(UserId, Vec<UserId>)> {
+        self.sets.iter().flat_map(|set| set.facts(needs)).collect()
+    }
+
+    /// What the batch did, for the cache: one change for each user that was needed, also where nothing changed.
+    #[must_use]
+    pub fn changes(&self, needs: &Needs) -> Vec<Change> {
+        let mut parts: BTreeMap<UserId, Parts> = BTreeMap::new();
+        self.core.parts(&mut parts);
+        self.sets.iter().for_each(|set| set.parts(&mut parts));
+        let change = |user: &UserId| {
+            let (before, after) = self.core.revisions(*user);
+            let parts = parts.remove(user).unwrap_or_default();
+            // The cache tells states apart by the revision alone.
+            debug_assert!(after > before || parts.is_empty(), "user {user} at {before}: {parts:?}");
+            Change { user: *user, before, after, parts }
+        };
+        needs.users.iter().map(change).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ids::Name;
+    use crate::engine::marks::store::User;
+    use crate::engine::marks::{Kind, Mark};
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    fn advanced(mark: &Mark, by: i64) -> Mark {
+        let mut mark = mark.clone();
+        mark.advance(by).unwrap();
+        mark
+    }
+
+    #[test]
+    fn a_refused_command_leaves_no_trace() {
+        let (user, like, follow) = (UserId::try_from(1).unwrap(), name("like"), name("follow"));
+        let mut rows = Rows::new(&[]);
+        rows.set_mark(user, Kind::Counter, &like, advanced(&Mark::default(), 3));
+        rows.settle();
+        assert_eq!(rows.user(user), User { revision: 1, counters: 1, ..User::default() });
+
+        let more = advanced(&rows.mark(user, Kind::Counter, &like), 2);
+        rows.set_mark(user, Kind::Counter, &like, more);
+        rows.set_mark(user, Kind::Counter, &follow, advanced(&Mark::default(), 1));
+        assert_eq!(rows.user(user), User { revision: 2, counters: 2, ..User::default() }, "one revision for the whole command");
+        rows.undo();
+        assert_eq!(rows.user(user), User { revision: 1, counters: 1, ..User::default() });
+        assert_eq!(rows.mark(user, Kind::Counter, &like).head(), 3);
+        assert_eq!(rows.mark(user, Kind::Counter, &follow).head(), 0);
+
+        let same = rows.mark(user, Kind::Counter, &like);
+        rows.set_mark(user, Kind::Counter, &like, same);
+        rows.settle();
+        assert_eq!(rows.revision(user), 1, "what changes nothing is no new revision");
+    }
+}

@@ -1,0 +1,289 @@
+//! What every feature shares in a batch: users' own rows, their marks, the heads of shared streams, events.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::super::needs::Needs;
+use super::super::table::Table;
+use crate::base::clock::UnixMs;
+use crate::base::ids::{Name, UserId};
+use crate::cache::{Parts, Revision};
+use crate::db::{Conn, DbResult};
+use crate::engine::events;
+use crate::engine::heads::{self, Batch, Committed};
+use crate::engine::marks::parts::{mark_part, user_parts};
+use crate::engine::marks::store::{self, NOT_ENROLLED, User};
+use crate::engine::marks::{FORGOTTEN, Kind, Mark, MarkKey, Stream, StreamKey};
+
+/// The rows that every feature shares.
+#[derive(Debug, Default)]
+pub struct Core {
+    users: Table<UserId, User>,
+    marks: Table<MarkKey, Mark>,
+    heads: Table<StreamKey, Stream>,
+    /// How many channels and dots there were before the batch, where it may make one.
+    shared_counts: Vec<(Kind, i64)>,
+    /// Users of whom all marks of a kind are to go.
+    forgotten: Table<UserId, bool>,
+    /// What happened, for those who read along.
+    events: events::Written,
+    /// Users whose revision the present command has raised.
+    revised: BTreeSet<UserId>,
+}
+
+impl Core {
+    pub(super) async fn load(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
+        if !needs.marks.is_empty() {
+            let keys: Vec<_> = needs.marks.iter().cloned().collect();
+            let (users, marks) = store::lock_users_and_load_marks(conn, &needs.users(), &keys).await?;
+            self.users.insert_loaded(users);
+            self.marks.insert_loaded(marks);
+        } else if !needs.users.is_empty() {
+            self.users.insert_loaded(store::lock_users(conn, &needs.users()).await?);
+        }
+        if !needs.heads.is_empty() {
+            let keys: Vec<_> = needs.heads.iter().cloned().collect();
+            self.heads.insert_loaded(heads::store::lock(conn, &keys).await?);
+            let may_be_new = |key: &StreamKey| matches!(key.kind, Kind::Broadcast | Kind::Dot) && self.head(key).head == 0;
+            if keys.iter().any(may_be_new) {
+                self.shared_counts = heads::store::count_shared(conn).await?;
+            }
+        }
+        if !needs.all_marks.is_empty() {
+            let users: Vec<_> = needs.all_marks.iter().copied().collect();
+            self.marks.insert_loaded(store::load_marks_of_users(conn, &users).await?);
+        }
+        Ok(())
+    }
+
+    /// Those that are asked for to look at, where they are not locked already.
+    pub(super) async fn load_seen_heads(&mut self, conn: &mut Conn, seen: &BTreeSet<StreamKey>, needs: &Needs) -> DbResult<()> {
+        let keys: Vec<_> = seen.difference(&needs.heads).cloned().collect();
+        if !keys.is_empty() {
+            self.heads.insert_loaded(heads::store::load(conn, &keys).await?);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn save(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {
+        let users = self.users.rows.iter().filter(|(_, (loaded, now))| loaded != now);
+        let users: Vec<_> = users.map(|(user, (loaded, now))| (*user, *loaded, *now)).collect();
+        if !users.is_empty() {
+            store::save_users(conn, &users).await?;
+        }
+        let heads: Vec<_> = self.heads.changed().collect();
+        if !heads.is_empty() {
+            heads::store::save(conn, &heads, batch).await?;
+        }
+        let forgotten: Vec<_> = self.forgotten().flat_map(|user| FORGOTTEN.map(|kind| (user, kind))).collect();
+        if !forgotten.is_empty() {
+            store::delete_marks_of_users(conn, &forgotten).await?;
+        }
+        self.save_marks(conn).await
+    }
+
+    pub(super) async fn save_events(&self, conn: &mut Conn) -> DbResult<()> {
+        self.events.save(conn).await
+    }
+
+    pub(super) fn settle(&mut self) {
+        self.users.settle();
+        self.heads.settle();
+        self.marks.settle();
+        self.forgotten.settle();
+        self.events.settle();
+        self.revised.clear();
+    }
+
+    pub(super) fn undo(&mut self) {
+        self.users.undo();
+        self.heads.undo();
+        self.marks.undo();
+        self.forgotten.undo();
+        self.events.undo();
+        self.revised.clear();
+    }
+
+    pub(super) fn committed(&self) -> Committed {
+        let board = self.heads.rows.get(&StreamKey::board()).filter(|(loaded, now)| loaded != now);
+        Committed {
+            heads: self.heads.changed().map(|(key, stream)| (key.clone(), stream.clone())).collect(),
+            notices: Vec::new(),
+            board_before: board.map(|(loaded, _)| loaded.head),
+        }
+    }
+
+    /// What changed of marks and of users' own rows, as entries in the cache hold it.
+    pub(super) fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
+        for (key, mark) in self.marks.changed() {
+            if let Some((field, value)) = mark_part(key, mark) {
+                parts.entry(key.user).or_default().insert(field, value);
+            }
+        }
+        for (user, (loaded, now)) in self.users.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
+            let more = user_parts(now).into_iter().zip(user_parts(loaded)).filter(|(now, loaded)| now != loaded);
+            parts.entry(*user).or_default().extend(more.map(|(part, _)| part));
+        }
+    }
+
+    /// The user's revision before the batch and after it.
+    pub(super) fn revisions(&self, user: UserId) -> (Revision, Revision) {
+        self.users.rows.get(&user).map_or((0, 0), |(loaded, now)| (loaded.revision, now.revision))
+    }
+
+    /// The users of whom marks are forgotten.
+    pub fn forgotten(&self) -> impl Iterator<Item = UserId> + '_ {
+        self.forgotten.changed().map(|(user, _)| *user)
+    }
+
+    /// Whether the batch holds this mark.
+    #[must_use]
+    pub fn has_mark(&self, key: &MarkKey) -> bool {
+        self.marks.rows.contains_key(key)
+    }
+
+    /// Marks that a feature has loaded.
+    pub fn add_marks(&mut self, marks: Vec<(MarkKey, Mark)>) {
+        self.marks.insert_loaded(marks);
+    }
+
+    /// The head of a shared stream as it is now.
+    #[must_use]
+    pub fn head(&self, key: &StreamKey) -> Stream {
+        self.heads.get(key)
+    }
+
+    /// How many channels, or dots, there are now. Known where a head that was asked for would be a new one's.
+    #[must_use]
+    pub fn shared_count(&self, kind: Kind) -> i64 {
+        let before: i64 = self.shared_counts.iter().filter(|(of, _)| *of == kind).map(|(_, count)| count).sum();
+        let is_new = |(key, (loaded, now)): &(&StreamKey, &(Stream, Stream))| key.kind == kind && loaded.head == 0 && now.head > 0;
+        before.saturating_add(i64::try_from(self.heads.rows.iter().filter(is_new).count()).unwrap_or(i64::MAX))
+    }
+
+    /// Sets the head of a shared stream. No user's revision changes.
+    pub fn set_head(&mut self, key: &StreamKey, stream: Stream) {
+        self.heads.set(key, stream);
+    }
+
+    /// Tells those who read along what happened. Rows that only one may change at a time must be locked by then: their order is that of the events.
+    pub fn event(&mut self, now: UnixMs, event: &events::Event) {
+        self.events.add(now, event);
+    }
+
+    /// Whether anything happened that is told.
+    #[must_use]
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// Those that were there are updated, or removed where nothing is left of them, and the others inserted; a user whose marks this batch forgets has none that
+    /// were there.
+    async fn save_marks(&self, conn: &mut Conn) -> DbResult<()> {
+        let gone = self.marks.rows.iter().filter(|(_, (loaded, now))| loaded != now && *now == Mark::default());
+        let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
+        if !gone.is_empty() {
+            store::delete_marks(conn, &gone).await?;
+        }
+        let is_there = |key: &MarkKey, loaded: &Mark| *loaded != Mark::default() && !self.forgotten.get(&key.user);
+        let (mut known, mut new) = (Vec::new(), Vec::new());
+        for (key, (loaded, now)) in self.marks.rows.iter().filter(|(_, (loaded, now))| loaded != now && *now != Mark::default()) {
+            if is_there(key, loaded) { known.push((key, now)) } else { new.push((key, now)) }
+        }
+        if !known.is_empty() {
+            store::update_marks(conn, &known).await?;
+        }
+        if !new.is_empty() {
+            store::insert_marks(conn, &new).await?;
+        }
+        Ok(())
+    }
+
+    /// One mark as it is now.
+    #[must_use]
+    pub fn mark(&self, user: UserId, kind: Kind, name: &Name) -> Mark {
+        self.mark_at(&MarkKey::new(user, kind, name))
+    }
+
+    /// One mark by its key, as it is now.
+    #[must_use]
+    pub fn mark_at(&self, key: &MarkKey) -> Mark {
+        self.marks.get(key)
+    }
+
+    /// All loaded marks of one kind of a user.
+    #[must_use]
+    pub fn marks_of(&self, user: UserId, kind: Kind) -> Vec<(MarkKey, Mark)> {
+        let first = MarkKey { user, kind, name: Arc::from("") };
+        let mine = self.marks.from(&first).take_while(|(key, _)| key.user == user && key.kind == kind);
+        mine.map(|(key, mark)| (key.clone(), mark.clone())).collect()
+    }
+
+    /// Sets a mark and raises the user's revision, once for each command. A mark that is the same changes nothing.
+    pub fn set_mark(&mut self, user: UserId, kind: Kind, name: &Name, mark: Mark) {
+        self.set_mark_at(&MarkKey::new(user, kind, name), mark);
+    }
+
+    /// The same by the mark's key.
+    pub fn set_mark_at(&mut self, key: &MarkKey, mark: Mark) {
+        let before = self.marks.get(key);
+        if before == mark {
+            return;
+        }
+        let new = key.kind == Kind::Counter && before == Mark::default();
+        self.revise(key.user, |row| row.counters += i64::from(new));
+        self.marks.set(key, mark);
+    }
+
+    /// The user was seen on this day. A user who was not seen before is enrolled: what happens to
+    /// channels and dots from here on counts. An enrolment changes the cache entry, so it raises the
+    /// revision. A later day is in no entry and raises nothing.
+    pub fn see_user(&mut self, user: UserId, day: i64) {
+        if !self.users.get(&user).is_enrolled() {
+            let enrolled = self.head(&StreamKey::board()).head;
+            self.revise(user, |row| row.enrolled = enrolled);
+        }
+        let mut row = self.users.get(&user);
+        row.seen_day = row.seen_day.max(day);
+        self.users.set(&user, row);
+    }
+
+    /// The user was not seen for long: the marks of what everybody shares are forgotten, the snapshot of the feed among them.
+    pub fn forget_user(&mut self, user: UserId) {
+        self.revise(user, |row| {
+            row.enrolled = NOT_ENROLLED;
+            row.feed = 0;
+        });
+        self.forgotten.set(&user, true);
+    }
+
+    /// The list behind the user's feed is another from this revision on.
+    pub fn feed_changed(&mut self, user: UserId) {
+        self.revise(user, |_| {});
+        let mut row = self.users.get(&user);
+        row.feed = row.revision;
+        self.users.set(&user, row);
+    }
+
+    /// Changes the user's own row, and raises its revision, once for each command.
+    pub fn revise(&mut self, user: UserId, change: impl FnOnce(&mut User)) {
+        let mut row = self.users.get(&user);
+        change(&mut row);
+        if self.revised.insert(user) {
+            row.revision += 1;
+        }
+        self.users.set(&user, row);
+    }
+
+    /// The user's own row as it is now.
+    #[must_use]
+    pub fn user(&self, user: UserId) -> User {
+        self.users.get(&user)
+    }
+
+    /// The revision that the user has now.
+    #[must_use]
+    pub fn revision(&self, user: UserId) -> Revision {
+        self.users.get(&user).revision
+    }
+}

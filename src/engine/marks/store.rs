@@ -1,0 +1,423 @@
+//! The rows of `users` and `marks` that lanes lock, load and write.
+
+use std::collections::HashSet;
+
+use crate::base::clock::UnixMs;
+use crate::base::ids::UserId;
+use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+
+use super::{Kind, Mark, MarkKey};
+
+/// A user's own row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct User {
+    /// Counts the changes of the user's own rows.
+    pub revision: i64,
+    /// How many counters the user has.
+    pub counters: i64,
+    /// How many others the user follows.
+    pub following: i64,
+    /// The head of the board when the user was first seen; [`NOT_ENROLLED`] before that.
+    pub enrolled: i64,
+    /// The day on which the user was seen last.
+    pub seen_day: i64,
+    /// The revision at which the list behind the feed changed last.
+    pub feed: i64,
+    /// The seq of the last notification.
+    pub notification_seq: i64,
+    /// How many groups the user is in.
+    pub chat_groups: i64,
+    /// The seq of the last row of the user's inbox.
+    pub inbox_seq: i64,
+    /// Direct messages that the user has not read, those of muted chats aside.
+    pub direct_unread: i64,
+    /// From how many peers they are.
+    pub direct_chats: i64,
+}
+
+/// In place of a head of the board: the user was not seen yet, or is forgotten.
+pub const NOT_ENROLLED: i64 = -1;
+
+impl Default for User {
+    fn default() -> Self {
+        Self {
+            revision: 0,
+            counters: 0,
+            following: 0,
+            enrolled: NOT_ENROLLED,
+            seen_day: 0,
+            feed: 0,
+            notification_seq: 0,
+            chat_groups: 0,
+            inbox_seq: 0,
+            direct_unread: 0,
+            direct_chats: 0,
+        }
+    }
+}
+
+impl User {
+    /// Whether the user was seen, and not forgotten since.
+    #[must_use]
+    pub fn is_enrolled(&self) -> bool {
+        self.enrolled > NOT_ENROLLED
+    }
+}
+
+/// Makes rows that [`LOCK_USERS`] did not find, in the order of the key. Whoever makes has locked all it will lock among those that were there, and waits only
+/// for makers of later rows: so no two wait for each other. One that another transaction made meanwhile fails the batch, which finds it when it is tried
+/// again.
+static MAKE_USERS: Statement = Statement::new(
+    "insert into users (user_id, revision, counters)
+    select user_id, 0, 0
+    from {rows} r
+    where true
+    order by user_id",
+    &[("user_id", Type::Int)],
+);
+
+/// Locks the rows in the order of the key, and returns what they hold once they are locked.
+static LOCK_USERS: Statement = Statement::each(
+    "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
+        u.direct_unread, u.direct_chats
+    from {rows} r
+    join users u on u.user_id = r.user_id",
+    "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
+        u.direct_unread, u.direct_chats
+    from {rows} r
+    join users u on u.user_id = r.user_id
+    order by u.user_id
+    for update of u",
+    &[("user_id", Type::Int)],
+);
+
+/// On Postgres the rows are there, as [`lock_users`] makes those that are not: an update writes less to the log than an insert that meets a row.
+static SAVE_USERS: Statement = Statement::each(
+    "insert into users (user_id, revision, counters, following, enrolled, seen_day, feed, notification_seq, chat_groups, inbox_seq, direct_unread,
+        direct_chats)
+    select user_id, revision, counters, following, enrolled, seen_day, feed, notification_seq, chat_groups, inbox_seq, direct_unread, direct_chats
+    from {rows} r
+    where true
+    order by user_id
+    on conflict (user_id) do update set
+        revision = excluded.revision,
+        counters = excluded.counters,
+        following = excluded.following,
+        enrolled = excluded.enrolled,
+        seen_day = excluded.seen_day,
+        feed = excluded.feed,
+        notification_seq = excluded.notification_seq,
+        chat_groups = excluded.chat_groups,
+        inbox_seq = excluded.inbox_seq,
+        direct_unread = excluded.direct_unread,
+        direct_chats = excluded.direct_chats",
+    "update users
+    set revision = r.revision,
+        counters = r.counters,
+        following = r.following,
+        enrolled = r.enrolled,
+        seen_day = r.seen_day,
+        feed = r.feed,
+        notification_seq = r.notification_seq,
+        chat_groups = r.chat_groups,
+        inbox_seq = r.inbox_seq,
+        direct_unread = r.direct_unread,
+        direct_chats = r.direct_chats
+    from {rows} r
+    where users.user_id = r.user_id",
+    &[
+        ("user_id", Type::Int),
+        ("revision", Type::Int),
+        ("counters", Type::Int),
+        ("following", Type::Int),
+        ("enrolled", Type::Int),
+        ("seen_day", Type::Int),
+        ("feed", Type::Int),
+        ("notification_seq", Type::Int),
+        ("chat_groups", Type::Int),
+        ("inbox_seq", Type::Int),
+        ("direct_unread", Type::Int),
+        ("direct_chats", Type::Int),
+    ],
+);
+
+/// For rows of which no more than this changed, as with most writes: the fewer columns, the less it costs.
+static SAVE_REVISIONS: Statement = Statement::new(
+    "update users
+    set revision = r.revision, following = r.following, feed = r.feed
+    from {rows} r
+    where users.user_id = r.user_id",
+    &[("user_id", Type::Int), ("revision", Type::Int), ("following", Type::Int), ("feed", Type::Int)],
+);
+
+const MARK: &[(&str, Type)] = &[
+    ("user_id", Type::Int),
+    ("kind", Type::Int),
+    ("name", Type::Text),
+    ("head", Type::Int),
+    ("mark", Type::Int),
+    ("retracted", Type::Text),
+    ("at", Type::Int),
+];
+
+static LOAD_MARKS: Statement = Statement::new(
+    "select m.user_id, m.kind, m.name, m.head, m.mark, m.retracted, m.at
+    from {rows} r
+    join marks m on m.user_id = r.user_id and m.kind = r.kind and m.name = r.name",
+    &[("user_id", Type::Int), ("kind", Type::Int), ("name", Type::Text)],
+);
+
+static LOAD_MARKS_OF_USERS: Statement = Statement::new(
+    "select m.user_id, m.kind, m.name, m.head, m.mark, m.retracted, m.at
+    from {rows} r
+    join marks m on m.user_id = r.user_id and m.kind = r.kind",
+    &[("user_id", Type::Int), ("kind", Type::Int)],
+);
+
+/// For marks that were loaded, so that they are there: an update costs less than an insert that meets a row.
+static UPDATE_MARKS: Statement = Statement::new(
+    "update marks
+    set head = r.head, mark = r.mark, retracted = r.retracted, at = r.at
+    from {rows} r
+    where marks.user_id = r.user_id and marks.kind = r.kind and marks.name = r.name",
+    MARK,
+);
+
+/// For marks that were not there, or that the same transaction has removed.
+static INSERT_MARKS: Statement = Statement::new(
+    "insert into marks (user_id, kind, name, head, mark, retracted, at)
+    select user_id, kind, name, head, mark, retracted, at
+    from {rows} r
+    where true
+    on conflict (user_id, kind, name) do update set
+        head = excluded.head,
+        mark = excluded.mark,
+        retracted = excluded.retracted,
+        at = excluded.at",
+    MARK,
+);
+
+static DELETE_MARKS: Statement = Statement::new(
+    "delete from marks
+    where (user_id, kind, name) in (select user_id, kind, name from {rows} r)",
+    &[("user_id", Type::Int), ("kind", Type::Int), ("name", Type::Text)],
+);
+
+static DELETE_MARKS_OF_USERS: Statement = Statement::new(
+    "delete from marks
+    where (user_id, kind) in (select user_id, kind from {rows} r)",
+    &[("user_id", Type::Int), ("kind", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 10] {
+    [
+        &MAKE_USERS,
+        &LOCK_USERS,
+        &SAVE_USERS,
+        &SAVE_REVISIONS,
+        &LOAD_MARKS,
+        &LOAD_MARKS_OF_USERS,
+        &UPDATE_MARKS,
+        &INSERT_MARKS,
+        &DELETE_MARKS,
+        &DELETE_MARKS_OF_USERS,
+    ]
+}
+
+/// A row of `marks` as the statements return it.
+pub(crate) type MarkRow = (i64, i64, String, i64, i64, String, i64);
+
+/// A row of `users` as the statements return it.
+type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64);
+
+pub(crate) fn ids(users: &[UserId]) -> Column {
+    Column::Int(users.iter().map(|user| user.get()).collect())
+}
+
+/// Locks these users' rows (sorted, without repeats) and returns them; missing ones are made.
+///
+/// # Errors
+/// The driver's own.
+pub async fn lock_users(conn: &mut Conn, users: &[UserId]) -> DbResult<Vec<(UserId, User)>> {
+    let rows: Vec<UserRow> = conn.fetch(&LOCK_USERS, &[ids(users)]).await?;
+    let found: Vec<_> = rows.into_iter().filter_map(user_of_row).collect();
+    make_missing(conn, users, &found).await?;
+    Ok(found)
+}
+
+/// What a batch finds of its users: their own rows, and the marks that it needs.
+pub type Found = (Vec<(UserId, User)>, Vec<(MarkKey, Mark)>);
+
+/// The same, and then loads these marks, whose rows the locks protect; the missing ones are left out.
+///
+/// # Errors
+/// The driver's own.
+pub async fn lock_users_and_load_marks(conn: &mut Conn, users: &[UserId], keys: &[MarkKey]) -> DbResult<Found> {
+    let (rows, marks) = conn.fetch_both((&LOCK_USERS, &[ids(users)]), (&LOAD_MARKS, &mark_key_columns(keys))).await?;
+    let found: Vec<_> = rows.into_iter().filter_map(user_of_row).collect();
+    make_missing(conn, users, &found).await?;
+    Ok((found, marks.into_iter().filter_map(mark_of_row).collect()))
+}
+
+/// Users without a row are at revision 0, and have no marks. On SQLite, where nobody else writes, they get their rows when they are saved.
+async fn make_missing(conn: &mut Conn, users: &[UserId], found: &[(UserId, User)]) -> DbResult<()> {
+    if found.len() == users.len() || !conn.locks_rows() {
+        return Ok(());
+    }
+    let found: HashSet<_> = found.iter().map(|(user, _)| *user).collect();
+    let missing: Vec<_> = users.iter().filter(|user| !found.contains(user)).copied().collect();
+    conn.later(&MAKE_USERS, &[ids(&missing)]).await
+}
+
+fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
+    let (
+        user,
+        revision,
+        counters,
+        following,
+        enrolled,
+        seen_day,
+        feed,
+        notification_seq,
+        chat_groups,
+        inbox_seq,
+        direct_unread,
+        direct_chats,
+    ) = row;
+    let row = User {
+        revision,
+        counters,
+        following,
+        enrolled,
+        seen_day,
+        feed,
+        notification_seq,
+        chat_groups,
+        inbox_seq,
+        direct_unread,
+        direct_chats,
+    };
+    Some((UserId::try_from(user).ok()?, row))
+}
+
+/// Writes these users' rows, each given as it was loaded and as it is now.
+///
+/// # Errors
+/// The driver's own.
+pub async fn save_users(conn: &mut Conn, users: &[(UserId, User, User)]) -> DbResult<()> {
+    let (few, all): (Vec<_>, Vec<_>) = users.iter().partition(|(_, loaded, now)| {
+        *loaded != User::default() && User { revision: now.revision, following: now.following, feed: now.feed, ..*loaded } == *now
+    });
+    if !few.is_empty() {
+        let column = |value: fn(&User) -> i64| column_of(&few, value);
+        let columns = [users_of(&few), column(|row| row.revision), column(|row| row.following), column(|row| row.feed)];
+        conn.later(&SAVE_REVISIONS, &columns).await?;
+    }
+    if !all.is_empty() {
+        let column = |value: fn(&User) -> i64| column_of(&all, value);
+        let columns = [
+            users_of(&all),
+            column(|row| row.revision),
+            column(|row| row.counters),
+            column(|row| row.following),
+            column(|row| row.enrolled),
+            column(|row| row.seen_day),
+            column(|row| row.feed),
+            column(|row| row.notification_seq),
+            column(|row| row.chat_groups),
+            column(|row| row.inbox_seq),
+            column(|row| row.direct_unread),
+            column(|row| row.direct_chats),
+        ];
+        conn.later(&SAVE_USERS, &columns).await?;
+    }
+    Ok(())
+}
+
+fn users_of(rows: &[&(UserId, User, User)]) -> Column {
+    Column::Int(rows.iter().map(|(user, ..)| user.get()).collect())
+}
+
+fn column_of(rows: &[&(UserId, User, User)], value: fn(&User) -> i64) -> Column {
+    Column::Int(rows.iter().map(|(.., now)| value(now)).collect())
+}
+
+fn mark_key_columns(keys: &[MarkKey]) -> [Column; 3] {
+    [
+        Column::Int(keys.iter().map(|key| key.user.get()).collect()),
+        Column::Int(keys.iter().map(|key| key.kind.code()).collect()),
+        Column::Text(keys.iter().map(|key| (*key.name).to_owned()).collect()),
+    ]
+}
+
+/// Loads all marks of one kind of these users.
+///
+/// # Errors
+/// The driver's own.
+pub async fn load_marks_of_users(conn: &mut Conn, users: &[(UserId, Kind)]) -> DbResult<Vec<(MarkKey, Mark)>> {
+    let columns =
+        [Column::Int(users.iter().map(|(user, _)| user.get()).collect()), Column::Int(users.iter().map(|(_, kind)| kind.code()).collect())];
+    Ok(conn.fetch(&LOAD_MARKS_OF_USERS, &columns).await?.into_iter().filter_map(mark_of_row).collect())
+}
+
+/// Writes these marks, which were loaded.
+///
+/// # Errors
+/// The driver's own.
+pub async fn update_marks(conn: &mut Conn, marks: &[(&MarkKey, &Mark)]) -> DbResult<()> {
+    conn.later(&UPDATE_MARKS, &mark_columns(marks)).await
+}
+
+/// Writes these marks, which are new.
+///
+/// # Errors
+/// The driver's own.
+pub async fn insert_marks(conn: &mut Conn, marks: &[(&MarkKey, &Mark)]) -> DbResult<()> {
+    conn.later(&INSERT_MARKS, &mark_columns(marks)).await
+}
+
+fn mark_columns(marks: &[(&MarkKey, &Mark)]) -> [Column; 7] {
+    [
+        Column::Int(marks.iter().map(|(key, _)| key.user.get()).collect()),
+        Column::Int(marks.iter().map(|(key, _)| key.kind.code()).collect()),
+        Column::Text(marks.iter().map(|(key, _)| (*key.name).to_owned()).collect()),
+        Column::Int(marks.iter().map(|(_, mark)| mark.head()).collect()),
+        Column::Int(marks.iter().map(|(_, mark)| mark.mark()).collect()),
+        Column::Text(marks.iter().map(|(_, mark)| mark.retracted().to_string()).collect()),
+        Column::Int(marks.iter().map(|(_, mark)| mark.at.0).collect()),
+    ]
+}
+
+/// Removes these marks.
+///
+/// # Errors
+/// The driver's own.
+pub async fn delete_marks(conn: &mut Conn, keys: &[MarkKey]) -> DbResult<()> {
+    conn.later(&DELETE_MARKS, &mark_key_columns(keys)).await
+}
+
+/// Removes all marks of these kinds.
+///
+/// # Errors
+/// The driver's own.
+pub async fn delete_marks_of_users(conn: &mut Conn, users: &[(UserId, Kind)]) -> DbResult<()> {
+    let columns =
+        [Column::Int(users.iter().map(|(user, _)| user.get()).collect()), Column::Int(users.iter().map(|(_, kind)| kind.code()).collect())];
+    conn.later(&DELETE_MARKS_OF_USERS, &columns).await
+}
+
+/// Reads these marks as of one moment; the missing ones are left out.
+///
+/// # Errors
+/// The driver's own.
+pub async fn read_marks(db: &Db, keys: &[MarkKey]) -> DbResult<Vec<(MarkKey, Mark)>> {
+    Ok(db.fetch(&LOAD_MARKS, &mark_key_columns(keys)).await?.into_iter().filter_map(mark_of_row).collect())
+}
+
+/// A row of a kind that this version does not know (written by a newer one) is passed over.
+pub(crate) fn mark_of_row((user, kind, name, head, mark, retracted, at): MarkRow) -> Option<(MarkKey, Mark)> {
+    let key = MarkKey { user: UserId::try_from(user).ok()?, kind: Kind::from_code(kind)?, name: name.into() };
+    Some((key, Mark::from_row(head, mark, &retracted, UnixMs(at))))
+}

@@ -1,0 +1,183 @@
+//! A stream that users share: one head for all, compared with a mark of each user's own.
+
+use std::sync::Arc;
+
+use super::{Intervals, Kind, Refused};
+use crate::base::clock::UnixMs;
+use crate::base::ids::{GroupId, MAX_HEAD, Name, UserId};
+
+/// Which stream. The order is the order in which rows are locked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamKey {
+    /// Whose it is; 0 where it is nobody's.
+    pub owner: i64,
+    /// What sort of stream.
+    pub kind: Kind,
+    /// Which one of them: empty where the owner has one alone.
+    pub name: Arc<str>,
+}
+
+impl StreamKey {
+    /// All that ever happened to channels and dots.
+    #[must_use]
+    pub fn board() -> Self {
+        Self { owner: 0, kind: Kind::Board, name: Arc::from("") }
+    }
+
+    /// A channel of broadcasts.
+    #[must_use]
+    pub fn channel(name: &Name) -> Self {
+        Self { owner: 0, kind: Kind::Broadcast, name: Arc::from(name.as_str()) }
+    }
+
+    /// A dot.
+    #[must_use]
+    pub fn dot(name: &Name) -> Self {
+        Self { owner: 0, kind: Kind::Dot, name: Arc::from(name.as_str()) }
+    }
+
+    /// The posts of a creator.
+    #[must_use]
+    pub fn posts(creator: UserId) -> Self {
+        Self { owner: creator.get(), kind: Kind::Post, name: Arc::from("") }
+    }
+
+    /// The messages of a group.
+    #[must_use]
+    pub fn group(group: GroupId) -> Self {
+        Self { owner: group.get(), kind: Kind::Group, name: Arc::from("") }
+    }
+
+    /// A view, by its name in rows: `home:1`.
+    #[must_use]
+    pub fn view(stream: &str) -> Self {
+        Self { owner: 0, kind: Kind::View, name: Arc::from(stream) }
+    }
+}
+
+/// How many separate runs of positions that were taken back a shared stream keeps at hand. Users' marks lie anywhere below the head, so what was taken back
+/// can never be forgotten: what does not fit is counted from the rows of the things themselves, for the few whose mark is as far behind.
+pub const MAX_SHARED_RUNS: usize = 200;
+
+/// A shared stream, as its row has it. The default is one in which nothing ever happened.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stream {
+    /// How many things ever happened in it.
+    pub head: i64,
+    /// The positions above the floor that were taken back.
+    pub retracted: Intervals,
+    /// Up to this position `retracted` does not tell.
+    pub floor: i64,
+    /// Raised by each change.
+    pub version: i64,
+    /// For channels and dots: the head of the board when this head was raised last. For posts: how many of them are gone.
+    pub position: i64,
+    /// When the head was raised last.
+    pub at: UnixMs,
+}
+
+impl Stream {
+    /// One more thing happened; its position is the new head.
+    ///
+    /// # Errors
+    /// [`Refused::HeadFull`].
+    pub fn advance(&mut self, now: UnixMs) -> Result<i64, Refused> {
+        if self.head >= MAX_HEAD {
+            return Err(Refused::HeadFull);
+        }
+        self.head += 1;
+        self.version += 1;
+        // What is imported may be older than what is there.
+        self.at = self.at.max(now);
+        Ok(self.head)
+    }
+
+    /// The thing at this position is gone: one less for those who had not read it. Once is enough; a second time changes nothing.
+    pub fn retract(&mut self, at: i64) {
+        if at < 1 || at > self.head || self.retracted.contains(at) {
+            return;
+        }
+        self.version += 1;
+        if at > self.floor {
+            self.retracted.insert(at, at);
+        }
+        while self.retracted.runs() > MAX_SHARED_RUNS {
+            self.floor = self.retracted.drop_first().unwrap_or(self.floor);
+        }
+    }
+
+    /// What lies above a mark and was neither taken back nor is in `own` (positions that do not count for this user, such as what it made itself). None
+    /// where the mark lies below the floor, so that the rows must be asked.
+    #[must_use]
+    pub fn unread(&self, mark: i64, own: &Intervals) -> Option<i64> {
+        if mark < self.floor {
+            return None;
+        }
+        Some(unread(self.head, mark, &self.retracted, own))
+    }
+}
+
+/// The rule: what lies above the mark, less what was taken back or does not count. Never negative, also where a head that is a little old lies below the mark.
+#[must_use]
+pub fn unread(head: i64, mark: i64, retracted: &Intervals, own: &Intervals) -> i64 {
+    let gone = if own.is_empty() { retracted.count_within(mark, head) } else { retracted.union(own).count_within(mark, head) };
+    (head - mark - gone).max(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Happen,
+        Retract(i64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![3 => Just(Step::Happen), 1 => (0..80_i64).prop_map(Step::Retract)];
+        prop::collection::vec(step, 0..120)
+    }
+
+    proptest! {
+        #[test]
+        fn a_stream_counts_like_a_set(steps in steps(), mark in 0..90_i64, own in prop::collection::btree_set(1..90_i64, 0..10)) {
+            let (mut stream, mut there) = (Stream::default(), BTreeSet::new());
+            for step in steps {
+                match step {
+                    Step::Happen => { there.insert(stream.advance(UnixMs(1)).unwrap()); }
+                    Step::Retract(at) => { stream.retract(at); there.remove(&at); }
+                }
+            }
+            let mut intervals = Intervals::default();
+            own.iter().for_each(|at| intervals.insert(*at, *at));
+            let left = there.iter().filter(|at| **at > mark && !own.contains(at)).count();
+            prop_assert_eq!(stream.unread(mark, &intervals), Some(i64::try_from(left).unwrap()));
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_to_the_rows() {
+        let mut stream = Stream::default();
+        let runs = i64::try_from(MAX_SHARED_RUNS).unwrap();
+        for _ in 0..2 * runs + 10 {
+            stream.advance(UnixMs(1)).unwrap();
+        }
+        (1..=runs + 2).for_each(|n| stream.retract(2 * n));
+        assert_eq!(stream.floor, 4, "the two lowest runs are no longer here");
+        assert_eq!(stream.unread(3, &Intervals::default()), None);
+        assert_eq!(stream.unread(4, &Intervals::default()), Some(2 * runs + 6 - runs));
+        let version = stream.version;
+        stream.retract(2);
+        assert_eq!((stream.floor, stream.version), (4, version + 1), "below the floor only the rows can tell whether it was there");
+    }
+
+    #[test]
+    fn a_head_that_is_a_little_old_is_not_negative() {
+        assert_eq!(unread(3, 5, &Intervals::default(), &Intervals::default()), 0);
+    }
+}

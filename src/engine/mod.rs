@@ -1,0 +1,12 @@
+//! What is right for every feature: group commit, streams with their heads and marks, what nodes agree on, the outbox.
+//! No feature is named here, and no HTTP.
+
+pub mod entries;
+pub mod epoch;
+pub mod events;
+pub mod guard;
+pub mod heads;
+pub mod idempotency;
+pub mod lanes;
+pub mod marks;
+pub mod turns;

@@ -1,0 +1,236 @@
+//! Counter badges: mentions, likes, private messages; one number for each user and name, raised by services and read by the user.
+//!
+//! The rule itself is [`Mark`]; this file turns requests into [`Command`]s over it. `http.rs` has the routes.
+
+pub mod http;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::base::clock::UnixMs;
+use crate::base::error::{Code, Problem};
+use crate::base::ids::{Name, UserId};
+use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::marks::{Kind, MAX_RETRACTED_RUNS, Mark, MarkKey, Refused};
+
+/// How many counters a user may have.
+pub const MAX_BADGES: i64 = 100;
+
+/// The largest step of one increment.
+pub const MAX_STEP: i64 = 1_000_000;
+
+/// A badge after a write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct BadgeOut {
+    /// The badge.
+    pub badge: Name,
+    /// The number of unread items.
+    #[schema(minimum = 0, example = 3)]
+    pub unread: i64,
+    /// The number of increments ever made. After an increment, it is the position of that
+    /// increment, to be sent to retract as `at`.
+    #[schema(minimum = 0, example = 120)]
+    pub head: i64,
+    /// The user's revision after the write.
+    #[schema(minimum = 0, example = 918)]
+    pub revision: i64,
+}
+
+/// A badge in a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct UserBadgeOut {
+    /// The user.
+    pub user_id: UserId,
+    /// The badge and its numbers.
+    #[serde(flatten)]
+    pub badge: BadgeOut,
+}
+
+/// The results of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct IncrementBadgesOut {
+    /// One result for each item, in the order of the request. Items of one user show the revision
+    /// after the whole batch.
+    pub items: Vec<UserBadgeOut>,
+}
+
+/// What a reset of many badges answers inside; the route answers with the sheet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ResetOut {
+    pub(crate) revision: i64,
+}
+
+/// One item of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Increment {
+    /// The user.
+    pub user: UserId,
+    /// Which one.
+    pub badge: Name,
+    /// By how many, 1 to [`MAX_STEP`].
+    pub by: i64,
+}
+
+/// What is taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retract {
+    /// The thing at this position.
+    At(i64),
+    /// The newest so many unread things.
+    Newest(i64),
+}
+
+/// A write to one user's badges, or a batch of increments to many users'.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// More happened.
+    Increment(Increment),
+    /// More happened in many places: all or nothing.
+    IncrementMany(Vec<Increment>),
+    /// Something is gone.
+    Retract {
+        /// The user.
+        user: UserId,
+        /// Which one.
+        badge: Name,
+        /// What is gone.
+        what: Retract,
+    },
+    /// The user has read one badge, up to a position or up to its head.
+    Reset {
+        /// The user.
+        user: UserId,
+        /// Which one.
+        badge: Name,
+        /// How far; None: all that is there now.
+        up_to: Option<i64>,
+    },
+    /// The user has read several badges up to positions, or all of them up to their heads.
+    ResetMany {
+        /// Whose badges.
+        user: UserId,
+        /// Which ones and how far; None: every counter.
+        up_to: Option<BTreeMap<Name, i64>>,
+    },
+}
+
+impl lanes::Command for Command {
+    fn needs(&self, needs: &mut Needs) {
+        match self {
+            Self::Increment(item) => needs.mark(item.user, Kind::Counter, &item.badge),
+            Self::IncrementMany(items) => items.iter().for_each(|item| needs.mark(item.user, Kind::Counter, &item.badge)),
+            Self::Retract { user, badge, .. } | Self::Reset { user, badge, .. } => needs.mark(*user, Kind::Counter, badge),
+            Self::ResetMany { user, up_to: Some(up_to) } => up_to.keys().for_each(|badge| needs.mark(*user, Kind::Counter, badge)),
+            Self::ResetMany { user, up_to: None } => needs.all_marks(*user, Kind::Counter),
+        }
+    }
+
+    fn lane_key(&self) -> i64 {
+        match self {
+            Self::Increment(item) => item.user.get(),
+            Self::IncrementMany(items) => items.first().map_or(0, |item| item.user.get()),
+            Self::Retract { user, .. } | Self::Reset { user, .. } | Self::ResetMany { user, .. } => user.get(),
+        }
+    }
+
+    fn weight(&self) -> u32 {
+        match self {
+            Self::IncrementMany(items) => u32::try_from(items.len()).unwrap_or(u32::MAX),
+            _ => 1,
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows, _now: UnixMs) -> Result<Answer, Problem> {
+        match self {
+            Self::Increment(item) => {
+                increment(rows, item, "")?;
+                Ok(Answer::ok(badge_out(rows, item.user, &item.badge)))
+            }
+            Self::IncrementMany(items) => Ok(Answer::ok(increment_many(rows, items)?)),
+            Self::Retract { user, badge, what } => {
+                retract(rows, *user, badge, *what)?;
+                Ok(Answer::ok(badge_out(rows, *user, badge)))
+            }
+            Self::Reset { user, badge, up_to } => {
+                reset(rows, *user, badge, *up_to);
+                Ok(Answer::ok(badge_out(rows, *user, badge)))
+            }
+            Self::ResetMany { user, up_to } => {
+                match up_to {
+                    Some(up_to) => up_to.iter().for_each(|(badge, up_to)| reset(rows, *user, badge, Some(*up_to))),
+                    None => rows.marks_of(*user, Kind::Counter).into_iter().for_each(|(key, mark)| reset_all(rows, &key, mark)),
+                }
+                Ok(Answer::ok(ResetOut { revision: rows.revision(*user) }))
+            }
+        }
+    }
+}
+
+fn badge_out(rows: &Rows, user: UserId, badge: &Name) -> BadgeOut {
+    let mark = rows.mark(user, Kind::Counter, badge);
+    BadgeOut { badge: badge.clone(), unread: mark.unread(), head: mark.head(), revision: rows.revision(user) }
+}
+
+/// `pointer` is where the item stands in the body: empty for a single increment.
+fn increment(rows: &mut Rows, item: &Increment, pointer: &str) -> Result<(), Problem> {
+    let mut mark = rows.mark(item.user, Kind::Counter, &item.badge);
+    if mark == Mark::default() && rows.user(item.user).counters >= MAX_BADGES {
+        let detail = format!("User {} has reached the limit of {MAX_BADGES} badges.", item.user);
+        return Err(located(Problem::new(Code::TooMany, detail), pointer, "/badge", "exceeds the limit of badges for this user"));
+    }
+    if let Err(refused) = mark.advance(item.by) {
+        return Err(located(refusal(refused, item.by), pointer, "/by", "the badge would pass its highest head"));
+    }
+    rows.set_mark(item.user, Kind::Counter, &item.badge, mark);
+    Ok(())
+}
+
+/// In a batch, names the item at fault.
+fn located(problem: Problem, pointer: &str, field: &str, detail: &str) -> Problem {
+    if pointer.is_empty() { problem } else { problem.at(format!("{pointer}{field}"), detail) }
+}
+
+fn increment_many(rows: &mut Rows, items: &[Increment]) -> Result<IncrementBadgesOut, Problem> {
+    let mut after = Vec::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        increment(rows, item, &format!("/items/{at}"))?;
+        after.push(badge_out(rows, item.user, &item.badge));
+    }
+    let items = items.iter().zip(after).map(|(item, badge)| UserBadgeOut { user_id: item.user, badge }).collect();
+    Ok(IncrementBadgesOut { items })
+}
+
+fn retract(rows: &mut Rows, user: UserId, badge: &Name, what: Retract) -> Result<(), Problem> {
+    let mut mark = rows.mark(user, Kind::Counter, badge);
+    let (done, position) = match what {
+        Retract::At(at) => (mark.retract_at(at).map(|_| ()), at),
+        Retract::Newest(n) => (mark.retract_newest(n).map(|_| ()), n),
+    };
+    done.map_err(|refused| refusal(refused, position))?;
+    rows.set_mark(user, Kind::Counter, badge, mark);
+    Ok(())
+}
+
+fn reset(rows: &mut Rows, user: UserId, badge: &Name, up_to: Option<i64>) {
+    let mut mark = rows.mark(user, Kind::Counter, badge);
+    mark.read(up_to);
+    rows.set_mark(user, Kind::Counter, badge, mark);
+}
+
+fn reset_all(rows: &mut Rows, key: &MarkKey, mut mark: Mark) {
+    mark.read(None);
+    rows.set_mark_at(key, mark);
+}
+
+fn refusal(refused: Refused, value: i64) -> Problem {
+    match refused {
+        Refused::HeadFull => Problem::new(Code::TooMany, "The badge has reached the highest possible head, 2^53-1."),
+        Refused::UnknownPosition => Problem::new(Code::NotFound, format!("No increment of this badge returned head {value}.")),
+        Refused::TooManyRuns => Problem::new(
+            Code::TooMany,
+            format!("A badge can have at most {MAX_RETRACTED_RUNS} separate runs of retracted positions. Reset it first."),
+        ),
+    }
+}

@@ -1,0 +1,101 @@
+//! The rows of `notices`.
+
+use std::sync::Arc;
+
+use super::{Notice, NoticeKey};
+use crate::base::clock::UnixMs;
+use crate::base::ids::Name;
+use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+
+static LOAD: Statement = Statement::new(
+    "select n.channel, n.seq, n.position, n.content, n.created_at, n.expires_at, n.withdrawn, n.changed
+    from {rows} r
+    join notices n on n.channel = r.channel and n.seq = r.seq",
+    &[("channel", Type::Text), ("seq", Type::Int)],
+);
+
+static SAVE: Statement = Statement::new(
+    "insert into notices (channel, seq, position, content, created_at, expires_at, withdrawn, changed)
+    select channel, seq, position, content, created_at, expires_at, withdrawn, changed
+    from {rows} r
+    where true
+    on conflict (channel, seq) do update set
+        withdrawn = excluded.withdrawn,
+        changed = excluded.changed",
+    &[
+        ("channel", Type::Text),
+        ("seq", Type::Int),
+        ("position", Type::Int),
+        ("content", Type::Content),
+        ("created_at", Type::Int),
+        ("expires_at", Type::Int),
+        ("withdrawn", Type::Int),
+        ("changed", Type::Int),
+    ],
+);
+
+/// Those that are there now, newest first.
+static PAGE: Statement = Statement::one(
+    "select n.channel, n.seq, n.position, n.content, n.created_at, n.expires_at, n.withdrawn, n.changed
+    from notices n
+    where n.channel = $1 and n.seq < $2 and n.withdrawn = 0 and (n.expires_at = 0 or n.expires_at > $3)
+    order by n.seq desc
+    limit $4",
+    &[("channel", Type::Text), ("seq", Type::Int), ("now", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 3] {
+    [&LOAD, &SAVE, &PAGE]
+}
+
+/// A row of `notices` as the statements return it.
+type Row = (String, i64, i64, String, i64, i64, i64, i64);
+
+fn notice_of_row((channel, seq, position, content, created_at, expires_at, withdrawn, changed): Row) -> (NoticeKey, Notice) {
+    let key = NoticeKey { channel: channel.into(), seq };
+    let (created_at, expires_at, content) = (UnixMs(created_at), UnixMs(expires_at), Arc::from(content));
+    (key, Notice { position, content, created_at, expires_at, withdrawn: withdrawn == 1, changed })
+}
+
+/// Loads these notices; the missing ones are left out.
+///
+/// # Errors
+/// The driver's own.
+pub async fn load(conn: &mut Conn, keys: &[NoticeKey]) -> DbResult<Vec<(NoticeKey, Option<Notice>)>> {
+    let columns =
+        [Column::Text(keys.iter().map(|key| (*key.channel).to_owned()).collect()), Column::Int(keys.iter().map(|key| key.seq).collect())];
+    let rows: Vec<Row> = conn.fetch(&LOAD, &columns).await?;
+    Ok(rows.into_iter().map(notice_of_row).map(|(key, notice)| (key, Some(notice))).collect())
+}
+
+/// Writes these notices.
+///
+/// # Errors
+/// The driver's own.
+pub async fn save(conn: &mut Conn, notices: &[(&NoticeKey, &Notice)]) -> DbResult<()> {
+    let column = |value: fn(&Notice) -> i64| Column::Int(notices.iter().map(|(_, notice)| value(notice)).collect());
+    let columns = [
+        Column::Text(notices.iter().map(|(key, _)| (*key.channel).to_owned()).collect()),
+        Column::Int(notices.iter().map(|(key, _)| key.seq).collect()),
+        column(|notice| notice.position),
+        Column::Text(notices.iter().map(|(_, notice)| (*notice.content).to_owned()).collect()),
+        column(|notice| notice.created_at.0),
+        column(|notice| notice.expires_at.0),
+        column(|notice| i64::from(notice.withdrawn)),
+        column(|notice| notice.changed),
+    ];
+    conn.later(&SAVE, &columns).await
+}
+
+/// Up to `limit` notices of a channel that are there now and stand below this seq, newest first.
+///
+/// # Errors
+/// The driver's own.
+pub async fn page(db: &Db, channel: &Name, below: i64, now: UnixMs, limit: i64) -> DbResult<Vec<(i64, Notice)>> {
+    let columns =
+        [Column::Text(vec![channel.as_str().to_owned()]), Column::Int(vec![below]), Column::Int(vec![now.0]), Column::Int(vec![limit])];
+    let rows: Vec<Row> = db.fetch(&PAGE, &columns).await?;
+    Ok(rows.into_iter().map(notice_of_row).map(|(key, notice)| (key.seq, notice)).collect())
+}

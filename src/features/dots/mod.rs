@@ -1,0 +1,128 @@
+//! Dots: lit for everybody by one write, cleared by each user alone. A head and a mark like everything else; only whether there is anything is shown.
+//!
+//! Like a notice, a light raises the head of the board, so that it is dark for whoever is seen for the first time later. `http.rs` has the routes.
+
+pub mod http;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::base::clock::UnixMs;
+use crate::base::error::{Code, Problem};
+use crate::base::ids::{Name, UserId};
+use crate::engine::heads::{self, Board};
+use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::marks::{Kind, StreamKey};
+use crate::features::broadcasts::raise_board;
+
+/// How many dots there may be: each is shown in every sheet.
+pub const MAX_DOTS: i64 = 200;
+
+/// A dot that was lit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct LitDotOut {
+    /// The dot.
+    pub dot: Name,
+    /// How often the dot was lit.
+    #[schema(minimum = 1, example = 4)]
+    pub head: i64,
+    /// When the dot was lit.
+    pub lit_at: UnixMs,
+}
+
+/// A dot of a user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct UserDotOut {
+    /// The dot.
+    pub dot: Name,
+    /// Whether it is lit for the user.
+    pub lit: bool,
+    /// How often the dot was lit.
+    #[schema(minimum = 0, example = 4)]
+    pub head: i64,
+    /// The user's revision after the write.
+    #[schema(minimum = 0, example = 920)]
+    pub revision: i64,
+}
+
+/// A write to dots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Lit for everybody.
+    Light(Name),
+    /// Cleared by a user, up to what was shown or up to the head.
+    Clear {
+        /// The user.
+        user: UserId,
+        /// Which one.
+        dot: Name,
+        /// How far; None: whatever lit it until now.
+        up_to: Option<i64>,
+    },
+}
+
+impl lanes::Command for Command {
+    fn needs(&self, needs: &mut Needs) {
+        match self {
+            Self::Light(dot) => {
+                needs.head(StreamKey::dot(dot));
+                needs.head(StreamKey::board());
+            }
+            Self::Clear { user, dot, .. } => {
+                needs.mark(*user, Kind::Dot, dot);
+                needs.seen_head(StreamKey::dot(dot));
+            }
+        }
+    }
+
+    // All that changes the board goes through one lane, as it is one row.
+    fn lane_key(&self) -> i64 {
+        match self {
+            Self::Light(_) => 0,
+            Self::Clear { user, .. } => user.get(),
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
+        match self {
+            Self::Light(dot) => light(rows, dot, now),
+            Self::Clear { user, dot, up_to } => clear(rows, *user, dot, *up_to),
+        }
+    }
+}
+
+/// Refuses what the rule would refuse, as far as this node has heard: dots never get fewer. It spares the row that would be made to be locked.
+fn check_room(board: &Board, dot: &Name) -> Result<(), Problem> {
+    let is_full = i64::try_from(board.dots.len()).unwrap_or(i64::MAX) >= MAX_DOTS;
+    if is_full && !board.dots.contains_key(dot.as_str()) { Err(too_many_dots()) } else { Ok(()) }
+}
+
+fn too_many_dots() -> Problem {
+    Problem::new(Code::TooMany, format!("The limit of {MAX_DOTS} dots is reached."))
+}
+
+fn light(rows: &mut Rows, dot: &Name, now: UnixMs) -> Result<Answer, Problem> {
+    let key = StreamKey::dot(dot);
+    let mut stream = rows.head(&key);
+    if stream.head == 0 && rows.shared_count(Kind::Dot) >= MAX_DOTS {
+        return Err(too_many_dots());
+    }
+    let head = stream.advance(now).map_err(|_| Problem::new(Code::TooMany, "The dot has reached the highest possible head, 2^53-1."))?;
+    stream.position = raise_board(rows, now)?;
+    rows.set_head(&key, stream);
+    Ok(Answer::ok(LitDotOut { dot: dot.clone(), head, lit_at: now }))
+}
+
+fn clear(rows: &mut Rows, user: UserId, name: &Name, up_to: Option<i64>) -> Result<Answer, Problem> {
+    let stream = rows.head(&StreamKey::dot(name));
+    let dot = heads::Dot { head: stream.head, position: stream.position, lit_at: stream.at };
+    let enrolled = rows.user(user).enrolled;
+    let mut mark = rows.mark(user, Kind::Dot, name);
+    // One that is dark for the user needs no mark.
+    if dot.is_lit(enrolled, mark.mark()) {
+        mark.read_shared(up_to.unwrap_or(dot.head).min(dot.head));
+        rows.set_mark(user, Kind::Dot, name, mark.clone());
+    }
+    let lit = dot.is_lit(enrolled, mark.mark());
+    Ok(Answer::ok(UserDotOut { dot: name.clone(), lit, head: dot.head, revision: rows.revision(user) }))
+}

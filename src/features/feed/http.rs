@@ -1,0 +1,111 @@
+//! The routes of posts; those of the feed are beside the rest of the summary (`summary/feed_http.rs`).
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::MethodRouter;
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Command, FeedConfig, PostCountOut, PostOut};
+use crate::base::error::{Fault, Result};
+use crate::base::ids::{ClientId, UserId};
+use crate::db::Db;
+use crate::engine::heads;
+use crate::engine::lanes::{Answer, Job, Lanes};
+use crate::engine::marks::StreamKey;
+use crate::http::auth::Service;
+use crate::http::body::Body;
+use crate::http::params::{NoParams, Query};
+use crate::http::path::{AnyUserPath, PathParams, UserOrMe};
+use crate::http::problem::ProblemOut;
+use crate::http::served::Served;
+
+/// What the handlers and sweeps of posts work with.
+#[derive(Debug)]
+pub struct FeedContext {
+    /// Where writes go.
+    pub lanes: Lanes,
+    /// The truth.
+    pub db: Db,
+    /// How the feed is kept.
+    pub config: FeedConfig,
+}
+
+/// The routes of this feature.
+pub fn routes() -> OpenApiRouter<Served<FeedContext>> {
+    OpenApiRouter::new()
+        .routes(routes!(put_post, delete_post))
+        .routes(routes!(count_posts))
+        .route("/v1/users/{user}/posts/count", count_as_post())
+}
+
+/// The body of a post, which has no fields.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutPostIn {}
+
+/// Register a post
+///
+/// Each post counts once, regardless of repeats. Followers of the creator get an unread count
+/// higher by one.
+#[utoipa::path(put, path = "/v1/users/{user}/posts/{post_id}", tag = "feed",
+    params(("user" = UserId, Path), ("post_id" = ClientId, Path)),
+    request_body(content = PutPostIn, description = "Optional"),
+    responses(
+        (status = 201, body = PostOut, description = "Created"),
+        (status = 200, body = PostOut, description = "The post already exists"),
+        (status = 410, body = ProblemOut, content_type = "application/problem+json", description = "The post was deleted"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn put_post(state: Served<FeedContext>, _: Service, path: PathParams, _: Body<PutPostIn>) -> Result<Answer> {
+    submit(&state, Command::Post { creator: path.get("user")?, post: path.get("post_id")? }).await
+}
+
+/// Delete a post
+///
+/// Users who have not seen the post get an unread count lower by one. Returns 204 also if it was
+/// already deleted.
+#[utoipa::path(delete, path = "/v1/users/{user}/posts/{post_id}", tag = "feed",
+    params(("user" = UserId, Path), ("post_id" = ClientId, Path)),
+    responses(
+        (status = 204, description = "Deleted"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn delete_post(state: Served<FeedContext>, _: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
+    submit(&state, Command::Delete { creator: path.get("user")?, post: path.get("post_id")? }).await
+}
+
+/// `count` is an id like any other; its path alone is also that of the number of posts, which would keep these two from it.
+fn count_as_post() -> MethodRouter<Served<FeedContext>> {
+    let count = || "count".parse::<ClientId>().map_err(|rule| Fault::Bug(rule.0.to_owned()));
+    let put = async move |state: Served<FeedContext>, _: Service, path: PathParams, _: Body<PutPostIn>| {
+        submit(&state, Command::Post { creator: path.get("user")?, post: count()? }).await
+    };
+    let delete = async move |state: Served<FeedContext>, _: Service, path: PathParams, _: Query<NoParams>| {
+        submit(&state, Command::Delete { creator: path.get("user")?, post: count()? }).await
+    };
+    axum::routing::put(put).delete(delete)
+}
+
+async fn submit(state: &FeedContext, command: Command) -> Result<Answer> {
+    state.lanes.submit(Job { command: Arc::new(command), key: None }).await
+}
+
+/// Count a creator's posts
+#[utoipa::path(get, path = "/v1/users/{user}/posts/count", tag = "feed",
+    params(("user" = UserOrMe, Path)),
+    responses(
+        (status = 200, body = PostCountOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn count_posts(state: Served<FeedContext>, path: AnyUserPath, _: Query<NoParams>) -> Result<Response> {
+    let found = heads::store::read(&state.db, &[StreamKey::posts(path.user)]).await?;
+    let (_, stream) = found.into_iter().next().unwrap_or_else(|| (StreamKey::posts(path.user), crate::engine::marks::Stream::default()));
+    let fresh = [(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"))];
+    Ok((fresh, Json(PostCountOut::of(&stream))).into_response())
+}

@@ -1,0 +1,411 @@
+//! Users' lists, decoded: a cell of memory and a mark for each creator, so that counting a feed is reading cells, without a lock, a hash or a store.
+//!
+//! A list belongs to a *version*, the revision at which it changed last, which a user's cache entry names. So one that is kept is never wrong: it is either that of the
+//! version or it is loaded anew, from Redis where another node has left it, else from SQL. Neither evictions nor a Redis that lost them change a number.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use moka::future::Cache as Lists;
+use moka::ops::compute::{CompResult, Op};
+
+use super::{FeedConfig, Horizon, Snapshot, store};
+use crate::base::clock::{DAY_MS, UnixMs};
+use crate::base::error::{Error, Fault};
+use crate::base::ids::UserId;
+use crate::cache::{Cache, Revision};
+use crate::db::{Db, DbResult};
+use crate::engine::guard::{Guard, Trust};
+use crate::engine::heads::{Cell, Heads, Versions};
+use crate::engine::marks::{Intervals, Kind, StreamKey};
+use crate::engine::turns::Turns;
+
+/// How long one read of SQL may take.
+const MAX_SQL_READ: Duration = Duration::from_secs(4);
+
+/// The same for a database that did not answer of late: what is in memory may do without it.
+const SQL_TRIAL: Duration = Duration::from_millis(500);
+
+/// How often cells are loaded that were forgotten meanwhile, before the count is given up.
+const MAX_LOADS: u32 = 4;
+
+/// How often a list is counted whose heads change while it is, before the count is given up.
+const MAX_COUNTS: u32 = 100;
+
+/// What a list takes besides its creators.
+const LIST_BYTES: usize = 160;
+
+/// How many unread posts the feed has, and what they were counted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FeedCount {
+    /// Posts that came since the user last looked; where the sheet is capped, no more than one above the cap.
+    pub unread: i64,
+    /// How many the user follows.
+    pub creators: i64,
+    /// The versions of their heads.
+    pub versions: Versions,
+    /// The revision at which the list of creators that was counted changed last.
+    pub list_changed_at: Revision,
+}
+
+/// One creator of a list.
+#[derive(Debug)]
+struct Followee {
+    cell: Arc<Cell>,
+    /// What counts as seen.
+    mark: i64,
+    creator: UserId,
+}
+
+/// One creator of a list and its part of the count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Term {
+    /// Who.
+    pub creator: UserId,
+    /// How much the creator has ever posted.
+    pub head: i64,
+    /// Up to where the user has seen it.
+    pub mark: i64,
+    /// How many posts are there that the user has not seen.
+    pub unread: i64,
+}
+
+/// Whom a user follows, each with the head in memory and the user's mark, as of one version.
+#[derive(Debug)]
+pub struct FeedList {
+    version: i64,
+    /// In the order of the creators, so that every node adds up in the same order.
+    followees: Box<[Followee]>,
+    /// Of those whose marks lie below what the cells tell: the sum of the cells' versions, and of what is unread. Looked at only where there are any.
+    below: Mutex<Option<(i64, i64)>>,
+}
+
+/// A count as far as the cells tell.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counted {
+    unread: i64,
+    /// The cells' versions.
+    versions: Versions,
+    /// Whether a cell has no head.
+    unloaded: bool,
+    /// Those of whom only the rows tell.
+    below: Vec<usize>,
+}
+
+impl FeedList {
+    /// The revision at which the list changed last.
+    #[must_use]
+    pub fn version(&self) -> i64 {
+        self.version
+    }
+
+    /// How many creators.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.followees.len()
+    }
+
+    /// Whether the user follows nobody.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.followees.is_empty()
+    }
+
+    /// The creators one by one: creator, head, mark, and what is unread; None where only the rows tell, see [`Feeds::terms`].
+    pub fn iter(&self) -> impl Iterator<Item = (UserId, i64, i64, Option<i64>)> + '_ {
+        let none = Intervals::default();
+        self.followees.iter().map(move |of| (of.creator, of.cell.head(), of.mark, of.cell.unread(of.mark, &none)))
+    }
+
+    fn count(&self, most: i64) -> Counted {
+        let (mut counted, none) = (Counted::default(), Intervals::default());
+        for (at, of) in self.followees.iter().enumerate() {
+            // Before the head: then the head is at least as new.
+            let version = of.cell.version();
+            if version < 0 {
+                return Counted { unloaded: true, ..Counted::default() };
+            }
+            counted.versions.add(Kind::Post, of.creator.get().cast_unsigned(), version);
+            // The versions stay whole also where the count has enough.
+            if counted.unread >= most {
+                continue;
+            }
+            match of.cell.unread(of.mark, &none) {
+                Some(unread) => counted.unread = counted.unread.saturating_add(unread),
+                None => counted.below.push(at),
+            }
+        }
+        if counted.unread >= most {
+            counted.below.clear();
+        }
+        counted
+    }
+
+    /// The heads of the creators, in their order; None where one is not known.
+    fn heads(&self) -> Option<Vec<i64>> {
+        self.followees.iter().map(|of| Some(of.cell.head()).filter(|_| of.cell.is_loaded())).collect()
+    }
+
+    fn below(&self) -> std::sync::MutexGuard<'_, Option<(i64, i64)>> {
+        self.below.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn weight(&self) -> u32 {
+        u32::try_from(LIST_BYTES + self.followees.len() * size_of::<Followee>()).unwrap_or(u32::MAX)
+    }
+}
+
+/// The lists of the users who poll.
+#[derive(Debug)]
+pub struct Feeds {
+    db: Db,
+    cache: Arc<Cache>,
+    guard: Arc<Guard>,
+    heads: Arc<Heads>,
+    turns: Arc<Turns>,
+    lists: Lists<UserId, Arc<FeedList>>,
+    /// For how long rows of posts are kept; None: for ever.
+    posts_kept_ms: Option<i64>,
+}
+
+impl Feeds {
+    /// Over these stores.
+    #[must_use]
+    pub fn new(config: &FeedConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>, heads: Arc<Heads>, turns: Arc<Turns>) -> Self {
+        let weigh = |_: &UserId, list: &Arc<FeedList>| list.weight();
+        let lists = Lists::builder().weigher(weigh).max_capacity(config.feed_cache_bytes).build();
+        let posts_kept_ms = (config.post_ttl_days > 0).then(|| i64::from(config.post_ttl_days) * DAY_MS);
+        Self { db, cache, guard, heads, turns, lists, posts_kept_ms }
+    }
+
+    /// How much of a list is unread; above `cap` it is not counted on. `version` is that of the user's state: an older list will not do.
+    ///
+    /// # Errors
+    /// When a store is away.
+    pub async fn count(&self, user: UserId, version: i64, cap: Option<i64>) -> Result<FeedCount, Error> {
+        // One more than the cap tells that there is more.
+        let most = cap.map_or(i64::MAX, |cap| cap.saturating_add(1));
+        let list = self.list(user, version).await?;
+        let counted = list.count(most);
+        if counted.unloaded || !counted.below.is_empty() {
+            // Boxed, so that the many polls that need it not need not carry its room.
+            return Box::pin(self.count_on(&list, counted, most)).await;
+        }
+        Ok(count_out(&list, &counted, most))
+    }
+
+    /// Whether rows of posts that came after a horizon may be gone by now.
+    #[must_use]
+    pub fn is_forgotten(&self, horizon: &Horizon, now: UnixMs) -> bool {
+        self.posts_kept_ms.is_some_and(|kept_ms| horizon.at.0 < now.0 - kept_ms)
+    }
+
+    /// How much of a list is unread, and which posts were counted.
+    ///
+    /// # Errors
+    /// When a store is away.
+    pub async fn count_up_to_horizon(&self, user: UserId, version: i64, now: UnixMs) -> Result<(FeedCount, Horizon), Error> {
+        let list = self.list(user, version).await?;
+        let before = self.heads_of(&list).await?;
+        // What is the same before and after this look is what the lanes had written: the look brought all of that, and what was here before it was written by then.
+        let lanes = BTreeMap::clone(&*self.in_time(self.heads.lanes()).await?);
+        for _ in 0..MAX_COUNTS {
+            let heads = self.heads_of(&list).await?;
+            let counted = list.count(i64::MAX);
+            let count = self.count_on(&list, counted, i64::MAX).await?;
+            if self.heads_of(&list).await? != heads {
+                continue;
+            }
+            let others = list.followees.iter().zip(before.iter().zip(&heads)).filter(|(_, (before, head))| before != head);
+            let counted = Snapshot::new(others.map(|(of, (_, head))| (of.creator, *head)).collect());
+            return Ok((count, Horizon { at: now, lanes, counted }));
+        }
+        Err(Error::store_unavailable())
+    }
+
+    async fn heads_of(&self, list: &FeedList) -> Result<Vec<i64>, Error> {
+        for _ in 0..MAX_LOADS {
+            if let Some(heads) = list.heads() {
+                return Ok(heads);
+            }
+            self.load_cells(list).await?;
+        }
+        Err(Error::store_unavailable())
+    }
+
+    /// A user's list of this version or a later one.
+    ///
+    /// # Errors
+    /// When a store is away.
+    pub async fn list(&self, user: UserId, version: i64) -> Result<Arc<FeedList>, Error> {
+        match self.lists.get(&user).await {
+            Some(list) if list.version >= version => Ok(list),
+            _ => Box::pin(self.load(user, version)).await,
+        }
+    }
+
+    /// Every term of a user's count.
+    ///
+    /// # Errors
+    /// When a store is away.
+    pub async fn terms(&self, user: UserId, version: i64) -> Result<Vec<Term>, Error> {
+        let list = self.list(user, version).await?;
+        self.load_cells(&list).await?;
+        let terms: Vec<_> = list.iter().collect();
+        let below = terms.iter().filter(|(.., unread)| unread.is_none()).map(|(creator, head, mark, _)| (*creator, *mark, *head)).collect();
+        let mut counted = self.count_rows(below).await?.into_iter();
+        let term = |(creator, head, mark, unread): (UserId, i64, i64, Option<i64>)| {
+            let unread = unread.or_else(|| counted.next()).unwrap_or_default();
+            Term { creator, head, mark, unread }
+        };
+        Ok(terms.into_iter().map(term).collect())
+    }
+
+    /// How many bytes of lists are kept.
+    pub async fn kept_bytes(&self) -> u64 {
+        self.lists.run_pending_tasks().await;
+        self.lists.weighted_size()
+    }
+
+    /// Forgets all lists: they are loaded anew when they are next needed.
+    pub fn clear(&self) {
+        self.lists.invalidate_all();
+    }
+
+    /// Loads a list, once for all who want it at the same time.
+    async fn load(&self, user: UserId, version: i64) -> Result<Arc<FeedList>, Error> {
+        let load = async |kept: Option<moka::Entry<UserId, Arc<FeedList>>>| {
+            if kept.is_some_and(|kept| kept.value().version >= version) {
+                return Ok(Op::Nop);
+            }
+            let list = match self.shared(user, version).await {
+                Some(marks) => self.decoded(version, &marks).await?,
+                None => self.read(user).await?,
+            };
+            Ok::<_, Error>(Op::Put(Arc::new(list)))
+        };
+        match self.lists.entry(user).and_try_compute_with(load).await? {
+            CompResult::Inserted(list) | CompResult::ReplacedWith(list) | CompResult::Unchanged(list) | CompResult::Removed(list) => {
+                Ok(list.into_value())
+            }
+            CompResult::StillNone(_) => Err(Fault::Bug("a list that was loaded is not there".to_owned()).into()),
+        }
+    }
+
+    /// The list as another node has left it, if that is of this version.
+    async fn shared(&self, user: UserId, version: i64) -> Option<Snapshot> {
+        let (found, marks) = match self.cache.get_feed(user).await {
+            Ok(found) => found?,
+            Err(error) => {
+                tracing::debug!(%error, "cannot ask the cache for a feed; the database has it");
+                return None;
+            }
+        };
+        if found != version {
+            return None;
+        }
+        metrics::counter!("headmark_feed_loads_total", "from" => "cache").increment(1);
+        Snapshot::decode(&marks)
+    }
+
+    /// The list as SQL has it. What is read belongs to the version that is read with it.
+    async fn read(&self, user: UserId) -> Result<FeedList, Error> {
+        crate::failpoint("feed::before_read");
+        let rows = {
+            let _turn = self.sql_turn().await?;
+            self.in_time(store::read_list(&self.db, user)).await?
+        };
+        metrics::counter!("headmark_feed_loads_total", "from" => "database").increment(1);
+        let snapshot = Snapshot::decode(&rows.snapshot).unwrap_or_else(|| {
+            // Only the feed's number is then too high; the rest of the summary is right.
+            tracing::error!(%user, "the snapshot of a feed cannot be read; all since the follows counts as unread (see `headmark recount`)");
+            Snapshot::default()
+        });
+        let marks = rows.follows.raised_by(&snapshot);
+        let list = self.decoded(rows.version, &marks).await?;
+        if let Err(error) = self.cache.set_feed(user, rows.version, &marks.encode()).await {
+            // The next node reads it from SQL.
+            tracing::debug!(%error, "could not leave a feed in the cache");
+        }
+        Ok(list)
+    }
+
+    async fn decoded(&self, version: i64, marks: &Snapshot) -> Result<FeedList, Error> {
+        let keys: Vec<_> = marks.iter().map(|(creator, _)| StreamKey::posts(creator)).collect();
+        let _turn = if self.guard.trust() == Trust::Unsure { None } else { Some(self.turns.take().await?) };
+        let cells = self.in_time(self.heads.cells(&keys)).await?;
+        let followees = marks.iter().zip(cells).map(|((creator, mark), cell)| Followee { cell, mark, creator }).collect();
+        Ok(FeedList { version, followees, below: Mutex::new(None) })
+    }
+
+    /// Counts on where a cell has no head, or a mark lies so far back that only the rows tell.
+    async fn count_on(&self, list: &FeedList, counted: Counted, most: i64) -> Result<FeedCount, Error> {
+        let mut counted = counted;
+        for _ in 0..MAX_LOADS {
+            if !counted.unloaded {
+                counted.unread = counted.unread.saturating_add(self.count_below(list, &counted.below).await?);
+                return Ok(count_out(list, &counted, most));
+            }
+            self.load_cells(list).await?;
+            counted = list.count(most);
+        }
+        Err(Error::store_unavailable())
+    }
+
+    /// Gives a head to cells that have none.
+    async fn load_cells(&self, list: &FeedList) -> Result<(), Error> {
+        let without: Vec<_> = list.followees.iter().filter(|of| !of.cell.is_loaded()).collect();
+        if without.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<_> = without.iter().map(|of| StreamKey::posts(of.creator)).collect();
+        let cells: Vec<_> = without.iter().map(|of| Arc::clone(&of.cell)).collect();
+        let _turn = self.sql_turn().await?;
+        self.in_time(self.heads.load(&keys, &cells)).await
+    }
+
+    /// What is unread of those of whom only the rows tell. Each deletion raises a version, so what was counted holds for as long as the versions do.
+    async fn count_below(&self, list: &FeedList, below: &[usize]) -> Result<i64, Error> {
+        let these: Vec<_> = below.iter().filter_map(|at| list.followees.get(*at)).collect();
+        let version = these.iter().map(|of| of.cell.version()).fold(0, i64::saturating_add);
+        if let Some((_, unread)) = list.below().filter(|(known, _)| *known == version) {
+            return Ok(unread);
+        }
+        let unread = self.count_rows(these.iter().map(|of| (of.creator, of.mark, of.cell.head())).collect()).await?;
+        let unread = unread.into_iter().fold(0, i64::saturating_add);
+        *list.below() = Some((version, unread));
+        Ok(unread)
+    }
+
+    /// What each of these creators (with mark and head) has that is unread, by the rows of what is gone.
+    async fn count_rows(&self, creators: Vec<(UserId, i64, i64)>) -> Result<Vec<i64>, Error> {
+        if creators.is_empty() {
+            return Ok(Vec::new());
+        }
+        let _turn = self.sql_turn().await?;
+        metrics::counter!("headmark_feed_counts_from_rows_total").increment(1);
+        let gone: HashMap<_, _> = self.in_time(store::gone(&self.db, &creators)).await?.into_iter().collect();
+        let unread = |(creator, mark, head): &(UserId, i64, i64)| (head - mark - gone.get(creator).copied().unwrap_or(0)).max(0);
+        Ok(creators.iter().map(unread).collect())
+    }
+
+    /// A turn to read SQL. Not waited for where the database did not answer of late.
+    async fn sql_turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Error> {
+        if self.guard.trust() == Trust::Unsure {
+            return Err(Error::store_unavailable());
+        }
+        self.turns.take().await
+    }
+
+    async fn in_time<T>(&self, read: impl Future<Output = DbResult<T>>) -> Result<T, Error> {
+        let most = if self.guard.trust() == Trust::Unsure { SQL_TRIAL } else { MAX_SQL_READ };
+        let read = tokio::time::timeout(most, read).await;
+        Ok(read.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
+    }
+}
+
+fn count_out(list: &FeedList, counted: &Counted, most: i64) -> FeedCount {
+    let creators = i64::try_from(list.len()).unwrap_or(i64::MAX);
+    FeedCount { unread: counted.unread.min(most), creators, versions: counted.versions, list_changed_at: list.version }
+}

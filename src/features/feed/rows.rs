@@ -1,0 +1,104 @@
+//! Posts and snapshots of feeds in a batch.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Post, store};
+use crate::base::ids::{ClientId, UserId};
+use crate::db::{Conn, DbResult};
+use crate::engine::heads::Batch;
+use crate::engine::lanes::{Core, Needs, RowSet, Table};
+use crate::engine::marks::StreamKey;
+
+/// The rows of feeds in a batch.
+#[derive(Debug, Default)]
+pub struct FeedRows {
+    posts: Table<(UserId, ClientId), Option<Post>>,
+    /// As they are stored; empty where there is none.
+    snapshots: Table<UserId, Arc<[u8]>>,
+}
+
+/// Which of these rows a batch needs.
+#[derive(Debug, Default)]
+pub struct FeedNeeds {
+    posts: BTreeSet<(UserId, ClientId)>,
+    snapshots: BTreeSet<UserId>,
+}
+
+/// A post, and with it the head of its creator's stream, whose lock guards all posts of the creator.
+pub fn need_post(needs: &mut Needs, creator: UserId, post: ClientId) {
+    needs.head(StreamKey::posts(creator));
+    needs.of::<FeedRows>().posts.insert((creator, post));
+}
+
+/// The snapshot of a user's feed, and with it the user's own row, whose lock guards it.
+pub fn need_snapshot(needs: &mut Needs, user: UserId) {
+    needs.user(user);
+    needs.of::<FeedRows>().snapshots.insert(user);
+}
+
+impl FeedRows {
+    /// One post as it is now.
+    #[must_use]
+    pub fn post(&self, creator: UserId, post: &ClientId) -> Option<Post> {
+        self.posts.get(&(creator, post.clone()))
+    }
+
+    /// Sets a post. The head of its creator's stream is the caller's to change.
+    pub fn set_post(&mut self, creator: UserId, id: &ClientId, post: Post) {
+        self.posts.set(&(creator, id.clone()), Some(post));
+    }
+
+    /// The snapshot of a user's feed as it is stored; empty where there is none.
+    #[must_use]
+    pub fn snapshot(&self, user: UserId) -> Arc<[u8]> {
+        self.snapshots.get(&user)
+    }
+
+    /// Sets the snapshot of a user's feed. That the feed changed is to be said with [`Core::feed_changed`].
+    pub fn set_snapshot(&mut self, user: UserId, data: Arc<[u8]>) {
+        self.snapshots.set(&user, data);
+    }
+}
+
+impl RowSet for FeedRows {
+    type Needs = FeedNeeds;
+
+    async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &FeedNeeds) -> DbResult<()> {
+        if !needs.posts.is_empty() {
+            let keys: Vec<_> = needs.posts.iter().cloned().collect();
+            self.posts.insert_loaded(store::load_posts(conn, &keys).await?);
+        }
+        if !needs.snapshots.is_empty() {
+            let users: Vec<_> = needs.snapshots.iter().copied().collect();
+            self.snapshots.insert_loaded(store::load_snapshots(conn, &users).await?);
+        }
+        Ok(())
+    }
+
+    async fn save(&self, conn: &mut Conn, core: &Core, batch: Batch) -> DbResult<()> {
+        let forgotten: Vec<_> = core.forgotten().collect();
+        if !forgotten.is_empty() {
+            store::delete_snapshots(conn, &forgotten).await?;
+        }
+        let posts: Vec<_> = self.posts.changed().filter_map(|(key, post)| Some((key, (*post)?))).collect();
+        if !posts.is_empty() {
+            store::save_posts(conn, &posts, batch).await?;
+        }
+        let snapshots: Vec<_> = self.snapshots.changed().map(|(user, data)| (*user, Arc::clone(data))).collect();
+        if !snapshots.is_empty() {
+            store::save_snapshots(conn, &snapshots).await?;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) {
+        self.posts.settle();
+        self.snapshots.settle();
+    }
+
+    fn undo(&mut self) {
+        self.posts.undo();
+        self.snapshots.undo();
+    }
+}

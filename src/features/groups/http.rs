@@ -1,0 +1,376 @@
+//! The routes of groups: members and messages. What a user does with the groups it is in is in `user_http.rs`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{FromRef, FromRequestParts};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::chats::Chats;
+use super::command::{no_member, unknown};
+use super::lists::{self, View};
+use super::{Command, Delivery, GroupOut, GroupSentOut, MAX_CONTENT_CHARS, MAX_JOINS, MemberOut, MembersOut, Message};
+use crate::base::clock::UnixMs;
+use crate::base::error::{Problem, Result};
+use crate::base::ids::{ClientId, GroupId, Seq, UserId};
+use crate::db::Db;
+use crate::engine::entries::Entries;
+use crate::engine::heads::Heads;
+use crate::engine::lanes::{Answer, Job, Lanes};
+use crate::features::receipts::Receipts;
+use crate::http::auth::{Auth, Caller, Service};
+use crate::http::body::{Body, NoFields, present, text_within};
+use crate::http::pages::{self, PageOut, PageParams, Position};
+use crate::http::params::{NoParams, Query};
+use crate::http::path::PathParams;
+use crate::http::polling::Polling;
+use crate::http::problem::ProblemOut;
+use crate::http::sender::SenderIn;
+use crate::http::served::Served;
+
+/// What the handlers of groups work with.
+#[derive(Debug)]
+pub struct GroupContext {
+    /// Where writes go.
+    pub lanes: Lanes,
+    /// The truth.
+    pub db: Db,
+    /// What is read of users.
+    pub entries: Arc<Entries>,
+    /// What counts the groups of users.
+    pub chats: Arc<Chats>,
+    /// The heads of the streams that users share.
+    pub heads: Arc<Heads>,
+    /// Who has read what: told of each change.
+    pub receipts: Arc<Receipts>,
+    /// What answers polls.
+    pub polling: Arc<Polling>,
+}
+
+/// The routes of this part.
+pub fn routes() -> OpenApiRouter<Served<GroupContext>> {
+    OpenApiRouter::new()
+        .routes(routes!(put_group, get_group))
+        .routes(routes!(join_group, leave_group))
+        .routes(routes!(list_members, join_members))
+        .routes(routes!(list_group_messages, send_group_message))
+        .routes(routes!(recall_group_message))
+}
+
+/// The group in a path, and who asks: routes for members or services.
+#[derive(Debug)]
+pub(crate) struct GroupPath {
+    pub(crate) group: GroupId,
+    pub(crate) caller: Caller,
+    pub(crate) params: PathParams,
+}
+
+impl<S> FromRequestParts<S> for GroupPath
+where
+    S: Send + Sync,
+    Arc<Auth>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let params = PathParams::from_request_parts(parts, state).await?;
+        Ok(Self { group: params.get("group")?, caller, params })
+    }
+}
+
+impl GroupPath {
+    /// The user who asks; None: a service.
+    pub(crate) fn user(&self) -> Option<UserId> {
+        match &self.caller {
+            Caller::User { id } => Some(*id),
+            Caller::Service { .. } => None,
+        }
+    }
+
+    /// The group as a member or a service sees it.
+    ///
+    /// # Errors
+    /// 404 where there is no such group, 403 for a user who is no member.
+    pub(crate) async fn view(&self, db: &Db) -> Result<View> {
+        let user = self.user();
+        let view = lists::view(db, self.group, user).await?.ok_or_else(|| unknown(self.group))?;
+        match user {
+            Some(user) if view.since.is_none() => Err(no_member(self.group, user).into()),
+            _ => Ok(view),
+        }
+    }
+}
+
+pub(super) async fn submit(state: &GroupContext, command: Command) -> Result<Answer> {
+    let group = command.group();
+    let answer = state.lanes.submit(Job { command: Arc::new(command), key: None }).await?;
+    state.receipts.changed(group);
+    Ok(answer)
+}
+
+/// Settings of a group.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutGroupIn {
+    /// How messages reach the members. Default: unchanged, or `read` for a new group.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    delivery: Option<Delivery>,
+    /// Whether receipts are enabled. Default: unchanged, or true for a new group.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    receipts: Option<bool>,
+}
+
+/// The users to add.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JoinMembersIn {
+    /// The users, without duplicates.
+    #[schema(value_type = HashSet<UserId>, min_items = 1, max_items = 1000)]
+    user_ids: Vec<UserId>,
+}
+
+/// A group message.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SendGroupMessageIn {
+    /// The sender, who must be a member. With a user token, it is always the user of the token, and
+    /// the field can be omitted or `me`.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    sender_id: Option<SenderIn>,
+    /// An id chosen by the sender: a repeat with the same id changes nothing.
+    client_id: ClientId,
+    /// The content.
+    #[schema(min_length = 1, max_length = 10000, example = "Lunch at one?")]
+    content: String,
+}
+
+/// Which messages.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct GroupMessagesParams {
+    /// Return messages after this number. By default, messages start at the beginning, or when the
+    /// member joined.
+    #[param(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64)]
+    after: Option<i64>,
+    /// The maximum number of items.
+    #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
+    limit: Option<u32>,
+}
+
+/// A group message. A recalled message has only its number and sender.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct GroupMessageOut {
+    /// The number of the message in the group.
+    #[schema(minimum = 1, example = 121)]
+    pub seq: i64,
+    /// The sender.
+    pub sender_id: UserId,
+    /// The content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub content: Option<String>,
+    /// When it was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub sent_at: Option<UnixMs>,
+    /// True if the message was recalled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub recalled: Option<bool>,
+}
+
+impl GroupMessageOut {
+    fn new(seq: i64, message: Message) -> Self {
+        let shown = !message.recalled;
+        Self {
+            seq,
+            sender_id: message.sender,
+            content: shown.then_some(message.content),
+            sent_at: shown.then_some(message.sent_at),
+            recalled: (!shown).then_some(true),
+        }
+    }
+}
+
+/// A page of group messages, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct GroupMessagesOut {
+    /// The messages.
+    pub items: Vec<GroupMessageOut>,
+    /// The value of `after` for the next request.
+    #[schema(minimum = 0, example = 140)]
+    pub next_after: i64,
+    /// Whether there are more messages.
+    pub has_more: bool,
+    /// The number of messages ever sent.
+    #[schema(minimum = 0, example = 240)]
+    pub head: i64,
+}
+
+/// Create or update a group
+///
+/// Omitted fields keep their values.
+#[utoipa::path(put, path = "/v1/groups/{group}", tag = "groups",
+    params(("group" = GroupId, Path)),
+    request_body(content = PutGroupIn, description = "Optional"),
+    responses(
+        (status = 200, body = GroupOut, description = "The group already exists and is updated"),
+        (status = 201, body = GroupOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn put_group(state: Served<GroupContext>, _service: Service, path: PathParams, body: Body<PutGroupIn>) -> Result<Answer> {
+    submit(&state, Command::Put { group: path.get("group")?, delivery: body.value.delivery, receipts: body.value.receipts }).await
+}
+
+/// Get a group
+///
+/// Available to members of the group and to services.
+#[utoipa::path(get, path = "/v1/groups/{group}", tag = "groups",
+    params(("group" = GroupId, Path)),
+    responses(
+        (status = 200, body = GroupOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn get_group(state: Served<GroupContext>, path: GroupPath, _: Query<NoParams>) -> Result<Response> {
+    let view = path.view(&state.db).await?;
+    Ok(fresh(Json(GroupOut::new(path.group, &view.group, view.head))))
+}
+
+/// Add a member to a group
+///
+/// The member receives messages sent from now on. Adding a current member changes nothing. A member
+/// who rejoins keeps the ordinal.
+#[utoipa::path(put, path = "/v1/groups/{group}/members/{user}", tag = "groups",
+    params(("group" = GroupId, Path), ("user" = UserId, Path)),
+    request_body(content = NoFields, description = "Optional"),
+    responses(
+        (status = 200, body = MemberOut, description = "The user is already a member"),
+        (status = 201, body = MemberOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn join_group(state: Served<GroupContext>, _service: Service, path: PathParams, _body: Body<NoFields>) -> Result<Answer> {
+    submit(&state, Command::Join { group: path.get("group")?, user: path.get("user")? }).await
+}
+
+/// Remove a member from a group
+///
+/// Returns 204 also if the user is not a member. The user stays a recipient of messages sent
+/// before.
+#[utoipa::path(delete, path = "/v1/groups/{group}/members/{user}", tag = "groups",
+    params(("group" = GroupId, Path), ("user" = UserId, Path)),
+    responses(
+        (status = 204, description = "Removed"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn leave_group(state: Served<GroupContext>, _service: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
+    submit(&state, Command::Leave { group: path.get("group")?, user: path.get("user")? }).await
+}
+
+/// Add many members to a group
+///
+/// Adds up to 1000 users in one transaction: all or nothing.
+#[utoipa::path(post, path = "/v1/groups/{group}/members", tag = "groups",
+    params(("group" = GroupId, Path)),
+    request_body = JoinMembersIn,
+    responses(
+        (status = 200, body = MembersOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn join_members(state: Served<GroupContext>, _service: Service, path: PathParams, body: Body<JoinMembersIn>) -> Result<Answer> {
+    let users = body.value.user_ids;
+    if !(1..=MAX_JOINS).contains(&users.len()) {
+        return Err(Problem::invalid("/user_ids", format!("must have between 1 and {MAX_JOINS} users")).into());
+    }
+    let mut seen = HashSet::with_capacity(users.len());
+    if let Some(at) = users.iter().position(|user| !seen.insert(*user)) {
+        return Err(Problem::invalid(format!("/user_ids/{at}"), "must not be repeated").into());
+    }
+    submit(&state, Command::JoinMany { group: path.get("group")?, users }).await
+}
+
+/// List the members of a group
+///
+/// Sorted by ordinal.
+#[utoipa::path(get, path = "/v1/groups/{group}/members", tag = "groups",
+    params(("group" = GroupId, Path), PageParams),
+    responses(
+        (status = 200, body = PageOut<MemberOut>, headers(("Link" = String, description = "The next page, if any"))),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn list_members(state: Served<GroupContext>, path: GroupPath, uri: Uri, Query(params): Query<PageParams>) -> Result<Response> {
+    let wanted = params.wanted("members", path.group)?;
+    path.view(&state.db).await?;
+    let rows = lists::members(&state.db, path.group, wanted.after_id(), wanted.rows()).await?;
+    pages::respond(&uri, wanted, &rows, |row| Position { at: 0, id: row.ordinal }, Clone::clone)
+}
+
+/// Send a message to a group
+///
+/// Marks the group as read by the sender, up to this message. A repeat with the same `client_id`
+/// returns 200 with the same `seq`.
+#[utoipa::path(post, path = "/v1/groups/{group}/messages", tag = "groups",
+    params(("group" = GroupId, Path)),
+    request_body = SendGroupMessageIn,
+    responses(
+        (status = 200, body = GroupSentOut, description = "Already sent"),
+        (status = 201, body = GroupSentOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn send_group_message(state: Served<GroupContext>, path: GroupPath, body: Body<SendGroupMessageIn>) -> Result<Answer> {
+    let SendGroupMessageIn { sender_id, client_id, content } = body.value;
+    let sender = SenderIn::resolve(sender_id, &path.caller)?;
+    text_within(&content, 1, MAX_CONTENT_CHARS, "/content")?;
+    submit(&state, Command::Send { group: path.group, sender, client_id, content }).await
+}
+
+/// List the messages of a group
+///
+/// Oldest first. A member sees the messages sent since the last time the member joined.
+#[utoipa::path(get, path = "/v1/groups/{group}/messages", tag = "groups",
+    params(("group" = GroupId, Path), GroupMessagesParams),
+    responses(
+        (status = 200, body = GroupMessagesOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn list_group_messages(state: Served<GroupContext>, path: GroupPath, Query(params): Query<GroupMessagesParams>) -> Result<Response> {
+    let (after, limit) = (pages::after_of(params.after)?.unwrap_or(0), pages::limit_of(params.limit)?);
+    let view = path.view(&state.db).await?;
+    let after = after.max(view.since.unwrap_or(0));
+    // Up to the head that was read first: then head and messages belong together.
+    let messages = lists::messages(&state.db, path.group, after, view.head, i64::from(limit)).await?;
+    let next_after = messages.last().map_or(after, |(seq, _)| *seq);
+    let items = messages.into_iter().map(|(seq, message)| GroupMessageOut::new(seq, message)).collect();
+    Ok(fresh(Json(GroupMessagesOut { items, next_after, has_more: next_after < view.head, head: view.head })))
+}
+
+/// Recall a group message
+///
+/// The message becomes read for all members, and a tombstone replaces it. Returns 204 also if it
+/// was already recalled.
+#[utoipa::path(delete, path = "/v1/groups/{group}/messages/{seq}", tag = "groups",
+    params(("group" = GroupId, Path), ("seq" = Seq, Path)),
+    responses(
+        (status = 204, description = "Recalled"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn recall_group_message(state: Served<GroupContext>, path: GroupPath, _: Query<NoParams>) -> Result<Answer> {
+    let seq: Seq = path.params.get("seq")?;
+    submit(&state, Command::Recall { group: path.group, seq: seq.get(), by: path.user() }).await
+}
+
+/// What must be asked for anew each time.
+fn fresh(body: impl IntoResponse) -> Response {
+    ([(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"))], body).into_response()
+}

@@ -1,0 +1,237 @@
+//! Steps of chat logs as one write.
+//!
+//! A step is taken once. A message is known by its id. Joins and leaves are known by how far the
+//! lines of the user are taken ([`Taken`](super::store::Taken)): an event changes nothing where a
+//! later line of that user was taken, as the later one decides whether the user is a member.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::clock::UnixMs;
+use crate::base::error::Problem;
+use crate::base::ids::{ClientId, GroupId, UserId};
+use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::marks::StreamKey;
+use crate::features::groups::Membership;
+use crate::features::groups::command::{add_message, join, leave, put, send, tell};
+use crate::features::groups::store::GroupRows;
+
+/// What a log says that somebody did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// Joined.
+    Join,
+    /// Left.
+    Leave,
+    /// Sent a message.
+    Send {
+        /// Its id.
+        client: ClientId,
+        /// What it says.
+        content: String,
+    },
+}
+
+/// One line of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// In which group; made if need be.
+    pub group: GroupId,
+    /// The name of the channel, where the group must be that channel's.
+    pub channel: Option<Arc<str>>,
+    /// Who.
+    pub user: UserId,
+    /// When.
+    pub at: UnixMs,
+    /// Stands for the joins and leaves of that user in that second and group so far, this one
+    /// included; 0 where there is none.
+    pub events: u64,
+    /// What.
+    pub what: What,
+}
+
+impl Step {
+    /// The second in which it happened: times within a second are not compared.
+    pub(super) fn second(&self) -> i64 {
+        second(self.at)
+    }
+}
+
+pub(crate) fn second(at: UnixMs) -> i64 {
+    at.0.div_euclid(1000)
+}
+
+/// What became of the lines of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Imported {
+    /// Messages that were not known before.
+    pub sent: u64,
+    /// Joins, also those of senders who were no members.
+    pub joined: u64,
+    /// Leaves.
+    pub left: u64,
+    /// What was known before, or changed nothing.
+    pub known: u64,
+    /// What a limit does not let in, or a group that is not the channel's.
+    pub refused: u64,
+}
+
+impl std::ops::AddAssign for Imported {
+    fn add_assign(&mut self, more: Self) {
+        self.sent += more.sent;
+        self.joined += more.joined;
+        self.left += more.left;
+        self.known += more.known;
+        self.refused += more.refused;
+    }
+}
+
+/// Many lines of a log, in their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Import {
+    /// The lines.
+    pub steps: Vec<Step>,
+    /// In which lane.
+    pub lane_key: i64,
+    /// Whether channels with names may be groups that are there already.
+    pub merge: bool,
+}
+
+impl lanes::Command for Import {
+    fn needs(&self, needs: &mut Needs) {
+        let groups: BTreeSet<_> = self.steps.iter().map(|step| step.group).collect();
+        groups.iter().for_each(|group| needs.head(StreamKey::group(*group)));
+        needs.of::<GroupRows>().groups.extend(groups);
+        for step in &self.steps {
+            needs.user(step.user);
+            needs.of::<GroupRows>().members.insert((step.user, step.group));
+            needs.of::<GroupRows>().logs.members.insert((step.user, step.group));
+            if step.channel.is_some() {
+                needs.of::<GroupRows>().logs.channels.insert(step.group);
+            }
+            if let What::Send { client, .. } = &step.what {
+                needs.of::<GroupRows>().clients.insert((step.group, step.user, client.clone()));
+            }
+        }
+    }
+
+    fn lane_key(&self) -> i64 {
+        self.lane_key
+    }
+
+    fn weight(&self) -> u32 {
+        u32::try_from(self.steps.len()).unwrap_or(u32::MAX)
+    }
+
+    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
+        let mut done = Imported::default();
+        for step in &self.steps {
+            if !has_group(rows, step, self.merge)? || !take(rows, step, now, &mut done)? {
+                done.refused += 1;
+            }
+        }
+        Ok(Answer::ok(done))
+    }
+}
+
+/// Makes the group of a step where it is missing. False where the group is not the channel's.
+fn has_group(rows: &mut Rows, step: &Step, merge: bool) -> Result<bool, Problem> {
+    let is_new = rows.get::<GroupRows>().group(step.group).is_none();
+    if is_new {
+        put(rows, step.group, None, None, step.at)?;
+    }
+    let Some(channel) = step.channel.as_deref() else { return Ok(true) };
+    match rows.get_mut::<GroupRows>().logs.channel(step.group) {
+        Some(known) => Ok(merge || known == channel),
+        None if is_new || merge => {
+            rows.get_mut::<GroupRows>().logs.set_channel(step.group, channel);
+            Ok(true)
+        }
+        None => Ok(false),
+    }
+}
+
+/// False where a limit refuses the step.
+fn take(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> Result<bool, Problem> {
+    let mut taken = rows.get_mut::<GroupRows>().logs.taken(step.user, step.group);
+    let is_event = !matches!(step.what, What::Send { .. });
+    if is_event && taken.has_event(step) {
+        done.known += 1;
+        return Ok(true);
+    }
+    let is_in = match &step.what {
+        What::Join => take_join(rows, step, now, done),
+        What::Leave => take_leave(rows, step, now, done)?,
+        What::Send { client, content } => take_message(rows, step, (client, content), taken.is_after(step), now, done)?,
+    };
+    if is_in {
+        taken.take(step, is_event);
+        rows.get_mut::<GroupRows>().logs.set_taken(step.user, step.group, taken);
+    }
+    Ok(is_in)
+}
+
+fn latest<'a>(rows: &'a Rows, step: &Step) -> Option<&'a Membership> {
+    rows.get::<GroupRows>().latest(step.user, step.group).map(|(_, of)| of)
+}
+
+/// What the group has of the user stands where it is later than the step.
+fn take_join(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> bool {
+    if latest(rows, step).is_some_and(|of| of.is_open() || second(of.at) > step.second()) {
+        done.known += 1;
+        return true;
+    }
+    enter(rows, step, now, done)
+}
+
+fn take_leave(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> Result<bool, Problem> {
+    if !latest(rows, step).is_some_and(|of| of.is_open() && second(of.joined_at) <= step.second()) {
+        done.known += 1;
+        return Ok(true);
+    }
+    let left = leave(rows, step.group, step.user, step.at)?;
+    tell(rows, now, step.group, step.user, left.then_some(false));
+    done.left += 1;
+    Ok(true)
+}
+
+/// A message makes its sender a member, unless the sender has left since: then it is added alone.
+fn take_message(
+    rows: &mut Rows,
+    step: &Step,
+    (client, content): (&ClientId, &str),
+    is_late: bool,
+    now: UnixMs,
+    done: &mut Imported,
+) -> Result<bool, Problem> {
+    let is_known = rows.get::<GroupRows>().sent(&(step.group, step.user, client.clone())).is_some();
+    let mut is_member = latest(rows, step).is_some_and(Membership::is_open);
+    let has_left_since = is_late || latest(rows, step).is_some_and(|of| second(of.at) > step.second());
+    if !is_member && !has_left_since {
+        if !enter(rows, step, now, done) {
+            return Ok(false);
+        }
+        is_member = true;
+    }
+    if is_known {
+        done.known += 1;
+        return Ok(true);
+    }
+    let sent = if is_member {
+        send(rows, step.group, step.user, client, content, step.at).map(|_| ())
+    } else {
+        add_message(rows, step.group, step.user, client, content, step.at).map(|_| ())
+    };
+    done.sent += u64::from(sent.is_ok());
+    Ok(sent.is_ok())
+}
+
+/// False where a limit refuses the join.
+fn enter(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> bool {
+    let Ok((_, new)) = join(rows, step.group, step.user, step.at, "") else { return false };
+    tell(rows, now, step.group, step.user, new.then_some(true));
+    done.joined += u64::from(new);
+    true
+}

@@ -1,0 +1,257 @@
+//! What imports have taken from logs: the last line of each user in each group, and the groups of
+//! channels that have names. Guarded by the locks of the users' own rows and of the groups' heads.
+
+use std::collections::BTreeSet;
+
+use super::Step;
+use crate::base::ids::{ClientId, GroupId, UserId};
+use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::engine::lanes::Table;
+
+static LOAD_MEMBERS: Statement = Statement::new(
+    "select l.user_id, l.group_id, l.at_second, l.events
+    from {rows} r
+    join group_log_members l on l.user_id = r.user_id and l.group_id = r.group_id",
+    &[("user_id", Type::Int), ("group_id", Type::Int)],
+);
+
+static SAVE_MEMBERS: Statement = Statement::new(
+    "insert into group_log_members (user_id, group_id, at_second, events)
+    select user_id, group_id, at_second, events
+    from {rows} r
+    where true
+    order by user_id, group_id
+    on conflict (user_id, group_id) do update set
+        at_second = excluded.at_second,
+        events = excluded.events",
+    &[("user_id", Type::Int), ("group_id", Type::Int), ("at_second", Type::Int), ("events", Type::Bytes)],
+);
+
+static LOAD_CHANNELS: Statement = Statement::new(
+    "select c.group_id, c.channel
+    from {rows} r
+    join group_channels c on c.group_id = r.group_id",
+    &[("group_id", Type::Int)],
+);
+
+static SAVE_CHANNELS: Statement = Statement::new(
+    "insert into group_channels (group_id, channel)
+    select group_id, channel
+    from {rows} r
+    where true
+    order by group_id",
+    &[("group_id", Type::Int), ("channel", Type::Text)],
+);
+
+static FIND_CHANNEL: Statement = Statement::one(
+    "select c.group_id
+    from group_channels c
+    where c.channel = $1",
+    &[("channel", Type::Text)],
+);
+
+static NEXT_GROUPS: Statement = Statement::one(
+    "select g.group_id
+    from chat_groups g
+    where g.group_id >= $1
+    order by g.group_id
+    limit $2",
+    &[("from_id", Type::Int), ("max_rows", Type::Int)],
+);
+
+static FIND_MESSAGE: Statement = Statement::one(
+    "select m.seq
+    from group_messages m
+    where m.group_id = $1 and m.sender_id = $2 and m.client_id = $3",
+    &[("group_id", Type::Int), ("sender_id", Type::Int), ("client_id", Type::Text)],
+);
+
+static FIRST_MESSAGE: Statement = Statement::one(
+    "select m.seq
+    from group_messages m
+    where m.group_id = $1
+    order by m.seq
+    limit 1",
+    &[("group_id", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 8] {
+    [&LOAD_MEMBERS, &SAVE_MEMBERS, &LOAD_CHANNELS, &SAVE_CHANNELS, &FIND_CHANNEL, &NEXT_GROUPS, &FIND_MESSAGE, &FIRST_MESSAGE]
+}
+
+/// How many ids of groups are read at once.
+const IDS_AT_ONCE: i64 = 1000;
+
+/// How far the lines of one user in one group are taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Taken {
+    /// The second of the last line.
+    second: i64,
+    /// The joins and leaves of that second, each by its [`Step::events`].
+    events: Vec<u64>,
+}
+
+impl Taken {
+    /// Whether a join or leave was taken before, or a line after it.
+    pub(super) fn has_event(&self, step: &Step) -> bool {
+        self.second > step.second() || (self.second == step.second() && self.events.contains(&step.events))
+    }
+
+    /// Whether a line was taken that comes after a message.
+    pub(super) fn is_after(&self, step: &Step) -> bool {
+        let last = self.events.last().copied().unwrap_or_default();
+        self.second > step.second() || (self.second == step.second() && last != step.events)
+    }
+
+    /// Takes a line.
+    pub(super) fn take(&mut self, step: &Step, is_event: bool) {
+        if step.second() > self.second {
+            *self = Self { second: step.second(), events: Vec::new() };
+        }
+        if is_event && step.second() == self.second {
+            self.events.push(step.events);
+        }
+    }
+
+    fn events_data(&self) -> Vec<u8> {
+        self.events.iter().flat_map(|event| event.to_be_bytes()).collect()
+    }
+
+    fn of_row(second: i64, events: &[u8]) -> Self {
+        let events = events.chunks(8).map(|bytes| bytes.iter().fold(0, |event, byte| event << 8 | u64::from(*byte)));
+        Self { second, events: events.collect() }
+    }
+}
+
+/// Which of these rows a batch needs.
+#[derive(Debug, Default)]
+pub struct Needs {
+    /// Users in groups.
+    pub members: BTreeSet<(UserId, GroupId)>,
+    /// Groups that channels with names may be.
+    pub channels: BTreeSet<GroupId>,
+}
+
+/// The rows of a batch.
+#[derive(Debug, Default)]
+pub struct Tables {
+    members: Table<(UserId, GroupId), Taken>,
+    channels: Table<GroupId, Option<String>>,
+}
+
+impl Tables {
+    /// Loads what is needed.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub(crate) async fn load(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
+        if !needs.members.is_empty() {
+            let users = needs.members.iter().map(|(user, _)| user.get()).collect();
+            let groups = needs.members.iter().map(|(_, group)| group.get()).collect();
+            let rows: Vec<(i64, i64, i64, Vec<u8>)> = conn.fetch(&LOAD_MEMBERS, &[Column::Int(users), Column::Int(groups)]).await?;
+            let row = |(user, group, second, events): (i64, i64, i64, Vec<u8>)| {
+                let key = (UserId::try_from(user).ok()?, GroupId::try_from(group).ok()?);
+                Some((key, Taken::of_row(second, &events)))
+            };
+            self.members.insert_loaded(rows.into_iter().filter_map(row));
+        }
+        if !needs.channels.is_empty() {
+            let groups = needs.channels.iter().map(|group| group.get()).collect();
+            let rows: Vec<(i64, String)> = conn.fetch(&LOAD_CHANNELS, &[Column::Int(groups)]).await?;
+            let row = |(group, channel)| Some((GroupId::try_from(group).ok()?, Some(channel)));
+            self.channels.insert_loaded(rows.into_iter().filter_map(row));
+        }
+        Ok(())
+    }
+
+    /// Writes what changed.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub(crate) async fn save(&self, conn: &mut Conn) -> DbResult<()> {
+        let members: Vec<_> = self.members.changed().collect();
+        if !members.is_empty() {
+            let columns = [
+                Column::Int(members.iter().map(|((user, _), _)| user.get()).collect()),
+                Column::Int(members.iter().map(|((_, group), _)| group.get()).collect()),
+                Column::Int(members.iter().map(|(_, taken)| taken.second).collect()),
+                Column::Bytes(members.iter().map(|(_, taken)| taken.events_data()).collect()),
+            ];
+            conn.later(&SAVE_MEMBERS, &columns).await?;
+        }
+        let channels = self.channels.changed().filter_map(|(group, channel)| Some((group.get(), channel.clone()?)));
+        let (groups, channels): (Vec<_>, Vec<_>) = channels.unzip();
+        if !groups.is_empty() {
+            conn.later(&SAVE_CHANNELS, &[Column::Int(groups), Column::Text(channels)]).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn taken(&self, user: UserId, group: GroupId) -> Taken {
+        self.members.get(&(user, group))
+    }
+
+    pub(super) fn set_taken(&mut self, user: UserId, group: GroupId, taken: Taken) {
+        self.members.set(&(user, group), taken);
+    }
+
+    /// The name of the channel that a group is.
+    pub(super) fn channel(&self, group: GroupId) -> Option<String> {
+        self.channels.get(&group)
+    }
+
+    pub(super) fn set_channel(&mut self, group: GroupId, channel: &str) {
+        self.channels.set(&group, Some(channel.to_owned()));
+    }
+
+    /// The command took effect.
+    pub(crate) fn settle(&mut self) {
+        self.members.settle();
+        self.channels.settle();
+    }
+
+    /// The command was refused.
+    pub(crate) fn undo(&mut self) {
+        self.members.undo();
+        self.channels.undo();
+    }
+}
+
+/// The group of a channel that was imported before.
+pub(crate) async fn find_channel(db: &Db, channel: &str) -> DbResult<Option<GroupId>> {
+    let rows: Vec<(i64,)> = db.fetch(&FIND_CHANNEL, &[Column::Text(vec![channel.to_owned()])]).await?;
+    Ok(rows.first().and_then(|(group,)| GroupId::try_from(*group).ok()))
+}
+
+/// The first id from this one on that no group has; None where there is none.
+pub(crate) async fn first_free(db: &Db, mut from: i64) -> DbResult<Option<i64>> {
+    loop {
+        let rows: Vec<(i64,)> = db.fetch(&NEXT_GROUPS, &[from, IDS_AT_ONCE].map(|value| Column::Int(vec![value]))).await?;
+        for (id,) in &rows {
+            if *id != from {
+                return Ok(Some(from));
+            }
+            let Some(next) = from.checked_add(1) else { return Ok(None) };
+            from = next;
+        }
+        if rows.len() < usize::try_from(IDS_AT_ONCE).unwrap_or(usize::MAX) {
+            return Ok(Some(from));
+        }
+    }
+}
+
+/// Whether a group has this message of a sender.
+pub(crate) async fn has_message(db: &Db, group: GroupId, sender: UserId, client: &ClientId) -> DbResult<bool> {
+    let ids = [group.get(), sender.get()].map(|id| Column::Int(vec![id]));
+    let [group, sender] = ids;
+    let rows: Vec<(i64,)> = db.fetch(&FIND_MESSAGE, &[group, sender, Column::Text(vec![client.to_string()])]).await?;
+    Ok(!rows.is_empty())
+}
+
+/// Whether a group has any message.
+pub(crate) async fn has_messages(db: &Db, group: GroupId) -> DbResult<bool> {
+    let rows: Vec<(i64,)> = db.fetch(&FIRST_MESSAGE, &[Column::Int(vec![group.get()])]).await?;
+    Ok(!rows.is_empty())
+}

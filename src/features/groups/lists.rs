@@ -1,0 +1,113 @@
+//! What is read of groups beside the batches of lanes: who may see one, its members, its messages.
+
+use super::store::{MessageRow, message_of_row};
+use super::{Delivery, Group, MemberOut, Message};
+use crate::base::clock::UnixMs;
+use crate::base::ids::{GroupId, UserId};
+use crate::db::{Column, Db, DbResult, Statement, Type};
+
+/// A group with its head, and where somebody's membership of it begins; -1 where there is none.
+static VIEW: Statement = Statement::one(
+    "select g.delivery, g.receipts, g.members, g.ordinals, g.tasks, g.created_at,
+        coalesce((select h.head from heads h where h.owner_id = g.group_id and h.kind = 6 and h.name = ''), 0),
+        coalesce((select m.from_seq from memberships m where m.user_id = $2 and m.group_id = g.group_id and m.to_seq < 0), -1)
+    from chat_groups g
+    where g.group_id = $1",
+    &[("group_id", Type::Int), ("user_id", Type::Int)],
+);
+
+static MEMBERS: Statement = Statement::one(
+    "select m.user_id, m.ordinal, m.joined_at
+    from memberships m
+    where m.group_id = $1 and m.ordinal > $2 and m.to_seq < 0
+    order by m.group_id, m.ordinal
+    limit $3",
+    &[("group_id", Type::Int), ("ordinal", Type::Int), ("max_rows", Type::Int)],
+);
+
+static MESSAGES: Statement = Statement::one(
+    "select m.group_id, m.seq, m.sender_id, m.client_id, m.content, m.sent_at, m.recalled, m.written
+    from group_messages m
+    where m.group_id = $1 and m.seq > $2 and m.seq <= $3
+    order by m.group_id, m.seq
+    limit $4",
+    &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// What was recalled in a stretch of a group.
+static RECALLED: Statement = Statement::one(
+    "select m.seq
+    from group_messages m
+    where m.group_id = $1 and m.seq > $2 and m.seq <= $3 and m.recalled = 1
+    order by m.group_id, m.seq",
+    &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 4] {
+    [&VIEW, &MEMBERS, &MESSAGES, &RECALLED]
+}
+
+fn one(values: &[i64]) -> Vec<Column> {
+    values.iter().map(|value| Column::Int(vec![*value])).collect()
+}
+
+/// A group as somebody sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View {
+    /// The group.
+    pub group: Group,
+    /// How many messages there ever were.
+    pub head: i64,
+    /// The head at which the viewer's membership began; None where there is none.
+    pub since: Option<i64>,
+}
+
+/// A row of [`VIEW`].
+type ViewRow = (i64, i64, i64, i64, i64, i64, i64, i64);
+
+/// Reads a group for somebody; None where there is no such group.
+///
+/// # Errors
+/// The driver's own.
+pub async fn view(db: &Db, group: GroupId, viewer: Option<UserId>) -> DbResult<Option<View>> {
+    let columns = one(&[group.get(), viewer.map_or(0, UserId::get)]);
+    let rows: Vec<ViewRow> = db.fetch(&VIEW, &columns).await?;
+    let row = |(delivery, receipts, members, ordinals, tasks, created_at, head, since): ViewRow| {
+        let delivery = if delivery == 1 { Delivery::Write } else { Delivery::Read };
+        let group = Group { delivery, receipts: receipts == 1, members, ordinals, tasks, created_at: UnixMs(created_at) };
+        View { group, head, since: (since >= 0).then_some(since) }
+    };
+    Ok(rows.into_iter().next().map(row))
+}
+
+/// The members after an ordinal.
+///
+/// # Errors
+/// The driver's own.
+pub async fn members(db: &Db, group: GroupId, after: i64, max_rows: i64) -> DbResult<Vec<MemberOut>> {
+    let rows: Vec<(i64, i64, i64)> = db.fetch(&MEMBERS, &one(&[group.get(), after, max_rows])).await?;
+    let row = |(user, ordinal, joined_at): (i64, i64, i64)| {
+        Some(MemberOut { user_id: UserId::try_from(user).ok()?, ordinal, joined_at: UnixMs(joined_at) })
+    };
+    Ok(rows.into_iter().filter_map(row).collect())
+}
+
+/// The messages after a seq and up to another, in their order.
+///
+/// # Errors
+/// The driver's own.
+pub async fn messages(db: &Db, group: GroupId, after: i64, up_to: i64, max_rows: i64) -> DbResult<Vec<(i64, Message)>> {
+    let rows: Vec<MessageRow> = db.fetch(&MESSAGES, &one(&[group.get(), after, up_to, max_rows])).await?;
+    Ok(rows.into_iter().filter_map(message_of_row).map(|((_, seq), message)| (seq, message)).collect())
+}
+
+/// The messages that were recalled, after a seq and up to another.
+///
+/// # Errors
+/// The driver's own.
+pub async fn recalled(db: &Db, group: GroupId, after: i64, up_to: i64) -> DbResult<Vec<i64>> {
+    let rows: Vec<(i64,)> = db.fetch(&RECALLED, &one(&[group.get(), after, up_to])).await?;
+    Ok(rows.into_iter().map(|(seq,)| seq).collect())
+}

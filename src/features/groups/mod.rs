@@ -1,0 +1,241 @@
+//! Groups: members, messages, and how far each member has read.
+//!
+//! A group's stream is a shared head ([`StreamKey::group`](crate::engine::marks::StreamKey::group)), whose lock gives messages their dense `seq` and guards who comes and
+//! goes. A *membership* is the span from joining to leaving; it begins at the head of that moment and holds how far the member has read
+//! ([`Reading`]), so from it follow both what is unread to the member and, turned around, who has read a message (`crate::features::receipts`).
+//! A message costs one row, whatever the number of members.
+//!
+//! `command.rs` has the rules, `store.rs` the rows of batches, `lists.rs` what is read beside them, `chats.rs` the groups of a user as its sheet counts them,
+//! `fan_out.rs` and `delivery.rs` what puts messages into inboxes, `http.rs` and `user_http.rs` the routes, `import/` takes over chat logs.
+
+pub mod chats;
+mod command;
+pub mod delivery;
+pub mod fan_out;
+pub mod http;
+pub mod import;
+pub mod lists;
+pub mod part;
+mod reading;
+pub mod store;
+pub mod user_groups;
+pub mod user_http;
+
+pub use command::{Command, GroupSettingsOut};
+pub(crate) use command::{no_member, unknown};
+pub use reading::{MAX_EXTRA_BYTES, Reading, TooScattered};
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::base::clock::UnixMs;
+use crate::base::ids::{ClientId, GroupId, UserId};
+use crate::engine::marks::Intervals;
+
+/// In how many groups a user may be.
+pub const MAX_GROUPS: i64 = 1000;
+
+/// How many members a group may have at a time.
+pub const MAX_MEMBERS: i64 = 100_000;
+
+/// How many may join in one request.
+pub const MAX_JOINS: usize = 1000;
+
+/// How many characters a message may have.
+pub const MAX_CONTENT_CHARS: usize = 10_000;
+
+/// How a group's messages reach its members.
+// Read as a text first: of a null that stands for an enum, serde_json says that the JSON is malformed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case", try_from = "String")]
+#[schema(rename_all = "snake_case")]
+pub enum Delivery {
+    /// Members count from the group's head: sending costs the same however many there are.
+    #[default]
+    Read,
+    /// Each message is also put into every member's inbox.
+    Write,
+}
+
+impl TryFrom<String> for Delivery {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.as_str() {
+            "read" => Ok(Self::Read),
+            "write" => Ok(Self::Write),
+            _ => Err("must be 'read' or 'write'"),
+        }
+    }
+}
+
+/// A group, as its row has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Group {
+    /// How messages reach the members.
+    pub delivery: Delivery,
+    /// Whether receipts are enabled.
+    pub receipts: bool,
+    /// The number of members.
+    pub members: i64,
+    /// The total number, including read and removed ones.
+    pub ordinals: i64,
+    /// The number of the last thing that was to be put into inboxes.
+    pub tasks: i64,
+    /// When the group was created.
+    pub created_at: UnixMs,
+}
+
+/// A membership, from joining to leaving.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Membership {
+    /// The member's number in the group, from 1 on; kept when rejoining.
+    pub ordinal: i64,
+    /// The group's head when joining.
+    pub from_seq: i64,
+    /// The head when leaving; None: a member now.
+    pub to_seq: Option<i64>,
+    /// How far the member has read.
+    pub reading: Reading,
+    /// Whether the group counts in no sum of the member's.
+    pub muted: bool,
+    /// When it began.
+    pub joined_at: UnixMs,
+    /// When the member last read something new or sent, or left.
+    pub at: UnixMs,
+}
+
+impl Membership {
+    /// Whether the member is one now.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.to_seq.is_none()
+    }
+}
+
+/// A message, as its row has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// The sender.
+    pub sender: UserId,
+    /// The sender's own id for it; once for each sender.
+    pub client_id: ClientId,
+    /// The text; empty once it is recalled.
+    pub content: String,
+    /// When it was sent.
+    pub sent_at: UnixMs,
+    /// Whether it was recalled.
+    pub recalled: bool,
+    /// Whether it is put into the members' inboxes. A recall then has to reach the same inboxes.
+    pub written: bool,
+}
+
+/// What a user's entry in the cache holds of a group that the user is in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GroupMark {
+    /// The message up to which the user has read.
+    pub read_seq: i64,
+    /// Single messages above it that are read.
+    pub extra: Intervals,
+    /// Whether the group counts in no sum.
+    pub muted: bool,
+    /// When the user last read something new or sent.
+    pub at: UnixMs,
+}
+
+impl GroupMark {
+    /// As a row of `memberships` holds it.
+    #[must_use]
+    pub fn from_row(read_seq: i64, muted: i64, at: i64, extra: Option<&[u8]>) -> Self {
+        Self::new(&Reading::from_row(read_seq, extra.unwrap_or_default()), muted == 1, UnixMs(at))
+    }
+
+    fn new(reading: &Reading, muted: bool, at: UnixMs) -> Self {
+        Self { read_seq: reading.read_seq(), extra: reading.extra_runs(), muted, at }
+    }
+}
+
+impl From<&Membership> for GroupMark {
+    fn from(of: &Membership) -> Self {
+        Self::new(&of.reading, of.muted, of.at)
+    }
+}
+
+/// A group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct GroupOut {
+    /// The id.
+    pub group_id: GroupId,
+    /// How messages reach the members.
+    pub delivery: Delivery,
+    /// Whether receipts are enabled.
+    pub receipts: bool,
+    /// The number of members.
+    #[schema(minimum = 0, example = 12)]
+    pub members: i64,
+    /// The number of messages ever sent.
+    #[schema(minimum = 0, example = 120)]
+    pub head: i64,
+    /// When the group was created.
+    pub created_at: UnixMs,
+}
+
+impl GroupOut {
+    /// A group with its head.
+    #[must_use]
+    pub fn new(group_id: GroupId, group: &Group, head: i64) -> Self {
+        let Group { delivery, receipts, members, created_at, .. } = *group;
+        Self { group_id, delivery, receipts, members, head, created_at }
+    }
+}
+
+/// A member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct MemberOut {
+    /// The user.
+    pub user_id: UserId,
+    /// The member's number in the group, from 1, and its position in bitmaps of receipts. A member
+    /// who rejoins keeps it.
+    #[schema(minimum = 1, example = 7)]
+    pub ordinal: i64,
+    /// When the membership began.
+    pub joined_at: UnixMs,
+}
+
+/// The added members, in the order of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct MembersOut {
+    /// One member for each user.
+    pub items: Vec<MemberOut>,
+}
+
+/// A sent group message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct GroupSentOut {
+    /// The group.
+    pub group_id: GroupId,
+    /// The number of the message in the group, without gaps, in commit order.
+    #[schema(minimum = 1, example = 121)]
+    pub seq: i64,
+    /// When it was sent.
+    pub sent_at: UnixMs,
+    /// The sender's revision.
+    #[schema(minimum = 0, example = 918)]
+    pub revision: i64,
+}
+
+/// What a read of a group answers inside; where the batch does not hold what the number is counted from, the route counts it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadStep {
+    /// What is unread now.
+    pub unread: Option<i64>,
+    /// The message up to which the user has read.
+    pub read_seq: i64,
+    /// The number of messages ever sent.
+    pub head: i64,
+    /// The user's revision after the write.
+    pub revision: i64,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,314 @@
+//! The rules against a naive model of plain sets: who was there when a message was sent, and who has read it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::base::error::Code;
+use crate::engine::lanes::{Command as _, Rows};
+use crate::engine::marks::StreamKey;
+use crate::features::groups::store::GroupRows;
+use crate::features::receipts::{Count, Span, Spans};
+
+const USERS: i64 = 5;
+
+#[derive(Debug, Clone)]
+enum Act {
+    Join(BTreeSet<i64>),
+    Leave(i64),
+    Send { user: i64, client: u8 },
+    Recall { seq: i64, by: Option<i64> },
+    Read { user: i64, up_to: Option<i64> },
+    One { user: i64, seq: i64 },
+    Mute { user: i64, muted: bool },
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let (user, seq) = (1..=USERS, 0..20_i64);
+    let act = prop_oneof![
+        3 => prop::collection::btree_set(user.clone(), 1..4).prop_map(Act::Join),
+        2 => user.clone().prop_map(Act::Leave),
+        6 => (user.clone(), 0..40_u8).prop_map(|(user, client)| Act::Send { user, client }),
+        1 => (seq.clone(), prop::option::of(user.clone())).prop_map(|(seq, by)| Act::Recall { seq, by }),
+        3 => (user.clone(), prop::option::of(seq.clone())).prop_map(|(user, up_to)| Act::Read { user, up_to }),
+        4 => (user.clone(), seq).prop_map(|(user, seq)| Act::One { user, seq }),
+        1 => (user, any::<bool>()).prop_map(|(user, muted)| Act::Mute { user, muted }),
+    ];
+    prop::collection::vec(act, 1..80)
+}
+
+/// One time that somebody was a member: the messages sent meanwhile, and those of them that were read.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Stay {
+    from: i64,
+    there: BTreeSet<i64>,
+    read: BTreeSet<i64>,
+    open: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Person {
+    ordinal: usize,
+    stays: Vec<Stay>,
+    muted: bool,
+}
+
+#[derive(Debug, Default)]
+struct Model {
+    /// The sender and her id of each message, and whether it was recalled.
+    messages: Vec<(i64, u8, bool)>,
+    people: BTreeMap<i64, Person>,
+    revisions: BTreeMap<i64, i64>,
+}
+
+impl Model {
+    fn head(&self) -> i64 {
+        self.messages.len().try_into().unwrap()
+    }
+
+    fn message(&mut self, seq: i64) -> Option<&mut (i64, u8, bool)> {
+        self.messages.get_mut(usize::try_from(seq).ok()?.checked_sub(1)?)
+    }
+
+    fn stay(&mut self, user: i64) -> Option<&mut Stay> {
+        self.people.get_mut(&user)?.stays.last_mut().filter(|stay| stay.open)
+    }
+
+    fn revise(&mut self, user: i64, changed: bool) {
+        *self.revisions.entry(user).or_default() += i64::from(changed);
+    }
+
+    /// What the act answers, and what it changes.
+    fn act(&mut self, act: &Act) -> Result<(), Code> {
+        match act {
+            Act::Join(users) => {
+                for user in users {
+                    let (next, from) = (self.people.len() + 1, self.head());
+                    if self.stay(*user).is_none() {
+                        let person = self.people.entry(*user).or_insert_with(|| Person { ordinal: next, ..Person::default() });
+                        person.stays.push(Stay { from, open: true, ..Stay::default() });
+                        self.revise(*user, true);
+                    }
+                }
+            }
+            Act::Leave(user) => {
+                let left = self.stay(*user).map(|stay| stay.open = false).is_some();
+                self.revise(*user, left);
+            }
+            Act::Send { user, client } => {
+                if let Some((.., recalled)) = self.messages.iter().find(|(sender, id, _)| sender == user && id == client) {
+                    return if *recalled { Err(Code::Gone) } else { Ok(()) };
+                }
+                self.stay(*user).ok_or(Code::Forbidden)?;
+                self.messages.push((*user, *client, false));
+                let seq = self.head();
+                for stay in self.people.values_mut().flat_map(|person| &mut person.stays).filter(|stay| stay.open) {
+                    stay.there.insert(seq);
+                }
+                let stay = self.stay(*user).unwrap();
+                stay.read = stay.there.clone();
+                self.revise(*user, true);
+            }
+            Act::Recall { seq, by } => {
+                let stranger = by.is_some_and(|by| self.stay(by).is_none());
+                let message = self.message(*seq).ok_or(if stranger { Code::Forbidden } else { Code::NotFound })?;
+                if by.is_some_and(|by| by != message.0) {
+                    return Err(Code::Forbidden);
+                }
+                message.2 = true;
+            }
+            Act::Read { user, up_to } => {
+                let up_to = up_to.unwrap_or(i64::MAX);
+                let stay = self.stay(*user).ok_or(Code::Forbidden)?;
+                let before = stay.read.len();
+                stay.read.extend(stay.there.iter().filter(|seq| **seq <= up_to));
+                let changed = stay.read.len() > before;
+                self.revise(*user, changed);
+            }
+            Act::One { user, seq } => {
+                let stay = self.stay(*user).ok_or(Code::Forbidden)?;
+                if !stay.there.contains(seq) {
+                    return Err(Code::NotFound);
+                }
+                if self.message(*seq).unwrap().2 {
+                    return Err(Code::Gone);
+                }
+                let changed = self.stay(*user).unwrap().read.insert(*seq);
+                self.revise(*user, changed);
+            }
+            Act::Mute { user, muted } => {
+                self.stay(*user).ok_or(Code::Forbidden)?;
+                let person = self.people.get_mut(user).unwrap();
+                let changed = std::mem::replace(&mut person.muted, *muted) != *muted;
+                self.revise(*user, changed);
+            }
+        }
+        Ok(())
+    }
+
+    fn unread(&self, stay: &Stay) -> i64 {
+        let counts = |seq: &&i64| !self.messages[usize::try_from(**seq - 1).unwrap()].2;
+        stay.there.difference(&stay.read).filter(counts).count().try_into().unwrap()
+    }
+
+    /// The recipients of a message with their ordinals, whether they have read it, and whether they have left since.
+    fn recipients(&self, seq: i64) -> Vec<(i64, usize, bool, bool)> {
+        let sender = self.messages[usize::try_from(seq - 1).unwrap()].0;
+        let mut all = Vec::new();
+        for (user, person) in self.people.iter().filter(|(user, _)| **user != sender) {
+            let stays = person.stays.iter().filter(|stay| stay.there.contains(&seq));
+            all.extend(stays.map(|stay| (*user, person.ordinal, stay.read.contains(&seq), !stay.open)));
+        }
+        all.sort_by_key(|(_, ordinal, ..)| *ordinal);
+        all
+    }
+}
+
+fn user(id: i64) -> UserId {
+    UserId::try_from(id).unwrap()
+}
+
+fn the_group() -> GroupId {
+    GroupId::try_from(9).unwrap()
+}
+
+fn command(act: &Act) -> Command {
+    let group = the_group();
+    match act.clone() {
+        Act::Join(users) if users.len() == 1 => Command::Join { group, user: user(*users.first().unwrap()) },
+        Act::Join(users) => Command::JoinMany { group, users: users.into_iter().map(user).collect() },
+        Act::Leave(id) => Command::Leave { group, user: user(id) },
+        Act::Send { user: id, client } => {
+            Command::Send { group, sender: user(id), client_id: format!("c{client}").parse().unwrap(), content: "hello".to_owned() }
+        }
+        Act::Recall { seq, by } => Command::Recall { group, seq, by: by.map(user) },
+        Act::Read { user: id, up_to } => Command::Read { user: user(id), group, up_to },
+        Act::One { user: id, seq } => Command::ReadOne { user: user(id), group, seq },
+        Act::Mute { user: id, muted } => Command::Mute { user: user(id), group, muted },
+    }
+}
+
+fn run(rows: &mut Rows, command: &Command) -> Result<Value, Code> {
+    match command.apply(rows, UnixMs(1)) {
+        Ok(answer) => {
+            rows.settle();
+            Ok(serde_json::from_str(&answer.json().unwrap()).unwrap_or_default())
+        }
+        Err(problem) => {
+            rows.undo();
+            Err(problem.code)
+        }
+    }
+}
+
+/// As the rows would be read.
+fn spans(rows: &Rows) -> Spans {
+    let span = |(id, of): (UserId, Membership)| Span {
+        ordinal: of.ordinal,
+        user: id,
+        from_seq: of.from_seq,
+        to_seq: of.to_seq,
+        reading: Reading::from_row(of.reading.read_seq(), &of.reading.extra_data()),
+    };
+    let mut spans: Vec<_> = rows.get::<GroupRows>().all_memberships().into_iter().map(span).collect();
+    spans.sort_by_key(|span| (span.ordinal, span.from_seq));
+    Spans::new(spans)
+}
+
+fn bits(ordinals: impl Iterator<Item = usize>, max_ordinal: usize) -> Vec<u8> {
+    let mut bits = vec![0; max_ordinal.div_ceil(8)];
+    ordinals.for_each(|ordinal| bits[(ordinal - 1) / 8] |= 1 << ((ordinal - 1) % 8));
+    bits
+}
+
+/// Every number that follows from the memberships.
+fn compare(model: &Model, rows: &Rows) {
+    let stream = rows.head(&StreamKey::group(the_group()));
+    assert_eq!(stream.head, model.head());
+    let group = rows.get::<GroupRows>().group(the_group()).unwrap();
+    let open = |person: &&Person| person.stays.last().is_some_and(|stay| stay.open);
+    assert_eq!(group.members, i64::try_from(model.people.values().filter(open).count()).unwrap());
+    assert_eq!(group.ordinals, i64::try_from(model.people.len()).unwrap());
+    for (id, person) in &model.people {
+        let (_, of) = rows.get::<GroupRows>().latest(user(*id), the_group()).unwrap();
+        assert_eq!((of.ordinal, of.muted, of.is_open()), (person.ordinal.try_into().unwrap(), person.muted, open(&person)));
+        if of.is_open() {
+            let unread = stream.unread(of.reading.read_seq(), &of.reading.extra_runs());
+            assert_eq!(unread, Some(model.unread(person.stays.last().unwrap())));
+        }
+        assert_eq!(rows.user(user(*id)).chat_groups, i64::from(of.is_open()));
+    }
+    for (id, revision) in &model.revisions {
+        assert_eq!(rows.revision(user(*id)), *revision, "user {id}");
+    }
+    compare_receipts(model, &spans(rows));
+}
+
+fn compare_receipts(model: &Model, spans: &Spans) {
+    let senders: Vec<_> = model.messages.iter().map(|(sender, ..)| Some(user(*sender))).collect();
+    let counts = spans.counts(1, &senders);
+    for (seq, count) in (1..).zip(&counts) {
+        let recipients = model.recipients(seq);
+        let read = recipients.iter().filter(|(_, _, read, _)| *read).count();
+        let model_count = Count { recipients: recipients.len().try_into().unwrap(), read: read.try_into().unwrap() };
+        assert_eq!(*count, model_count, "message {seq}");
+        let sender = model.messages[usize::try_from(seq - 1).unwrap()].0;
+        assert_eq!(spans.counts(seq, &[Some(user(sender))]), [model_count], "alone as in a screenful");
+        for wanted in [true, false] {
+            let listed: Vec<_> = spans.recipients(seq, user(sender), wanted, 0).map(|of| (of.user.get(), of.ordinal, of.left)).collect();
+            let these = recipients.iter().filter(|(_, _, read, _)| *read == wanted);
+            assert_eq!(listed, these.map(|(id, ordinal, _, left)| (*id, (*ordinal).try_into().unwrap(), *left)).collect::<Vec<_>>());
+        }
+        let known: Vec<_> = model.people.iter().filter(|(_, person)| person.stays[0].from < seq).collect();
+        let max_ordinal = known.iter().map(|(_, person)| person.ordinal).max().unwrap();
+        let bitmaps = spans.bitmaps(seq, user(sender));
+        assert_eq!(bitmaps.max_ordinal, i64::try_from(max_ordinal).unwrap());
+        assert_eq!(bitmaps.read, bits(recipients.iter().filter(|(_, _, read, _)| *read).map(|(_, ordinal, ..)| *ordinal), max_ordinal));
+        let quit = known.iter().filter(|(_, person)| person.stays.iter().all(|stay| !stay.there.contains(&seq)));
+        assert_eq!(bitmaps.quit, bits(quit.map(|(_, person)| person.ordinal), max_ordinal));
+    }
+}
+
+proptest! {
+    #[test]
+    fn groups_are_plain_sets(acts in acts()) {
+        let (mut model, mut rows) = (Model::default(), Rows::new(crate::app::ROW_SETS));
+        run(&mut rows, &Command::Put { group: the_group(), delivery: None, receipts: None }).unwrap();
+        let mut progress = 0;
+        for act in &acts {
+            let (wanted, got) = (model.act(act), run(&mut rows, &command(act)));
+            prop_assert_eq!(wanted.err(), got.as_ref().err().copied(), "{:?}", act);
+            if let (Act::Read { user, .. } | Act::One { user, .. }, Ok(body)) = (act, &got) {
+                let unread = model.unread(model.people[user].stays.last().unwrap());
+                prop_assert_eq!(body["unread"].as_i64(), Some(unread), "{:?}", act);
+            }
+            compare(&model, &rows);
+            let now = spans(&rows).progress();
+            prop_assert!(now >= progress, "what a tag is made from never goes back");
+            progress = now;
+        }
+    }
+}
+
+#[test]
+fn nothing_is_done_in_a_group_that_is_not_there() {
+    let mut rows = Rows::new(crate::app::ROW_SETS);
+    for act in [Act::Join([1].into()), Act::Leave(1), Act::Read { user: 1, up_to: None }, Act::Send { user: 1, client: 1 }] {
+        assert_eq!(run(&mut rows, &command(&act)), Err(Code::NotFound), "{act:?}");
+    }
+}
+
+#[test]
+fn the_limits_are_exact() {
+    let mut rows = Rows::new(crate::app::ROW_SETS);
+    for n in 1..=MAX_GROUPS + 1 {
+        let group = GroupId::try_from(n).unwrap();
+        run(&mut rows, &Command::Put { group, delivery: None, receipts: None }).unwrap();
+        let joined = run(&mut rows, &Command::Join { group, user: user(1) });
+        assert_eq!(joined.err(), (n > MAX_GROUPS).then_some(Code::TooMany));
+    }
+    run(&mut rows, &Command::Leave { group: GroupId::try_from(7).unwrap(), user: user(1) }).unwrap();
+    run(&mut rows, &Command::Join { group: GroupId::try_from(MAX_GROUPS + 1).unwrap(), user: user(1) }).unwrap();
+}

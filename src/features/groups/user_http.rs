@@ -1,0 +1,225 @@
+//! The routes of the groups that a user is in: reading, and the list with what is unread in each.
+
+use std::sync::OnceLock;
+
+use axum::Json;
+use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::http::{GroupContext, submit};
+use super::user_groups::{self, UserGroup, UserGroups};
+use super::{Command, GroupSettingsOut, ReadStep};
+use crate::base::clock::UnixMs;
+use crate::base::error::Result;
+use crate::base::ids::{GroupId, MAX_HEAD, Seq, UserId};
+use crate::engine::lanes::Answer;
+use crate::http::body::{Body, NoFields, in_range, present};
+use crate::http::pages::{self, PageOut, PageParams, Position};
+use crate::http::params::{IfNoneMatch, Query};
+use crate::http::path::{UserOrMe, UserPath};
+use crate::http::polling::{self, Reading, Resource, Seen, Version};
+use crate::http::problem::ProblemOut;
+use crate::http::served::Served;
+
+/// The routes of this part.
+pub fn routes() -> OpenApiRouter<Served<GroupContext>> {
+    OpenApiRouter::new()
+        .routes(routes!(list_user_groups))
+        .routes(routes!(read_group))
+        .routes(routes!(read_group_message))
+        .routes(routes!(put_group_settings))
+}
+
+/// How far a user has read a group.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadGroupIn {
+    /// The head that the user saw; later items stay unread. By default, all current items are
+    /// marked as read.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64, example = 120)]
+    up_to: Option<i64>,
+}
+
+/// A member's settings of a group.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutGroupSettingsIn {
+    /// Whether `chats` and `total` exclude the group.
+    muted: bool,
+}
+
+/// How far a user has read a group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ReadGroupOut {
+    /// The group.
+    pub group_id: GroupId,
+    /// The number of unread messages.
+    #[schema(minimum = 0, example = 3)]
+    pub unread: i64,
+    /// The message up to which the user has read.
+    #[schema(minimum = 0, example = 117)]
+    pub read_seq: i64,
+    /// The number of messages ever sent.
+    #[schema(minimum = 0, example = 120)]
+    pub head: i64,
+    /// The user's revision.
+    #[schema(minimum = 0, example = 918)]
+    pub revision: i64,
+}
+
+/// A group of a user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct UserGroupOut {
+    /// The group.
+    pub group_id: GroupId,
+    /// The number of unread messages.
+    #[schema(minimum = 0, example = 3)]
+    pub unread: i64,
+    /// The number of messages ever sent; send it back as `up_to` to clear exactly what the user
+    /// saw.
+    #[schema(minimum = 0, example = 120)]
+    pub head: i64,
+    /// The message up to which the user has read.
+    #[schema(minimum = 0, example = 117)]
+    pub read_seq: i64,
+    /// When the user last read a new message or sent one; initially, when the user joined.
+    pub last_access_at: UnixMs,
+    /// Whether `chats` and `total` exclude the group.
+    pub muted: bool,
+}
+
+impl From<&UserGroup> for UserGroupOut {
+    fn from(of: &UserGroup) -> Self {
+        let UserGroup { group, mark, head, unread } = of;
+        let (read_seq, last_access_at, muted) = (mark.read_seq, mark.at, mark.muted);
+        Self { group_id: *group, unread: *unread, head: *head, read_seq, last_access_at, muted }
+    }
+}
+
+/// Which page, and how long a poll may be held.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct UserGroupsParams {
+    /// The maximum number of items.
+    #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
+    limit: Option<u32>,
+    /// The `next_cursor` of the previous page.
+    #[param(nullable = false, pattern = "^2[0-9a-f]{36}$")]
+    cursor: Option<String>,
+    /// Hold the request for up to this many seconds until the response differs from the one that
+    /// `If-None-Match` names; then return 304. Requires that header.
+    #[param(nullable = false, minimum = 0, maximum = 60)]
+    wait: Option<u32>,
+}
+
+/// Marks, and counts what the batch could not.
+async fn read(state: &GroupContext, user: UserId, group: GroupId, command: Command) -> Result<Response> {
+    let answer = submit(state, command).await?;
+    let step: ReadStep = answer.value()?;
+    let unread = match step.unread {
+        Some(unread) => unread,
+        None => {
+            let groups = user_groups::read(state, user, Seen::revision_alone(step.revision)).await?;
+            groups.groups.iter().find(|of| of.group == group).map_or(0, |of| of.unread)
+        }
+    };
+    let ReadStep { read_seq, head, revision, .. } = step;
+    Ok(Json(ReadGroupOut { group_id: group, unread, read_seq, head, revision }).into_response())
+}
+
+/// Mark a group as read
+///
+/// Send back the `head` as `up_to` to clear exactly what the user saw. A repeat changes nothing.
+#[utoipa::path(post, path = "/v1/users/{user}/groups/{group}/read", tag = "groups",
+    params(("user" = UserOrMe, Path), ("group" = GroupId, Path)),
+    request_body(content = ReadGroupIn, description = "Optional. Default: all current items"),
+    responses(
+        (status = 200, body = ReadGroupOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn read_group(state: Served<GroupContext>, path: UserPath, body: Body<ReadGroupIn>) -> Result<Response> {
+    let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
+    let (user, group) = (path.user, path.get("group")?);
+    read(&state, user, group, Command::Read { user, group, up_to }).await
+}
+
+/// Mark one group message as read
+///
+/// Marks only this message, also out of order.
+#[utoipa::path(post, path = "/v1/users/{user}/groups/{group}/messages/{seq}/read", tag = "groups",
+    params(("user" = UserOrMe, Path), ("group" = GroupId, Path), ("seq" = Seq, Path)),
+    request_body(content = NoFields, description = "Optional"),
+    responses(
+        (status = 200, body = ReadGroupOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn read_group_message(state: Served<GroupContext>, path: UserPath, _body: Body<NoFields>) -> Result<Response> {
+    let (user, group, seq) = (path.user, path.get("group")?, path.get::<Seq>("seq")?.get());
+    read(&state, user, group, Command::ReadOne { user, group, seq }).await
+}
+
+/// Update a user's settings of a group
+///
+/// A muted group keeps its own count, which `chats` and `total` exclude.
+#[utoipa::path(put, path = "/v1/users/{user}/groups/{group}/settings", tag = "groups",
+    params(("user" = UserOrMe, Path), ("group" = GroupId, Path)),
+    request_body = PutGroupSettingsIn,
+    responses(
+        (status = 200, body = GroupSettingsOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn put_group_settings(state: Served<GroupContext>, path: UserPath, body: Body<PutGroupSettingsIn>) -> Result<Answer> {
+    submit(&state, Command::Mute { user: path.user, group: path.get("group")?, muted: body.value.muted }).await
+}
+
+/// List a user's groups
+///
+/// Sorted by id, with the unread count of each group.
+#[utoipa::path(get, path = "/v1/users/{user}/groups", tag = "groups",
+    params(("user" = UserOrMe, Path), UserGroupsParams,
+        ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
+    responses(
+        (status = 200, body = PageOut<UserGroupOut>, headers(
+            ("Link" = String, description = "The next page, if any"),
+            ("ETag" = String, description = "The version of the response"),
+            ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
+        (status = 304, description = "Not modified"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn list_user_groups(
+    state: Served<GroupContext>,
+    path: UserPath,
+    uri: Uri,
+    Query(params): Query<UserGroupsParams>,
+    tags: IfNoneMatch,
+) -> Result<Response> {
+    let UserGroupsParams { limit, cursor, wait } = params;
+    let user = path.user;
+    let (wanted, wait) = (PageParams { limit, cursor }.wanted("groups", user)?, polling::wait_of(wait)?);
+    let read = |seen| {
+        let state = state.clone();
+        async move {
+            let value = user_groups::read(&state, user, seen).await?;
+            let version = Some(Version::new(value.revision, value.versions));
+            Ok(Reading { value, version })
+        }
+    };
+    let next = OnceLock::new();
+    let write = |value: &UserGroups| {
+        let size = usize::try_from(wanted.rows()).unwrap_or(usize::MAX);
+        let from = value.groups.partition_point(|of| of.group.get() <= wanted.after_id());
+        let rows: Vec<_> = value.groups.iter().skip(from).take(size).collect();
+        let page = pages::page(wanted, &rows, |of| Position { at: 0, id: of.group.get() }, |of| UserGroupOut::from(*of));
+        next.get_or_init(|| page.next_cursor.clone());
+        polling::json(&page)
+    };
+    let mut response = polling::poll(&state.polling, user, wait, &tags, Resource { read, write }).await?;
+    pages::add_link(&mut response, &uri, next.get().and_then(Option::as_deref))?;
+    Ok(response)
+}

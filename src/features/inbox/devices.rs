@@ -1,0 +1,186 @@
+//! The rows of `devices`: how far each device has read its user's inbox. They are guarded by the lock of the user's own row.
+
+use std::collections::BTreeSet;
+
+use super::MAX_DEVICES;
+use crate::base::clock::UnixMs;
+use crate::base::ids::{ClientId, UserId};
+use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::engine::heads::Batch;
+use crate::engine::lanes::{Core, RowSet, Table};
+
+static LOAD: Statement = Statement::new(
+    "select d.user_id, d.device_id, d.seq, d.seen_at, d.created_at
+    from {rows} r
+    join devices d on d.user_id = r.user_id",
+    &[("user_id", Type::Int)],
+);
+
+static SAVE: Statement = Statement::new(
+    "insert into devices (user_id, device_id, seq, seen_at, created_at)
+    select user_id, device_id, seq, seen_at, created_at
+    from {rows} r
+    where true
+    order by user_id, device_id
+    on conflict (user_id, device_id) do update set
+        seq = excluded.seq,
+        seen_at = excluded.seen_at,
+        created_at = excluded.created_at",
+    &[("user_id", Type::Int), ("device_id", Type::Text), ("seq", Type::Int), ("seen_at", Type::Int), ("created_at", Type::Int)],
+);
+
+static DELETE: Statement = Statement::new(
+    "delete from devices
+    where (user_id, device_id) in (select user_id, device_id from {rows} r)",
+    &[("user_id", Type::Int), ("device_id", Type::Text)],
+);
+
+/// A user's devices, those that were seen last first; before them the head of the inbox, so that they belong together.
+static LIST: Statement = Statement::one(
+    "select '' as device_id, u.inbox_seq as seq, 0 as seen_at, 0 as created_at, 0 as place
+    from users u
+    where u.user_id = $1
+    union all
+    select d.device_id, d.seq, d.seen_at, d.created_at, 1
+    from devices d
+    where d.user_id = $1
+    order by place, seen_at desc, device_id",
+    &[("user_id", Type::Int)],
+);
+
+/// DeviceRows that stayed away for very long.
+static SWEEP: Statement = Statement::one(
+    "delete from devices
+    where (user_id, device_id) in (
+        select d.user_id, d.device_id
+        from devices d
+        where d.seen_at < $1
+        order by d.seen_at
+        limit $2
+    )",
+    &[("before", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 5] {
+    [&LOAD, &SAVE, &DELETE, &LIST, &SWEEP]
+}
+
+/// The first of all ids of devices.
+const LOWEST_ID: &str = "-";
+
+/// The users whose devices a batch needs.
+pub type Needs = BTreeSet<UserId>;
+
+/// A device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Device {
+    /// Up to where it has read the inbox.
+    pub cursor: i64,
+    /// When it said so last.
+    pub seen_at: UnixMs,
+    /// When it said so first.
+    pub created_at: UnixMs,
+}
+
+/// The devices of a batch.
+#[derive(Debug, Default)]
+pub struct DeviceRows(Table<(UserId, ClientId), Option<Device>>);
+
+impl DeviceRows {
+    /// A user's device.
+    #[must_use]
+    pub fn get(&self, user: UserId, device: &ClientId) -> Option<Device> {
+        self.0.get(&(user, device.clone()))
+    }
+
+    /// Sets or removes a device.
+    pub fn set(&mut self, user: UserId, device: &ClientId, row: Option<Device>) {
+        self.0.set(&(user, device.clone()), row);
+    }
+
+    /// All devices of a user.
+    pub fn of_user(&self, user: UserId) -> impl Iterator<Item = Device> + '_ {
+        // The lowest id that there can be.
+        let lowest = LOWEST_ID.parse().ok().map(|id| (user, id));
+        let from = lowest.into_iter().flat_map(|lowest| self.0.from(&lowest));
+        from.take_while(move |((of, _), _)| *of == user).filter_map(|(_, device)| *device)
+    }
+
+    /// Whether a user may have no more.
+    #[must_use]
+    pub fn is_full(&self, user: UserId) -> bool {
+        self.of_user(user).count() >= MAX_DEVICES
+    }
+}
+
+/// A user's devices by id, those that were seen last first, and the head of the user's inbox.
+///
+/// # Errors
+/// The driver's own.
+pub async fn list(db: &Db, user: UserId) -> DbResult<(i64, Vec<(String, Device)>)> {
+    let rows: Vec<(String, i64, i64, i64, i32)> = db.fetch(&LIST, &[Column::Int(vec![user.get()])]).await?;
+    let (mut head, mut devices) = (0, Vec::new());
+    for (id, cursor, seen_at, created_at, place) in rows {
+        if place == 0 {
+            head = cursor;
+        } else {
+            devices.push((id, Device { cursor, seen_at: UnixMs(seen_at), created_at: UnixMs(created_at) }));
+        }
+    }
+    Ok((head, devices))
+}
+
+/// Removes some devices that were not seen since; returns how many. Call again while it returns any.
+///
+/// # Errors
+/// The driver's own.
+pub(super) async fn sweep(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<u64> {
+    db.connect().await?.run(&SWEEP, &[Column::Int(vec![before.0]), Column::Int(vec![max_rows])]).await
+}
+
+impl RowSet for DeviceRows {
+    type Needs = Needs;
+
+    async fn load(&mut self, conn: &mut Conn, _core: &mut Core, users: &Needs) -> DbResult<()> {
+        if users.is_empty() {
+            return Ok(());
+        }
+        let columns = [Column::Int(users.iter().map(|user| user.get()).collect())];
+        let rows: Vec<(i64, String, i64, i64, i64)> = conn.fetch(&LOAD, &columns).await?;
+        self.0.insert_loaded(rows.into_iter().filter_map(|(user, device, cursor, seen_at, created_at)| {
+            let device_row = Device { cursor, seen_at: UnixMs(seen_at), created_at: UnixMs(created_at) };
+            Some(((UserId::try_from(user).ok()?, device.parse().ok()?), Some(device_row)))
+        }));
+        Ok(())
+    }
+
+    async fn save(&self, conn: &mut Conn, _core: &Core, _batch: Batch) -> DbResult<()> {
+        let (made, gone): (Vec<_>, Vec<_>) = self.0.changed().partition(|(_, device)| device.is_some());
+        let keys = |rows: &[(&(UserId, ClientId), &Option<Device>)]| {
+            let users = Column::Int(rows.iter().map(|((user, _), _)| user.get()).collect());
+            [users, Column::Text(rows.iter().map(|((_, device), _)| device.as_str().to_owned()).collect())]
+        };
+        if !gone.is_empty() {
+            conn.later(&DELETE, &keys(&gone)).await?;
+        }
+        if !made.is_empty() {
+            let column =
+                |value: fn(&Device) -> i64| Column::Int(made.iter().filter_map(|(_, device)| device.as_ref().map(value)).collect());
+            let [users, devices] = keys(&made);
+            let columns =
+                [users, devices, column(|device| device.cursor), column(|device| device.seen_at.0), column(|device| device.created_at.0)];
+            conn.later(&SAVE, &columns).await?;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) {
+        self.0.settle();
+    }
+
+    fn undo(&mut self) {
+        self.0.undo();
+    }
+}

@@ -1,0 +1,383 @@
+//! The routes of inboxes, direct chats and devices.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Command, CursorOut, DevicesOut, DirectOut, DirectSettingsOut, InboxConfig, InboxOut, ReadDirectOut, SentOut, devices, lists};
+use crate::base::clock::Clock;
+use crate::base::error::{Code, Error, Fault, Problem, Result};
+use crate::base::ids::{ClientId, MAX_HEAD, UserId};
+use crate::db::{Db, DbResult};
+use crate::engine::entries::{Entries, State};
+use crate::engine::lanes::{Answer, Job, Lanes};
+use crate::features::groups::MAX_CONTENT_CHARS;
+use crate::http::auth::Caller;
+use crate::http::body::{Body, in_range, present, text_within};
+use crate::http::pages::{self, PageOut, PageParams, Position};
+use crate::http::params::{IfNoneMatch, NoParams, Query};
+use crate::http::path::{AnyUserPath, UserOrMe, UserPath};
+use crate::http::polling::{self, Polling, Reading, Resource, Seen, Version};
+use crate::http::problem::ProblemOut;
+use crate::http::sender::SenderIn;
+use crate::http::served::Served;
+
+/// How long a look into the database may take.
+const MAX_READ: Duration = Duration::from_secs(4);
+
+/// What the handlers and sweeps of inboxes work with.
+#[derive(Debug)]
+pub struct InboxContext {
+    /// Where writes go.
+    pub lanes: Lanes,
+    /// The truth.
+    pub db: Db,
+    /// What is read of users.
+    pub entries: Arc<Entries>,
+    /// What answers polls.
+    pub polling: Arc<Polling>,
+    /// The time.
+    pub clock: Clock,
+    /// How inboxes are kept.
+    pub config: InboxConfig,
+}
+
+/// The routes of this feature.
+pub fn routes() -> OpenApiRouter<Served<InboxContext>> {
+    OpenApiRouter::new()
+        .routes(routes!(get_inbox, send_direct))
+        .routes(routes!(list_directs))
+        .routes(routes!(read_direct))
+        .routes(routes!(put_direct_settings))
+        .routes(routes!(put_cursor))
+        .routes(routes!(list_devices))
+        .routes(routes!(delete_device))
+}
+
+/// A direct message.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SendDirectIn {
+    /// The sender. With a user token, it is always the user of the token, and the field can be
+    /// omitted or `me`.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    sender_id: Option<SenderIn>,
+    /// An id chosen by the sender: a repeat with the same id changes nothing.
+    #[schema(example = "c-117")]
+    client_id: ClientId,
+    /// The content.
+    #[schema(min_length = 1, max_length = 10_000, example = "Are you there?")]
+    content: String,
+}
+
+/// What of an inbox, and how long to wait for it.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct InboxParams {
+    /// The last item that the device has. By default, items start with the oldest one kept.
+    #[param(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64, example = 57)]
+    after: Option<i64>,
+    /// The maximum number of items.
+    #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
+    limit: Option<u32>,
+    /// Hold the request for up to this many seconds while there are no items after `after`.
+    #[param(nullable = false, minimum = 0, maximum = 60)]
+    wait: Option<u32>,
+    /// The `epoch` of the response that `after` is from. If inbox numbering was reset since, the
+    /// response is 410 `inbox_reset`.
+    #[param(nullable = false, example = "6f1c0b9de2a47785")]
+    epoch: Option<String>,
+}
+
+/// Which page of a user's direct chats.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ListDirectsParams {
+    /// The maximum number of items.
+    #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
+    limit: Option<u32>,
+    /// The `next_cursor` of the previous page.
+    #[param(nullable = false, pattern = "^2[0-9a-f]{36}$")]
+    cursor: Option<String>,
+    /// Hold the request for up to this many seconds until the response differs from the one that
+    /// `If-None-Match` names; then return 304. Requires that header.
+    #[param(nullable = false, minimum = 0, maximum = 60)]
+    wait: Option<u32>,
+}
+
+/// How far a user has read a direct chat.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadDirectIn {
+    /// An item of the user's own inbox: later messages of the peer stay unread. By default, all
+    /// current messages are marked as read.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64, example = 57)]
+    up_to: Option<i64>,
+}
+
+/// Settings of a direct chat.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutDirectSettingsIn {
+    /// Whether `chats` and `total` exclude the chat. The chat keeps its own count.
+    muted: bool,
+}
+
+/// How far a device has read.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutCursorIn {
+    /// The last item that the device has.
+    #[schema(minimum = 0, maximum = 9_007_199_254_740_991_i64, example = 57)]
+    seq: i64,
+}
+
+async fn submit(state: &InboxContext, command: Command) -> Result<Answer> {
+    state.lanes.submit(Job { command: Arc::new(command), key: None }).await
+}
+
+/// What the database answers within its time.
+async fn in_time<T>(read: impl Future<Output = DbResult<T>>) -> Result<T> {
+    match tokio::time::timeout(MAX_READ, read).await {
+        Ok(read) => Ok(read?),
+        Err(_) => Err(Error::store_unavailable()),
+    }
+}
+
+/// Send a direct message
+///
+/// Available to services and to the sender. The message appears as unread in the receiver's inbox,
+/// and with `own` in the sender's inbox for the sender's other devices. A message to oneself is one
+/// item with `own` and counts as read. A repeat with the same `client_id` and receiver changes
+/// nothing while the item is kept.
+#[utoipa::path(post, path = "/v1/users/{user}/inbox", tag = "inbox",
+    params(("user" = UserOrMe, Path, description = "The receiver")),
+    request_body = SendDirectIn,
+    responses(
+        (status = 200, body = SentOut, description = "Already sent"),
+        (status = 201, body = SentOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn send_direct(state: Served<InboxContext>, caller: Caller, path: AnyUserPath, body: Body<SendDirectIn>) -> Result<Answer> {
+    let SendDirectIn { sender_id, client_id: client, content } = body.value;
+    let sender = SenderIn::resolve(sender_id, &caller)?;
+    text_within(&content, 1, MAX_CONTENT_CHARS, "/content")?;
+    submit(&state, Command::Send { receiver: path.user, sender, client, content: content.into() }).await
+}
+
+/// Fetch a user's inbox
+///
+/// Returns the items after the last item that the device has, in ascending order. Numbers have no
+/// gaps: no new item appears at or below a number that a device has fetched. With `wait`, the
+/// request is held while there are no new items. Returns 410 `cursor_expired` with `earliest_seq`
+/// if items after `after` have expired. Returns 410 `inbox_reset` if `after` is from an earlier
+/// numbering, for example after a restore; read again without `after`.
+#[utoipa::path(get, path = "/v1/users/{user}/inbox", tag = "inbox",
+    params(("user" = UserOrMe, Path), InboxParams,
+        ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
+    responses(
+        (status = 200, body = InboxOut, headers(
+            ("ETag" = String, description = "The version of the response"),
+            ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
+        (status = 304, description = "Not modified"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Query<InboxParams>, tags: IfNoneMatch) -> Result<Response> {
+    let InboxParams { after, limit, wait, epoch } = params;
+    let (user, wait) = (path.user, polling::wait_of(wait)?);
+    let limit = pages::limit_of(limit)?;
+    let after = pages::after_of(after)?;
+    // What a waiting poll found to be nothing, and at which revision: it is so for as long as the user has that one.
+    let nothing: Mutex<Option<(i64, Found)>> = Mutex::new(None);
+    let read = |_: Seen| {
+        let (state, epoch, nothing) = (state.clone(), epoch.as_deref(), &nothing);
+        async move {
+            let known = nothing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if let Some((revision, found)) = known
+                && matches!(state.entries.read(user, 0).await, State::Current(entry) if entry.revision == revision)
+            {
+                return Ok(Reading { version: Some(found.version), value: found });
+            }
+            let read = in_time(lists::read(&state.db, user, after.unwrap_or(0), i64::from(limit))).await?;
+            let read = read.ok_or_else(|| Error::from(Fault::Bug("there is no epoch of inboxes".to_owned())))?;
+            let revision = read.revision;
+            let found = Found::new(read, after, epoch)?;
+            *nothing.lock().unwrap_or_else(PoisonError::into_inner) = Some((revision, found.clone())).filter(|_| found.is_empty);
+            Ok(Reading { version: Some(found.version), value: found })
+        }
+    };
+    let write = |found: &Found| Ok(found.body.to_vec());
+    polling::poll_after(&state.polling, user, wait, &tags, Resource { read, write }, |found: &Found| found.is_empty).await
+}
+
+/// Some of an inbox, as it is sent.
+#[derive(Debug, Clone)]
+struct Found {
+    body: Arc<[u8]>,
+    version: Version,
+    is_empty: bool,
+}
+
+impl Found {
+    /// Checks that nothing between `after` and what was read is missing. The tag is made from the body, as a group's message may be recalled without a change of
+    /// the user's own rows.
+    fn new(read: lists::Read, after: Option<i64>, known_epoch: Option<&str>) -> Result<Self> {
+        let lists::Read { epoch, head, earliest, items, .. } = read;
+        if known_epoch.is_some_and(|known| known != epoch) {
+            return Err(Problem::new(Code::InboxReset, "Inbox numbering was reset. Read again without 'after' and 'epoch'.").into());
+        }
+        if after.is_some_and(|after| after > head) {
+            let detail = format!("'after' is beyond the end of the inbox, {head}. Inbox numbering was reset. Read again without 'after'.");
+            return Err(Problem::new(Code::InboxReset, detail).into());
+        }
+        if after.is_some_and(|after| after + 1 < earliest) {
+            let detail = format!("Inbox items before {earliest} have expired.");
+            return Err(Problem::new(Code::CursorExpired, detail).kept_from(earliest).into());
+        }
+        let next_after = items.last().map_or(head, |item| item.seq);
+        let is_empty = items.is_empty();
+        let body = polling::json(&InboxOut { items, epoch, head, next_after, has_more: next_after < head })?;
+        let mut print = [0; 8];
+        print.iter_mut().zip(Sha256::digest(&body)).for_each(|(to, from)| *to = from);
+        let version = Version { revision: head, shared: u64::from_be_bytes(print) };
+        Ok(Self { body: body.into(), version, is_empty })
+    }
+}
+
+/// Poll a user's direct chats
+///
+/// Most recently active first.
+#[utoipa::path(get, path = "/v1/users/{user}/directs", tag = "inbox",
+    params(("user" = UserOrMe, Path), ListDirectsParams,
+        ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
+    responses(
+        (status = 200, body = PageOut<DirectOut>, headers(
+            ("ETag" = String, description = "The version of the response"),
+            ("Link" = String, description = "The next page, if any"),
+            ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
+        (status = 304, description = "Not modified"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn list_directs(
+    state: Served<InboxContext>,
+    path: UserPath,
+    uri: Uri,
+    Query(params): Query<ListDirectsParams>,
+    tags: IfNoneMatch,
+) -> Result<Response> {
+    let (user, wait) = (path.user, polling::wait_of(params.wait)?);
+    let wanted = PageParams { limit: params.limit, cursor: params.cursor }.wanted("directs", user)?;
+    let read = |seen: Seen| {
+        let (state, tags) = (state.clone(), &tags);
+        async move {
+            // The list changes with the user's revision alone, so where the client has this one already the database need not be asked.
+            if let State::Current(entry) = state.entries.read(user, seen.revision()).await
+                && tags.matches(&seen.tag(entry.revision.into()))
+            {
+                return Ok(Reading { value: Vec::new(), version: Some(entry.revision.into()) });
+            }
+            let before = (wanted.after.at, wanted.after.id);
+            let (revision, chats) = in_time(lists::directs(&state.db, user, before, wanted.rows())).await?;
+            Ok(Reading { value: chats, version: Some(revision.into()) })
+        }
+    };
+    let next = OnceLock::new();
+    let write = |chats: &Vec<DirectOut>| {
+        let position = |chat: &DirectOut| Position { at: chat.head, id: chat.peer_id.get() };
+        let page = pages::page(wanted, chats, position, DirectOut::clone);
+        next.get_or_init(|| page.next_cursor.clone());
+        polling::json(&page)
+    };
+    let mut response = polling::poll(&state.polling, user, wait, &tags, Resource { read, write }).await?;
+    pages::add_link(&mut response, &uri, next.get().and_then(Option::as_deref))?;
+    Ok(response)
+}
+
+/// Mark a direct chat as read
+///
+/// Marks messages as read up to an item of the user's own inbox, or all current messages. Marks
+/// never go back. An expired message stays unread until it is marked by the number of its item.
+#[utoipa::path(post, path = "/v1/users/{user}/directs/{peer}/read", tag = "inbox",
+    params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7")),
+    request_body(content = ReadDirectIn, description = "Optional. Default: all current items"),
+    responses(
+        (status = 200, body = ReadDirectOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn read_direct(state: Served<InboxContext>, path: UserPath, body: Body<ReadDirectIn>) -> Result<Answer> {
+    let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
+    submit(&state, Command::Read { user: path.user, peer: path.get("peer")?, up_to }).await
+}
+
+/// Update the settings of a direct chat
+///
+/// A muted chat keeps its own count, which `chats` and `total` exclude. While the user blocks the
+/// other user, the chat counts as muted; this setting applies again after the block ends.
+#[utoipa::path(put, path = "/v1/users/{user}/directs/{peer}/settings", tag = "inbox",
+    params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7")),
+    request_body = PutDirectSettingsIn,
+    responses(
+        (status = 200, body = DirectSettingsOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn put_direct_settings(state: Served<InboxContext>, path: UserPath, body: Body<PutDirectSettingsIn>) -> Result<Answer> {
+    submit(&state, Command::Mute { user: path.user, peer: path.get("peer")?, muted: body.value.muted }).await
+}
+
+/// Update a device's inbox cursor
+///
+/// The first call registers the device. A cursor never goes back, and one beyond the head of the
+/// inbox is set to the head. Items that an active device has not fetched are kept beyond the
+/// retention period.
+#[utoipa::path(put, path = "/v1/users/{user}/devices/{device_id}/cursor", tag = "inbox",
+    params(("user" = UserOrMe, Path), ("device_id" = ClientId, Path, example = "phone-1")),
+    request_body = PutCursorIn,
+    responses(
+        (status = 200, body = CursorOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn put_cursor(state: Served<InboxContext>, path: UserPath, body: Body<PutCursorIn>) -> Result<Answer> {
+    let seq = in_range(body.value.seq, 0, MAX_HEAD, || "/seq".to_owned())?;
+    submit(&state, Command::PutCursor { user: path.user, device: path.get("device_id")?, seq }).await
+}
+
+/// List a user's devices
+///
+/// Returns all devices, at most 100, most recently seen first.
+#[utoipa::path(get, path = "/v1/users/{user}/devices", tag = "inbox",
+    params(("user" = UserOrMe, Path)),
+    responses(
+        (status = 200, body = DevicesOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn list_devices(state: Served<InboxContext>, path: UserPath, _: Query<NoParams>) -> Result<Response> {
+    let (head, devices) = in_time(devices::list(&state.db, path.user)).await?;
+    let items = devices.into_iter().filter_map(|(id, row)| Some(CursorOut::new(id.parse().ok()?, row, head))).collect();
+    let fresh = [(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"))];
+    Ok((StatusCode::OK, fresh, Json(DevicesOut { items, head })).into_response())
+}
+
+/// Delete a device
+///
+/// Inbox items are no longer kept for this device.
+#[utoipa::path(delete, path = "/v1/users/{user}/devices/{device_id}", tag = "inbox",
+    params(("user" = UserOrMe, Path), ("device_id" = ClientId, Path, example = "phone-1")),
+    responses(
+        (status = 204, description = "Deleted"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn delete_device(state: Served<InboxContext>, path: UserPath, _: Query<NoParams>) -> Result<Answer> {
+    submit(&state, Command::DeleteDevice { user: path.user, device: path.get("device_id")? }).await
+}

@@ -1,0 +1,80 @@
+//! Direct messages of a chat log as one write: they show the time of the log, and are kept from the import on.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::command::{Text, needs_of_send, send};
+use crate::base::clock::UnixMs;
+use crate::base::error::Problem;
+use crate::base::ids::{ClientId, UserId};
+use crate::engine::lanes::{self, Answer, Ending, Needs, Rows};
+
+/// What became of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Imported {
+    /// Those that were not known before.
+    pub sent: u64,
+    /// Those that were.
+    pub known: u64,
+    /// Those that a block does not let in.
+    pub refused: u64,
+}
+
+impl std::ops::AddAssign for Imported {
+    fn add_assign(&mut self, more: Self) {
+        self.sent += more.sent;
+        self.known += more.known;
+        self.refused += more.refused;
+    }
+}
+
+/// A message of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// To whom.
+    pub receiver: UserId,
+    /// From whom.
+    pub sender: UserId,
+    /// Its id.
+    pub client: ClientId,
+    /// What it says.
+    pub content: Arc<str>,
+    /// When it was sent.
+    pub at: UnixMs,
+}
+
+/// Many messages of a log, in their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Steps {
+    /// The messages.
+    pub steps: Vec<Step>,
+    /// In which lane.
+    pub lane_key: i64,
+}
+
+impl lanes::Command for Steps {
+    fn needs(&self, needs: &mut Needs) {
+        self.steps.iter().for_each(|step| needs_of_send(needs, step.receiver, step.sender, &step.client));
+    }
+
+    fn lane_key(&self) -> i64 {
+        self.lane_key
+    }
+
+    fn weight(&self) -> u32 {
+        u32::try_from(self.steps.len()).unwrap_or(u32::MAX)
+    }
+
+    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
+        let mut done = Imported::default();
+        for Step { receiver, sender, client, content, at } in &self.steps {
+            match send(rows, *receiver, *sender, Text { client, content, sent_at: *at }, now) {
+                Ok(answer) if answer.ending() == Some(Ending::Created) => done.sent += 1,
+                Ok(_) => done.known += 1,
+                Err(_) => done.refused += 1,
+            }
+        }
+        Ok(Answer::ok(done))
+    }
+}

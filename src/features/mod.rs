@@ -1,0 +1,15 @@
+//! One folder for each thing that clients poll for: its rules, its rows (`store.rs`) and its routes (`http.rs`).
+
+pub mod badges;
+pub mod broadcasts;
+pub mod dots;
+pub mod events;
+pub mod feed;
+pub mod groups;
+pub mod inbox;
+pub mod notifications;
+pub mod operations;
+pub mod receipts;
+pub mod relations;
+pub mod users;
+pub mod views;

@@ -1,0 +1,148 @@
+//! Old notifications go, where a setting says so: the notification, and what each of its receivers has of it, in one transaction. So `read_count` never counts a part of
+//! the receivers, and a receiver who had not read the notification has one less, and a higher revision, at the same moment.
+//!
+//! Ids of notifications begin with their time, so the old ones are the lowest, and an id alone tells whether its notification would still be kept.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use clap::Args;
+use futures_util::future::join_all;
+
+use super::http::NotificationContext;
+use super::{Command, first_id};
+use crate::base::clock::{DAY_MS, UnixMs};
+use crate::base::error::Result;
+use crate::base::ids::{NotificationId, UserId};
+use crate::db::{Column, DbResult, Statement, Type};
+use crate::engine::lanes::Job;
+
+/// How notifications are kept.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Notifications")]
+pub struct NotificationConfig {
+    /// The number of days after which a notification expires and no longer counts as unread. 0:
+    /// never.
+    #[arg(long, env = "HEADMARK_NOTIFICATION_TTL_DAYS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=36_500))]
+    pub notification_ttl_days: u32,
+}
+
+impl NotificationConfig {
+    /// The lowest id of those that are kept; 0: all are.
+    pub(super) fn kept_from(&self, now: UnixMs) -> i64 {
+        match i64::from(self.notification_ttl_days) {
+            0 => 0,
+            days => first_id(UnixMs(now.0 - days * DAY_MS)),
+        }
+    }
+}
+
+/// How many old notifications one round of a sweep looks for.
+const ROUND_NOTIFICATIONS: i64 = 500;
+
+/// How many receivers the notifications have together that are removed at once; one notification may have more.
+const RECEIVERS_AT_ONCE: i64 = 1000;
+
+/// How many rounds one sweep has at most.
+const ROUNDS: u32 = 100;
+
+static OLD: Statement = Statement::one(
+    "select n.notification_id, n.recipients
+    from notifications n
+    where n.notification_id < $1
+    order by n.notification_id
+    limit $2",
+    &[("kept_from", Type::Int), ("max_rows", Type::Int)],
+);
+
+static RECEIVERS: Statement = Statement::new(
+    "select n.notification_id, n.user_id
+    from {rows} r
+    join notification_receivers n on n.notification_id = r.notification_id",
+    &[("notification_id", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 2] {
+    [&OLD, &RECEIVERS]
+}
+
+/// Removes old notifications, in bounded rounds; the rest waits for the next sweep. Returns how many it was.
+///
+/// # Errors
+/// The driver's own, or what the lanes answer.
+pub async fn sweep(state: &NotificationContext) -> Result<u64> {
+    let kept_from = state.config.kept_from(state.clock.now());
+    let mut removed = 0;
+    for _ in 0..ROUNDS {
+        if kept_from == 0 || state.polling.draining.is_cancelled() {
+            break;
+        }
+        let old: Vec<(i64, i64)> = state.db.fetch(&OLD, &[kept_from, ROUND_NOTIFICATIONS].map(|value| Column::Int(vec![value]))).await?;
+        let mut left = old.as_slice();
+        while !left.is_empty() && !state.polling.draining.is_cancelled() {
+            let (together, rest) = left.split_at(how_many(left));
+            removed += remove(state, together).await?;
+            left = rest;
+        }
+        if i64::try_from(old.len()).unwrap_or(i64::MAX) < ROUND_NOTIFICATIONS {
+            break;
+        }
+    }
+    Ok(removed)
+}
+
+/// How many of these notifications are removed at once: the first, and those after it that have few receivers together with it.
+fn how_many(notifications: &[(i64, i64)]) -> usize {
+    let mut receivers = 0_i64;
+    let within = notifications.iter().take_while(|(_, more)| {
+        receivers = receivers.saturating_add(*more);
+        receivers <= RECEIVERS_AT_ONCE
+    });
+    within.count().clamp(1, notifications.len().max(1))
+}
+
+async fn remove(state: &NotificationContext, notifications: &[(i64, i64)]) -> Result<u64> {
+    let mut recipients = recipients(state, notifications).await?;
+    let command = |(id, _): &(i64, i64)| {
+        Some(Command::Expire { id: NotificationId::try_from(*id).ok()?, recipients: recipients.remove(id).unwrap_or_default() })
+    };
+    let jobs: Vec<_> = notifications.iter().filter_map(command).map(|command| Job { command: Arc::new(command), key: None }).collect();
+    let mut removed = 0;
+    for outcome in join_all(jobs.into_iter().map(|job| state.lanes.submit(job))).await {
+        outcome?;
+        removed += 1;
+    }
+    Ok(removed)
+}
+
+/// To whom these notifications were sent. Read ahead of the transactions, which must know whose rows to lock: it never changes.
+async fn recipients(state: &NotificationContext, notifications: &[(i64, i64)]) -> DbResult<BTreeMap<i64, Vec<UserId>>> {
+    let rows: Vec<(i64, i64)> = state.db.fetch(&RECEIVERS, &[Column::Int(notifications.iter().map(|(id, _)| *id).collect())]).await?;
+    let mut recipients: BTreeMap<i64, Vec<UserId>> = BTreeMap::new();
+    for (id, user) in rows {
+        recipients.entry(id).or_default().extend(UserId::try_from(user).ok());
+    }
+    Ok(recipients)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_notification_goes_alone_and_small_ones_together() {
+        assert_eq!([how_many(&[(1, 10_000), (2, 1)]), how_many(&[(1, 1)]), how_many(&[(1, 400), (2, 600), (3, 1)])], [1, 1, 2]);
+    }
+
+    #[test]
+    fn what_is_kept_begins_with_the_lowest_id_of_its_time() {
+        let [never, days] = [0, 2].map(|notification_ttl_days| NotificationConfig { notification_ttl_days });
+        let now = UnixMs(1_800_000_000_000);
+        assert_eq!(never.kept_from(now), 0);
+        let oldest = super::super::candidates(UnixMs(now.0 - 2 * DAY_MS));
+        let older = super::super::candidates(UnixMs(now.0 - 2 * DAY_MS - 1));
+        assert!(oldest.iter().all(|id| id.get() >= days.kept_from(now)) && older.iter().all(|id| id.get() < days.kept_from(now)));
+    }
+}

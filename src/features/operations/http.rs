@@ -1,0 +1,161 @@
+//! The route of operations, and the preference that makes them.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Command, OperationId, OperationStatus, Operations, store};
+use crate::base::clock::{Clock, UnixMs};
+use crate::base::error::{Code, Error, Fault, Problem, Result};
+use crate::db::Db;
+use crate::engine::lanes::{Job, Lanes};
+use crate::features::relations::{Deed, RelationConfig};
+use crate::http::auth::Caller;
+use crate::http::params::{NoParams, Query};
+use crate::http::path::PathParams;
+use crate::http::problem::ProblemOut;
+use crate::http::served::Served;
+
+static PREFER: HeaderName = HeaderName::from_static("prefer");
+static PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+const RESPOND_ASYNC: &str = "respond-async";
+
+/// What the handlers and the worker of operations work with.
+#[derive(Debug)]
+pub struct OperationContext {
+    /// Where writes go.
+    pub lanes: Lanes,
+    /// The truth.
+    pub db: Db,
+    /// The time.
+    pub clock: Clock,
+    /// The operations of this node.
+    pub operations: Operations,
+    /// How follows are bounded, and what they raise.
+    pub relations: RelationConfig,
+}
+
+/// The routes of this feature.
+pub fn routes() -> OpenApiRouter<Served<OperationContext>> {
+    OpenApiRouter::new().routes(routes!(get_operation))
+}
+
+/// The `Prefer` header (RFC 7240), of which `respond-async` is known; others are passed over, as the RFC says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prefer {
+    /// Whether the caller would rather have an answer before the write is done.
+    pub respond_async: bool,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Prefer {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let values = parts.headers.get_all(&PREFER).iter().filter_map(|value| value.to_str().ok());
+        // A preference may have a value and parameters, which this one has none of.
+        let mut names = values.flat_map(|value| value.split(',')).map(|one| one.split([';', '=']).next().unwrap_or_default().trim());
+        Ok(Self { respond_async: names.any(|name| name.eq_ignore_ascii_case(RESPOND_ASYNC)) })
+    }
+}
+
+/// An operation.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OperationOut {
+    /// The operation.
+    operation_id: OperationId,
+    /// The status of the operation.
+    status: OperationStatus,
+    /// When the operation was accepted.
+    created_at: UnixMs,
+    /// When the operation was done or failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    finished_at: Option<UnixMs>,
+    /// The final response, if the operation is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    answer: Option<OperationAnswerOut>,
+    /// The problem, if the operation failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<ProblemOut>)]
+    problem: Option<Box<RawValue>>,
+}
+
+/// The response that a synchronous write would have returned.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OperationAnswerOut {
+    /// The HTTP status.
+    #[schema(example = 200)]
+    status: u16,
+    /// The body; omitted if the response has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
+    body: Option<Box<RawValue>>,
+}
+
+/// Accepts a deed, to be done later, and says where to ask what came of it.
+pub(crate) async fn accept(state: &OperationContext, caller: &Caller, deed: Deed) -> Result<Response> {
+    let operation = state.operations.begin(caller.id(), deed, state.clock.now())?;
+    let location = format!("/v1/operations/{}", operation.id);
+    let answer = state.lanes.submit(Job { command: Arc::new(Command::Accept(operation)), key: None }).await?;
+    state.operations.accepted();
+    let mut response = answer.into_response();
+    let location = HeaderValue::try_from(location).map_err(|_| Fault::Bug("an operation's id is no header value".to_owned()))?;
+    response.headers_mut().insert(header::LOCATION, location);
+    response.headers_mut().insert(PREFERENCE_APPLIED.clone(), HeaderValue::from_static(RESPOND_ASYNC));
+    Ok(response)
+}
+
+/// Get an asynchronous operation
+///
+/// Returns the status of an asynchronous write: pending, done with the final response, or failed
+/// with the problem. Available to the caller that sent the write.
+#[utoipa::path(get, path = "/v1/operations/{id}", tag = "operations",
+    params(("id" = OperationId, Path, description = "The id from the Location of the 202 response")),
+    responses(
+        (status = 200, body = OperationOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn get_operation(state: Served<OperationContext>, caller: Caller, path: PathParams, _: Query<NoParams>) -> Result<Response> {
+    let id: OperationId = path.get("id")?;
+    // Of somebody else's it is not told whether it is there.
+    let Some(kept) = store::read(&state.db, &id).await?.filter(|kept| kept.caller == caller.id()) else {
+        return Err(missing(&state, &id).into());
+    };
+    let raw = |body: String| RawValue::from_string(body).map_err(|error| Error::from(Fault::Bug(error.to_string())));
+    let (mut answer, mut problem) = (None, None);
+    let mut status = OperationStatus::Pending;
+    let finished_at = kept.outcome.as_ref().map(|outcome| outcome.at);
+    if let Some(outcome) = kept.outcome {
+        if outcome.status.is_success() {
+            status = OperationStatus::Done;
+            let body = if outcome.body.is_empty() { None } else { Some(raw(outcome.body)?) };
+            answer = Some(OperationAnswerOut { status: outcome.status.as_u16(), body });
+        } else {
+            status = OperationStatus::Failed;
+            problem = Some(raw(outcome.body)?);
+        }
+    }
+    let out = OperationOut { operation_id: id, status, created_at: kept.created_at, finished_at, answer, problem };
+    Ok(([(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"))], Json(out)).into_response())
+}
+
+/// One that may have been there and is kept no longer is gone; another one never was, or is somebody else's.
+fn missing(state: &OperationContext, id: &OperationId) -> Problem {
+    let config = &state.operations.config;
+    if id.was_made() && id.time().0 < state.clock.now().0 - config.ttl_ms() {
+        let detail = format!("The operation has expired. Results are kept for {} hours.", config.operation_ttl_hours);
+        return Problem::new(Code::Gone, detail);
+    }
+    Problem::new(Code::NotFound, "This caller has no operation with this id.")
+}

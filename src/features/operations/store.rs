@@ -1,0 +1,256 @@
+//! The rows of `operations`, and what a batch holds of them.
+
+use axum::http::StatusCode;
+
+use super::{Operation, OperationId, Outcome};
+use crate::base::clock::UnixMs;
+use crate::base::ids::UserId;
+use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::engine::lanes::Table;
+use crate::features::relations::{Deed, Pair};
+
+/// In a row: accepted and not done, done, refused.
+const PENDING: i64 = 0;
+const DONE: i64 = 1;
+const FAILED: i64 = 2;
+
+/// In place of a number that the database is yet to give.
+const NOT_NUMBERED: i64 = i64::MAX;
+
+/// How many pairs the worker takes at once.
+pub(super) const PAIRS_AT_ONCE: i64 = 2000;
+
+/// How many rows one round of the sweep removes.
+const SWEEP_ROWS: i64 = 1000;
+
+/// In the order of the commands: so are the numbers that the rows get.
+static INSERT: Statement = Statement::new(
+    "insert into operations (operation_id, low_id, high_id, caller, command, node_id, status, created_at, finished_at, answer_status, answer)
+    select operation_id, low_id, high_id, caller, command, node_id, 0, created_at, 0, 0, ''
+    from {rows} r
+    where true
+    order by place",
+    &[
+        ("operation_id", Type::Text),
+        ("low_id", Type::Int),
+        ("high_id", Type::Int),
+        ("caller", Type::Text),
+        ("command", Type::Text),
+        ("node_id", Type::Int),
+        ("created_at", Type::Int),
+        ("place", Type::Int),
+    ],
+);
+
+static FINISH: Statement = Statement::new(
+    "update operations
+    set status = r.status, finished_at = r.finished_at, answer_status = r.answer_status, answer = r.answer
+    from {rows} r
+    where operations.seq = r.seq and operations.status = 0",
+    &[("seq", Type::Int), ("status", Type::Int), ("finished_at", Type::Int), ("answer_status", Type::Int), ("answer", Type::Text)],
+);
+
+static READ: Statement = Statement::one(
+    "select o.caller, o.status, o.created_at, o.finished_at, o.answer_status, o.answer
+    from operations o
+    where o.operation_id = $1",
+    &[("operation_id", Type::Text)],
+);
+
+/// The pairs of what this node has accepted, and of what others have left for long, the oldest first.
+static PENDING_PAIRS: Statement = Statement::one(
+    "select o.low_id, o.high_id
+    from operations o
+    where o.status = 0 and (o.node_id = $1 or o.created_at < $2)
+    order by o.seq
+    limit $3",
+    &[("node_id", Type::Int), ("created_before", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// Pair by pair: either dialect is kept from going through all that is pending and comparing it with all pairs.
+static PENDING_OF_PAIRS: Statement = Statement::each(
+    "select o.seq, o.low_id, o.high_id, o.command
+    from {rows} r
+    cross join operations o
+    where o.low_id = r.low_id and o.high_id = r.high_id and o.status = 0
+    order by o.seq
+    limit 10000",
+    "select p.seq, p.low_id, p.high_id, p.command
+    from {rows} r
+    cross join lateral (
+        select o.seq, o.low_id, o.high_id, o.command
+        from operations o
+        where o.low_id = r.low_id and o.high_id = r.high_id and o.status = 0
+        order by o.low_id, o.high_id, o.seq
+        limit 10000
+    ) p
+    order by p.seq
+    limit 10000",
+    &[("low_id", Type::Int), ("high_id", Type::Int)],
+);
+
+static COUNT: Statement =
+    Statement::one("select count(*) from (select o.seq from operations o where o.status = 0 limit $1) pending", &[("max_rows", Type::Int)]);
+
+static SWEEP: Statement = Statement::one(
+    "delete from operations
+    where seq in (
+        select o.seq
+        from operations o
+        where o.status > 0 and o.finished_at < $1
+        order by o.finished_at
+        limit $2
+    )",
+    &[("oldest", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 7] {
+    [&INSERT, &FINISH, &READ, &PENDING_PAIRS, &PENDING_OF_PAIRS, &COUNT, &SWEEP]
+}
+
+/// What a batch holds of operations.
+#[derive(Debug, Default)]
+pub struct Tables {
+    /// Of each pair (the lower id first) with operations that are accepted and not done: a number below which all are done, and the highest number. Where the first one is
+    /// known to this batch, it is that one's.
+    pending: Table<Pair, Option<(i64, i64)>>,
+    /// What came of those that are done in this batch, by number.
+    finished: Table<i64, Option<Outcome>>,
+    /// Those that are accepted in this batch, in order.
+    accepted: Vec<(Operation, UnixMs)>,
+    /// How many of them belong to commands that took effect.
+    settled: usize,
+}
+
+impl Tables {
+    pub(crate) fn insert_pending(&mut self, pair: Pair, first: i64, last: i64) {
+        self.pending.insert_loaded([(pair, Some((first, last)))]);
+    }
+
+    pub(crate) fn has_pending(&self, pair: Pair) -> bool {
+        self.first_pending(pair).is_some()
+    }
+
+    pub(super) fn first_pending(&self, pair: Pair) -> Option<i64> {
+        self.pending.get(&pair.unordered()).map(|(first, _)| first)
+    }
+
+    pub(super) fn accept(&mut self, operation: &Operation, now: UnixMs) {
+        let pair = operation.deed.pair.unordered();
+        let first = self.first_pending(pair).unwrap_or(NOT_NUMBERED);
+        self.pending.set(&pair, Some((first, NOT_NUMBERED)));
+        self.accepted.push((operation.clone(), now));
+    }
+
+    /// The first one of a pair is done; `next` is the one after it, where that is known.
+    pub(super) fn finish(&mut self, pair: Pair, seq: i64, next: Option<i64>, outcome: Outcome) {
+        let pair = pair.unordered();
+        let last = self.pending.get(&pair).map_or(seq, |(_, last)| last);
+        // There may be some that came after those that are known: what is to come after all must still wait for them.
+        let left = if last > seq { Some((next.unwrap_or(seq + 1), last)) } else { None };
+        self.pending.set(&pair, left);
+        self.finished.set(&seq, Some(outcome));
+    }
+
+    pub(crate) fn settle(&mut self) {
+        self.pending.settle();
+        self.finished.settle();
+        self.settled = self.accepted.len();
+    }
+
+    pub(crate) fn undo(&mut self) {
+        self.pending.undo();
+        self.finished.undo();
+        self.accepted.truncate(self.settled);
+    }
+
+    pub(crate) async fn save(&self, conn: &mut Conn) -> DbResult<()> {
+        if !self.accepted.is_empty() {
+            insert(conn, &self.accepted).await?;
+        }
+        let finished: Vec<_> = self.finished.changed().filter_map(|(seq, outcome)| Some((*seq, outcome.as_ref()?))).collect();
+        if finished.is_empty() { Ok(()) } else { finish(conn, &finished).await }
+    }
+}
+
+async fn insert(conn: &mut Conn, accepted: &[(Operation, UnixMs)]) -> DbResult<()> {
+    let int = |value: fn(&Operation) -> i64| Column::Int(accepted.iter().map(|(operation, _)| value(operation)).collect());
+    let text = |value: fn(&Operation) -> String| Column::Text(accepted.iter().map(|(operation, _)| value(operation)).collect());
+    let columns = [
+        text(|operation| operation.id.to_string()),
+        int(|operation| operation.deed.pair.unordered().follower.get()),
+        int(|operation| operation.deed.pair.unordered().followee.get()),
+        text(|operation| operation.caller.clone()),
+        // Of plain fields; it cannot fail.
+        text(|operation| serde_json::to_string(&operation.deed).unwrap_or_default()),
+        int(|operation| operation.node),
+        Column::Int(accepted.iter().map(|(_, at)| at.0).collect()),
+        Column::Int((0..).take(accepted.len()).collect()),
+    ];
+    conn.later(&INSERT, &columns).await
+}
+
+async fn finish(conn: &mut Conn, finished: &[(i64, &Outcome)]) -> DbResult<()> {
+    let status = |outcome: &Outcome| if outcome.status.is_success() { DONE } else { FAILED };
+    let columns = [
+        Column::Int(finished.iter().map(|(seq, _)| *seq).collect()),
+        Column::Int(finished.iter().map(|(_, outcome)| status(outcome)).collect()),
+        Column::Int(finished.iter().map(|(_, outcome)| outcome.at.0).collect()),
+        Column::Int(finished.iter().map(|(_, outcome)| i64::from(outcome.status.as_u16())).collect()),
+        Column::Text(finished.iter().map(|(_, outcome)| outcome.body.clone()).collect()),
+    ];
+    conn.later(&FINISH, &columns).await
+}
+
+/// An operation as it is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// Who may read it.
+    pub(super) caller: String,
+    /// When it was accepted.
+    pub(super) created_at: UnixMs,
+    /// What came of it, if it is done.
+    pub(super) outcome: Option<Outcome>,
+}
+
+pub(super) async fn read(db: &Db, id: &OperationId) -> DbResult<Option<Kept>> {
+    let rows: Vec<(String, i64, i64, i64, i64, String)> = db.fetch(&READ, &[Column::Text(vec![id.to_string()])]).await?;
+    Ok(rows.into_iter().next().map(|(caller, status, created_at, finished_at, answer_status, body)| {
+        let code = u16::try_from(answer_status).ok().and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or_default();
+        let outcome = (status != PENDING).then_some(Outcome { status: code, body, at: UnixMs(finished_at) });
+        Kept { caller, created_at: UnixMs(created_at), outcome }
+    }))
+}
+
+fn pair((low, high): (i64, i64)) -> Option<Pair> {
+    Some(Pair { follower: UserId::try_from(low).ok()?, followee: UserId::try_from(high).ok()? })
+}
+
+/// The pairs of what a node has accepted, and of what was accepted before this time; a pair may be there more than once.
+pub(super) async fn pending_pairs(db: &Db, node: i64, before: UnixMs) -> DbResult<Vec<Pair>> {
+    let rows = db.fetch(&PENDING_PAIRS, &[node, before.0, PAIRS_AT_ONCE].map(|value| Column::Int(vec![value]))).await?;
+    Ok(rows.into_iter().filter_map(pair).collect())
+}
+
+/// What is pending of these pairs, in order. One that cannot be read, as a newer version wrote it, hides what comes after it in its pair.
+pub(super) async fn pending_of(db: &Db, pairs: &[Pair]) -> DbResult<Vec<(Pair, i64, Option<Deed>)>> {
+    let columns = [
+        Column::Int(pairs.iter().map(|pair| pair.follower.get()).collect()),
+        Column::Int(pairs.iter().map(|pair| pair.followee.get()).collect()),
+    ];
+    let rows: Vec<(i64, i64, i64, String)> = db.fetch(&PENDING_OF_PAIRS, &columns).await?;
+    let found = |(seq, low, high, command): (i64, i64, i64, String)| Some((pair((low, high))?, seq, serde_json::from_str(&command).ok()));
+    Ok(rows.into_iter().filter_map(found).collect())
+}
+
+/// How many are pending, counted up to so many.
+pub(super) async fn count(db: &Db, most: i64) -> DbResult<i64> {
+    let rows: Vec<(i64,)> = db.fetch(&COUNT, &[Column::Int(vec![most])]).await?;
+    Ok(rows.first().map_or(0, |(count,)| *count))
+}
+
+pub(super) async fn sweep(db: &Db, oldest: UnixMs) -> DbResult<u64> {
+    db.connect().await?.run(&SWEEP, &[Column::Int(vec![oldest.0]), Column::Int(vec![SWEEP_ROWS])]).await
+}

@@ -1,0 +1,111 @@
+//! Does what is pending: each node what it has accepted, at once, and after a while what others have left.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::http::OperationContext;
+use super::{Command, store};
+use crate::base::clock::UnixMs;
+use crate::base::error::Result;
+use crate::engine::lanes::Job;
+use crate::features::relations::{Deed, Pair};
+use crate::http::served::Served;
+
+/// How often the worker looks by itself.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// After how long an operation is taken up that another node has accepted: that one is slow, or no longer there.
+const ABANDONED_MS: i64 = 2000;
+
+/// How many pairs are under way at once.
+const PAIRS_UNDER_WAY: usize = 1000;
+
+/// The pause between two rounds: what cannot be done yet must not be asked for without end.
+const ROUNDS_APART: Duration = Duration::from_millis(10);
+
+/// The pause after something went wrong.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Does what is pending until told to stop.
+pub async fn run(state: Served<OperationContext>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = state.operations.bell.notified() => {}
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        loop {
+            let pause = match round(&state).await {
+                Ok(0) => break,
+                Ok(_) => ROUNDS_APART,
+                Err(error) => {
+                    // They stay pending: the next round tries again.
+                    tracing::debug!(?error, "cannot do asynchronous writes yet");
+                    PAUSE
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+}
+
+/// One look, and all that it found. How many pairs that was.
+async fn round(state: &OperationContext) -> Result<usize> {
+    let operations = &state.operations;
+    let pending = store::count(&state.db, operations.config.max_pending_operations).await?;
+    operations.pending.store(pending, Ordering::Relaxed);
+    metrics::gauge!("headmark_operations_pending").set(f64::from(u32::try_from(pending).unwrap_or(u32::MAX)));
+    if pending == 0 {
+        return Ok(0);
+    }
+    let abandoned = UnixMs(state.clock.now().0 - ABANDONED_MS);
+    let mut pairs = store::pending_pairs(&state.db, operations.node, abandoned).await?;
+    pairs.sort_unstable();
+    pairs.dedup();
+    drain(state, &pairs).await?;
+    Ok(pairs.len())
+}
+
+/// Does what is pending of these pairs (each with the lower id first), as far as it can be seen now.
+///
+/// # Errors
+/// What the lanes answer, where a store is away or they are full; what was not done stays pending.
+pub async fn drain(state: &OperationContext, pairs: &[Pair]) -> Result<()> {
+    if pairs.is_empty() {
+        return Ok(());
+    }
+    let mut queues: BTreeMap<Pair, Vec<(i64, Deed)>> = BTreeMap::new();
+    let mut unreadable = std::collections::BTreeSet::new();
+    for (pair, seq, deed) in store::pending_of(&state.db, pairs).await? {
+        match deed {
+            Some(deed) if !unreadable.contains(&pair) => queues.entry(pair).or_default().push((seq, deed)),
+            Some(_) => {}
+            None => {
+                tracing::warn!(seq, "an operation cannot be read; a newer version is to do it");
+                unreadable.insert(pair);
+            }
+        }
+    }
+    let terms = state.relations.terms();
+    let submit = |(pair, queue): (Pair, Vec<(i64, Deed)>)| {
+        let (lanes, terms) = (state.lanes.clone(), terms.clone());
+        async move {
+            let done = queue.len();
+            let command = Arc::new(Command::Drain { pair, queue, terms });
+            lanes.submit(Job { command, key: None }).await.map(|_| done)
+        }
+    };
+    let outcomes: Vec<_> = futures_util::stream::iter(queues.into_iter().map(submit)).buffer_unordered(PAIRS_UNDER_WAY).collect().await;
+    for outcome in outcomes {
+        metrics::counter!("headmark_operations_total").increment(u64::try_from(outcome?).unwrap_or_default());
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! What a look-up asks for, and what of it is known so far.
+
+use super::state::Standing;
+use super::{Pair, lists};
+use crate::base::ids::UserId;
+
+/// What is asked for: sorted and without repeats, with what is known of each.
+pub(super) struct Asked {
+    pub(super) pairs: Vec<Pair>,
+    codes: Vec<Option<u8>>,
+}
+
+impl Asked {
+    pub(super) fn new(pairs: &[Pair]) -> Self {
+        let mut pairs = pairs.to_vec();
+        pairs.sort_unstable();
+        pairs.dedup();
+        let codes = vec![None; pairs.len()];
+        Self { pairs, codes }
+    }
+
+    /// Those of whom nothing is known.
+    pub(super) fn missing(&self) -> Vec<Pair> {
+        self.pairs.iter().zip(&self.codes).filter(|(_, code)| code.is_none()).map(|(pair, _)| *pair).collect()
+    }
+
+    pub(super) fn set(&mut self, pair: &Pair, code: u8) {
+        if let Some(known) = self.pairs.binary_search(pair).ok().and_then(|at| self.codes.get_mut(at)) {
+            *known = Some(code);
+        }
+    }
+
+    /// What is known of each, in order.
+    pub(super) fn fill(&mut self, codes: impl IntoIterator<Item = Option<u8>>) {
+        self.codes.iter_mut().zip(codes).for_each(|(known, code)| *known = code);
+    }
+
+    /// What is known of each of these.
+    pub(super) fn fill_some(&mut self, pairs: &[Pair], codes: impl IntoIterator<Item = Option<u8>>) {
+        for (pair, code) in pairs.iter().zip(codes) {
+            if let Some(code) = code {
+                self.set(pair, code);
+            }
+        }
+    }
+
+    /// What is known of everybody who is something to the user, in the order of ids: the others are nothing.
+    pub(super) fn fill_all(&mut self, all: &[(UserId, u8)]) {
+        let code =
+            |other: &UserId| all.binary_search_by_key(other, |(of, _)| *of).ok().and_then(|at| all.get(at)).map_or(0, |(_, code)| *code);
+        let pairs = self.pairs.iter().zip(&mut self.codes);
+        pairs.filter(|(_, known)| known.is_none()).for_each(|(pair, known)| *known = Some(code(&pair.followee)));
+    }
+
+    pub(super) fn code(&self, pair: &Pair) -> u8 {
+        self.pairs.binary_search(pair).ok().and_then(|at| self.codes.get(at).copied().flatten()).unwrap_or_default()
+    }
+
+    pub(super) fn standings(&self, pairs: &[Pair]) -> Vec<Standing> {
+        pairs.iter().map(|pair| lists::standing(self.code(pair))).collect()
+    }
+}

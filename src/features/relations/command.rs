@@ -1,0 +1,306 @@
+//! Acts and imports over the rows of a batch.
+
+use serde::{Deserialize, Serialize};
+
+use super::state::{Act, Manner, Refusal, Room, Stance, Standing, step};
+use super::{Follow, Imported, Pair, Raised, RelationOut, Step};
+use crate::base::clock::UnixMs;
+use crate::base::error::{Code, Problem};
+use crate::base::ids::{Name, UserId};
+use crate::engine::events::{Event, RelationEventOut};
+use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::marks::{Kind, Refused, StreamKey};
+use crate::features::inbox::set_direct_blocked;
+use crate::features::inbox::store::InboxRows;
+use crate::features::relations::rows::RelationRows;
+use crate::features::relations::rows::need_block;
+use crate::features::relations::rows::need_follow;
+use crate::features::relations::rows::set_block;
+use crate::features::relations::rows::set_follow;
+
+/// One user does something about another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Deed {
+    /// Who, and about whom.
+    pub pair: Pair,
+    /// What.
+    pub act: Act,
+}
+
+/// What acts are held to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terms {
+    /// How many one may follow.
+    pub max_following: i64,
+    /// How many one may block.
+    pub max_blocks: i64,
+    /// The badge of the followee that a new follower raises.
+    pub badge: Option<Name>,
+}
+
+/// A write to relations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// One user does something about another.
+    Do {
+        /// What.
+        deed: Deed,
+        /// To what it is held.
+        terms: Terms,
+    },
+    /// Many steps, in order; one that the limit or a block refuses is passed over, and one that must wait for what was accepted of its pair before is told. No badge is raised: what is imported is no news.
+    Import {
+        /// The steps.
+        steps: Vec<Step>,
+        /// How many each follower may follow, where that is to be kept.
+        limit: Option<i64>,
+        /// The badge from which an unfollow takes back what the follow had raised.
+        badge: Option<Name>,
+        /// Whether readers of events are told.
+        events: bool,
+        /// Which lane.
+        lane_key: i64,
+    },
+}
+
+impl Deed {
+    /// What applying it looks at or changes.
+    pub fn needs(&self, terms: &Terms, needs: &mut Needs) {
+        let (there, back) = (self.pair, self.pair.reversed());
+        match self.act {
+            Act::Follow { .. } | Act::Unfollow => {
+                need_follow(needs, there);
+                badge_needs(there, terms.badge.as_ref(), needs);
+            }
+            Act::RemoveFollower => {
+                need_follow(needs, back);
+                badge_needs(back, terms.badge.as_ref(), needs);
+            }
+            Act::Block => {
+                need_block(needs, there);
+                badge_needs(there, terms.badge.as_ref(), needs);
+                badge_needs(back, terms.badge.as_ref(), needs);
+                needs.of::<InboxRows>().directs.insert((there.follower, there.followee));
+            }
+            Act::Unblock => {
+                need_follow(needs, there);
+                needs.of::<InboxRows>().directs.insert((there.follower, there.followee));
+            }
+        }
+    }
+}
+
+/// What beginning or ending a follow looks at beside the follow.
+fn badge_needs(pair: Pair, badge: Option<&Name>, needs: &mut Needs) {
+    if let Some(badge) = badge {
+        needs.mark(pair.followee, Kind::Counter, badge);
+    }
+}
+
+impl lanes::Command for Command {
+    fn needs(&self, needs: &mut Needs) {
+        match self {
+            Self::Do { deed, terms } => deed.needs(terms, needs),
+            Self::Import { steps, badge, .. } => {
+                for step in steps {
+                    need_follow(needs, step.pair);
+                    if step.follow.is_none() {
+                        badge_needs(step.pair, badge.as_ref(), needs);
+                    }
+                }
+            }
+        }
+    }
+
+    // By the lock of the pair: no two lanes of a node wait for each other's.
+    fn lane_key(&self) -> i64 {
+        match self {
+            Self::Do { deed, .. } => deed.pair.stripe(),
+            Self::Import { lane_key, .. } => *lane_key,
+        }
+    }
+
+    fn weight(&self) -> u32 {
+        match self {
+            Self::Import { steps, .. } => u32::try_from(steps.len()).unwrap_or(u32::MAX),
+            Self::Do { .. } => 1,
+        }
+    }
+
+    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
+        match self {
+            Self::Do { deed, .. } if rows.get::<RelationRows>().has_pending(deed.pair) => Err(pending()),
+            Self::Do { deed, terms } => apply_deed(rows, deed, terms, now),
+            Self::Import { steps, limit, badge, events, .. } => {
+                let bounds = Bounds { limit: *limit, badge: badge.as_ref() };
+                Ok(Answer::ok(import(rows, steps, bounds, *events, now)))
+            }
+        }
+    }
+}
+
+/// Operations that were accepted earlier come first; whoever submitted this has them done and tries again.
+fn pending() -> Problem {
+    Problem::new(Code::OperationsPending, "Earlier accepted writes of these two users are still pending. Try again shortly.")
+}
+
+/// Applies a deed: the rule over the pair, then the rows that follow from it.
+///
+/// # Errors
+/// The problem that the caller gets.
+pub fn apply_deed(rows: &mut Rows, deed: &Deed, terms: &Terms, now: UnixMs) -> Result<Answer, Problem> {
+    let Deed { pair, act } = *deed;
+    let me = pair.follower;
+    let before = rows.get::<RelationRows>().standing(pair);
+    let room = Room {
+        follow: rows.user(me).following < terms.max_following,
+        block: rows.get::<RelationRows>().own(me).blocked < terms.max_blocks,
+    };
+    let after = step(before, act, room).map_err(|refusal| refused(refusal, me, terms))?;
+    set(rows, pair, after.mine, terms.badge.as_ref(), now);
+    set(rows, pair.reversed(), after.theirs, terms.badge.as_ref(), now);
+    tell(rows, pair, before, after, now);
+    match act {
+        Act::Follow { .. } | Act::Block => Ok(Answer::ok(RelationOut::new(pair.followee, after))),
+        Act::Unfollow | Act::RemoveFollower | Act::Unblock => Ok(Answer::no_content()),
+    }
+}
+
+fn refused(refusal: Refusal, me: UserId, terms: &Terms) -> Problem {
+    match refusal {
+        Refusal::Blocked => Problem::new(Code::Blocked, "One of these users blocks the other."),
+        Refusal::FollowingLimit => over_limit(me, terms.max_following),
+        Refusal::BlockLimit => {
+            Problem::new(Code::TooMany, format!("User {me} has reached the limit of {} blocked users.", terms.max_blocks))
+        }
+    }
+}
+
+fn over_limit(follower: UserId, limit: i64) -> Problem {
+    Problem::new(Code::FollowingLimit, format!("User {follower} has reached the limit of {limit} followed users."))
+}
+
+/// Brings the rows of one direction to what the rule says.
+fn set(rows: &mut Rows, pair: Pair, stance: Stance, badge: Option<&Name>, now: UnixMs) {
+    let blocks = stance == Stance::Blocks;
+    if blocks != rows.get::<RelationRows>().blocks(pair) {
+        set_block(rows, pair, blocks.then_some(now));
+        set_direct_blocked(rows, pair.follower, pair.followee, blocks);
+    }
+    match (stance.manner(), rows.get::<RelationRows>().follow(pair)) {
+        (None, Some(follow)) => end(rows, pair, &follow, badge),
+        (Some(manner), Some(follow)) => {
+            // Others would learn from the time since when there was a secret follow.
+            let is_made_public = follow.manner.secret && !manner.secret;
+            let since = if is_made_public { now } else { follow.since };
+            set_follow(rows, pair, Some(Follow { manner, since, ..follow }));
+        }
+        (Some(manner), None) => {
+            let raised = badge.and_then(|badge| raise(rows, pair.followee, badge));
+            begin(rows, pair, manner, now, raised);
+        }
+        (None, None) => {}
+    }
+}
+
+fn begin(rows: &mut Rows, pair: Pair, manner: Manner, since: UnixMs, raised: Option<Raised>) {
+    let mark = rows.head(&StreamKey::posts(pair.followee)).head;
+    set_follow(rows, pair, Some(Follow { since, mark, manner, raised }));
+}
+
+fn end(rows: &mut Rows, pair: Pair, follow: &Follow, badge: Option<&Name>) {
+    set_follow(rows, pair, None);
+    if let Some(raised) = follow.raised.as_ref().filter(|raised| Some(&raised.badge) == badge) {
+        take_back(rows, pair.followee, raised);
+    }
+}
+
+/// Tells the readers of events of each direction that changed.
+fn tell(rows: &mut Rows, pair: Pair, before: Standing, after: Standing, now: UnixMs) {
+    for (pair, before, after) in [(pair, before.mine, after.mine), (pair.reversed(), before.theirs, after.theirs)] {
+        if before != after {
+            rows.event(now, &event(pair, after));
+        }
+    }
+}
+
+/// What the first of a pair is to the second now.
+fn event(pair: Pair, stance: Stance) -> Event {
+    let manner = stance.manner();
+    Event::Relation(RelationEventOut {
+        user_id: pair.follower,
+        target_id: pair.followee,
+        following: manner.is_some(),
+        secret: manner.is_some_and(|manner| manner.secret),
+        special: manner.is_some_and(|manner| manner.special),
+        blocking: stance == Stance::Blocks,
+    })
+}
+
+/// Raises the badge of a new follower. That a badge is full, or that there are too many, must not keep anybody from following.
+fn raise(rows: &mut Rows, user: UserId, badge: &Name) -> Option<Raised> {
+    let mut mark = rows.mark(user, Kind::Counter, badge);
+    let room = mark.head() > 0 || rows.user(user).counters < crate::features::badges::MAX_BADGES;
+    if !room || mark.advance(1).is_err() {
+        return None;
+    }
+    let at = mark.head();
+    rows.set_mark(user, Kind::Counter, badge, mark);
+    Some(Raised { badge: badge.clone(), at })
+}
+
+/// Takes back what a follow had raised, if it is unread. Where the badge cannot remember one more gap, the oldest unread one goes
+/// instead, which takes no room: the number is right, and nobody is kept from unfollowing.
+fn take_back(rows: &mut Rows, user: UserId, raised: &Raised) {
+    let mut mark = rows.mark(user, Kind::Counter, &raised.badge);
+    let taken = match mark.retract_at(raised.at) {
+        Err(Refused::TooManyRuns) => mark.read(Some(mark.mark() + 1)),
+        // The badge never was that high: somebody has changed its row, and there is nothing to take back.
+        taken => taken.unwrap_or(false),
+    };
+    if taken {
+        rows.set_mark(user, Kind::Counter, &raised.badge, mark);
+    }
+}
+
+/// To what an import is held.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Bounds<'a> {
+    /// How many each follower may follow.
+    pub(super) limit: Option<i64>,
+    /// The badge from which an unfollow takes back.
+    pub(super) badge: Option<&'a Name>,
+}
+
+/// A follow that is there stays as it is, also where the step names another manner. A step of a pair with writes that were accepted and are not done comes after those: it is
+/// left for later, with all steps of the pair that follow it.
+pub(super) fn import(rows: &mut Rows, steps: &[Step], bounds: Bounds<'_>, events: bool, now: UnixMs) -> Imported {
+    let mut done = Imported::default();
+    for (at, step) in steps.iter().enumerate() {
+        if rows.get::<RelationRows>().has_pending(step.pair) {
+            done.waiting.push(at);
+            continue;
+        }
+        let before = rows.get::<RelationRows>().standing(step.pair);
+        match (before.mine.manner(), step.follow) {
+            (None, Some(_)) if before.mine == Stance::Blocks || before.theirs == Stance::Blocks => done.blocked += 1,
+            (None, Some(_)) if bounds.limit.is_some_and(|limit| rows.user(step.pair.follower).following >= limit) => done.over_limit += 1,
+            (None, Some((since, manner))) => {
+                begin(rows, step.pair, manner, since, None);
+                done.followed += 1;
+            }
+            (Some(_), None) => {
+                if let Some(follow) = rows.get::<RelationRows>().follow(step.pair) {
+                    end(rows, step.pair, &follow, bounds.badge);
+                }
+                done.unfollowed += 1;
+            }
+            (Some(_), Some(_)) | (None, None) => done.known += 1,
+        }
+        if events {
+            let after = rows.get::<RelationRows>().standing(step.pair);
+            tell(rows, step.pair, before, after, now);
+        }
+    }
+    done
+}

@@ -1,0 +1,220 @@
+//! The routes of relations that change something. Those that read are in `list_http.rs` and
+//! `look_http.rs`.
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::state::Act;
+use super::{Command, Deed, Hot, Looks, Pair, RelationConfig, RelationOut, list_http, look_http};
+use crate::base::error::{Code, Error, Problem, Result};
+use crate::base::ids::UserId;
+use crate::db::Db;
+use crate::engine::entries::Entries;
+use crate::engine::lanes::{Answer, Job, Lanes};
+use crate::features::operations;
+use crate::features::operations::http::Prefer;
+use crate::http::body::{Body, NoFields, present};
+use crate::http::params::{NoParams, Query};
+use crate::http::path::{UserOrMe, UserPath};
+use crate::http::polling::Polling;
+use crate::http::problem::ProblemOut;
+use crate::http::served::Served;
+
+/// How often a write has pending ones of its pair done before it gives up: others may go on accepting more.
+const MAX_TURNS: u32 = 50;
+
+/// What the handlers of relations work with.
+#[derive(Debug)]
+pub struct RelationContext {
+    /// Where writes go.
+    pub lanes: Lanes,
+    /// The truth.
+    pub db: Db,
+    /// What is read of users.
+    pub entries: Arc<Entries>,
+    /// What is shown of much-read users from memory.
+    pub hot: Arc<Hot>,
+    /// Look-ups, and whole lists.
+    pub looks: Looks,
+    /// What answers polls.
+    pub polling: Arc<Polling>,
+    /// How follows are bounded, and what they raise.
+    pub config: RelationConfig,
+    /// Writes that are accepted before they are done.
+    pub operations: Served<operations::http::OperationContext>,
+}
+
+/// The routes of this feature.
+pub fn routes() -> OpenApiRouter<Served<RelationContext>> {
+    OpenApiRouter::new()
+        .routes(routes!(follow_user, unfollow_user))
+        .routes(routes!(remove_follower))
+        .routes(routes!(block_user, unblock_user))
+        .merge(list_http::routes())
+        .merge(look_http::routes())
+}
+
+/// The visibility of a follow.
+// Read as a text first: of a null that stands for an enum, serde_json says that the JSON is malformed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(try_from = "String")]
+#[schema(rename_all = "snake_case")]
+pub enum Visibility {
+    /// Everybody.
+    Public,
+    /// The two of them alone.
+    Secret,
+}
+
+impl TryFrom<String> for Visibility {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.as_str() {
+            "public" => Ok(Self::Public),
+            "secret" => Ok(Self::Secret),
+            _ => Err("must be 'public' or 'secret'"),
+        }
+    }
+}
+
+/// Follow options. Omitted options keep their values; a new follow is public and not special by
+/// default.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FollowUserIn {
+    /// The visibility of the follow.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    visibility: Option<Visibility>,
+    /// Whether the other user is special to the user.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    special: Option<bool>,
+}
+
+/// The pair of the path: the user, and the one in `{name}`.
+fn pair(path: &UserPath, name: &str) -> Result<Pair, Problem> {
+    let followee: UserId = path.get(name)?;
+    if followee == path.user {
+        return Err(Problem::new(Code::SelfRelation, "A relation requires two different users."));
+    }
+    Ok(Pair { follower: path.user, followee })
+}
+
+/// Does it now, or accepts it to be done later where the caller prefers that.
+async fn write(state: &RelationContext, path: &UserPath, prefer: Prefer, pair: Pair, act: Act) -> Result<Response> {
+    let deed = Deed { pair, act };
+    if prefer.respond_async {
+        return operations::http::accept(&state.operations, &path.caller, deed).await;
+    }
+    submit(state, deed).await.map(IntoResponse::into_response)
+}
+
+/// Does it, after what was accepted of the same pair before.
+async fn submit(state: &RelationContext, deed: Deed) -> Result<Answer> {
+    let mut turns = 0;
+    loop {
+        let command = Arc::new(Command::Do { deed, terms: state.config.terms() });
+        turns += 1;
+        match state.lanes.submit(Job { command, key: None }).await {
+            Err(Error::Problem(problem)) if problem.code == Code::OperationsPending && turns < MAX_TURNS => {
+                operations::drain(&state.operations, &[deed.pair.unordered()]).await?;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Follow a user
+///
+/// Returns the relation. Following a user again updates only the fields in the body. If either user
+/// blocks the other, the response is 403 and does not reveal which one. With `Prefer:
+/// respond-async`, the server accepts the write with 202 and applies the writes of the two users in
+/// order.
+#[utoipa::path(put, path = "/v1/users/{user}/following/{target}", tag = "relations",
+    params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to follow", example = "7"),
+        ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
+    request_body(content = FollowUserIn, description = "Optional"),
+    responses(
+        (status = 200, body = RelationOut),
+        (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation"))),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn follow_user(state: Served<RelationContext>, path: UserPath, prefer: Prefer, body: Body<FollowUserIn>) -> Result<Response> {
+    let pair = pair(&path, "target")?;
+    let FollowUserIn { visibility, special } = body.value;
+    let secret = visibility.map(|visibility| visibility == Visibility::Secret);
+    write(&state, &path, prefer, pair, Act::Follow { secret, special }).await
+}
+
+/// Unfollow a user
+///
+/// Returns 204 also if there was no follow.
+#[utoipa::path(delete, path = "/v1/users/{user}/following/{target}", tag = "relations",
+    params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to unfollow", example = "7"),
+        ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
+    responses(
+        (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation"))),
+        (status = 204, description = "Unfollowed"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn unfollow_user(state: Served<RelationContext>, path: UserPath, prefer: Prefer, _: Query<NoParams>) -> Result<Response> {
+    let pair = pair(&path, "target")?;
+    write(&state, &path, prefer, pair, Act::Unfollow).await
+}
+
+/// Remove a follower
+///
+/// Removes the follow without informing the follower. Returns 204 also if there was no follow.
+#[utoipa::path(delete, path = "/v1/users/{user}/followers/{fan}", tag = "relations",
+    params(("user" = UserOrMe, Path), ("fan" = UserId, Path, description = "The follower to remove", example = "7"),
+        ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
+    responses(
+        (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation"))),
+        (status = 204, description = "Removed"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn remove_follower(state: Served<RelationContext>, path: UserPath, prefer: Prefer, _: Query<NoParams>) -> Result<Response> {
+    let pair = pair(&path, "fan")?;
+    write(&state, &path, prefer, pair, Act::RemoveFollower).await
+}
+
+/// Block a user
+///
+/// Removes the follows in both directions, and forbids new follows and direct messages between the
+/// two users. Returns the relation. A repeat changes nothing.
+#[utoipa::path(put, path = "/v1/users/{user}/blocks/{target}", tag = "relations",
+    params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to block", example = "7"),
+        ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
+    request_body(content = NoFields, description = "Optional"),
+    responses(
+        (status = 200, body = RelationOut),
+        (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation"))),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn block_user(state: Served<RelationContext>, path: UserPath, prefer: Prefer, _: Body<NoFields>) -> Result<Response> {
+    let pair = pair(&path, "target")?;
+    write(&state, &path, prefer, pair, Act::Block).await
+}
+
+/// Unblock a user
+///
+/// Does not restore follows. Returns 204 also if there was no block.
+#[utoipa::path(delete, path = "/v1/users/{user}/blocks/{target}", tag = "relations",
+    params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to unblock", example = "7"),
+        ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
+    responses(
+        (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation"))),
+        (status = 204, description = "Unblocked"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn unblock_user(state: Served<RelationContext>, path: UserPath, prefer: Prefer, _: Query<NoParams>) -> Result<Response> {
+    let pair = pair(&path, "target")?;
+    write(&state, &path, prefer, pair, Act::Unblock).await
+}

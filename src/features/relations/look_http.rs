@@ -1,0 +1,254 @@
+//! The routes of relations that read whole lists, and what users are to each other.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::response::Response;
+use serde::{Deserialize, Serialize, Serializer};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::http::RelationContext;
+use super::list_http::fresh;
+use super::{Pair, Related, RelationOut, StandingOut, WholeList};
+use crate::base::error::{Error, Problem, Result};
+use crate::base::ids::{Invalid, UserId};
+use crate::cache::Revision;
+use crate::engine::entries::State;
+use crate::features::relations::rows::list_versions;
+use crate::http::auth::Service;
+use crate::http::body::{Body, objects};
+use crate::http::params::{IfNoneMatch, Query};
+use crate::http::path::{UserOrMe, UserPath};
+use crate::http::polling::{self, Reading, Resource, Seen, Version};
+use crate::http::problem::ProblemOut;
+use crate::http::served::Served;
+
+/// The most users of one look-up.
+pub const MAX_LOOK_UPS: usize = 100;
+
+/// The most pairs of one query.
+pub const MAX_PAIRS: usize = 1000;
+
+pub(super) fn routes() -> OpenApiRouter<Served<RelationContext>> {
+    OpenApiRouter::new()
+        .routes(routes!(get_following_ids))
+        .routes(routes!(get_blocks_ids))
+        .routes(routes!(get_relations))
+        .routes(routes!(query_relations))
+}
+
+/// A complete list of user ids.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct WholeListOut {
+    /// The user ids, newest first.
+    #[serde(serialize_with = "write_ids")]
+    #[schema(value_type = Vec<UserId>)]
+    ids: Arc<WholeList>,
+    /// The number of ids.
+    #[schema(minimum = 0, example = 120)]
+    count: usize,
+    /// True if a store is unavailable and this is the last known list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    degraded: Option<bool>,
+}
+
+/// From where it is kept, as a list may be long.
+fn write_ids<S: Serializer>(list: &Arc<WholeList>, serializer: S) -> Result<S::Ok, S::Error> {
+    list.ids.serialize(serializer)
+}
+
+/// How long to hold a poll.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WholeListParams {
+    /// Hold the request for up to this many seconds until the response differs from the one that
+    /// `If-None-Match` names; then return 304. Requires that header.
+    #[param(nullable = false, minimum = 0, maximum = 60, default = 0)]
+    wait: Option<u32>,
+}
+
+/// Whom a look-up is about.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct RelationsParams {
+    /// The other users, comma-separated, at most 100.
+    #[param(example = "1,2,3", pattern = "^[1-9][0-9]{0,18}(,[1-9][0-9]{0,18}){0,99}$")]
+    ids: String,
+}
+
+/// The relations of other users to a user, in the order of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RelationsOut {
+    /// One relation for each id.
+    pub items: Vec<RelationOut>,
+}
+
+/// A pair of users.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PairIn {
+    /// The user.
+    user_id: UserId,
+    /// The other user.
+    target_id: UserId,
+}
+
+/// The pairs to query.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueryRelationsIn {
+    /// Up to 1000 pairs.
+    #[schema(min_items = 1, max_items = 1000)]
+    #[serde(deserialize_with = "objects")]
+    pairs: Vec<PairIn>,
+}
+
+/// The relation between two users.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct PairOut {
+    /// The user.
+    user_id: UserId,
+    /// The other user.
+    target_id: UserId,
+    /// The relation.
+    #[serde(flatten)]
+    #[schema(inline)]
+    standing: StandingOut,
+}
+
+/// The relations of the pairs, in the order of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct QueryRelationsOut {
+    /// One relation for each pair.
+    items: Vec<PairOut>,
+}
+
+/// Poll the ids of all users that a user follows
+///
+/// Returns the complete list, newest first. Send the `ETag` back as `If-None-Match`: while nothing
+/// has changed, the response is 304 without a body. A list of more than `HEADMARK_MAX_WHOLE_LIST`
+/// users returns 409 `too_many`; use the paginated list instead.
+#[utoipa::path(get, path = "/v1/users/{user}/following/ids", tag = "relations",
+    params(("user" = UserOrMe, Path), WholeListParams,
+        ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
+    responses(
+        (status = 200, body = WholeListOut, headers(
+            ("ETag" = String, description = "The version of the list; omitted if degraded"),
+            ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
+        (status = 304, description = "Not modified"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn get_following_ids(
+    state: Served<RelationContext>,
+    path: UserPath,
+    Query(params): Query<WholeListParams>,
+    tags: IfNoneMatch,
+) -> Result<Response> {
+    whole(&state, path.user, Related::Following, &params, &tags).await
+}
+
+/// Poll the ids of all users that a user blocks
+///
+/// Returns the complete list, newest first, like `following/ids`.
+#[utoipa::path(get, path = "/v1/users/{user}/blocks/ids", tag = "relations",
+    params(("user" = UserOrMe, Path), WholeListParams,
+        ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
+    responses(
+        (status = 200, body = WholeListOut, headers(
+            ("ETag" = String, description = "The version of the list; omitted if degraded"),
+            ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
+        (status = 304, description = "Not modified"),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn get_blocks_ids(
+    state: Served<RelationContext>,
+    path: UserPath,
+    Query(params): Query<WholeListParams>,
+    tags: IfNoneMatch,
+) -> Result<Response> {
+    whole(&state, path.user, Related::Blocks, &params, &tags).await
+}
+
+async fn whole(state: &RelationContext, user: UserId, related: Related, params: &WholeListParams, tags: &IfNoneMatch) -> Result<Response> {
+    let wait = polling::wait_of(params.wait)?;
+    let read = |seen: Seen| read_whole(state, user, related, seen.revision());
+    polling::poll(&state.polling, user, wait, tags, Resource { read, write: polling::json::<WholeListOut> }).await
+}
+
+/// The user's entry names the version of the list; where a store is away, the list as it was last known here.
+async fn read_whole(state: &RelationContext, user: UserId, related: Related, at_least: Revision) -> Result<Reading<WholeListOut>> {
+    let out = |list: Arc<WholeList>, degraded| WholeListOut { count: list.ids.len(), ids: list, degraded };
+    let State::Current(entry) = state.entries.read(user, at_least).await else {
+        let known = state.looks.last_known(user, related).await.ok_or_else(Error::store_unavailable)?;
+        return Ok(Reading { value: out(known, Some(true)), version: None });
+    };
+    let versions = list_versions(&entry);
+    let version = match related {
+        Related::Following => versions.following,
+        Related::Blocks => versions.blocks,
+    };
+    let list = state.looks.whole(user, related, version).await?;
+    let version = Version::from(list.version);
+    Ok(Reading { value: out(list, None), version: Some(version) })
+}
+
+/// Look up a user's relations
+///
+/// Returns the relation of each of up to 100 other users to the user, in the order of the request.
+#[utoipa::path(get, path = "/v1/users/{user}/relations", tag = "relations",
+    params(("user" = UserOrMe, Path), RelationsParams),
+    responses(
+        (status = 200, body = RelationsOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn get_relations(state: Served<RelationContext>, path: UserPath, Query(params): Query<RelationsParams>) -> Result<Response> {
+    let others = ids(&params.ids).map_err(|why| Problem::query("ids", why))?;
+    let standings = state.looks.look_of(path.user, &others, async || own_version(&state, path.user).await).await?;
+    let items = others.iter().zip(standings).map(|(other, standing)| RelationOut::new(*other, standing)).collect();
+    Ok(fresh(Json(RelationsOut { items })))
+}
+
+/// The revision at which the user did something last about others, as the user's entry names it; None where a store is away.
+async fn own_version(state: &RelationContext, user: UserId) -> Option<Revision> {
+    match state.entries.read(user, 0).await {
+        State::Current(entry) => Some(list_versions(&entry).relations()),
+        _ => None,
+    }
+}
+
+/// Reads `1,2,3`.
+fn ids(text: &str) -> Result<Vec<UserId>, String> {
+    if text.split(',').nth(MAX_LOOK_UPS).is_some() {
+        return Err(format!("must have at most {MAX_LOOK_UPS} ids"));
+    }
+    text.split(',').map(|id| id.parse().map_err(|rule: Invalid| rule.0.to_owned())).collect()
+}
+
+/// Query relations of many pairs
+///
+/// Returns the relation between the users of each of up to 1000 pairs, in the order of the request.
+#[utoipa::path(post, path = "/v1/relations/query", tag = "relations",
+    request_body = QueryRelationsIn,
+    responses(
+        (status = 200, body = QueryRelationsOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn query_relations(state: Served<RelationContext>, _: Service, body: Body<QueryRelationsIn>) -> Result<Response> {
+    let asked = body.value.pairs;
+    if !(1..=MAX_PAIRS).contains(&asked.len()) {
+        return Err(Problem::invalid("/pairs", format!("must have between 1 and {MAX_PAIRS} pairs")).into());
+    }
+    let pairs: Vec<_> = asked.iter().map(|pair| Pair { follower: pair.user_id, followee: pair.target_id }).collect();
+    let standings = state.looks.look(&pairs).await?;
+    let item = |(pair, standing): (&PairIn, _)| PairOut {
+        user_id: pair.user_id,
+        target_id: pair.target_id,
+        standing: StandingOut::from(standing),
+    };
+    Ok(fresh(Json(QueryRelationsOut { items: asked.iter().zip(standings).map(item).collect() })))
+}

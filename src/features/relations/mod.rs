@@ -1,0 +1,360 @@
+//! Who follows whom, openly or in secret, who is special to whom, and who blocks whom: the acts, the lists, the counts, and what two users are to each other.
+//!
+//! `state.rs` is the rule: what each act makes of a pair. A follow is two rows, one for each side's list, and a step of each side's count, in one transaction; a block
+//! is a row of its own. That two users follow each other (mutual) is derived from the rows of both directions. A pair is locked as a whole, whichever way it is
+//! changed, so that of two who act at once one comes after the other.
+//!
+//! `command.rs` applies acts to the rows of a batch, `store.rs` has the SQL of that, `lists.rs` that of the lists; `look.rs` answers look-ups and whole lists from the
+//! caches, `hot.rs` keeps what strangers are shown of much-read users. `http.rs` has the routes that change something, `list_http.rs`
+//! and `look_http.rs` those that read.
+
+mod asked;
+mod command;
+pub mod export;
+mod hot;
+pub mod http;
+pub mod list_http;
+pub mod lists;
+mod look;
+pub mod look_http;
+pub mod rows;
+pub mod state;
+pub mod store;
+
+use std::str::FromStr;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+pub use self::command::{Command, Deed, Terms, apply_deed};
+pub use self::hot::Hot;
+pub use self::look::{Looks, Related, WholeList};
+use self::state::{Manner, Stance, Standing};
+use crate::base::clock::UnixMs;
+use crate::base::ids::{Invalid, Name, UserId};
+
+/// What holds for follows however they are made, imports included.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Relations")]
+pub struct FollowConfig {
+    /// The maximum number of users that a user can follow. Further follows get 409. Imports can
+    /// exceed it.
+    #[arg(long, env = "HEADMARK_MAX_FOLLOWING", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
+    pub max_following: i64,
+
+    /// The badge that each new follow increments for the followed user, such as `follower`.
+    /// Unfollowing retracts it if unread. Default: none.
+    #[arg(long, env = "HEADMARK_FOLLOWER_BADGE", default_value = "", hide_default_value = true)]
+    pub follower_badge: FollowerBadge,
+}
+
+/// How relations are bounded, what they raise, and how much of them is kept in memory.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Relations")]
+pub struct RelationConfig {
+    /// What holds for follows.
+    #[command(flatten)]
+    pub follows: FollowConfig,
+
+    /// The maximum number of users that a user can block. Further blocks get 409.
+    #[arg(long, env = "HEADMARK_MAX_BLOCKS", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
+    pub max_blocks: i64,
+
+    /// The maximum number of users that `following/ids` and `blocks/ids` return. Longer lists,
+    /// possible after imports, get 409 and are available page by page. Must not be below
+    /// HEADMARK_MAX_FOLLOWING and HEADMARK_MAX_BLOCKS.
+    #[arg(long, env = "HEADMARK_MAX_WHOLE_LIST", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub max_whole_list: u32,
+
+    /// The memory for complete following and block lists in this process, in bytes.
+    #[arg(long, env = "HEADMARK_LIST_CACHE_BYTES", default_value_t = 64 << 20, value_parser = clap::value_parser!(u64).range(1 << 20..=1 << 40))]
+    pub list_cache_bytes: u64,
+}
+
+impl RelationConfig {
+    /// Checks that every list that these limits allow is given whole.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn check(&self) -> Result<(), String> {
+        if i64::from(self.max_whole_list) < self.follows.max_following.max(self.max_blocks) {
+            return Err(
+                "HEADMARK_MAX_WHOLE_LIST must not be below HEADMARK_MAX_FOLLOWING or HEADMARK_MAX_BLOCKS, or clients could not read \
+                        lists that they may make."
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    /// What acts are held to.
+    #[must_use]
+    pub fn terms(&self) -> Terms {
+        let FollowConfig { max_following, follower_badge } = &self.follows;
+        Terms { max_following: *max_following, max_blocks: self.max_blocks, badge: follower_badge.0.clone() }
+    }
+}
+
+/// The badge that new followers raise, if any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FollowerBadge(pub Option<Name>);
+
+impl FromStr for FollowerBadge {
+    type Err = Invalid;
+
+    /// An empty name stands for none, as environment files often have it.
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        if text.trim().is_empty() { Ok(Self(None)) } else { text.parse().map(|name| Self(Some(name))) }
+    }
+}
+
+/// Two users, one of whom may follow the other, or block the other, or do something about the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Pair {
+    /// Who follows, or acts.
+    pub follower: UserId,
+    /// Who is followed, or acted upon.
+    pub followee: UserId,
+}
+
+impl Pair {
+    /// The other direction.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        Self { follower: self.followee, followee: self.follower }
+    }
+
+    /// The same for both directions: the lower id first.
+    #[must_use]
+    pub fn unordered(self) -> Self {
+        self.min(self.reversed())
+    }
+
+    /// Which lock keeps others from changing this pair, in either direction: the same on every node and in every version.
+    #[must_use]
+    pub fn stripe(self) -> i64 {
+        let (low, high) = (self.follower.min(self.followee).get(), self.follower.max(self.followee).get());
+        // The finalizer of SplitMix64 (Steele, Lea, Flood 2014), twice: neighbouring ids must not share stripes by pattern. Written out, as the
+        // library's own hashers may change from one release to the next, and nodes of two releases run side by side.
+        let mix = |seed: u64| {
+            let seed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let seed = (seed ^ (seed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            seed ^ (seed >> 31)
+        };
+        let hash = mix(mix(low.unsigned_abs()).wrapping_add(high.unsigned_abs()));
+        i64::try_from(hash % store::STRIPES).unwrap_or_default()
+    }
+}
+
+/// A follow, as its rows have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Follow {
+    /// Since when.
+    pub since: UnixMs,
+    /// How much the followee had posted by then: the feed counts what came after it.
+    pub mark: i64,
+    /// Whether it is secret, and whether the followee is special.
+    pub manner: Manner,
+    /// What it raised, to be taken back with it; None where it raised nothing.
+    pub raised: Option<Raised>,
+}
+
+/// A direction of a pair that a batch changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changed {
+    /// Who is something else to whom.
+    pub pair: Pair,
+    /// What the first was to the second.
+    pub before: Stance,
+    /// What it is now.
+    pub after: Stance,
+}
+
+impl Changed {
+    /// Of whom strangers are now shown something else: the follower, and the followee. A secret follow shows in the number of the followee's followers alone.
+    fn shown_to_strangers(self) -> [Option<UserId>; 2] {
+        let Pair { follower, followee } = self.pair;
+        let openly = self.before.is_public() != self.after.is_public();
+        let number = self.before.manner().is_some() != self.after.manner().is_some();
+        [Some(follower).filter(|_| openly), Some(followee).filter(|_| openly || number)]
+    }
+
+    /// Whether the second is now told something else of the first: not of a block, nor who is special.
+    fn is_told_to_the_other(self) -> bool {
+        let told = |stance: Stance| stance.manner().map(|manner| manner.secret);
+        told(self.before) != told(self.after)
+    }
+}
+
+/// The step of a counter badge that a new follower made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raised {
+    /// Which badge of the followee: another one may be set by the time of the unfollow.
+    pub badge: Name,
+    /// To which head.
+    pub at: i64,
+}
+
+/// What a user's own relations count, beside the follows themselves, which the user's row counts; and when its lists changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Own {
+    /// How many of the follows are secret.
+    pub secret: i64,
+    /// How many of those followed are special.
+    pub special: i64,
+    /// How many the user blocks.
+    pub blocked: i64,
+    /// When the lists changed.
+    pub versions: Versions,
+}
+
+/// The revisions at which a user's own lists changed last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Versions {
+    /// Whom the user follows.
+    pub following: i64,
+    /// Whom the user blocks.
+    pub blocks: i64,
+}
+
+impl Versions {
+    /// The revision at which anything that the user is to others changed last.
+    #[must_use]
+    pub fn relations(self) -> i64 {
+        self.following.max(self.blocks)
+    }
+}
+
+/// What is added to the counts of a user whom others follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fans {
+    /// How many followers more, or less.
+    pub followers: i64,
+    /// How many mutual follows more, or less.
+    pub mutuals: i64,
+}
+
+/// The counts of a user's relations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// The number of users that the user follows.
+    pub following: i64,
+    /// The number of followers.
+    pub followers: i64,
+    /// How many of them go both ways, for everybody to see.
+    pub mutuals: i64,
+    /// How many of those that the user follows are secret.
+    pub secret: i64,
+    /// How many of them are special.
+    pub special: i64,
+    /// How many the user blocks.
+    pub blocked: i64,
+}
+
+/// A user in a list of relations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listed {
+    /// The user.
+    pub user: UserId,
+    /// When the follow or the block began.
+    pub since: UnixMs,
+    /// How one follows the other; of a block, nothing.
+    pub manner: Manner,
+    /// Whether both do, for everybody to see.
+    pub mutual: bool,
+}
+
+/// The relation of another user to a user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RelationOut {
+    /// The other user.
+    pub user_id: UserId,
+    /// The relation.
+    #[serde(flatten)]
+    #[schema(inline)]
+    pub standing: StandingOut,
+}
+
+/// The relation between two users, as one of them can see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct StandingOut {
+    /// Whether the user follows the other user.
+    pub following: bool,
+    /// Whether the follow is visible only to the two users.
+    pub secret: bool,
+    /// Whether the other user is special to the user.
+    pub special: bool,
+    /// Whether the other user follows the user.
+    pub followed_by: bool,
+    /// Whether the two users follow each other, neither in secret.
+    pub mutual: bool,
+    /// Whether the user blocks the other user. The opposite direction is not disclosed.
+    pub blocking: bool,
+}
+
+impl From<Standing> for StandingOut {
+    fn from(standing: Standing) -> Self {
+        let manner = standing.mine.manner();
+        Self {
+            following: manner.is_some(),
+            secret: manner.is_some_and(|manner| manner.secret),
+            special: manner.is_some_and(|manner| manner.special),
+            followed_by: standing.theirs.manner().is_some(),
+            mutual: standing.is_mutual(),
+            blocking: standing.mine == Stance::Blocks,
+        }
+    }
+}
+
+impl RelationOut {
+    /// What this other is to the user, in this standing.
+    #[must_use]
+    pub fn new(other: UserId, standing: Standing) -> Self {
+        Self { user_id: other, standing: standing.into() }
+    }
+}
+
+/// A step of an import: a follow that was made, or taken back, at some time elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// Who and whom.
+    pub pair: Pair,
+    /// When the follow was made, and how; None takes it back.
+    pub follow: Option<(UnixMs, Manner)>,
+}
+
+/// What an import did.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Imported {
+    /// Follows that were not there before.
+    pub followed: u64,
+    /// Follows that were taken back.
+    pub unfollowed: u64,
+    /// Steps that found things as they wanted them.
+    pub known: u64,
+    /// Follows beyond the limit.
+    pub over_limit: u64,
+    /// Follows that a block forbids.
+    pub blocked: u64,
+    /// Steps that were given up, as writes of the same two users that were accepted before are still not done.
+    pub pending: u64,
+    /// The places in the batch of steps that wait for such writes: nothing of them is done yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<usize>,
+}
+
+/// Places in one batch say nothing in a sum.
+impl std::ops::AddAssign for Imported {
+    fn add_assign(&mut self, more: Self) {
+        self.followed += more.followed;
+        self.unfollowed += more.unfollowed;
+        self.known += more.known;
+        self.over_limit += more.over_limit;
+        self.blocked += more.blocked;
+        self.pending += more.pending;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,324 @@
+//! Relations in a batch: follows, blocks, the counts that follow from them, and the writes that are accepted and not done.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::state::{Stance, Standing};
+use super::store::{self, Loaded};
+use super::{Changed, Fans, Follow, Own, Pair, Versions};
+use crate::base::clock::UnixMs;
+use crate::base::ids::UserId;
+use crate::cache::{Entry, Parts};
+use crate::db::{Conn, DbResult};
+use crate::engine::heads::Batch;
+use crate::engine::lanes::{Core, Needs, RowSet, Rows, Table};
+use crate::engine::marks::StreamKey;
+use crate::engine::marks::parts::Part;
+use crate::features::operations;
+
+/// The rows of relations in a batch.
+#[derive(Debug, Default)]
+pub struct RelationRows {
+    follows: Table<Pair, Option<Follow>>,
+    /// Who blocks whom, and since when.
+    blocks: Table<Pair, Option<UnixMs>>,
+    /// What users' own relations count.
+    own: Table<UserId, Own>,
+    /// What is to be added to the counts of those who are followed: these rows are never loaded.
+    fans: Table<UserId, Fans>,
+    /// Writes that were accepted before they are done.
+    pub operations: operations::store::Tables,
+}
+
+/// Which of these rows a batch needs.
+#[derive(Debug, Default)]
+pub struct RelationNeeds {
+    /// Both directions of each pair.
+    follows: BTreeSet<Pair>,
+    /// Pairs that are only looked at.
+    seen_pairs: BTreeSet<Pair>,
+    /// Users whose own relations may change.
+    related: BTreeSet<UserId>,
+    stripes: BTreeSet<i64>,
+    /// Stripes of pairs that are only looked at.
+    seen_stripes: BTreeSet<i64>,
+}
+
+/// What two users are to each other, to change what the first is to the second; with it the first one's own row and counts, and the lock of the pair.
+pub fn need_follow(needs: &mut Needs, pair: Pair) {
+    needs.user(pair.follower);
+    let needs = needs.of::<RelationRows>();
+    needs.related.insert(pair.follower);
+    needs.follows.extend([pair, pair.reversed()]);
+    needs.stripes.insert(pair.stripe());
+}
+
+/// The same to change both directions.
+pub fn need_block(needs: &mut Needs, pair: Pair) {
+    need_follow(needs, pair);
+    need_follow(needs, pair.reversed());
+}
+
+/// What two users are to each other, only to look at it: nobody changes it before this transaction ends, so that what is done because neither blocks the
+/// other stands before the block.
+pub fn need_block_seen(needs: &mut Needs, pair: Pair) {
+    let needs = needs.of::<RelationRows>();
+    needs.seen_pairs.extend([pair, pair.reversed()]);
+    needs.seen_stripes.insert(pair.stripe());
+}
+
+/// The lock of a pair, and which writes of it are accepted and not done.
+pub fn need_operations(needs: &mut Needs, pair: Pair) {
+    let needs = needs.of::<RelationRows>();
+    needs.seen_pairs.insert(pair.unordered());
+    needs.stripes.insert(pair.stripe());
+}
+
+fn stance(block: Option<UnixMs>, follow: Option<&Follow>) -> Stance {
+    match (block, follow) {
+        (Some(_), _) => Stance::Blocks,
+        (None, Some(follow)) => Stance::Follows(follow.manner),
+        (None, None) => Stance::Nothing,
+    }
+}
+
+impl RelationRows {
+    /// What two users are to each other, the first of the pair as the one who looks.
+    #[must_use]
+    pub fn standing(&self, pair: Pair) -> Standing {
+        Standing { mine: self.stance(pair), theirs: self.stance(pair.reversed()) }
+    }
+
+    fn stance(&self, pair: Pair) -> Stance {
+        stance(self.block(pair), self.follow(pair).as_ref())
+    }
+
+    /// What the batch changed of what users are to each other.
+    #[must_use]
+    pub fn changed(&self) -> Vec<Changed> {
+        let pairs: BTreeSet<_> =
+            self.follows.changed().map(|(pair, _)| *pair).chain(self.blocks.changed().map(|(pair, _)| *pair)).collect();
+        let change = |pair: Pair| {
+            let block = self.blocks.rows.get(&pair).and_then(|(loaded, _)| *loaded);
+            let follow = self.follows.rows.get(&pair).and_then(|(loaded, _)| loaded.as_ref());
+            Changed { pair, before: stance(block, follow), after: self.stance(pair) }
+        };
+        pairs.into_iter().map(change).collect()
+    }
+
+    /// Whether the first of the pair blocks the second; needs [`need_block_seen`], or more.
+    #[must_use]
+    pub fn blocks(&self, pair: Pair) -> bool {
+        self.block(pair).is_some()
+    }
+
+    /// Since when the first of the pair blocks the second.
+    #[must_use]
+    pub fn block(&self, pair: Pair) -> Option<UnixMs> {
+        self.blocks.get(&pair)
+    }
+
+    /// Whether writes of this pair are accepted that are not done.
+    #[must_use]
+    pub fn has_pending(&self, pair: Pair) -> bool {
+        self.operations.has_pending(pair)
+    }
+
+    /// One follow as it is now.
+    #[must_use]
+    pub fn follow(&self, pair: Pair) -> Option<Follow> {
+        self.follows.get(&pair)
+    }
+
+    /// What a user's own relations count.
+    #[must_use]
+    pub fn own(&self, user: UserId) -> Own {
+        self.own.get(&user)
+    }
+
+    /// A follow, or a block, that changed is one removed and one made.
+    async fn save_relations(&self, conn: &mut Conn, slot: i64) -> DbResult<()> {
+        let (mut gone, mut made) = (Vec::new(), Vec::new());
+        for (pair, (loaded, now)) in self.follows.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
+            gone.extend(loaded.clone().map(|follow| (*pair, follow)));
+            made.extend(now.clone().map(|follow| (*pair, follow)));
+        }
+        store::delete(conn, &gone).await?;
+        store::insert(conn, &made).await?;
+        let (mut lifted, mut set) = (Vec::new(), Vec::new());
+        for (pair, (loaded, now)) in self.blocks.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
+            lifted.extend(loaded.map(|_| *pair));
+            set.extend(now.map(|since| (*pair, since)));
+        }
+        store::delete_blocks(conn, &lifted).await?;
+        store::insert_blocks(conn, &set).await?;
+        let own = self.own.rows.iter().filter(|(_, (loaded, now))| loaded != now).map(|(user, (loaded, now))| (loaded, (*user, *now)));
+        let (known, new): (Vec<_>, Vec<_>) = own.partition(|(loaded, _)| **loaded != Own::default());
+        let rows = |own: Vec<(&Own, (UserId, Own))>| own.into_iter().map(|(_, row)| row).collect::<Vec<_>>();
+        store::save_own(conn, &rows(known), &rows(new)).await?;
+        let fans: Vec<_> = self.fans.changed().map(|(user, fans)| (*user, *fans)).collect();
+        if fans.is_empty() { Ok(()) } else { store::add_counts(conn, slot, &fans).await }
+    }
+
+    /// What this batch adds to the counts of a user whom others follow.
+    #[must_use]
+    pub fn fans(&self, user: UserId) -> Fans {
+        self.fans.get(&user)
+    }
+
+    fn add_fans(&mut self, user: UserId, more: Fans) {
+        let fans = self.fans(user);
+        self.fans.set(&user, Fans { followers: fans.followers + more.followers, mutuals: fans.mutuals + more.mutuals });
+    }
+}
+
+/// Sets, changes or removes a follow, takes every count along, and raises the follower's revision. One that is the same changes nothing.
+pub fn set_follow(rows: &mut Rows, pair: Pair, follow: Option<Follow>) {
+    let before = rows.get::<RelationRows>().follow(pair);
+    if before == follow {
+        return;
+    }
+    let difference = |is: fn(&Follow) -> bool| i64::from(follow.as_ref().is_some_and(is)) - i64::from(before.as_ref().is_some_and(is));
+    let step = difference(|_| true);
+    let returned = rows.get::<RelationRows>().follow(pair.reversed()).is_some_and(|back| !back.manner.secret);
+    let mutual = if returned { difference(|follow| !follow.manner.secret) } else { 0 };
+    rows.revise(pair.follower, |row| row.following += step);
+    if step != 0 {
+        rows.feed_changed(pair.follower);
+    }
+    let mut own = rows.get::<RelationRows>().own(pair.follower);
+    own.secret += difference(|follow| follow.manner.secret);
+    own.special += difference(|follow| follow.manner.special);
+    own.versions.following = rows.revision(pair.follower);
+    let set = rows.get_mut::<RelationRows>();
+    set.own.set(&pair.follower, own);
+    set.add_fans(pair.followee, Fans { followers: step, mutuals: mutual });
+    set.add_fans(pair.follower, Fans { followers: 0, mutuals: mutual });
+    set.follows.set(&pair, follow);
+}
+
+/// Sets or removes a block, takes the count along, and raises the revision of the one who blocks. What it severs is the caller's to remove.
+pub fn set_block(rows: &mut Rows, pair: Pair, since: Option<UnixMs>) {
+    let before = rows.get::<RelationRows>().block(pair);
+    if before.is_some() == since.is_some() {
+        return;
+    }
+    rows.revise(pair.follower, |_| {});
+    let mut own = rows.get::<RelationRows>().own(pair.follower);
+    own.blocked += if since.is_some() { 1 } else { -1 };
+    own.versions.blocks = rows.revision(pair.follower);
+    let set = rows.get_mut::<RelationRows>();
+    set.own.set(&pair.follower, own);
+    set.blocks.set(&pair, since);
+}
+
+/// When the user's own lists changed last, as a part of an entry in the cache.
+#[must_use]
+pub fn lists_part(versions: Versions) -> Part {
+    ("l".into(), format!("{} {}", versions.following, versions.blocks).into())
+}
+
+/// When the user's own lists changed last, as an entry has it.
+#[must_use]
+pub fn list_versions(entry: &Entry) -> Versions {
+    let mut numbers = entry.parts.get("l").unwrap_or_default().split(' ').map(|text| text.parse().unwrap_or(0));
+    Versions { following: numbers.next().unwrap_or(0), blocks: numbers.next().unwrap_or(0) }
+}
+
+impl RowSet for RelationRows {
+    type Needs = RelationNeeds;
+
+    /// Takes the locks of the pairs that may change, and of those that are looked at, in one order.
+    async fn lock(conn: &mut Conn, needs: &RelationNeeds) -> DbResult<()> {
+        let mut stripes: Vec<_> = needs.stripes.iter().map(|stripe| (*stripe, false)).collect();
+        stripes.extend(needs.seen_stripes.difference(&needs.stripes).map(|stripe| (*stripe, true)));
+        stripes.sort_unstable();
+        store::lock_stripes(conn, &stripes).await
+    }
+
+    /// Loads both directions of the pairs, what of them is accepted and not done, and the counts of those whose relations may change.
+    async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &RelationNeeds) -> DbResult<()> {
+        let pairs: Vec<_> = needs.follows.union(&needs.seen_pairs).copied().collect();
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        let users: Vec<_> = needs.related.iter().copied().collect();
+        let (found, own) = store::load(conn, &pairs, &users).await?;
+        for (pair, loaded) in found {
+            match loaded {
+                Loaded::Follow(follow) => self.follows.insert_loaded([(pair, Some(follow))]),
+                Loaded::Block(since) => self.blocks.insert_loaded([(pair, Some(since))]),
+                Loaded::Pending(first, last) => self.operations.insert_pending(pair, first, last),
+            }
+        }
+        self.own.insert_loaded(own);
+        Ok(())
+    }
+
+    /// Those of whom a user may begin to follow, as what was posted before that is not to be counted; also where there is a
+    /// follow, which a command before may take back. Of a user who was not seen yet, and will not be in this batch, no count begins before the enrolment, so
+    /// there they can be left out; an import is mostly of such.
+    fn seen_heads(needs: &Needs, core: &Core, heads: &mut BTreeSet<StreamKey>) {
+        let Some(own) = needs.find::<Self>() else { return };
+        let counts = |user: UserId| core.user(user).is_enrolled() || needs.may_enrol(user);
+        let begins = |pair: &&Pair| needs.has_user(pair.follower) && counts(pair.follower);
+        heads.extend(own.follows.iter().filter(begins).map(|pair| StreamKey::posts(pair.followee)));
+    }
+
+    async fn save(&self, conn: &mut Conn, _core: &Core, batch: Batch) -> DbResult<()> {
+        self.save_relations(conn, batch.slot).await?;
+        self.operations.save(conn).await
+    }
+
+    fn settle(&mut self) {
+        self.follows.settle();
+        self.blocks.settle();
+        self.own.settle();
+        self.fans.settle();
+        self.operations.settle();
+    }
+
+    fn undo(&mut self) {
+        self.follows.undo();
+        self.blocks.undo();
+        self.own.undo();
+        self.fans.undo();
+        self.operations.undo();
+    }
+
+    fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
+        for (user, own) in self.own.changed() {
+            parts.entry(*user).or_default().extend([lists_part(own.versions)]);
+        }
+    }
+
+    fn facts(needs: &RelationNeeds) -> Vec<(UserId, Vec<UserId>)> {
+        let mut facts: Vec<(UserId, Vec<UserId>)> = Vec::new();
+        // Both directions of each pair are there, in order: so each of the two is a user whose facts it changes.
+        for pair in &needs.follows {
+            match facts.last_mut() {
+                Some((user, others)) if *user == pair.follower => others.push(pair.followee),
+                _ => facts.push((pair.follower, vec![pair.followee])),
+            }
+        }
+        facts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_is_among_the_facts_of_both() {
+        let user = |id: i64| UserId::try_from(id).unwrap();
+        let mut needs = Needs::default();
+        for (a, b) in [(1, 9), (1, 2), (5, 1)] {
+            need_follow(&mut needs, Pair { follower: user(a), followee: user(b) });
+        }
+        need_block_seen(&mut needs, Pair { follower: user(7), followee: user(8) });
+        assert_eq!(needs.users(), [user(1), user(5)]);
+        let facts = [(1, vec![2, 5, 9]), (2, vec![1]), (5, vec![1]), (9, vec![1])];
+        let facts = facts.map(|(of, others)| (user(of), others.into_iter().map(user).collect::<Vec<_>>()));
+        assert_eq!(RelationRows::facts(needs.of::<RelationRows>()), facts);
+    }
+}

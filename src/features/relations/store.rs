@@ -1,0 +1,357 @@
+//! The rows of `following`, `followers`, `secret_followers`, `blocks`, `relation_counts` and `follower_counts` that lanes load and write, and the locks of pairs.
+//! What is read of them outside of lanes is in `lists.rs`.
+
+use crate::base::clock::UnixMs;
+use crate::base::ids::UserId;
+use crate::db::{Column, Conn, DbResult, Statement, Type};
+
+use super::state::Manner;
+use super::{Fans, Follow, Own, Pair, Raised, Versions};
+
+/// How many locks there are for pairs. An absent row cannot be locked, so a pair is locked by its stripe. All batches together hold no more locks than
+/// there are stripes, which must stay well below what Postgres has room for (`max_locks_per_transaction` × `max_connections`, 6400 by default).
+pub const STRIPES: u64 = 1024;
+
+/// How many slots the count of a user's followers is spread over. As many lanes may add to it side by side.
+pub const SLOTS: i64 = 16;
+
+/// The first of the two numbers of these advisory locks ("pair" in ASCII); the second is the stripe.
+const PAIR_LOCKS: i64 = 0x7061_6972;
+
+const PAIR: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int)];
+const OWN: &[(&str, Type)] = &[
+    ("user_id", Type::Int),
+    ("secret", Type::Int),
+    ("special", Type::Int),
+    ("blocked", Type::Int),
+    ("following_version", Type::Int),
+    ("blocks_version", Type::Int),
+];
+const FOLLOW: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int), ("since", Type::Int)];
+
+/// Taken in the order of the stripes; the inner query is not merged into the outer one, as it is ordered. SQLite's one writer needs no lock.
+static LOCK_STRIPES: Statement = Statement::each(
+    "select stripe from {rows} r where lock_class < 0",
+    "select case when shared = 1
+        then pg_advisory_xact_lock_shared(cast(lock_class as integer), cast(stripe as integer))
+        else pg_advisory_xact_lock(cast(lock_class as integer), cast(stripe as integer)) end
+    from (select lock_class, stripe, shared from {rows} r order by stripe) sorted",
+    &[("lock_class", Type::Int), ("stripe", Type::Int), ("shared", Type::Int)],
+);
+
+/// What there is of these pairs: follows (0), blocks (1), and the first and the last operation that are accepted and not done (2, of the lower id first). Where nobody blocks anybody, or
+/// nothing is pending, as most often, no pair is looked for: an import has thousands.
+static LOAD: Statement = Statement::new(
+    "select cast(0 as bigint), f.follower_id, f.followee_id, f.since, f.mark, f.secret, f.special, f.badge, f.badge_at
+    from {rows} r
+    join following f on f.follower_id = r.follower_id and f.followee_id = r.followee_id
+    union all
+    select cast(1 as bigint), b.user_id, b.target_id, b.since, 0, 0, 0, '', 0
+    from {rows} r
+    join blocks b on b.user_id = r.follower_id and b.target_id = r.followee_id
+    where exists (select 1 from blocks)
+    union all
+    select cast(2 as bigint), p.low_id, p.high_id, p.first_seq, p.last_seq, 0, 0, '', 0
+    from (
+        select r.follower_id as low_id, r.followee_id as high_id,
+            (select min(o.seq + 0) from operations o where o.low_id = r.follower_id and o.high_id = r.followee_id and o.status = 0) as first_seq,
+            (select max(o.seq + 0) from operations o where o.low_id = r.follower_id and o.high_id = r.followee_id and o.status = 0) as last_seq
+        from {rows} r
+        where r.follower_id < r.followee_id and exists (select 1 from operations where status = 0)
+    ) p
+    where p.first_seq is not null",
+    PAIR,
+);
+
+static LOAD_OWN: Statement = Statement::new(
+    "select c.user_id, c.secret, c.special, c.blocked, c.following_version, c.blocks_version
+    from {rows} r
+    join relation_counts c on c.user_id = r.user_id",
+    &[("user_id", Type::Int)],
+);
+
+/// For counts that were loaded, so that they are there: an update costs less than an insert that meets a row.
+static UPDATE_OWN: Statement = Statement::new(
+    "update relation_counts
+    set secret = r.secret,
+        special = r.special,
+        blocked = r.blocked,
+        following_version = r.following_version,
+        blocks_version = r.blocks_version
+    from {rows} r
+    where relation_counts.user_id = r.user_id",
+    OWN,
+);
+
+static INSERT_OWN: Statement = Statement::new(
+    "insert into relation_counts (user_id, secret, special, blocked, following_version, blocks_version)
+    select user_id, secret, special, blocked, following_version, blocks_version
+    from {rows} r
+    where true
+    on conflict (user_id) do update set
+        secret = excluded.secret,
+        special = excluded.special,
+        blocked = excluded.blocked,
+        following_version = excluded.following_version,
+        blocks_version = excluded.blocks_version",
+    OWN,
+);
+
+static INSERT_FOLLOWING: Statement = Statement::insert(
+    "following",
+    &[
+        ("follower_id", Type::Int),
+        ("followee_id", Type::Int),
+        ("since", Type::Int),
+        ("mark", Type::Int),
+        ("secret", Type::Int),
+        ("special", Type::Int),
+        ("badge", Type::Text),
+        ("badge_at", Type::Int),
+    ],
+);
+
+static INSERT_FOLLOWERS: Statement = Statement::insert("followers", FOLLOW);
+
+static INSERT_SECRET_FOLLOWERS: Statement = Statement::insert("secret_followers", FOLLOW);
+
+static DELETE_FOLLOWING: Statement = Statement::new(
+    "delete from following
+    where (follower_id, followee_id) in (select follower_id, followee_id from {rows} r)",
+    FOLLOW,
+);
+
+static DELETE_FOLLOWERS: Statement = Statement::new(
+    "delete from followers
+    where (followee_id, since, follower_id) in (select followee_id, since, follower_id from {rows} r)",
+    FOLLOW,
+);
+
+static DELETE_SECRET_FOLLOWERS: Statement = Statement::new(
+    "delete from secret_followers
+    where (followee_id, since, follower_id) in (select followee_id, since, follower_id from {rows} r)",
+    FOLLOW,
+);
+
+static INSERT_BLOCKS: Statement = Statement::insert("blocks", &[("user_id", Type::Int), ("target_id", Type::Int), ("since", Type::Int)]);
+
+static DELETE_BLOCKS: Statement = Statement::new(
+    "delete from blocks
+    where (user_id, target_id) in (select user_id, target_id from {rows} r)",
+    &[("user_id", Type::Int), ("target_id", Type::Int)],
+);
+
+static ADD_COUNTS: Statement = Statement::new(
+    "insert into follower_counts (user_id, slot, followers, mutuals)
+    select user_id, slot, followers, mutuals
+    from {rows} r
+    where true
+    order by user_id
+    on conflict (user_id, slot) do update set
+        followers = follower_counts.followers + excluded.followers,
+        mutuals = follower_counts.mutuals + excluded.mutuals",
+    &[("user_id", Type::Int), ("slot", Type::Int), ("followers", Type::Int), ("mutuals", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 14] {
+    [
+        &LOCK_STRIPES,
+        &LOAD,
+        &LOAD_OWN,
+        &UPDATE_OWN,
+        &INSERT_OWN,
+        &INSERT_FOLLOWING,
+        &INSERT_FOLLOWERS,
+        &INSERT_SECRET_FOLLOWERS,
+        &DELETE_FOLLOWING,
+        &DELETE_FOLLOWERS,
+        &DELETE_SECRET_FOLLOWERS,
+        &INSERT_BLOCKS,
+        &DELETE_BLOCKS,
+        &ADD_COUNTS,
+    ]
+}
+
+/// What is loaded of a direction of a pair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Loaded {
+    /// A follow.
+    Follow(Follow),
+    /// A block, since when.
+    Block(UnixMs),
+    /// The first and the last operation that are accepted and not done, by their numbers.
+    Pending(i64, i64),
+}
+
+/// Locks pairs against each other for the rest of the transaction, by their stripes (sorted, without repeats), each shared with others who only look or not. The
+/// first thing that a transaction does, so that the order of the locks is also the order of the transactions' numbers.
+///
+/// # Errors
+/// The driver's own.
+pub async fn lock_stripes(conn: &mut Conn, stripes: &[(i64, bool)]) -> DbResult<()> {
+    if conn.locks_rows() && !stripes.is_empty() {
+        let columns = [
+            Column::Int(vec![PAIR_LOCKS; stripes.len()]),
+            Column::Int(stripes.iter().map(|(stripe, _)| *stripe).collect()),
+            Column::Int(stripes.iter().map(|(_, shared)| i64::from(*shared)).collect()),
+        ];
+        conn.later(&LOCK_STRIPES, &columns).await?;
+    }
+    Ok(())
+}
+
+fn pair_columns<'a>(pairs: impl Iterator<Item = &'a Pair> + Clone) -> [Column; 2] {
+    [Column::Int(pairs.clone().map(|pair| pair.follower.get()).collect()), Column::Int(pairs.map(|pair| pair.followee.get()).collect())]
+}
+
+/// A row of [`LOAD_OWN`].
+type OwnRow = (i64, i64, i64, i64, i64, i64);
+
+/// A row of [`LOAD`].
+type Row = (i64, i64, i64, i64, i64, i64, i64, String, i64);
+
+fn loaded_of_row((what, first, second, since, mark, secret, special, badge, badge_at): Row) -> Option<(Pair, Loaded)> {
+    let pair = Pair { follower: UserId::try_from(first).ok()?, followee: UserId::try_from(second).ok()? };
+    let loaded = match what {
+        0 => {
+            let manner = Manner { secret: secret == 1, special: special == 1 };
+            let raised = badge.parse().ok().map(|badge| Raised { badge, at: badge_at });
+            Loaded::Follow(Follow { since: UnixMs(since), mark, manner, raised })
+        }
+        1 => Loaded::Block(UnixMs(since)),
+        _ => Loaded::Pending(since, mark),
+    };
+    Some((pair, loaded))
+}
+
+/// What a batch finds: what there is of its pairs, and what the relations of its users count.
+pub type Found = (Vec<(Pair, Loaded)>, Vec<(UserId, Own)>);
+
+/// Loads what there is of these pairs, and the counts of these users; what is missing is left out.
+///
+/// # Errors
+/// The driver's own.
+pub async fn load(conn: &mut Conn, pairs: &[Pair], users: &[UserId]) -> DbResult<Found> {
+    let (pairs, users) = (pair_columns(pairs.iter()), [Column::Int(users.iter().map(|user| user.get()).collect())]);
+    let (found, own): (Vec<Row>, Vec<OwnRow>) = conn.fetch_both((&LOAD, &pairs), (&LOAD_OWN, &users)).await?;
+    let own_of_row = |(user, secret, special, blocked, following, blocks): OwnRow| {
+        Some((UserId::try_from(user).ok()?, Own { secret, special, blocked, versions: Versions { following, blocks } }))
+    };
+    Ok((found.into_iter().filter_map(loaded_of_row).collect(), own.into_iter().filter_map(own_of_row).collect()))
+}
+
+/// Writes what these users' relations count, where it was loaded and where nothing was.
+///
+/// # Errors
+/// The driver's own.
+pub async fn save_own(conn: &mut Conn, known: &[(UserId, Own)], new: &[(UserId, Own)]) -> DbResult<()> {
+    for (statement, users) in [(&UPDATE_OWN, known), (&INSERT_OWN, new)] {
+        let column = |value: fn(&Own) -> i64| Column::Int(users.iter().map(|(_, own)| value(own)).collect());
+        let columns = [
+            Column::Int(users.iter().map(|(user, _)| user.get()).collect()),
+            column(|own| own.secret),
+            column(|own| own.special),
+            column(|own| own.blocked),
+            column(|own| own.versions.following),
+            column(|own| own.versions.blocks),
+        ];
+        if !users.is_empty() {
+            conn.later(statement, &columns).await?;
+        }
+    }
+    Ok(())
+}
+
+fn follow_columns<'a>(follows: impl Iterator<Item = &'a (Pair, Follow)> + Clone) -> [Column; 3] {
+    let [followers, followees] = pair_columns(follows.clone().map(|(pair, _)| pair));
+    [followers, followees, Column::Int(follows.map(|(_, follow)| follow.since.0).collect())]
+}
+
+/// Those that are secret, and the others, as columns; None where there are none.
+fn by_secrecy(follows: &[(Pair, Follow)]) -> [Option<[Column; 3]>; 2] {
+    [true, false].map(|secret| {
+        let these = follows.iter().filter(move |(_, follow)| follow.manner.secret == secret);
+        these.clone().next().map(|_| follow_columns(these))
+    })
+}
+
+/// Writes these follows, which are not there yet.
+///
+/// # Errors
+/// The driver's own.
+pub async fn insert(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()> {
+    if follows.is_empty() {
+        return Ok(());
+    }
+    let column = |value: fn(&Follow) -> i64| Column::Int(follows.iter().map(|(_, follow)| value(follow)).collect());
+    let [followers, followees, since] = follow_columns(follows.iter());
+    let (secret, special) = (column(|follow| i64::from(follow.manner.secret)), column(|follow| i64::from(follow.manner.special)));
+    let badge = |follow: &Follow| follow.raised.as_ref().map_or_else(String::new, |raised| raised.badge.to_string());
+    let badges = Column::Text(follows.iter().map(|(_, follow)| badge(follow)).collect());
+    let badge_at = column(|follow| follow.raised.as_ref().map_or(0, |raised| raised.at));
+    let columns = [followers, followees, since, column(|follow| follow.mark), secret, special, badges, badge_at];
+    conn.insert(&INSERT_FOLLOWING, &columns).await?;
+    let [secret, public] = by_secrecy(follows);
+    if let Some(columns) = public {
+        conn.insert(&INSERT_FOLLOWERS, &columns).await?;
+    }
+    if let Some(columns) = secret {
+        conn.insert(&INSERT_SECRET_FOLLOWERS, &columns).await?;
+    }
+    Ok(())
+}
+
+/// Removes these follows, which are there.
+///
+/// # Errors
+/// The driver's own.
+pub async fn delete(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()> {
+    if follows.is_empty() {
+        return Ok(());
+    }
+    conn.later(&DELETE_FOLLOWING, &follow_columns(follows.iter())).await?;
+    let [secret, public] = by_secrecy(follows);
+    if let Some(columns) = public {
+        conn.later(&DELETE_FOLLOWERS, &columns).await?;
+    }
+    if let Some(columns) = secret {
+        conn.later(&DELETE_SECRET_FOLLOWERS, &columns).await?;
+    }
+    Ok(())
+}
+
+/// Writes these blocks, which are not there yet.
+///
+/// # Errors
+/// The driver's own.
+pub async fn insert_blocks(conn: &mut Conn, blocks: &[(Pair, UnixMs)]) -> DbResult<()> {
+    if blocks.is_empty() {
+        return Ok(());
+    }
+    let [users, targets] = pair_columns(blocks.iter().map(|(pair, _)| pair));
+    conn.insert(&INSERT_BLOCKS, &[users, targets, Column::Int(blocks.iter().map(|(_, since)| since.0).collect())]).await
+}
+
+/// Removes these blocks, which are there.
+///
+/// # Errors
+/// The driver's own.
+pub async fn delete_blocks(conn: &mut Conn, blocks: &[Pair]) -> DbResult<()> {
+    if blocks.is_empty() { Ok(()) } else { conn.later(&DELETE_BLOCKS, &pair_columns(blocks.iter())).await }
+}
+
+/// Adds to the counts of these users, in one slot.
+///
+/// # Errors
+/// The driver's own.
+pub async fn add_counts(conn: &mut Conn, slot: i64, changes: &[(UserId, Fans)]) -> DbResult<()> {
+    let columns = [
+        Column::Int(changes.iter().map(|(user, _)| user.get()).collect()),
+        Column::Int(vec![slot.rem_euclid(SLOTS); changes.len()]),
+        Column::Int(changes.iter().map(|(_, fans)| fans.followers).collect()),
+        Column::Int(changes.iter().map(|(_, fans)| fans.mutuals).collect()),
+    ];
+    conn.later(&ADD_COUNTS, &columns).await
+}

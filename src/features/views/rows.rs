@@ -1,0 +1,76 @@
+//! The items of a batch, and the marks of views that make room for others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::store::{self, Item, ItemKey};
+use crate::base::ids::UserId;
+use crate::db::{Conn, DbResult};
+use crate::engine::heads::Batch;
+use crate::engine::lanes::{Core, RowSet, Rows, Table};
+use crate::engine::marks::{Mark, MarkKey};
+
+/// The rows of views in a batch.
+#[derive(Debug, Default)]
+pub struct ViewRows {
+    /// Things in views.
+    pub items: Table<ItemKey, Option<Item>>,
+    /// Marks of views that make room for those that users visit for the first time.
+    old_visits: BTreeMap<UserId, Vec<MarkKey>>,
+}
+
+/// Which of these rows a batch needs.
+#[derive(Debug, Default)]
+pub struct ViewNeeds {
+    /// Visits of views, and how many views are remembered of a user; with it the marks.
+    pub visits: BTreeMap<MarkKey, u32>,
+    /// Things in views; with it the heads of the views.
+    pub items: BTreeSet<ItemKey>,
+}
+
+impl ViewRows {
+    /// Of the users who visit a view for the first time, loads what that may push out. A mark that this batch asks for is in use, and stays.
+    async fn load_old_visits(&mut self, conn: &mut Conn, core: &mut Core, visits: &BTreeMap<MarkKey, u32>) -> DbResult<()> {
+        let mut users: BTreeMap<UserId, i64> = BTreeMap::new();
+        for (key, keep) in visits.iter().filter(|(key, _)| !core.has_mark(key)) {
+            *users.entry(key.user).or_insert(i64::from(*keep)) -= 1;
+        }
+        if users.is_empty() {
+            return Ok(());
+        }
+        let mut old = store::load_old_visits(conn, &users).await?;
+        old.retain(|(key, _)| !core.has_mark(key));
+        for (key, _) in &old {
+            self.old_visits.entry(key.user).or_default().push(key.clone());
+        }
+        core.add_marks(old);
+        Ok(())
+    }
+}
+
+/// The user visits a view for the first time: those whose last visit is the longest ago make room.
+pub fn forget_old_visits(rows: &mut Rows, user: UserId) {
+    for key in rows.get::<ViewRows>().old_visits.get(&user).cloned().unwrap_or_default() {
+        rows.set_mark_at(&key, Mark::default());
+    }
+}
+
+impl RowSet for ViewRows {
+    type Needs = ViewNeeds;
+
+    async fn load(&mut self, conn: &mut Conn, core: &mut Core, needs: &ViewNeeds) -> DbResult<()> {
+        self.load_old_visits(conn, core, &needs.visits).await?;
+        store::load(conn, &mut self.items, &needs.items).await
+    }
+
+    async fn save(&self, conn: &mut Conn, _core: &Core, _batch: Batch) -> DbResult<()> {
+        store::save(conn, &self.items).await
+    }
+
+    fn settle(&mut self) {
+        self.items.settle();
+    }
+
+    fn undo(&mut self) {
+        self.items.undo();
+    }
+}

@@ -1,0 +1,280 @@
+//! Who is calling: service keys (opaque bearer tokens, each with a name) and end users (JWTs whose `sub` is the user's id).
+//!
+//! `tokens.rs` checks JWTs, `keys.rs` knows the keys for that, `jwks.rs` follows a file of them.
+//!
+//! [`Auth`] is made once from the settings and shared; [`Caller`] and [`Service`] are what a handler asks for. The user's own
+//! routes ask for [`UserPath`](crate::http::path::UserPath), which builds on this. To accept another kind of credential, add a
+//! step to [`Auth::authenticate`]; every step must end in the same answer for whatever it refuses.
+
+mod jwks;
+mod keys;
+mod tokens;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{FromRef, FromRequestParts};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use tokio_util::sync::CancellationToken;
+
+use self::tokens::Tokens;
+use crate::base::clock::Clock;
+use crate::base::error::{Code, Problem};
+use crate::base::ids::{Name, UserId};
+use crate::http::context;
+
+/// The name of every caller of a server without credentials; no service key may take it.
+const OPEN_NAME: &str = "open";
+/// How many characters a service key's secret has at least.
+pub const MIN_SERVICE_SECRET: usize = 16;
+/// One sentence for everything that is refused, so that it does not tell which part was close.
+const REFUSED: &str = "The bearer token is invalid.";
+
+/// The credentials that the server accepts. With none at all it runs open.
+#[derive(Debug, Clone, Default)]
+pub struct AuthConfig {
+    /// Service keys, each `name:secret` or a bare secret of [`MIN_SERVICE_SECRET`] characters or more, which is then named by its hash. One name may have several secrets.
+    pub service_keys: Vec<SecretString>,
+    /// The key with which end users' JWTs are signed (HS256), at least 32 bytes. At most one of this and the next two.
+    pub jwt_secret: Option<SecretString>,
+    /// The public key for what they are signed with (RS256, ES256 or EdDSA): a PEM, or the path of a file with it.
+    pub jwt_public_key: Option<SecretString>,
+    /// A file with a JWK Set of such keys, followed as it changes.
+    pub jwks: Option<PathBuf>,
+    /// When set, a JWT must have it in `aud`.
+    pub jwt_audience: Option<String>,
+    /// When set, a JWT must have it as `iss`.
+    pub jwt_issuer: Option<String>,
+}
+
+/// Who made a request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Caller {
+    /// A service, which may act for anyone.
+    Service {
+        /// The name of its key; the same after the key was rotated.
+        name: Arc<str>,
+    },
+    /// An end user, who may act for nobody else.
+    User {
+        /// The `sub` of the token.
+        id: UserId,
+    },
+}
+
+impl Caller {
+    /// The caller as one text, to which idempotency keys and operations belong: `service:name`, `user:42` or `open`.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.to_string()
+    }
+
+    /// Refuses a user who names somebody else; a service may name anyone.
+    ///
+    /// # Errors
+    /// A 403 problem.
+    pub fn may_act_for(&self, user: UserId) -> Result<(), Problem> {
+        match self {
+            Self::User { id } if *id != user => Err(Problem::new(Code::Forbidden, "A user token can only act for its own user.")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Service { name } if &**name == OPEN_NAME => f.write_str(OPEN_NAME),
+            Self::Service { name } => write!(f, "service:{name}"),
+            Self::User { id } => write!(f, "user:{id}"),
+        }
+    }
+}
+
+/// A service key as it is kept: never the secret.
+struct ServiceKey {
+    name: Arc<str>,
+    digest: [u8; 32],
+}
+
+/// The credentials, ready to check requests against.
+pub struct Auth {
+    keys: Vec<ServiceKey>,
+    tokens: Option<Tokens>,
+    open_name: Arc<str>,
+    clock: Clock,
+}
+
+impl fmt::Debug for Auth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.keys.iter().map(|key| &key.name).collect();
+        f.debug_struct("Auth").field("keys", &names).field("tokens", &self.tokens.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Auth {
+    /// Takes the credentials apart and checks them, without ever naming a secret in the error.
+    ///
+    /// # Errors
+    /// A sentence for the operator: a short, duplicate or badly named key, or a key for JWTs that cannot be used.
+    pub fn new(config: &AuthConfig, clock: Clock) -> Result<Self, String> {
+        let mut keys: Vec<ServiceKey> = Vec::with_capacity(config.service_keys.len());
+        for (at, key) in config.service_keys.iter().enumerate() {
+            let key = service_key(key.expose_secret()).map_err(|why| format!("service key {}: {why}", at + 1))?;
+            if keys.iter().any(|known| known.digest == key.digest) {
+                return Err(format!("service key {}: the same secret is there twice", at + 1));
+            }
+            keys.push(key);
+        }
+        Ok(Self { keys, tokens: Tokens::new(config)?, open_name: Arc::from(OPEN_NAME), clock })
+    }
+
+    /// Whether no credentials are configured, so that every caller counts as a service.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.keys.is_empty() && self.tokens.is_none()
+    }
+
+    /// Finds out who is calling, from the `Authorization` header.
+    ///
+    /// # Errors
+    /// A 401 problem.
+    pub fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+        if self.is_open() {
+            return Ok(Caller::Service { name: Arc::clone(&self.open_name) });
+        }
+        let token = bearer(headers)?;
+        if let Some(name) = self.service(token) {
+            return Ok(Caller::Service { name });
+        }
+        match &self.tokens {
+            Some(tokens) => tokens.user(token, &self.clock).map(|id| Caller::User { id }),
+            None => Err(unauthorized(REFUSED)),
+        }
+    }
+
+    /// Makes a token for an end user.
+    ///
+    /// # Errors
+    /// A sentence for the operator: no secret to sign with, or a lifetime out of range.
+    pub fn user_token(&self, user: UserId, ttl: Duration) -> Result<String, String> {
+        self.tokens.as_ref().ok_or("no JWT secret is configured")?.make(user, ttl, &self.clock)
+    }
+
+    /// Follows the file of keys, where there is one, until told to stop.
+    pub async fn follow_keys(self: Arc<Self>, stop: CancellationToken) {
+        if let Some(file) = self.tokens.as_ref().and_then(Tokens::file) {
+            file.follow(jwks::LOOK_EVERY, stop).await;
+        }
+    }
+
+    /// Compares with every key, always all of them, so that the time taken tells nothing.
+    fn service(&self, token: &str) -> Option<Arc<str>> {
+        let presented = <[u8; 32]>::from(Sha256::digest(token.as_bytes()));
+        let mut found = u64::MAX;
+        for (at, key) in (0_u64..).zip(&self.keys) {
+            let same: Choice = key.digest.ct_eq(&presented);
+            found.conditional_assign(&at, same);
+        }
+        let at = usize::try_from(found).ok()?;
+        self.keys.get(at).map(|key| Arc::clone(&key.name))
+    }
+}
+
+fn service_key(key: &str) -> Result<ServiceKey, &'static str> {
+    let (name, secret) = match key.split_once(':') {
+        Some((name, secret)) => (Some(name), secret),
+        None => (None, key),
+    };
+    if secret.is_empty() {
+        return Err("the secret is empty");
+    }
+    if !secret.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err("the secret must be visible ASCII, or no header could carry it");
+    }
+    if secret.len() < MIN_SERVICE_SECRET {
+        return Err("the secret has fewer than 16 characters, so it could be guessed; `headmark token --service` makes one that cannot");
+    }
+    let digest = <[u8; 32]>::from(Sha256::digest(secret.as_bytes()));
+    let name: Arc<str> = match name {
+        Some(OPEN_NAME) => return Err("the name 'open' is taken by the server without credentials"),
+        Some(name) => Arc::from(
+            name.parse::<Name>()
+                .map_err(|_| "the name must have 1 to 64 characters of a-z, 0-9, '_', '.', '-', and begin with a letter or digit")?
+                .as_str(),
+        ),
+        None => digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+    };
+    Ok(ServiceKey { name, digest })
+}
+
+fn unauthorized(detail: &'static str) -> Problem {
+    Problem::new(Code::Unauthorized, detail)
+}
+
+/// The token of the one `Authorization: Bearer` header.
+fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return Err(unauthorized("Send one Authorization header with Bearer and a service key or a user token."));
+    };
+    let text = value.to_str().map_err(|_| unauthorized(REFUSED))?;
+    match text.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(token.trim()),
+        _ => Err(unauthorized("The Authorization header must use the Bearer scheme.")),
+    }
+}
+
+impl<S> FromRequestParts<S> for Caller
+where
+    S: Send + Sync,
+    Arc<Auth>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Arc::<Auth>::from_ref(state).authenticate(&parts.headers) {
+            Ok(caller) => context::note_caller(&caller).map(|()| caller),
+            Err(problem) => Err(context::note_stranger().err().unwrap_or(problem)),
+        }
+    }
+}
+
+/// A caller that is a service: routes marked `S`. A user is answered 403.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// The name of its key.
+    pub name: Arc<str>,
+}
+
+impl Service {
+    /// The same as a [`Caller`], for what belongs to a named caller.
+    #[must_use]
+    pub fn caller(&self) -> Caller {
+        Caller::Service { name: Arc::clone(&self.name) }
+    }
+}
+
+impl<S> FromRequestParts<S> for Service
+where
+    S: Send + Sync,
+    Arc<Auth>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Caller::from_request_parts(parts, state).await? {
+            Caller::Service { name } => Ok(Self { name }),
+            Caller::User { .. } => Err(Problem::new(Code::Forbidden, "This route requires a service key.")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,344 @@
+//! What every route marked **poll** shares: entity tags, 304, the pace, and waiting for a change.
+//!
+//! A route gives a function that reads its answer; [`poll`] does the rest. `tags.rs` says what a tag is made from.
+
+mod tags;
+mod waiting;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use rand::RngExt as _;
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use self::tags::{Scope, Seen, Version};
+pub use self::waiting::{Waiting, WaitingPlace};
+use crate::base::error::{Code, Error, Fault, Problem};
+use crate::base::ids::UserId;
+use crate::cache::{Cache, Listener};
+use crate::engine::heads::{Changes, Heads};
+use crate::http::params::IfNoneMatch;
+
+/// The longest `wait`, in seconds.
+const MAX_WAIT_S: u32 = 60;
+
+/// How often a waiting poll looks again without being woken: a wake-up can be lost with its connection.
+const RECHECK: Duration = Duration::from_secs(5);
+
+/// How much later than asked a recheck may look, so that many waiters do not come at once.
+const JITTER_MS: u64 = 250;
+
+/// The same after a post: those are many, and a reminder in the feed is in less of a hurry.
+const FEED_JITTER_MS: u64 = 1000;
+
+/// Room for the headers of an answer, with those that the edge and the router add: a map that grows is copied.
+const HEADERS: usize = 10;
+
+/// As long as most bodies are, so that writing one allocates once.
+const USUAL_BODY_BYTES: usize = 512;
+
+static X_POLL_INTERVAL: HeaderName = HeaderName::from_static("x-poll-interval");
+
+/// What answers the polls of a node.
+#[derive(Debug)]
+pub struct Polling {
+    /// Tells of changes of users' own rows.
+    pub cache: Arc<Cache>,
+    /// Tells of changes of what users share.
+    pub heads: Arc<Heads>,
+    /// The places of polls that wait.
+    pub waiting: Waiting,
+    /// Cancelled when the node is to stop: waiting polls are answered, `/readyz` says no.
+    pub draining: CancellationToken,
+    /// The pace asked of polling clients, in seconds.
+    pub interval_s: u32,
+}
+
+/// One reading of a polled resource.
+#[derive(Debug)]
+pub struct Reading<T> {
+    /// What the client is shown.
+    pub value: T,
+    /// The version that its tag is made from; None for a degraded answer, which has no tag.
+    pub version: Option<Version>,
+}
+
+/// A poll: what the client has, and for how long it asks to be held.
+#[derive(Debug, Clone, Copy)]
+struct Asked<'t> {
+    tags: &'t IfNoneMatch,
+    /// Whose answer it is; None where everybody who may see it sees the same.
+    about: Option<UserId>,
+    wait: u32,
+}
+
+impl Asked<'_> {
+    /// What the client has. Asked for at each reading, as the epoch may change while a poll waits.
+    fn seen(self, node: &Polling) -> Seen {
+        Seen::by(self.tags, Scope::new(&node.heads.epoch(), self.tags.resource(), self.about))
+    }
+
+    /// Whether the client has this answer already.
+    fn knows<T>(self, seen: Seen, reading: &Reading<T>) -> bool {
+        reading.version.is_some_and(|version| self.tags.matches(&seen.tag(version)))
+    }
+}
+
+/// How long a request asks to be held, in seconds.
+///
+/// # Errors
+/// A problem where that is longer than [`MAX_WAIT_S`].
+pub fn wait_of(wait: Option<u32>) -> Result<u32, Problem> {
+    let wait = wait.unwrap_or(0);
+    if wait > MAX_WAIT_S { Err(Problem::query("wait", format!("must be between 0 and {MAX_WAIT_S}"))) } else { Ok(wait) }
+}
+
+/// A polled resource of one user: how it is read, given what the client has, and how it is written.
+#[derive(Debug)]
+pub struct Resource<R, W> {
+    /// Reads it.
+    pub read: R,
+    /// Writes the body.
+    pub write: W,
+}
+
+/// Answers a poll about one user's own state: at once, or with `wait` (seconds) when the answer is another than the client has, or the time is up.
+///
+/// # Errors
+/// Those of `read` and `write`.
+pub async fn poll<T, R, F, W>(
+    node: &Polling,
+    user: UserId,
+    wait: u32,
+    tags: &IfNoneMatch,
+    resource: Resource<R, W>,
+) -> Result<Response, Error>
+where
+    R: Fn(Seen) -> F,
+    F: Future<Output = Result<Reading<T>, Error>>,
+    W: Fn(&T) -> Result<Vec<u8>, Error>,
+{
+    let asked = Asked { tags, about: Some(user), wait };
+    poll_on(node, asked, Wakers { user: Some(user), also: None, shared: true }, resource).await
+}
+
+/// Answers a poll about something that not one user's own state decides, such as who has read a message. `changes` tells when it is another.
+///
+/// # Errors
+/// Those of `read` and `write`.
+pub async fn poll_also<T, R, F, W>(
+    node: &Polling,
+    user: Option<UserId>,
+    wait: u32,
+    tags: &IfNoneMatch,
+    changes: Option<watch::Receiver<()>>,
+    resource: Resource<R, W>,
+) -> Result<Response, Error>
+where
+    R: Fn(Seen) -> F,
+    F: Future<Output = Result<Reading<T>, Error>>,
+    W: Fn(&T) -> Result<Vec<u8>, Error>,
+{
+    let asked = Asked { tags, about: user, wait };
+    poll_on(node, asked, Wakers { user, also: changes, shared: false }, resource).await
+}
+
+/// Answers a poll for what comes after a place in one of the user's streams: `wait` needs no tag, and holds the request while there is nothing, or nothing
+/// but what the client has by its tag.
+///
+/// # Errors
+/// Those of `read` and `write`.
+pub async fn poll_after<T, R, F, W>(
+    node: &Polling,
+    user: UserId,
+    wait: u32,
+    tags: &IfNoneMatch,
+    resource: Resource<R, W>,
+    is_empty: impl Fn(&T) -> bool,
+) -> Result<Response, Error>
+where
+    R: Fn(Seen) -> F,
+    F: Future<Output = Result<Reading<T>, Error>>,
+    W: Fn(&T) -> Result<Vec<u8>, Error>,
+{
+    let asked = Asked { tags, about: Some(user), wait };
+    if wait > 0
+        && let Some(_place) = node.waiting.take()?
+    {
+        let wakers = Wakers { user: Some(user), also: None, shared: true };
+        return Box::pin(wait_while(node, asked, wakers, &resource, is_empty)).await;
+    }
+    let seen = asked.seen(node);
+    answer(node, asked, seen, &(resource.read)(seen).await?, &resource.write)
+}
+
+/// What makes a waiting poll look again.
+struct Wakers {
+    /// A change of this user's own rows.
+    user: Option<UserId>,
+    /// Whatever this tells of.
+    also: Option<watch::Receiver<()>>,
+    /// Whether the heads that users share do, too.
+    shared: bool,
+}
+
+async fn poll_on<T, R, F, W>(node: &Polling, asked: Asked<'_>, wakers: Wakers, resource: Resource<R, W>) -> Result<Response, Error>
+where
+    R: Fn(Seen) -> F,
+    F: Future<Output = Result<Reading<T>, Error>>,
+    W: Fn(&T) -> Result<Vec<u8>, Error>,
+{
+    if asked.wait > 0 {
+        if !asked.tags.is_present() {
+            return Err(wait_needs_tag().into());
+        }
+        if let Some(_place) = node.waiting.take()? {
+            // Boxed, so that the many polls that do not wait need not carry its room.
+            return Box::pin(wait_while(node, asked, wakers, &resource, |_: &T| false)).await;
+        }
+    }
+    let seen = asked.seen(node);
+    answer(node, asked, seen, &(resource.read)(seen).await?, &resource.write)
+}
+
+/// Without a tag every answer is another than the client has: it would be held for no time at all, again and again.
+fn wait_needs_tag() -> Problem {
+    let detail = "A request with wait must send the ETag of its last response in If-None-Match.";
+    Problem::new(Code::WaitNeedsTag, detail).at("wait", "requires If-None-Match")
+}
+
+/// Resolves when this tells of a change; never, where there is nothing that tells.
+async fn told(also: &mut Option<watch::Receiver<()>>) {
+    if let Some(receiver) = also
+        && receiver.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Holds the request while the client has the answer already, while the answer is one of `these`, and while it is degraded:
+/// nobody could tell whether that is news, and to answer it at once would be a hot loop.
+async fn wait_while<T, R, F, W>(
+    node: &Polling,
+    asked: Asked<'_>,
+    mut wakers: Wakers,
+    resource: &Resource<R, W>,
+    these: impl Fn(&T) -> bool,
+) -> Result<Response, Error>
+where
+    R: Fn(Seen) -> F,
+    F: Future<Output = Result<Reading<T>, Error>>,
+    W: Fn(&T) -> Result<Vec<u8>, Error>,
+{
+    let deadline = Instant::now() + Duration::from_secs(u64::from(asked.wait.min(MAX_WAIT_S)));
+    // Listens before it reads: a change in between would be missed the other way round.
+    let mut listener = wakers.user.map(|user| node.cache.listen(user));
+    if let Some(listener) = &mut listener {
+        listener.ready().await;
+    }
+    let mut shared = wakers.shared.then(|| node.heads.listen());
+    loop {
+        let seen = asked.seen(node);
+        let reading = (resource.read)(seen).await?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let holds = reading.version.is_none() || these(&reading.value) || asked.knows(seen, &reading);
+        if !holds || left.is_zero() || node.draining.is_cancelled() {
+            return answer(node, asked, seen, &reading, &resource.write);
+        }
+        let recheck = RECHECK + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
+        tokio::select! {
+            () = woken(&mut listener) => {}
+            () = told(&mut wakers.also) => {}
+            () = shared_changed(&mut shared) => {}
+            () = tokio::time::sleep(left.min(recheck)) => {}
+            () = node.draining.cancelled() => {}
+        }
+    }
+}
+
+/// Resolves when the user that is listened to is woken; never, where there is none.
+async fn woken(listener: &mut Option<Listener>) {
+    match listener {
+        Some(listener) => listener.woken().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Resolves some time after something changed that users share. Whoever waits for anything is told, so those that were told at once look at different times; a
+/// stream of posts makes each look at most a few times a second.
+async fn shared_changed(changes: &mut Option<watch::Receiver<Changes>>) {
+    let Some(changes) = changes else { return std::future::pending().await };
+    let before = *changes.borrow();
+    if changes.changed().await.is_err() {
+        return std::future::pending().await;
+    }
+    let after = *changes.borrow_and_update();
+    let most = if before.board == after.board { FEED_JITTER_MS } else { JITTER_MS };
+    let pause = Duration::from_millis(rand::rng().random_range(0..most));
+    tokio::time::sleep(pause).await;
+}
+
+/// 304 where the client has this version already, else the body; a degraded answer has no tag.
+fn answer<T>(
+    node: &Polling,
+    asked: Asked<'_>,
+    seen: Seen,
+    reading: &Reading<T>,
+    write: impl Fn(&T) -> Result<Vec<u8>, Error>,
+) -> Result<Response, Error> {
+    let Some(tag) = reading.version.map(|version| seen.tag(version)) else { return Ok(degraded(node, write(&reading.value)?)) };
+    if asked.tags.matches(&tag) { Ok(not_modified(node, tag)) } else { Ok(fresh(node, tag, write(&reading.value)?)) }
+}
+
+/// Writes a body as JSON.
+///
+/// # Errors
+/// A fault, should the value have no JSON form, which is a bug.
+pub fn json<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::with_capacity(USUAL_BODY_BYTES);
+    match serde_json::to_writer(&mut body, value) {
+        Ok(()) => Ok(body),
+        Err(error) => Err(Fault::Bug(error.to_string()).into()),
+    }
+}
+
+fn fresh(node: &Polling, tag: String, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    response.headers_mut().reserve(HEADERS);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    tagged(node, tag, response)
+}
+
+fn not_modified(node: &Polling, tag: String) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response.headers_mut().reserve(HEADERS);
+    tagged(node, tag, response)
+}
+
+fn tagged(node: &Polling, tag: String, mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    if let Ok(tag) = HeaderValue::try_from(tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(X_POLL_INTERVAL.clone(), HeaderValue::from(node.interval_s));
+    response
+}
+
+/// A degraded answer has no tag, is not to be stored, and asks for half the pace.
+fn degraded(node: &Polling, body: Vec<u8>) -> Response {
+    let mut response = (StatusCode::OK, body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    headers.insert(X_POLL_INTERVAL.clone(), HeaderValue::from(node.interval_s.saturating_mul(2)));
+    response
+}

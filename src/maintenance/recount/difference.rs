@@ -1,0 +1,173 @@
+//! What a recount finds.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::engine::marks::{Kind, StreamKey};
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// How many counters the user has.
+    Counters,
+    /// How many the user follows.
+    Following,
+    /// How many follow the user.
+    Followers,
+    /// How many of them go both ways.
+    Mutuals,
+    /// How many of those that the user follows are secret.
+    Secret,
+    /// How many of them are special.
+    Special,
+    /// How many the user blocks.
+    Blocked,
+    /// A follower is missing in the user's list.
+    Missing,
+    /// One is there who does not follow.
+    Extra,
+    /// How many messages the other side of a direct chat ever sent.
+    DirectHead,
+    /// How many of them the user has read.
+    DirectMark,
+    /// How many direct messages the user has not read.
+    DirectUnread,
+    /// From how many others those are.
+    DirectChats,
+    /// The last row of the user's inbox.
+    InboxSeq,
+    /// A message of a group is missing in the user's inbox.
+    InboxMessage,
+    /// That one was recalled is missing there.
+    InboxRecall,
+    /// How many notifications of a type the user has not read.
+    NotificationUnread,
+    /// The number of the last notification that the user got.
+    NotificationSeq,
+    /// How many groups the user is in.
+    Groups,
+    /// How many members a group has.
+    GroupMembers,
+    /// How many ordinals a group has given.
+    GroupOrdinals,
+    /// How many things ever happened in a shared stream of this kind.
+    Head(Kind),
+    /// How many positions of such a stream, above its floor, are taken back.
+    Retracted(Kind),
+    /// How many posts of a creator are gone.
+    PostsGone,
+    /// How far a user has read a counter, channel, dot or view, beyond its head.
+    Mark(Kind),
+    /// How far a member has read a group, beyond its head.
+    ReadSeq,
+    /// From where on a follow counts, beyond the creator's head.
+    FollowMark,
+    /// A snapshot of a feed that cannot be read.
+    FeedSnapshot,
+}
+
+impl What {
+    /// Of a number of a shared stream: the stream's kind.
+    #[must_use]
+    pub fn stream(self) -> Option<Kind> {
+        match self {
+            Self::Head(kind) | Self::Retracted(kind) => Some(kind),
+            Self::PostsGone => Some(Kind::Post),
+            _ => None,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Counters => "counters",
+            Self::Following => "following",
+            Self::Followers => "followers",
+            Self::Mutuals => "mutuals",
+            Self::Secret => "secret",
+            Self::Special => "special",
+            Self::Blocked => "blocked",
+            Self::Missing | Self::Extra => "follower",
+            Self::DirectHead => "direct head",
+            Self::DirectMark => "direct mark",
+            Self::DirectUnread => "direct_unread",
+            Self::DirectChats => "direct_chats",
+            Self::InboxSeq => "inbox_seq",
+            Self::InboxMessage => "inbox row of group",
+            Self::InboxRecall => "inbox recall of group",
+            Self::NotificationUnread => "unread notifications",
+            Self::NotificationSeq => "notification_seq",
+            Self::Groups => "groups",
+            Self::GroupMembers => "members",
+            Self::GroupOrdinals => "ordinals",
+            Self::Head(Kind::Post) => "posts head",
+            Self::Retracted(Kind::Post) => "posts retracted",
+            Self::PostsGone => "posts gone",
+            Self::Head(_) => "head",
+            Self::Retracted(_) => "retracted",
+            Self::Mark(Kind::Broadcast) => "mark of channel",
+            Self::Mark(Kind::Dot) => "mark of dot",
+            Self::Mark(Kind::View) => "mark of view",
+            Self::Mark(_) => "mark of badge",
+            Self::ReadSeq => "read_seq of group",
+            Self::FollowMark => "mark of creator",
+            Self::FeedSnapshot => "unreadable feed snapshot",
+        }
+    }
+}
+
+/// A number, or a row, that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Whose; of a number of a group, which group; 0 where it is nobody's.
+    pub user: i64,
+    /// Which number.
+    pub what: What,
+    /// For a row: the follower. For a direct chat: the other side. For a row of an inbox: the message.
+    pub other: Option<i64>,
+    /// For notifications: their type. For a row of an inbox: the group. For a view or a channel: which one.
+    pub name: Option<Arc<str>>,
+    /// What is stored.
+    pub stored: i64,
+    /// What was counted.
+    pub counted: i64,
+}
+
+impl Difference {
+    /// About one number of a user, or of a group.
+    #[must_use]
+    pub fn new(user: i64, what: What, stored: i64, counted: i64) -> Self {
+        Self { user, what, other: None, name: None, stored, counted }
+    }
+
+    /// The shared stream that it is about, if it is about one.
+    #[must_use]
+    pub fn stream(&self) -> Option<StreamKey> {
+        let kind = self.what.stream()?;
+        Some(StreamKey { owner: self.user, kind, name: self.name.clone().unwrap_or_default() })
+    }
+
+    /// What it would add to the number.
+    pub(super) fn missing(&self) -> i64 {
+        self.counted - self.stored
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, name) = (self.what.word(), self.name.as_deref().unwrap_or_default());
+        match (self.what.stream(), self.what) {
+            (Some(Kind::View), _) => write!(f, "view {name} {word}")?,
+            (Some(Kind::Broadcast), _) => write!(f, "channel {name} {word}")?,
+            (Some(Kind::Board), _) => write!(f, "board {word}")?,
+            (Some(Kind::Group), _) | (_, What::GroupMembers | What::GroupOrdinals) => write!(f, "group {} {word}", self.user)?,
+            (_, What::NotificationUnread | What::InboxMessage | What::InboxRecall | What::Mark(_)) => {
+                write!(f, "user {} {word} {name}", self.user)?;
+            }
+            _ => write!(f, "user {} {word}", self.user)?,
+        }
+        if let Some(other) = self.other {
+            write!(f, " {other}")?;
+        }
+        write!(f, ": stored {}, counted {}", self.stored, self.counted)
+    }
+}

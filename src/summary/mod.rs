@@ -1,0 +1,129 @@
+//! A user's sheet: the user's own entry (`crate::engine::entries`) together with what users share, which each node holds in memory (`crate::engine::heads`).
+//!
+//! `parts.rs` is how an entry holds each kind, `whole.rs` puts a sheet together, `out.rs` shows it.
+
+mod chats;
+mod explain;
+mod feed;
+pub mod feed_http;
+pub mod http;
+mod out;
+mod parts;
+pub mod snapshot;
+mod whole;
+
+use std::sync::Arc;
+
+use clap::Args;
+use futures_util::future::BoxFuture;
+
+use crate::base::ids::UserId;
+use crate::db::{Db, DbResult};
+use crate::engine::entries::{Entries, Loaded};
+use crate::engine::heads::Heads;
+use crate::features::feed::Feeds;
+use crate::features::groups::chats::Chats;
+use crate::features::views;
+use crate::http::shares::{Bounds, Shares};
+use crate::summary::snapshot::{Snapshot, read_users};
+
+pub use self::explain::{
+    ChannelTermsOut, ChatTermsOut, CounterTermsOut, CreatorTermsOut, DirectTermsOut, DotTermsOut, ExplainOut, FeedTermsOut, GroupTermsOut,
+    NotificationTermsOut,
+};
+pub use self::out::{ChatsOut, CounterOut, DotOut, MAX_CAP, SheetOut, ViewOut, Wanted};
+pub use self::parts::entry_of;
+pub use self::whole::Sheet;
+
+/// How polls are served and bounded.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Polls")]
+pub struct PollConfig {
+    /// The polling interval that X-Poll-Interval asks of clients, in seconds.
+    #[arg(long, env = "HEADMARK_POLL_INTERVAL", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub poll_interval: u32,
+
+    /// The maximum number of polls that read the database at once. Further polls get the last known
+    /// values, marked as degraded.
+    #[arg(long, env = "HEADMARK_SQL_READS", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub sql_reads: u32,
+
+    /// The time limit for a poll to wait for its turn to read the database, in milliseconds.
+    #[arg(long, env = "HEADMARK_SQL_READ_WAIT_MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=30_000))]
+    pub sql_read_wait_ms: u64,
+
+    /// The maximum number of polls that wait at once (`wait=`). Further polls get their response
+    /// immediately. Must be below HEADMARK_MAX_IN_FLIGHT.
+    #[arg(long, env = "HEADMARK_WAITING_POLLS", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub waiting_polls: u32,
+
+    /// The maximum number of waiting polls for each service key. Further polls get 429. Must be
+    /// below HEADMARK_WAITING_POLLS; default: nine tenths of it.
+    #[arg(long, env = "HEADMARK_WAITING_POLLS_PER_SERVICE", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub waiting_polls_per_service: Option<u32>,
+
+    /// The maximum number of waiting polls for each end user. Further polls get 429. Default: 50,
+    /// or nine tenths of HEADMARK_WAITING_POLLS if that is less.
+    #[arg(long, env = "HEADMARK_WAITING_POLLS_PER_USER", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub waiting_polls_per_user: Option<u32>,
+}
+
+impl PollConfig {
+    /// Checks the bounds on waiting polls against each other.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn check(&self) -> Result<(), String> {
+        let (total, service, user) = self.waiting_bounds();
+        let set = [("HEADMARK_WAITING_POLLS_PER_SERVICE", service), ("HEADMARK_WAITING_POLLS_PER_USER", user)];
+        Bounds::check(("HEADMARK_WAITING_POLLS", total), set)
+    }
+
+    /// What each caller may hold of the room for waiting polls; an `open` server has one caller.
+    #[must_use]
+    pub fn waiting_shares(&self, open: bool) -> Arc<Shares> {
+        let (total, service, user) = self.waiting_bounds();
+        let detail = "This caller has reached its limit of waiting requests. Try again when one completes, or without wait.";
+        Shares::new("waiting", detail, Bounds::of(total, open, (service, user), WAITING_PER_USER))
+    }
+
+    /// All, those of a service and those of a user.
+    fn waiting_bounds(&self) -> (usize, Option<usize>, Option<usize>) {
+        let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        (size(self.waiting_polls), self.waiting_polls_per_service.map(size), self.waiting_polls_per_user.map(size))
+    }
+}
+
+/// How many polls of one end user may wait, where that is not set: below its requests in flight, so that it can write while it waits.
+const WAITING_PER_USER: usize = 50;
+
+/// The front of the read path.
+#[derive(Debug)]
+pub struct Sheets {
+    db: Db,
+    entries: Arc<Entries>,
+    heads: Arc<Heads>,
+    feeds: Feeds,
+    views: Arc<views::Reader>,
+    chats: Arc<Chats>,
+}
+
+impl Sheets {
+    /// Over these.
+    #[must_use]
+    pub fn new(db: Db, entries: Arc<Entries>, heads: Arc<Heads>, feeds: Feeds, views: Arc<views::Reader>, chats: Arc<Chats>) -> Self {
+        Self { db, entries, heads, feeds, views, chats }
+    }
+
+    /// The lists behind the feeds.
+    #[must_use]
+    pub fn feeds(&self) -> &Feeds {
+        &self.feeds
+    }
+}
+
+/// Reads what entries are filled with.
+pub fn load_users<'a>(db: &'a Db, users: &'a [UserId]) -> BoxFuture<'a, DbResult<Vec<Loaded>>> {
+    let loaded = |snapshot: &Snapshot| Loaded { user: snapshot.user, complete: snapshot.complete, entry: entry_of(snapshot) };
+    Box::pin(async move { Ok(read_users(db, users).await?.iter().map(loaded).collect()) })
+}
