@@ -175,6 +175,7 @@ impl Engines {
         ScrubContext {
             db: self.db.clone(),
             cache: Arc::clone(&self.cache),
+            entries: Arc::clone(&self.entries),
             guard: Arc::clone(&self.guard),
             presence: Arc::clone(&self.presence),
         }
@@ -184,7 +185,7 @@ impl Engines {
         SummaryContext {
             lanes: self.lanes.clone(),
             db: self.db.clone(),
-            sheets: Arc::clone(&self.sheets),
+            summaries: Arc::clone(&self.summaries),
             polling: Arc::clone(&self.polling),
             clock: self.clock.clone(),
         }

@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::config::Config;
 use crate::app::state::{AppState, Engines};
 use crate::app::stores::Stores;
-use crate::app::{ROW_SETS, router, telemetry};
+use crate::app::{ENTRY_READER, ROW_SETS, router, telemetry};
 use crate::base::clock::Clock;
 use crate::db::DbResult;
 use crate::engine::entries::Entries;
@@ -20,9 +20,14 @@ use crate::engine::events::{Bell, Publisher};
 use crate::engine::lanes::Lanes;
 use crate::engine::turns::Turns;
 use crate::engine::{events, idempotency, lanes};
+use crate::features::badges::summary::CounterPart;
+use crate::features::broadcasts::summary::BroadcastPart;
+use crate::features::dots::summary::DotPart;
 use crate::features::feed::Feeds;
+use crate::features::feed::summary::FeedPart;
 use crate::features::groups::chats::Chats;
 use crate::features::groups::fan_out::{self, FanOut};
+use crate::features::notifications::summary::NotificationPart;
 use crate::features::receipts::Receipts;
 use crate::features::relations::Hot;
 use crate::features::users::Presence;
@@ -33,7 +38,7 @@ use crate::http::limit::Limiter;
 use crate::http::polling::{Polling, Waiting};
 use crate::http::traces::Traces;
 use crate::maintenance::scrub;
-use crate::summary::{Sheets, load_users};
+use crate::summary::{ChatPart, Parts, Summaries};
 
 /// How often what is no longer kept is swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -88,11 +93,20 @@ impl App {
         let presence = Arc::new(Presence::new(db.clone(), lanes.clone(), Arc::clone(&guard), clock.clone()));
         let turns = Arc::new(Turns::new(config.polls.sql_reads, Duration::from_millis(config.polls.sql_read_wait_ms)));
         let feeds = Feeds::new(&config.feed, db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns));
-        let entries = Entries::new(db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns), load_users);
+        let entries =
+            Entries::new(db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns), &ENTRY_READER);
         let entries = Arc::new(entries);
         let views = Arc::new(views::Reader::new(db.clone(), Arc::clone(&heads)));
         let chats = Arc::new(Chats::new(db.clone(), Arc::clone(&heads)));
-        let sheets = Sheets::new(db.clone(), Arc::clone(&entries), Arc::clone(&heads), feeds, Arc::clone(&views), Arc::clone(&chats));
+        let parts = Parts {
+            counters: CounterPart,
+            broadcasts: BroadcastPart,
+            dots: DotPart,
+            feed: FeedPart { feeds: Arc::new(feeds) },
+            chats: ChatPart { db: db.clone(), entries: Arc::clone(&entries), chats: Arc::clone(&chats) },
+            notifications: NotificationPart,
+        };
+        let summaries = Summaries { entries: Arc::clone(&entries), heads: Arc::clone(&heads), parts, views: Arc::clone(&views) };
         let polling = Arc::new(Polling {
             cache: Arc::clone(&cache),
             heads: Arc::clone(&heads),
@@ -107,7 +121,7 @@ impl App {
             entries,
             chats,
             views,
-            sheets: Arc::new(sheets),
+            summaries: Arc::new(summaries),
             db,
             cache,
             guard,

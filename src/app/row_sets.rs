@@ -1,6 +1,9 @@
 //! The rows of all features, in the order in which a batch locks, loads and writes them: the one lock order of the program. A new
 //! feature adds a line.
 
+use std::sync::LazyLock;
+
+use crate::engine::entries::EntryReader;
 use crate::engine::lanes::NewRowSet;
 use crate::features::broadcasts::rows::NoticeRows;
 use crate::features::feed::rows::FeedRows;
@@ -25,3 +28,6 @@ pub const ROW_SETS: &[NewRowSet] = &[
     // The last lock of a batch.
     NewRowSet::of::<DeliveryRows>(),
 ];
+
+/// Reads users' entries from the rows of all sets.
+pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::new(ROW_SETS.iter().filter_map(|set| set.entry_rows)));

@@ -21,7 +21,7 @@ use crate::features::users::Presence;
 use crate::features::views;
 use crate::http::auth::Auth;
 use crate::http::polling::Polling;
-use crate::summary::Sheets;
+use crate::summary::Summaries;
 
 /// A running node, shared.
 #[derive(Debug, Clone)]
@@ -61,8 +61,8 @@ pub struct Engines {
     pub chats: Arc<Chats>,
     /// What counts views.
     pub views: Arc<views::Reader>,
-    /// The sheets of users.
-    pub sheets: Arc<Sheets>,
+    /// The unread summaries of users.
+    pub summaries: Arc<Summaries>,
     /// The truth.
     pub db: Db,
     /// What polls read.

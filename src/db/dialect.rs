@@ -57,10 +57,12 @@ struct Built {
 }
 
 /// The text of a statement: one for both dialects, or one for each.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum StatementText {
     /// Both read it alike.
     Both(&'static str),
+    /// The same, put together at the start.
+    Composed(String),
     /// What cannot be said alike.
     Each {
         /// For SQLite.
@@ -77,6 +79,12 @@ impl Statement {
     #[must_use]
     pub const fn new(text: &'static str, columns: &'static [(&'static str, Type)]) -> Self {
         Self { text: StatementText::Both(text), columns, scalar: false, built: OnceLock::new() }
+    }
+
+    /// A statement whose text is put together at the start.
+    #[must_use]
+    pub const fn composed(text: String, columns: &'static [(&'static str, Type)]) -> Self {
+        Self { text: StatementText::Composed(text), columns, scalar: false, built: OnceLock::new() }
     }
 
     /// A statement over one row of parameters, which stand in its text as `$1`, `$2`, … in the order of `columns`: for lists, whose order and
@@ -122,9 +130,10 @@ impl Statement {
     fn built(&'static self) -> &'static Built {
         self.built.get_or_init(|| {
             let inserted;
-            let (sqlite, postgres, copy) = match self.text {
-                StatementText::Both(text) => (text, text, None),
-                StatementText::Each { sqlite, postgres } => (sqlite, postgres, None),
+            let (sqlite, postgres, copy) = match &self.text {
+                StatementText::Both(text) => (*text, *text, None),
+                StatementText::Composed(text) => (text.as_str(), text.as_str(), None),
+                StatementText::Each { sqlite, postgres } => (*sqlite, *postgres, None),
                 StatementText::Insert(table) => {
                     let names: Vec<_> = self.columns.iter().map(|(name, _)| *name).collect();
                     let names = names.join(", ");

@@ -11,5 +11,6 @@ pub mod notifications;
 pub mod operations;
 pub mod receipts;
 pub mod relations;
+pub mod summary_part;
 pub mod users;
 pub mod views;

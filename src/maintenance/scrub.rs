@@ -18,11 +18,10 @@ use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::cache::{Cache, Entry, Lookup, Writer};
 use crate::db::Db;
+use crate::engine::entries::Entries;
 use crate::engine::guard::{Guard, Trust};
 use crate::features::users::Presence;
 use crate::maintenance::recount;
-use crate::summary::entry_of;
-use crate::summary::snapshot::read_users;
 
 /// What was found to differ, by what it was.
 pub(crate) const DRIFT: &str = "headmark_drift_total";
@@ -50,6 +49,8 @@ pub struct ScrubContext {
     pub db: Db,
     /// What polls read.
     pub cache: Arc<Cache>,
+    /// The rows behind it.
+    pub entries: Arc<Entries>,
     /// What all nodes agree on.
     pub guard: Arc<Guard>,
     /// Who was seen.
@@ -143,10 +144,10 @@ async fn differing(state: &ScrubContext, users: &[UserId]) -> Result<Vec<UserId>
     }
     let asked: Vec<_> = hits.keys().copied().collect();
     let mut found = Vec::new();
-    for snapshot in read_users(&state.db, &asked).await? {
-        let (Some(entry), truth) = (hits.get(&snapshot.user), entry_of(&snapshot)) else { continue };
-        if snapshot.complete && entry.revision == truth.revision && saying(entry) != saying(&truth) {
-            found.push(snapshot.user);
+    for rows in state.entries.rows(&asked).await? {
+        let Some(entry) = hits.get(&rows.user) else { continue };
+        if rows.complete && entry.revision == rows.entry.revision && saying(entry) != saying(&rows.entry) {
+            found.push(rows.user);
         }
     }
     Ok(found)

@@ -1,24 +1,152 @@
-//! The groups of a user, as the sheet sums them up.
+//! The chats in the unread summary: groups and direct messages together.
 
-use super::Sheets;
-use super::whole::Sheet;
-use crate::features::groups::chats::ChatCount;
+use std::sync::Arc;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::base::error::Result;
+use crate::base::ids::{GroupId, UserId};
+use crate::db::Db;
+use crate::engine::entries::{Entries, UserRows};
+use crate::engine::heads::{Board, Versions};
+use crate::engine::marks::parts::directs;
+use crate::features::groups::chats::{ChatCount, ChatTerm, Chats};
 use crate::features::groups::part::groups;
+use crate::features::inbox;
+use crate::features::summary_part::{Facts, Shared, SummaryPart};
 
-impl Sheets {
-    /// What of the groups is unread. None where a store is away.
-    pub(super) async fn count_chats(&self, sheet: &Sheet) -> Option<ChatCount> {
-        let entry = sheet.entry.as_ref()?;
-        let mut groups = groups(&entry.parts).peekable();
+/// How many direct chats are explained.
+const MAX_DIRECTS: i64 = 1000;
+
+/// Groups and direct messages.
+#[derive(Debug)]
+pub struct ChatPart {
+    /// Where the direct chats are.
+    pub db: Db,
+    /// Whose turn it is to ask the database.
+    pub entries: Arc<Entries>,
+    /// The groups of users.
+    pub chats: Arc<Chats>,
+}
+
+/// Unread messages of groups and direct chats.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ChatsOut {
+    /// The number of unread messages, without muted chats.
+    #[schema(minimum = 0, example = 6)]
+    pub unread: i64,
+    /// The number of groups with unread messages.
+    #[schema(minimum = 0, example = 2)]
+    pub groups: i64,
+    /// The number of direct chats with unread messages.
+    #[schema(minimum = 0, example = 1)]
+    pub directs: i64,
+    /// With `cap`: whether the count is higher than shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub capped: Option<bool>,
+}
+
+/// A group: unread = head − read_seq − messages above it that were recalled or read out of order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct GroupTermsOut {
+    /// The group.
+    group_id: GroupId,
+    /// The number of messages ever sent.
+    head: i64,
+    /// The message up to which the user has read, or the last one before the user joined.
+    read_seq: i64,
+    /// The number of messages after `read_seq` that were recalled or read out of order.
+    gone: i64,
+    /// The unread count.
+    unread: i64,
+    /// Whether `chats` and `total` exclude it.
+    muted: bool,
+}
+
+impl From<&ChatTerm<'_>> for GroupTermsOut {
+    fn from(term: &ChatTerm<'_>) -> Self {
+        let read_seq = term.mark.read_seq;
+        let gone = (term.head - read_seq - term.unread).max(0);
+        Self { group_id: term.group, head: term.head, read_seq, gone, unread: term.unread, muted: term.mark.muted }
+    }
+}
+
+/// A direct chat with unread messages: unread = head − mark.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct DirectTermsOut {
+    /// The other user.
+    peer_id: UserId,
+    /// The number of messages that the peer ever sent.
+    head: i64,
+    /// The number of those messages that the user has read.
+    mark: i64,
+    /// The unread count.
+    unread: i64,
+    /// Whether `chats` and `total` exclude it.
+    muted: bool,
+}
+
+/// Groups and direct chats: the sum over the chats that are not muted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ChatTermsOut {
+    /// The sum.
+    unread: i64,
+    /// The groups of the user.
+    groups: Vec<GroupTermsOut>,
+    /// The direct chats with unread messages; at most 1000.
+    directs: Vec<DirectTermsOut>,
+}
+
+impl SummaryPart for ChatPart {
+    const SHARED: Shared = Shared::Heads;
+    const IN_TOTAL: bool = true;
+    type Count = ChatCount;
+    type Out<'a> = ChatsOut;
+    type Terms = ChatTermsOut;
+
+    async fn count(&self, facts: Facts<'_>) -> Option<ChatCount> {
+        let mut groups = groups(&facts.entry.parts).peekable();
         if groups.peek().is_none() {
             return Some(ChatCount::default());
         }
-        let list = self.chats.list(sheet.user, entry.revision, groups);
-        let most = sheet.cap().map_or(i64::MAX, |cap| cap.saturating_add(1));
-        match self.chats.count_here(&list, most) {
+        let list = self.chats.list(facts.user, facts.entry.revision, groups);
+        let enough = facts.cap.enough();
+        match self.chats.count_here(&list, enough) {
             Some(count) => Some(count),
-            // Boxed, so that the many polls that need it not need not carry its room.
-            None => Box::pin(self.entries.in_turn_or_none("groups", self.chats.count(&list, most))).await,
+            // Boxed, so that polls that do not need it do not carry its room.
+            None => Box::pin(self.entries.in_turn_or_none("groups", self.chats.count(&list, enough))).await,
         }
+    }
+
+    fn versions(count: &ChatCount) -> Versions {
+        count.versions
+    }
+
+    fn unread(facts: Facts<'_>, count: &ChatCount) -> i64 {
+        count.unread.saturating_add(directs(&facts.entry.parts).0)
+    }
+
+    fn show(facts: Facts<'_>, count: &ChatCount) -> ChatsOut {
+        let (unread, capped) = facts.cap.show(Self::unread(facts, count));
+        let (groups, directs) = (facts.cap.show(count.groups).0, facts.cap.show(directs(&facts.entry.parts).1).0);
+        ChatsOut { unread, groups, directs, capped }
+    }
+
+    async fn explain(&self, rows: &UserRows, _board: &Board) -> Result<ChatTermsOut> {
+        let list = self.chats.list(rows.user, rows.entry.revision, groups(&rows.entry.parts));
+        let (terms, _) = self.chats.terms(&list).await?;
+        let groups: Vec<_> = terms.iter().map(GroupTermsOut::from).collect();
+        let direct =
+            |(peer_id, head, mark, muted): (UserId, i64, i64, bool)| DirectTermsOut { peer_id, head, mark, unread: head - mark, muted };
+        let directs = inbox::lists::unread(&self.db, rows.user, MAX_DIRECTS).await?.into_iter().map(direct).collect();
+        let counted = groups.iter().filter(|of| !of.muted).map(|of| of.unread);
+        let unread = counted.fold(rows.row.direct_unread, i64::saturating_add);
+        Ok(ChatTermsOut { unread, groups, directs })
+    }
+
+    fn explained_unread(terms: &ChatTermsOut) -> i64 {
+        terms.unread
     }
 }

@@ -10,7 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::http::SummaryContext;
-use super::{Sheet, Wanted};
+use super::{UnreadSummary, Wanted};
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::UserId;
 use crate::engine::lanes::{Answer, Job};
@@ -68,6 +68,9 @@ pub struct FeedOut {
     pub degraded: Option<bool>,
 }
 
+/// The feed alone.
+const FEED: Wanted = Wanted { feed: true, ..Wanted::NOTHING };
+
 async fn submit(state: &SummaryContext, user: UserId, followed: Followed) -> Result<Answer> {
     state.lanes.submit(Job { command: Arc::new(Command::Reset { user, followed }), key: None }).await
 }
@@ -93,11 +96,11 @@ async fn get_feed(state: Served<SummaryContext>, path: UserPath, Query(params): 
     let read = |seen: Seen| {
         let (state, tags) = (state.clone(), &tags);
         async move {
-            let mut sheet = state.sheets.sheet(user, Wanted::feed(), seen).await;
-            let has_it = sheet.version().is_none_or(|version| tags.matches(&seen.tag(version)));
-            let token = if has_it { None } else { load(&state, &mut sheet).await };
-            let Some(feed) = sheet.feed else { return Err(Error::store_unavailable()) };
-            let version = sheet.version().filter(|_| has_it || token.is_some());
+            let mut summary = state.summaries.read(user, FEED, seen).await;
+            let has_it = summary.version().is_none_or(|version| tags.matches(&seen.tag(version)));
+            let token = if has_it { None } else { load(&state, &mut summary).await };
+            let Some(feed) = summary.counts.feed else { return Err(Error::store_unavailable()) };
+            let version = summary.version().filter(|_| has_it || token.is_some());
             let value = FeedOut { unread: feed.unread, creators: feed.creators, token, degraded: version.is_none().then_some(true) };
             Ok(Reading { value, version })
         }
@@ -105,10 +108,10 @@ async fn get_feed(state: Served<SummaryContext>, path: UserPath, Query(params): 
     polling::poll(&state.polling, user, wait, &tags, Resource { read, write: polling::json::<FeedOut> }).await
 }
 
-/// Counts the feed of a sheet again, with a token; None where that cannot be had now.
-async fn load(state: &SummaryContext, sheet: &mut Sheet) -> Option<String> {
-    let user = sheet.user;
-    match state.sheets.load_feed(sheet, state.clock.now()).await {
+/// Counts the feed of a summary again, with a token; None where that cannot be had now.
+async fn load(state: &SummaryContext, summary: &mut UnreadSummary) -> Option<String> {
+    let user = summary.user;
+    match state.summaries.load_feed(summary, state.clock.now()).await {
         Ok(horizon) => Some(horizon.encode(user)),
         Err(error) => {
             // The answer is degraded then.
@@ -138,12 +141,12 @@ async fn reset_feed(state: Served<SummaryContext>, path: UserPath, body: Body<Re
         return Ok(submit(&state, user, followed).await?.into_response());
     };
     let horizon = Horizon::decode(token, user).ok_or_else(|| Problem::invalid("/up_to", "must be a token from this user's feed"))?;
-    if state.sheets.feeds().is_forgotten(&horizon, state.clock.now()) {
+    if state.summaries.parts.feed.feeds.is_forgotten(&horizon, state.clock.now()) {
         return Err(Problem::new(Code::Gone, "The feed token has expired. Load the feed again.").into());
     }
     let followed = store::read_followed_at(&state.db, user, &horizon).await?;
     submit(&state, user, followed).await?;
-    let sheet = state.sheets.sheet(user, Wanted::feed(), Seen::revision_alone(0)).await;
-    let Some(feed) = sheet.feed else { return Err(Error::store_unavailable()) };
-    Ok(Json(ResetFeedOut { unread: feed.unread, creators: feed.creators, revision: sheet.revision() }).into_response())
+    let summary = state.summaries.read(user, FEED, Seen::revision_alone(0)).await;
+    let Some(feed) = summary.counts.feed else { return Err(Error::store_unavailable()) };
+    Ok(Json(ResetFeedOut { unread: feed.unread, creators: feed.creators, revision: summary.revision() }).into_response())
 }

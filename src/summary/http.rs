@@ -1,16 +1,18 @@
-//! The routes of the whole sheet: one user's, many users', and the reset that answers with it.
+//! The routes of the unread summary: one user's, its explanation, many users', and the reset that answers with it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use axum::Json;
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Sheet, SheetOut, Sheets, Wanted, explain, feed_http};
+use super::wanted::{KindName, KindNames};
+use super::{ExplainOut, Summaries, UnreadSummary, UnreadSummaryOut, Wanted, feed_http};
 use crate::base::clock::Clock;
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{Invalid, MAX_HEAD, Name, UserId};
@@ -21,7 +23,7 @@ use crate::features::badges::{Command, MAX_BADGES, ResetOut};
 use crate::features::views::{MAX_VIEWS, ViewKey};
 use crate::http::auth::Service;
 use crate::http::body::{Body, in_range, present, unique_map};
-use crate::http::params::{IfNoneMatch, Query};
+use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{UserOrMe, UserPath};
 use crate::http::polling::{self, Polling, Reading, Resource, Seen};
 use crate::http::problem::ProblemOut;
@@ -41,7 +43,7 @@ pub struct SummaryContext {
     /// The truth.
     pub db: Db,
     /// The one way to read.
-    pub sheets: Arc<Sheets>,
+    pub summaries: Arc<Summaries>,
     /// What answers polls.
     pub polling: Arc<Polling>,
     /// The time.
@@ -51,25 +53,20 @@ pub struct SummaryContext {
 /// The routes of the summary.
 pub fn routes() -> OpenApiRouter<Served<SummaryContext>> {
     OpenApiRouter::new()
-        .routes(routes!(get_sheet))
+        .routes(routes!(get_unread_summary))
         .routes(routes!(reset_badges))
         .routes(routes!(query_badges))
-        .merge(explain::routes())
+        .routes(routes!(explain_badges))
         .merge(feed_http::routes())
 }
 
-/// What narrows a sheet.
+/// What narrows a summary.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct SheetParams {
-    /// The kinds to return, comma-separated: `counters`, `broadcasts`, `dots`, `feed`, `chats`,
-    /// `notifications`. All by default.
-    #[param(
-        nullable = false,
-        example = "counters,dots",
-        pattern = "^(counters|broadcasts|dots|feed|chats|notifications)(,(counters|broadcasts|dots|feed|chats|notifications))*$"
-    )]
+pub struct SummaryParams {
+    /// The kinds to return, comma-separated. All by default.
+    #[param(nullable = false, inline, value_type = Option<KindNames>)]
     include: Option<String>,
     /// The highest count and total to return. `capped` then shows which counts are higher.
     #[param(nullable = false, minimum = 1, maximum = 1_000_000_000)]
@@ -103,11 +100,6 @@ pub struct ResetBadgesIn {
     up_to: Option<BTreeMap<Name, i64>>,
 }
 
-/// A kind of counts in the unread summary.
-#[derive(Debug, ToSchema)]
-#[schema(value_type = String, pattern = "^(counters|broadcasts|dots|feed|chats|notifications)$", example = "counters")]
-pub struct KindName(pub String);
-
 /// The users to query.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -128,7 +120,7 @@ pub struct QueryBadgesIn {
 /// The unread summaries, in the order of the request.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QueryBadgesOut<'a> {
-    items: Vec<SheetOut<'a>>,
+    items: Vec<UnreadSummaryOut<'a>>,
 }
 
 fn marks_by_badge<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeMap<Name, i64>>, D::Error> {
@@ -153,19 +145,19 @@ fn view_keys(text: &str) -> Result<Vec<ViewKey>, String> {
 /// Returns all unread counts in one response. Send its `ETag` back as `If-None-Match`: while
 /// nothing has changed, the response is 304 without a body.
 #[utoipa::path(get, path = "/v1/users/{user}/badges", tag = "badges",
-    params(("user" = UserOrMe, Path), SheetParams,
+    params(("user" = UserOrMe, Path), SummaryParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
-        (status = 200, body = SheetOut, headers(
+        (status = 200, body = UnreadSummaryOut, headers(
             ("ETag" = String, description = "The version of the response; omitted if degraded"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
         (status = 304, description = "Not modified"),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
-async fn get_sheet(
+async fn get_unread_summary(
     state: Served<SummaryContext>,
     path: UserPath,
-    Query(params): Query<SheetParams>,
+    Query(params): Query<SummaryParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
     let wanted = Wanted::parse(params.include.as_deref(), params.cap).map_err(|(name, detail)| Problem::query(name, detail))?;
@@ -176,13 +168,29 @@ async fn get_sheet(
     let read = |seen| {
         let (state, views) = (state.clone(), &views);
         async move {
-            let value = state.sheets.sheet_with(user, wanted, views, seen).await;
+            let value = state.summaries.read_with(user, wanted, views, seen).await;
             let version = value.version();
             Ok(Reading { value, version })
         }
     };
-    let write = |value: &Sheet| polling::json(&SheetOut::new(user, value, wanted));
+    let write = |value: &UnreadSummary| polling::json(&value.out());
     polling::poll(&state.polling, user, wait, &tags, Resource { read, write }).await
+}
+
+/// Explain a user's unread summary
+///
+/// Returns the terms of each count, read from the database: channels and creators with head, mark
+/// and difference.
+#[utoipa::path(get, path = "/v1/users/{user}/badges/explain", tag = "badges",
+    params(("user" = UserOrMe, Path)),
+    responses(
+        (status = 200, body = ExplainOut),
+        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
+        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+async fn explain_badges(state: Served<SummaryContext>, path: UserPath, _: Query<NoParams>) -> Result<Response> {
+    let mut response = Json(state.summaries.explain(path.user).await?).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    Ok(response)
 }
 
 /// Mark badges as read
@@ -193,7 +201,7 @@ async fn get_sheet(
     params(("user" = UserOrMe, Path)),
     request_body(content = ResetBadgesIn, description = "Optional. Default: all counters"),
     responses(
-        (status = 200, body = SheetOut),
+        (status = 200, body = UnreadSummaryOut),
         (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn reset_badges(state: Served<SummaryContext>, path: UserPath, body: Body<ResetBadgesIn>) -> Result<Response> {
@@ -209,8 +217,8 @@ async fn reset_badges(state: Served<SummaryContext>, path: UserPath, body: Body<
     let user = path.user;
     let answer = state.lanes.submit(Job { command: Arc::new(Command::ResetMany { user, up_to: body.value.up_to }), key: None }).await?;
     let written: ResetOut = answer.value()?;
-    let sheet = state.sheets.sheet(user, Wanted::default(), Seen::revision_alone(written.revision)).await;
-    Ok(Json(SheetOut::new(user, &sheet, Wanted::default())).into_response())
+    let summary = state.summaries.read(user, Wanted::ALL, Seen::revision_alone(written.revision)).await;
+    Ok(Json(summary.out()).into_response())
 }
 
 /// Get the unread summaries of many users
@@ -244,7 +252,6 @@ async fn query_badges(state: Served<SummaryContext>, _service: Service, body: Bo
     // The feed costs more than the rest together, and no icon shows it.
     let include = body.value.include.map_or_else(|| WITHOUT_FEED.to_owned(), |kinds| kinds.join(","));
     let wanted = Wanted::parse(Some(&include), body.value.cap).map_err(|(name, detail)| Problem::invalid(format!("/{name}"), detail))?;
-    let sheets = state.sheets.sheets(&users, wanted).await?;
-    let items = users.iter().zip(&sheets).map(|(user, sheet)| SheetOut::new(*user, sheet, wanted)).collect();
-    Ok(Json(QueryBadgesOut { items }).into_response())
+    let summaries = state.summaries.read_many(&users, wanted).await?;
+    Ok(Json(QueryBadgesOut { items: summaries.iter().map(UnreadSummary::out).collect() }).into_response())
 }

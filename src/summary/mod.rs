@@ -1,39 +1,28 @@
-//! A user's sheet: the user's own entry (`crate::engine::entries`) together with what users share, which each node holds in memory (`crate::engine::heads`).
+//! The unread summary: the user's own entry (`crate::engine::entries`) together with what users share, which each node holds in memory
+//! (`crate::engine::heads`).
 //!
-//! `parts.rs` is how an entry holds each kind, `whole.rs` puts a sheet together, `out.rs` shows it.
+//! `parts.rs` lists the kinds of badges, `read.rs` puts summaries together, `unread.rs` is one of them, `chats.rs` is the kind that two features make
+//! together.
 
 mod chats;
-mod explain;
-mod feed;
 pub mod feed_http;
 pub mod http;
-mod out;
 mod parts;
-pub mod snapshot;
-mod whole;
+mod read;
+mod unread;
+mod wanted;
 
 use std::sync::Arc;
 
 use clap::Args;
-use futures_util::future::BoxFuture;
 
-use crate::base::ids::UserId;
-use crate::db::{Db, DbResult};
-use crate::engine::entries::{Entries, Loaded};
-use crate::engine::heads::Heads;
-use crate::features::feed::Feeds;
-use crate::features::groups::chats::Chats;
-use crate::features::views;
 use crate::http::shares::{Bounds, Shares};
-use crate::summary::snapshot::{Snapshot, read_users};
 
-pub use self::explain::{
-    ChannelTermsOut, ChatTermsOut, CounterTermsOut, CreatorTermsOut, DirectTermsOut, DotTermsOut, ExplainOut, FeedTermsOut, GroupTermsOut,
-    NotificationTermsOut,
-};
-pub use self::out::{ChatsOut, CounterOut, DotOut, MAX_CAP, SheetOut, ViewOut, Wanted};
-pub use self::parts::entry_of;
-pub use self::whole::Sheet;
+pub use self::chats::ChatPart;
+pub use self::parts::{ExplainOut, Parts, UnreadSummaryOut, Wanted};
+pub use self::read::Summaries;
+pub use self::unread::UnreadSummary;
+pub use self::wanted::MAX_CAP;
 
 /// How polls are served and bounded.
 #[derive(Debug, Clone, Args)]
@@ -96,34 +85,3 @@ impl PollConfig {
 
 /// How many polls of one end user may wait, where that is not set: below its requests in flight, so that it can write while it waits.
 const WAITING_PER_USER: usize = 50;
-
-/// The front of the read path.
-#[derive(Debug)]
-pub struct Sheets {
-    db: Db,
-    entries: Arc<Entries>,
-    heads: Arc<Heads>,
-    feeds: Feeds,
-    views: Arc<views::Reader>,
-    chats: Arc<Chats>,
-}
-
-impl Sheets {
-    /// Over these.
-    #[must_use]
-    pub fn new(db: Db, entries: Arc<Entries>, heads: Arc<Heads>, feeds: Feeds, views: Arc<views::Reader>, chats: Arc<Chats>) -> Self {
-        Self { db, entries, heads, feeds, views, chats }
-    }
-
-    /// The lists behind the feeds.
-    #[must_use]
-    pub fn feeds(&self) -> &Feeds {
-        &self.feeds
-    }
-}
-
-/// Reads what entries are filled with.
-pub fn load_users<'a>(db: &'a Db, users: &'a [UserId]) -> BoxFuture<'a, DbResult<Vec<Loaded>>> {
-    let loaded = |snapshot: &Snapshot| Loaded { user: snapshot.user, complete: snapshot.complete, entry: entry_of(snapshot) };
-    Box::pin(async move { Ok(read_users(db, users).await?.iter().map(loaded).collect()) })
-}

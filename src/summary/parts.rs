@@ -1,38 +1,243 @@
-//! How a cache entry holds a user's own state: a short field and a text for each number. What users share is not in it; a sheet is both together.
-//!
-//! | field | text | what |
-//! | --- | --- | --- |
-//! | `c:mention` | `3 120` | a counter: unread, head |
-//! | `b:system` | `57` | a channel of broadcasts: the mark |
-//! | `d:mall` | `4` | a dot: the mark |
-//! | `m:notice` | `1` | notifications of a type: unread (they were called messages once; the letter stays, as entries outlive an upgrade) |
-//! | `e` | `812` | the enrolment: the head of the board then |
-//! | `l` | `917 12` | the revisions at which the lists of those whom the user follows, and blocks, changed last |
-//! | `f` | `918` | the revision at which the list behind the feed changed last |
-//! | `g:42` | `120 1767225600123m 122-124` | a group: read up to, when the user was there last, `m` where it is muted, single messages above that are read; empty: not in it any more |
-//! | `h` | `6 2` | direct messages: unread, from how many peers |
+//! The list of the kinds of badges, and everything that names each of them.
 
-use crate::cache::{Entry, Parts};
-use crate::engine::marks::parts::{Part, mark_part, user_parts};
-use crate::features::groups::part::group_part;
-use crate::features::notifications::store::notification_part;
-use crate::features::relations::Versions;
-use crate::features::relations::rows::lists_part;
-use crate::summary::snapshot::Snapshot;
+use serde::Serialize;
+use utoipa::ToSchema;
 
-/// What the cache may be filled with.
-#[must_use]
-pub fn entry_of(snapshot: &Snapshot) -> Entry {
-    let mut parts: Parts = snapshot.marks.iter().filter_map(|(key, mark)| mark_part(key, mark)).collect();
-    parts.extend(snapshot.notifications.iter().map(|(kind, unread)| notification_part(kind, *unread)));
-    // Left out where they say nothing, to save room.
-    let says = |(field, _): &Part| match &**field {
-        "e" => snapshot.row.is_enrolled(),
-        "f" => snapshot.row.feed > 0,
-        _ => snapshot.row.direct_chats > 0,
+use super::chats::{ChatPart, ChatTermsOut, ChatsOut};
+use crate::base::error::Result;
+use crate::base::ids::UserId;
+use crate::cache::Revision;
+use crate::engine::entries::UserRows;
+use crate::engine::heads::{Board, Versions};
+use crate::features::badges::summary::{CounterPart, CounterTermsOut};
+use crate::features::broadcasts::summary::{BroadcastPart, ChannelTermsOut};
+use crate::features::dots::summary::{DotOut, DotPart, DotTermsOut};
+use crate::features::feed::summary::{FeedPart, FeedTermsOut};
+use crate::features::notifications::summary::{NotificationPart, NotificationTermsOut};
+use crate::features::summary_part::{ByName, Cap, CounterOut, Facts, Shared, SummaryPart, UnreadOut};
+use crate::summary::unread::ViewOut;
+
+/// For each kind a line: its name in `include` and in JSON, its part, and the OpenAPI types of what it shows.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident: $part:ident, shows [$($shown:tt)+], explains [$($terms:tt)+];)+) => {
+        /// The kinds that `include` may name.
+        pub(super) const KINDS: &[&str] = &[$(stringify!($name)),+];
+
+        /// What of a summary is wanted.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct Wanted {
+            $($(#[$doc])* pub $name: bool,)+
+            /// No count shows more than this.
+            pub cap: Cap,
+        }
+
+        impl Wanted {
+            /// No kind: views alone, which are asked for by a parameter of their own.
+            pub const NOTHING: Self = Self { $($name: false,)+ cap: Cap(None) };
+
+            /// All kinds.
+            pub const ALL: Self = Self { $($name: true,)+ cap: Cap(None) };
+
+            /// Adds a kind by its name; whether there is one.
+            pub(super) fn add(&mut self, kind: &str) -> bool {
+                match kind {
+                    $(stringify!($name) => self.$name = true,)+
+                    _ => return false,
+                }
+                true
+            }
+
+            /// Whether any kind is wanted that depends on this.
+            pub(super) fn has(self, which: impl Fn(Shared) -> bool) -> bool {
+                $((self.$name && which($part::SHARED)))||+
+            }
+
+            /// Whether all kinds are wanted that the total adds up.
+            pub(super) fn has_total(self) -> bool {
+                $((self.$name || !$part::IN_TOTAL))&&+
+            }
+
+            /// The names of the wanted kinds that `pick` takes, by what they depend on and whether they are counted.
+            pub(super) fn names(self, counts: &Counts, pick: impl Fn(Shared, bool) -> bool) -> Vec<&'static str> {
+                let kinds = [$((stringify!($name), self.$name && pick($part::SHARED, counts.$name.is_some()))),+];
+                kinds.into_iter().filter_map(|(name, is_picked)| is_picked.then_some(name)).collect()
+            }
+        }
+
+        /// What counts each kind.
+        #[derive(Debug)]
+        pub struct Parts {
+            $($(#[$doc])* pub $name: $part,)+
+        }
+
+        /// What was counted of each kind; None where it was not wanted or is not known.
+        #[derive(Debug, Clone, Default)]
+        pub struct Counts {
+            $($(#[$doc])* pub $name: Option<<$part as SummaryPart>::Count>,)+
+        }
+
+        impl Counts {
+            /// The versions of the heads that the wanted kinds looked up; None where one is not known.
+            pub(super) fn versions(&self, wanted: Wanted) -> Option<Versions> {
+                let mut versions = Versions::default();
+                $(if wanted.$name {
+                    versions = versions.and($part::versions(self.$name.as_ref()?));
+                })+
+                Some(versions)
+            }
+
+            /// What an app icon shows. Each term is at least 0, so that none can eat another.
+            pub(super) fn total(&self, facts: Facts<'_>) -> Option<i64> {
+                let mut total = 0_i64;
+                $(if $part::IN_TOTAL {
+                    total = total.saturating_add($part::unread(facts, self.$name.as_ref()?));
+                })+
+                Some(total)
+            }
+
+            /// The revision of the user that a count needs, where it was counted from newer rows than `facts`.
+            pub(super) fn needs(&self, facts: Facts<'_>) -> Option<Revision> {
+                [$(self.$name.as_ref().and_then(|count| $part::needs(facts, count))),+].into_iter().flatten().max()
+            }
+
+            /// Without the counts from newer rows than `facts`.
+            pub(super) fn without_newer(self, facts: Facts<'_>) -> Self {
+                Self { $($name: self.$name.filter(|count| $part::needs(facts, count).is_none()),)+ }
+            }
+        }
+
+        impl Parts {
+            /// Counts what is wanted.
+            pub(super) async fn count(&self, wanted: Wanted, facts: Facts<'_>) -> Counts {
+                Counts { $($name: if wanted.$name { self.$name.count(facts).await } else { None },)+ }
+            }
+
+            /// The terms of every number.
+            pub(super) async fn explain(&self, rows: &UserRows, board: &Board) -> Result<ExplainOut> {
+                $(let $name = self.$name.explain(rows, board).await?;)+
+                let total = [$($part::explained_unread(&$name)),+].into_iter().fold(0, i64::saturating_add);
+                Ok(ExplainOut {
+                    user_id: rows.user,
+                    revision: rows.row.revision,
+                    total,
+                    enrolled_at: Some(rows.row.enrolled).filter(|_| rows.row.is_enrolled()),
+                    board_head: board.head,
+                    $($name,)+
+                })
+            }
+        }
+
+        /// The unread summary of a user.
+        #[derive(Debug, Serialize, ToSchema)]
+        #[schema(as = UnreadSummaryOut)]
+        pub struct UnreadSummaryOut<'a> {
+            /// The user.
+            pub user_id: UserId,
+            /// Identifies the history of the database. It changes when the database was restored: clients
+            /// must then discard their state.
+            #[schema(example = "7eb1c0de5a0f3d29")]
+            pub epoch: &'a str,
+            /// The number of changes of the user's own rows. It never goes down within an epoch: a response
+            /// with a lower revision is older. Omitted if unknown in a degraded response.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            #[schema(nullable = false, minimum = 0, example = 918)]
+            pub revision: Option<i64>,
+            /// The sum of the versions of the shared heads in this response. Of two responses to one
+            /// request at the same `revision`, the one with the lower number is older. Omitted if unknown
+            /// in a degraded response.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            #[schema(nullable = false, minimum = 0, example = 5120)]
+            pub shared_revision: Option<i64>,
+            /// The number on the app icon: the sum of counters, broadcasts, chats and notifications.
+            /// Omitted if one of them was not requested or is missing.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            #[schema(nullable = false, minimum = 0, example = 3)]
+            pub total: Option<i64>,
+            /// With `cap`: whether the total is higher than shown.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            #[schema(nullable = false)]
+            pub capped: Option<bool>,
+            /// True if a store was unavailable: parts are the last known ones (`stale`) or omitted
+            /// (`missing`).
+            pub degraded: bool,
+            /// When degraded: the parts that are the last known ones.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub stale: Vec<&'static str>,
+            /// When degraded: the unknown parts.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub missing: Vec<&'static str>,
+            $(
+                $(#[$doc])*
+                #[serde(skip_serializing_if = "Option::is_none")]
+                #[schema(nullable = false, value_type = Option<$($shown)+>)]
+                pub $name: Option<<$part as SummaryPart>::Out<'a>>,
+            )+
+            /// The requested views, by name and id.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            #[schema(nullable = false, value_type = Option<BTreeMap<String, ViewOut>>)]
+            pub views: Option<ByName<'a, ViewOut>>,
+        }
+
+        impl<'a> UnreadSummaryOut<'a> {
+            /// With the kinds that are counted.
+            pub(super) fn add_kinds(self, facts: Facts<'a>, counts: &'a Counts) -> Self {
+                Self { $($name: counts.$name.as_ref().map(|count| $part::show(facts, count)),)+ ..self }
+            }
+
+            /// Without any kind.
+            pub(super) fn without_kinds(user_id: UserId, epoch: &'a str) -> Self {
+                Self {
+                    user_id,
+                    epoch,
+                    revision: None,
+                    shared_revision: None,
+                    total: None,
+                    capped: None,
+                    degraded: false,
+                    stale: Vec::new(),
+                    missing: Vec::new(),
+                    $($name: None,)+
+                    views: None,
+                }
+            }
+        }
+
+        /// The terms of each count of an unread summary.
+        #[derive(Debug, Serialize, ToSchema)]
+        pub struct ExplainOut {
+            /// The user.
+            user_id: UserId,
+            /// The revision of all values.
+            revision: i64,
+            /// The sum of counters, broadcasts, chats and notifications.
+            total: i64,
+            /// The number of broadcasts and lit dots when the user was enrolled. Omitted for a user who is
+            /// not enrolled: broadcasts, dots and feed are then 0.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            #[schema(nullable = false)]
+            enrolled_at: Option<i64>,
+            /// The current value of the same number.
+            board_head: i64,
+            $(
+                $(#[$doc])*
+                #[schema(value_type = $($terms)+)]
+                $name: <$part as SummaryPart>::Terms,
+            )+
+        }
     };
-    parts.extend(snapshot.groups.iter().map(|(group, mark)| group_part(*group, Some(mark))));
-    parts.extend(user_parts(&snapshot.row).into_iter().filter(says));
-    parts.extend(Some(snapshot.lists).filter(|lists| *lists != Versions::default()).map(lists_part));
-    Entry { revision: snapshot.row.revision, parts }
+}
+
+kinds! {
+    /// The counter badges by name.
+    counters: CounterPart, shows [BTreeMap<String, CounterOut>], explains [BTreeMap<String, CounterTermsOut>];
+    /// The broadcast channels by name.
+    broadcasts: BroadcastPart, shows [BTreeMap<String, CounterOut>], explains [BTreeMap<String, ChannelTermsOut>];
+    /// The dots by name.
+    dots: DotPart, shows [BTreeMap<String, DotOut>], explains [BTreeMap<String, DotTermsOut>];
+    /// Posts, since the user last saw the feed, of the users that the user follows.
+    feed: FeedPart, shows [UnreadOut], explains [FeedTermsOut];
+    /// Groups and direct messages.
+    chats: ChatPart, shows [ChatsOut], explains [ChatTermsOut];
+    /// The notifications by type.
+    notifications: NotificationPart, shows [BTreeMap<String, UnreadOut>], explains [BTreeMap<String, NotificationTermsOut>];
 }

@@ -302,7 +302,7 @@ both_tiers! {
         let node = world.node().await;
         let mut statements: Vec<&'static Statement> = headmark::engine::lanes::statements();
         statements.extend(headmark::engine::marks::store::statements());
-        statements.extend(headmark::summary::snapshot::statements());
+        statements.push(headmark::app::ENTRY_READER.statement());
         statements.extend(headmark::engine::heads::store::statements());
         statements.extend(headmark::features::users::statements());
         statements.extend(headmark::features::broadcasts::store::statements());

@@ -92,7 +92,7 @@ async fn step(round: &mut Round, node: &Node) {
                 model.seen.insert((user, creator), model.all(creator));
             }
         }
-        17 => node.app.state().sheets.feeds().clear(),
+        17 => node.app.state().summaries.parts.feed.feeds.clear(),
         18 => node.app.state().heads.forget_all(),
         19 => node.app.state().cache.clear(),
         _ => {}

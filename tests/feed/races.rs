@@ -25,7 +25,7 @@ both_tiers! {
         }
         for load in ["/v1/users/7/feed", "/v1/users/7/badges"] {
             let held = Held::begin();
-            node.app.state().sheets.feeds().clear();
+            node.app.state().summaries.parts.feed.feeds.clear();
             let reading = tokio::spawn({ let client = client.clone(); async move { client.get(load).await } });
             let held = held.reached().await;
             follow(client, 9).await;

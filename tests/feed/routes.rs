@@ -296,7 +296,7 @@ async fn nodes_share_lists_through_redis() {
     assert_eq!((from_cache, loads("cache").await, loads("database").await), (0, 1, 1));
     for junk in [&b"short"[..], &[0; 8], b"\0\0\0\0\0\0\0\x01\x09rubbish"] {
         let () = deadpool_redis::redis::cmd("SET").arg(&key).arg(junk).arg("PX").arg(60_000).query_async(&mut redis).await.unwrap();
-        first.app.state().sheets.feeds().clear();
+        first.app.state().summaries.parts.feed.feeds.clear();
         assert_eq!(feed(&first.client, 1).await, (1, 1), "{junk:?}");
     }
     Node::stop_all(nodes).await;
@@ -327,11 +327,11 @@ both_tiers! {
         let capped = client.get("/v1/users/1/badges?include=feed&cap=99").await.ok();
         assert_eq!(capped["feed"], json!({"unread": 99, "capped": true}));
         let state = node.app.state();
-        state.sheets.feeds().clear();
+        state.summaries.parts.feed.feeds.clear();
         state.heads.forget_all();
         assert_eq!(feed(client, 1).await, (228, 1));
         let (user, version) = (UserId::try_from(1).unwrap(), client.sheet(1).await["revision"].as_i64().unwrap());
-        let terms = state.sheets.feeds().terms(user, version).await.unwrap();
+        let terms = state.summaries.parts.feed.feeds.terms(user, version).await.unwrap();
         let terms: Vec<_> = terms.iter().map(|term| (term.creator.get(), term.head, term.mark, term.unread)).collect();
         assert_eq!(terms, [(7, 460, 0, 228)]);
         reset(client, 1).await;

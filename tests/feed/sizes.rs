@@ -47,7 +47,7 @@ both_tiers! {
             for user in 1..=12 {
                 assert_eq!(feed(&node.client, user).await, (1, 5000), "{round}");
             }
-            let kept = node.app.state().sheets.feeds().kept_bytes().await;
+            let kept = node.app.state().summaries.parts.feed.feeds.kept_bytes().await;
             assert!((100_000..=BOUND).contains(&kept), "{kept}");
         }
         node.stop().await;
@@ -72,7 +72,7 @@ both_tiers! {
         .await;
         for (user, followees) in sizes {
             assert_eq!(feed(client, user).await, (followees / 2, followees));
-            node.app.state().sheets.feeds().clear();
+            node.app.state().summaries.parts.feed.feeds.clear();
             assert_eq!(feed(client, user).await, (followees / 2, followees), "loaded anew");
             assert_eq!(reset(client, user).await["creators"], followees);
             assert_eq!(feed(client, user).await, (0, followees));

@@ -121,7 +121,7 @@ both_tiers! {
             }
             if round % 40 == 39 {
                 for node in &nodes {
-                    node.app.state().sheets.feeds().clear();
+                    node.app.state().summaries.parts.feed.feeds.clear();
                 }
             }
             if round % 10 == 9 {

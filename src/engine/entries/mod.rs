@@ -1,14 +1,28 @@
 //! A user's own state, for every reader: from the cache where it is sure to be as new as the last acknowledged write, else from SQL.
 //!
-//! What an entry holds is the affair of the features, and of `marks/parts.rs` for the user's own row and marks. How an entry is read from the rows is given by
-//! [`LoadUsers`].
+//! An entry holds a short field and a text for each number. What users share is not in it; an unread summary is both together.
+//!
+//! | field | text | what |
+//! | --- | --- | --- |
+//! | `c:mention` | `3 120` | a counter: unread, head |
+//! | `b:system` | `57` | a channel of broadcasts: the mark |
+//! | `d:mall` | `4` | a dot: the mark |
+//! | `m:notice` | `1` | notifications of a type: unread (they were called messages once; the letter stays, as entries outlive an upgrade) |
+//! | `e` | `812` | the enrolment: the head of the broadcast state then |
+//! | `l` | `917 12` | the revisions at which the user's following list and block list changed last |
+//! | `f` | `918` | the revision at which the list behind the feed changed last |
+//! | `g:42` | `120 1767225600123m 122-124` | a group: read up to, when the user was there last, `m` where it is muted, single messages above that are read; empty: not in it any more |
+//! | `h` | `6 2` | direct messages: unread, from how many peers |
+//!
+//! `reader.rs` makes entries from rows. `marks/parts.rs` and the features' row sets say how each part is written.
+
+mod reader;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 
 use super::guard::{Guard, Trust};
@@ -18,6 +32,8 @@ use crate::base::error::Error;
 use crate::base::ids::UserId;
 use crate::cache::{Cache, Entry, FillToken, Lookup, Parts, Revision};
 use crate::db::{Db, DbResult};
+
+pub use self::reader::{EntryReader, EntryRow, EntryRows, UserRows};
 
 /// How many bytes of loads are remembered for readers with the same fill token.
 const MAX_LOAD_BYTES: u64 = 64 * 1024 * 1024;
@@ -62,20 +78,6 @@ pub enum State {
     Unknown,
 }
 
-/// What SQL says of a user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loaded {
-    /// Who.
-    pub user: UserId,
-    /// Whether the cache may be filled with it.
-    pub complete: bool,
-    /// The entry.
-    pub entry: Entry,
-}
-
-/// Reads users' entries from their rows, each as of one moment.
-pub type LoadUsers = for<'a> fn(&'a Db, &'a [UserId]) -> BoxFuture<'a, DbResult<Vec<Loaded>>>;
-
 /// The entries of users, as they are read.
 #[derive(Debug)]
 pub struct Entries {
@@ -83,7 +85,7 @@ pub struct Entries {
     cache: Arc<Cache>,
     guard: Arc<Guard>,
     heads: Arc<Heads>,
-    load_users: LoadUsers,
+    reader: &'static EntryReader,
     /// One load for all readers that hold the same fill token: it stays the same until the next touch, so no writer came between them.
     loads: moka::future::Cache<(UserId, FillToken), Arc<Entry>>,
     /// Revisions that clients claim to have seen and that SQL has not reached, with what SQL said.
@@ -98,13 +100,13 @@ pub struct Entries {
 impl Entries {
     /// Over these stores.
     #[must_use]
-    pub fn new(db: Db, cache: Arc<Cache>, guard: Arc<Guard>, heads: Arc<Heads>, turns: Arc<Turns>, load_users: LoadUsers) -> Self {
+    pub fn new(db: Db, cache: Arc<Cache>, guard: Arc<Guard>, heads: Arc<Heads>, turns: Arc<Turns>, reader: &'static EntryReader) -> Self {
         Self {
             db,
             cache,
             guard,
             heads,
-            load_users,
+            reader,
             loads: moka::future::Cache::builder().weigher(Entry::weight).max_capacity(MAX_LOAD_BYTES).time_to_live(LOAD_TTL).build(),
             made_up: by_weight(MAX_MADE_UP_BYTES, MADE_UP_TTL),
             last_known: by_weight(MAX_LAST_KNOWN_BYTES, LAST_KNOWN_TTL),
@@ -183,7 +185,7 @@ impl Entries {
         if !missing.is_empty() {
             let _turn = self.turns.take().await?;
             metrics::counter!("headmark_sheet_sql_reads_total").increment(u64::try_from(missing.len()).unwrap_or_default());
-            for Loaded { user, complete, entry } in self.ask(&missing).await? {
+            for UserRows { user, complete, entry, .. } in self.ask(&missing).await? {
                 loaded.insert(user, (complete, Arc::new(entry)));
             }
         }
@@ -252,9 +254,17 @@ impl Entries {
     }
 
     /// Reads SQL, for no longer than a statement may take: a network that swallows everything must not hold a turn for ever.
-    async fn ask(&self, users: &[UserId]) -> Result<Vec<Loaded>, Error> {
-        let asked = tokio::time::timeout(MAX_SQL_READ, (self.load_users)(&self.db, users)).await;
+    async fn ask(&self, users: &[UserId]) -> Result<Vec<UserRows>, Error> {
+        let asked = tokio::time::timeout(MAX_SQL_READ, self.rows(users)).await;
         Ok(asked.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
+    }
+
+    /// Users' rows as SQL has them now, in the order asked.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn rows(&self, users: &[UserId]) -> DbResult<Vec<UserRows>> {
+        self.reader.read(&self.db, users).await
     }
 
     /// Reads SQL without filling; where that fails, what was last known.

@@ -15,11 +15,15 @@ use super::rows::Core;
 use crate::base::ids::UserId;
 use crate::cache::Parts;
 use crate::db::{Conn, DbResult};
+use crate::engine::entries::EntryRows;
 use crate::engine::heads::{Batch, NoticeRow};
 use crate::engine::marks::StreamKey;
 
 /// The rows of a feature in a batch.
 pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
+    /// The rows of this set that a user's entry shows, if any.
+    const ENTRY_ROWS: Option<EntryRows> = None;
+
     /// Which of these rows a batch needs.
     type Needs: Default + fmt::Debug + Send + Sync + 'static;
 
@@ -68,17 +72,21 @@ pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
 
 /// A set in the list of all.
 #[derive(Debug, Clone, Copy)]
-pub struct NewRowSet(fn() -> Box<dyn AnyRowSet>);
+pub struct NewRowSet {
+    make: fn() -> Box<dyn AnyRowSet>,
+    /// The rows that a user's entry shows.
+    pub entry_rows: Option<EntryRows>,
+}
 
 impl NewRowSet {
     /// This one.
     #[must_use]
     pub const fn of<R: RowSet>() -> Self {
-        Self(|| Box::new(R::default()))
+        Self { make: || Box::new(R::default()), entry_rows: R::ENTRY_ROWS }
     }
 
     pub(super) fn make(self) -> Box<dyn AnyRowSet> {
-        (self.0)()
+        (self.make)()
     }
 }
 

@@ -1,5 +1,5 @@
 //! How a cache entry holds marks and a user's own row: a short field and a text for each number. The other fields of an entry
-//! are the features' (`rows.rs`); `summary/parts.rs` lists all of them.
+//! are the features' (`rows.rs`); `crate::engine::entries` lists all of them.
 
 use crate::cache::Parts;
 use crate::engine::marks::store::{NOT_ENROLLED, User};

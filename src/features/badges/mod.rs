@@ -3,6 +3,7 @@
 //! The rule itself is [`Mark`]; this file turns requests into [`Command`]s over it. `http.rs` has the routes.
 
 pub mod http;
+pub mod summary;
 
 use std::collections::BTreeMap;
 

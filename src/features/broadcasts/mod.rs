@@ -6,6 +6,7 @@
 pub mod http;
 pub mod rows;
 pub mod store;
+pub mod summary;
 
 use std::sync::Arc;
 

@@ -3,6 +3,7 @@
 //! Like a notice, a light raises the head of the board, so that it is dark for whoever is seen for the first time later. `http.rs` has the routes.
 
 pub mod http;
+pub mod summary;
 
 use serde::Serialize;
 use utoipa::ToSchema;

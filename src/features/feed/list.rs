@@ -179,13 +179,11 @@ impl Feeds {
         Self { db, cache, guard, heads, turns, lists, posts_kept_ms }
     }
 
-    /// How much of a list is unread; above `cap` it is not counted on. `version` is that of the user's state: an older list will not do.
+    /// How much of a list is unread; above `most` it is not counted on. `version` is that of the user's state: an older list will not do.
     ///
     /// # Errors
     /// When a store is away.
-    pub async fn count(&self, user: UserId, version: i64, cap: Option<i64>) -> Result<FeedCount, Error> {
-        // One more than the cap tells that there is more.
-        let most = cap.map_or(i64::MAX, |cap| cap.saturating_add(1));
+    pub async fn count(&self, user: UserId, version: i64, most: i64) -> Result<FeedCount, Error> {
         let list = self.list(user, version).await?;
         let counted = list.count(most);
         if counted.unloaded || !counted.below.is_empty() {

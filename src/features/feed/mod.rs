@@ -23,6 +23,7 @@ mod list;
 pub mod rows;
 mod snapshot;
 pub mod store;
+pub mod summary;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};

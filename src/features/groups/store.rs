@@ -11,6 +11,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::cache::Parts;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
+use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
 
@@ -369,6 +370,17 @@ impl GroupRows {
 }
 
 impl RowSet for GroupRows {
+    const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
+        select: "select s.user_id, {kind}, '', s.group_id, s.read_seq, s.muted, s.at, 0, 0, '', s.extra
+    from {rows} r
+    join memberships s on s.user_id = r.user_id and s.to_seq < 0",
+        part: |row| {
+            let [group, read_seq, muted, at, ..] = row.numbers;
+            let mark = GroupMark::from_row(read_seq, muted, at, row.data.as_deref());
+            Some(group_part(GroupId::try_from(group).ok()?, Some(&mark)))
+        },
+    });
+
     type Needs = Needs;
 
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &Needs) -> DbResult<()> {

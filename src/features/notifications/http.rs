@@ -21,6 +21,7 @@ use crate::base::error::{Fault, Problem, Result};
 use crate::base::ids::{MAX_HEAD, Name, NotificationId, UserId};
 use crate::db::Db;
 use crate::engine::lanes::{Answer, Job, Lanes};
+use crate::features::summary_part::UnreadOut;
 use crate::http::auth::Service;
 use crate::http::body::{Body, IdempotencyKey, NoFields, in_range, present, text_within};
 use crate::http::pages::{self, PageOut, PageParams, Position};
@@ -155,18 +156,6 @@ pub struct ReadNotificationsIn {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64, example = 57)]
     up_to_seq: Option<i64>,
-}
-
-/// An unread count.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct UnreadOut {
-    /// The number of unread items.
-    #[schema(minimum = 0, example = 7)]
-    pub unread: i64,
-    /// With `cap`: whether the count is higher than shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub capped: Option<bool>,
 }
 
 /// The result of marking notifications.

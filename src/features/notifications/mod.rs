@@ -218,5 +218,6 @@ pub fn candidates(now: UnixMs) -> Vec<NotificationId> {
     (0..CANDIDATES).filter_map(|_| NotificationId::try_from(time | chance()).ok()).collect()
 }
 
+pub mod summary;
 #[cfg(test)]
 mod tests;

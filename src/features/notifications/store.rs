@@ -8,6 +8,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{NotificationId, UserId};
 use crate::cache::Parts;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
+use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
 use crate::engine::marks::parts::Part;
@@ -356,6 +357,13 @@ pub fn notification_part(kind: &str, unread: i64) -> Part {
 }
 
 impl RowSet for NotificationRows {
+    const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
+        select: "select t.user_id, {kind}, t.type, t.unread, 0, 0, 0, 0, 0, '', cast(null as bytea)
+    from {rows} r
+    join notification_types t on t.user_id = r.user_id",
+        part: |row| Some(notification_part(&row.name, row.numbers[0])),
+    });
+
     type Needs = Needs;
 
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &Needs) -> DbResult<()> {

@@ -9,6 +9,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::{Entry, Parts};
 use crate::db::{Conn, DbResult};
+use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, Needs, RowSet, Rows, Table};
 use crate::engine::marks::StreamKey;
@@ -225,6 +226,17 @@ pub fn list_versions(entry: &Entry) -> Versions {
 }
 
 impl RowSet for RelationRows {
+    const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
+        select: "select c.user_id, {kind}, '', c.following_version, c.blocks_version, 0, 0, 0, 0, '', cast(null as bytea)
+    from {rows} r
+    join relation_counts c on c.user_id = r.user_id",
+        part: |row| {
+            let [following, blocks, ..] = row.numbers;
+            let versions = Versions { following, blocks };
+            (versions != Versions::default()).then(|| lists_part(versions))
+        },
+    });
+
     type Needs = RelationNeeds;
 
     /// Takes the locks of the pairs that may change, and of those that are looked at, in one order.

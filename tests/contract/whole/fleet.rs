@@ -136,7 +136,7 @@ impl Fleet {
     pub fn evict(&self, node: usize, heads: bool) {
         if let Running::Here(node) = &self.nodes[node % self.nodes.len()] {
             let state = node.app.state();
-            if heads { state.heads.forget_all() } else { state.sheets.feeds().clear() }
+            if heads { state.heads.forget_all() } else { state.summaries.parts.feed.feeds.clear() }
         }
     }
 }

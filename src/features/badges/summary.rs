@@ -1,0 +1,65 @@
+//! The counters in the unread summary.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::base::error::Result;
+use crate::engine::entries::UserRows;
+use crate::engine::heads::Board;
+use crate::engine::marks::parts::counters;
+use crate::engine::marks::{Kind, Mark};
+use crate::features::summary_part::{ByName, CounterOut, Facts, Shared, SummaryPart};
+
+/// The counters.
+#[derive(Debug)]
+pub struct CounterPart;
+
+/// A counter: unread = head − mark − retracted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct CounterTermsOut {
+    /// The total number, including read and removed ones.
+    head: i64,
+    /// The position up to which the user has read.
+    mark: i64,
+    /// The retracted positions above the mark, as runs.
+    #[schema(example = "117 119-121")]
+    retracted: String,
+    /// The unread count.
+    unread: i64,
+}
+
+impl From<&Mark> for CounterTermsOut {
+    fn from(mark: &Mark) -> Self {
+        Self { head: mark.head(), mark: mark.mark(), retracted: mark.retracted().to_string(), unread: mark.unread() }
+    }
+}
+
+impl SummaryPart for CounterPart {
+    const SHARED: Shared = Shared::Nothing;
+    const IN_TOTAL: bool = true;
+    type Count = ();
+    type Out<'a> = ByName<'a, CounterOut>;
+    type Terms = BTreeMap<String, CounterTermsOut>;
+
+    async fn count(&self, _facts: Facts<'_>) -> Option<()> {
+        Some(())
+    }
+
+    fn unread(facts: Facts<'_>, (): &()) -> i64 {
+        counters(&facts.entry.parts).map(|(_, unread, _)| unread).fold(0, i64::saturating_add)
+    }
+
+    fn show<'a>(facts: Facts<'a>, (): &()) -> ByName<'a, CounterOut> {
+        ByName(counters(&facts.entry.parts).map(|(name, unread, head)| (name, facts.cap.counter(unread, head))).collect())
+    }
+
+    async fn explain(&self, rows: &UserRows, _board: &Board) -> Result<Self::Terms> {
+        Ok(rows.marks_of(Kind::Counter).map(|(name, mark)| (name.to_owned(), mark.into())).collect())
+    }
+
+    fn explained_unread(terms: &Self::Terms) -> i64 {
+        terms.values().map(|terms| terms.unread).fold(0, i64::saturating_add)
+    }
+}

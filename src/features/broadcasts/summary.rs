@@ -1,0 +1,80 @@
+//! The channels of broadcasts in the unread summary.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::base::error::Result;
+use crate::engine::entries::UserRows;
+use crate::engine::heads::{Board, Channel};
+use crate::engine::marks::{Kind, parts};
+use crate::features::summary_part::{ByName, CounterOut, Facts, Shared, SummaryPart};
+
+/// The channels of broadcasts.
+#[derive(Debug)]
+pub struct BroadcastPart;
+
+/// A channel: unread = the broadcasts after both the mark and the enrolment, minus withdrawn and
+/// expired ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ChannelTermsOut {
+    /// The number of broadcasts ever sent in the channel.
+    head: i64,
+    /// The position up to which the user has read.
+    mark: i64,
+    /// The last broadcast before the user was enrolled.
+    enrolled_at: i64,
+    /// The number of withdrawn or expired broadcasts after both.
+    gone: i64,
+    /// The unread count.
+    unread: i64,
+}
+
+impl ChannelTermsOut {
+    fn new(channel: &Channel, enrolled: i64, mark: i64) -> Self {
+        let (since, unread) = (channel.read_up_to(enrolled, mark), channel.unread(enrolled, mark));
+        let gone = (channel.head - since - unread).max(0);
+        Self { head: channel.head, mark, enrolled_at: channel.read_up_to(enrolled, 0), gone, unread }
+    }
+}
+
+/// The channels: name, unread, head.
+fn channels(facts: Facts<'_>) -> impl Iterator<Item = (&str, i64, i64)> {
+    let enrolled = facts.enrolled();
+    facts.board.channels.iter().map(move |(name, channel)| {
+        let mark = parts::mark(&facts.entry.parts, "b:", name);
+        (name.as_str(), channel.unread(enrolled, mark), channel.head)
+    })
+}
+
+impl SummaryPart for BroadcastPart {
+    const SHARED: Shared = Shared::Board;
+    const IN_TOTAL: bool = true;
+    type Count = ();
+    type Out<'a> = ByName<'a, CounterOut>;
+    type Terms = BTreeMap<String, ChannelTermsOut>;
+
+    async fn count(&self, _facts: Facts<'_>) -> Option<()> {
+        Some(())
+    }
+
+    fn unread(facts: Facts<'_>, (): &()) -> i64 {
+        channels(facts).map(|(_, unread, _)| unread).fold(0, i64::saturating_add)
+    }
+
+    fn show<'a>(facts: Facts<'a>, (): &()) -> ByName<'a, CounterOut> {
+        ByName(channels(facts).map(|(name, unread, head)| (name, facts.cap.counter(unread, head))).collect())
+    }
+
+    async fn explain(&self, rows: &UserRows, board: &Board) -> Result<Self::Terms> {
+        let terms = |(name, channel): (&String, &Channel)| {
+            (name.clone(), ChannelTermsOut::new(channel, rows.row.enrolled, rows.mark(Kind::Broadcast, name)))
+        };
+        Ok(board.channels.iter().map(terms).collect())
+    }
+
+    fn explained_unread(terms: &Self::Terms) -> i64 {
+        terms.values().map(|terms| terms.unread).fold(0, i64::saturating_add)
+    }
+}

@@ -1,0 +1,104 @@
+//! The feed in the unread summary.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{FeedCount, Feeds, Term};
+use crate::base::error::Result;
+use crate::base::ids::UserId;
+use crate::cache::Revision;
+use crate::engine::entries::UserRows;
+use crate::engine::heads::{Board, Versions};
+use crate::engine::marks::parts;
+use crate::engine::marks::store::NOT_ENROLLED;
+use crate::features::summary_part::{Facts, Shared, SummaryPart, UnreadOut};
+
+/// The feed.
+#[derive(Debug)]
+pub struct FeedPart {
+    /// The lists behind the feeds.
+    pub feeds: Arc<Feeds>,
+}
+
+/// A creator: unread = the posts after the mark, minus deleted ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct CreatorTermsOut {
+    /// The user.
+    user_id: UserId,
+    /// The number of posts ever made.
+    head: i64,
+    /// The position up to which the user has seen posts: at the last reset of the feed, or at the
+    /// follow.
+    mark: i64,
+    /// The number of deleted posts after the mark.
+    gone: i64,
+    /// The unread count.
+    unread: i64,
+}
+
+impl From<&Term> for CreatorTermsOut {
+    fn from(term: &Term) -> Self {
+        let gone = (term.head - term.mark - term.unread).max(0);
+        Self { user_id: term.creator, head: term.head, mark: term.mark, gone, unread: term.unread }
+    }
+}
+
+/// The feed: the sum over the creators.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FeedTermsOut {
+    /// The sum.
+    unread: i64,
+    /// The revision of the last change of the list of creators or of a mark in it.
+    changed_at: i64,
+    /// The creators that the user follows.
+    creators: Vec<CreatorTermsOut>,
+}
+
+/// The version of the user's list; None where nothing counts: nobody is followed, or the user is not enrolled.
+#[must_use]
+pub fn list_version(facts: Facts<'_>) -> Option<i64> {
+    Some(parts::feed(&facts.entry.parts)).filter(|version| *version > 0 && facts.enrolled() > NOT_ENROLLED)
+}
+
+impl SummaryPart for FeedPart {
+    const SHARED: Shared = Shared::Heads;
+    type Count = FeedCount;
+    type Out<'a> = UnreadOut;
+    type Terms = FeedTermsOut;
+
+    async fn count(&self, facts: Facts<'_>) -> Option<FeedCount> {
+        let Some(version) = list_version(facts) else { return Some(FeedCount::default()) };
+        match self.feeds.count(facts.user, version, facts.cap.enough()).await {
+            Ok(count) => Some(count),
+            Err(error) => {
+                tracing::debug!(?error, "cannot count a feed");
+                None
+            }
+        }
+    }
+
+    fn versions(count: &FeedCount) -> Versions {
+        count.versions
+    }
+
+    fn needs(facts: Facts<'_>, count: &FeedCount) -> Option<Revision> {
+        // A follow or an unfollow came between the two readings.
+        Some(count.list_changed_at).filter(|changed_at| *changed_at > parts::feed(&facts.entry.parts))
+    }
+
+    fn show(facts: Facts<'_>, count: &FeedCount) -> UnreadOut {
+        facts.cap.unread(count.unread)
+    }
+
+    async fn explain(&self, rows: &UserRows, _board: &Board) -> Result<FeedTermsOut> {
+        let changed_at = rows.row.feed;
+        if changed_at == 0 || !rows.row.is_enrolled() {
+            return Ok(FeedTermsOut { unread: 0, changed_at, creators: Vec::new() });
+        }
+        let terms = self.feeds.terms(rows.user, changed_at).await?;
+        let unread = terms.iter().map(|term| term.unread).fold(0, i64::saturating_add);
+        Ok(FeedTermsOut { unread, changed_at, creators: terms.iter().map(CreatorTermsOut::from).collect() })
+    }
+}

@@ -1,0 +1,56 @@
+//! The notifications in the unread summary.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::base::error::Result;
+use crate::engine::entries::UserRows;
+use crate::engine::heads::Board;
+use crate::engine::marks::parts::numbers;
+use crate::features::summary_part::{ByName, Facts, Shared, SummaryPart, UnreadOut};
+
+/// The notifications.
+#[derive(Debug)]
+pub struct NotificationPart;
+
+/// A notification type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct NotificationTermsOut {
+    /// The unread notifications of the type in the user's list.
+    unread: i64,
+}
+
+/// The types: name, unread.
+fn types(facts: Facts<'_>) -> impl Iterator<Item = (&str, i64)> {
+    numbers(&facts.entry.parts, "m:").map(|(name, unread)| (name, unread.max(0)))
+}
+
+impl SummaryPart for NotificationPart {
+    const SHARED: Shared = Shared::Nothing;
+    const IN_TOTAL: bool = true;
+    type Count = ();
+    type Out<'a> = ByName<'a, UnreadOut>;
+    type Terms = BTreeMap<String, NotificationTermsOut>;
+
+    async fn count(&self, _facts: Facts<'_>) -> Option<()> {
+        Some(())
+    }
+
+    fn unread(facts: Facts<'_>, (): &()) -> i64 {
+        types(facts).map(|(_, unread)| unread).fold(0, i64::saturating_add)
+    }
+
+    fn show<'a>(facts: Facts<'a>, (): &()) -> ByName<'a, UnreadOut> {
+        ByName(types(facts).map(|(name, unread)| (name, facts.cap.unread(unread))).collect())
+    }
+
+    async fn explain(&self, rows: &UserRows, _board: &Board) -> Result<Self::Terms> {
+        Ok(numbers(&rows.entry.parts, "m:").map(|(name, unread)| (name.to_owned(), NotificationTermsOut { unread })).collect())
+    }
+
+    fn explained_unread(terms: &Self::Terms) -> i64 {
+        terms.values().map(|terms| terms.unread).fold(0, i64::saturating_add)
+    }
+}

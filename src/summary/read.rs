@@ -1,0 +1,159 @@
+//! Reads unread summaries.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+
+use super::parts::{Counts, ExplainOut, Parts, Wanted};
+use super::unread::UnreadSummary;
+use crate::base::clock::UnixMs;
+use crate::base::error::{Error, Result};
+use crate::base::ids::UserId;
+use crate::engine::entries::{Entries, State};
+use crate::engine::heads::Heads;
+use crate::features::feed::summary::list_version;
+use crate::features::feed::{FeedCount, Horizon};
+use crate::features::views::{self, ViewCount, ViewKey};
+use crate::http::polling::Seen;
+
+/// How often the user's own state is read again because something was counted from newer rows, before the answer is degraded.
+const MAX_READS_AGAIN: u32 = 3;
+
+/// How many summaries of a query are put together at once.
+const SUMMARIES_AT_ONCE: usize = 16;
+
+/// The front of the read path.
+#[derive(Debug)]
+pub struct Summaries {
+    /// The users' own entries.
+    pub entries: Arc<Entries>,
+    /// The heads of the streams that users share.
+    pub heads: Arc<Heads>,
+    /// What counts each kind.
+    pub parts: Parts,
+    /// What counts views.
+    pub views: Arc<views::Reader>,
+}
+
+impl Summaries {
+    /// A user's summary, as far as it is wanted, and not older than what the client has seen.
+    pub async fn read(&self, user: UserId, wanted: Wanted, seen: Seen) -> UnreadSummary {
+        self.read_with(user, wanted, &[], seen).await
+    }
+
+    /// The same with these views.
+    pub async fn read_with(&self, user: UserId, wanted: Wanted, views: &[ViewKey], seen: Seen) -> UnreadSummary {
+        let state = self.entries.read(user, seen.revision()).await;
+        let summary = self.whole(user, state, wanted, views).await;
+        // Boxed, so that the many polls that need it not need not carry its room.
+        if summary.may_be_behind(seen) { Box::pin(self.caught_up(summary, views)).await } else { summary }
+    }
+
+    /// Many users' summaries, all current, in the order asked (without repeats).
+    ///
+    /// # Errors
+    /// 503 where not all can be had.
+    pub async fn read_many(&self, users: &[UserId], wanted: Wanted) -> Result<Vec<UnreadSummary>> {
+        let mut summaries = Vec::with_capacity(users.len());
+        let entries = self.entries.read_many(users).await?.into_iter().zip(users.iter().copied());
+        let whole: Vec<_> = entries.map(|(entry, user)| self.whole(user, State::Current(entry), wanted, &[])).collect();
+        let mut whole = futures_util::stream::iter(whole).buffered(SUMMARIES_AT_ONCE);
+        while let Some(summary) = whole.next().await {
+            if summary.is_degraded() {
+                return Err(Error::store_unavailable());
+            }
+            summaries.push(summary);
+        }
+        Ok(summaries)
+    }
+
+    async fn whole(&self, user: UserId, state: State, wanted: Wanted, views: &[ViewKey]) -> UnreadSummary {
+        let shared_is_stale = !self.heads.is_fresh() && !Box::pin(self.entries.catch_up()).await;
+        let (board, counts) = (self.heads.board(), Counts::default());
+        let mut summary =
+            UnreadSummary { user, entry: None, own_is_stale: false, board, shared_is_stale, counts, views: Some(Vec::new()), wanted };
+        summary.set_own(state);
+        self.counted(summary, views).await
+    }
+
+    /// The summary with all that is counted from heads in memory.
+    async fn counted(&self, mut summary: UnreadSummary, views: &[ViewKey]) -> UnreadSummary {
+        summary.counts = self.count_kinds(&summary).await;
+        if let Some(needed) = summary.needs() {
+            Box::pin(self.count_again(&mut summary, needed)).await;
+        }
+        if !views.is_empty() {
+            summary.views = Box::pin(self.count_views(&summary, views)).await;
+        }
+        summary
+    }
+
+    async fn count_kinds(&self, summary: &UnreadSummary) -> Counts {
+        match summary.facts() {
+            Some(facts) => self.parts.count(summary.wanted, facts).await,
+            None => Counts::default(),
+        }
+    }
+
+    /// Counts all kinds of a newer state of the user. A kind whose rows are always newer still is not known.
+    async fn count_again(&self, summary: &mut UnreadSummary, mut needed: i64) {
+        for _ in 0..MAX_READS_AGAIN {
+            summary.set_own(self.entries.read(summary.user, needed).await);
+            summary.counts = self.count_kinds(summary).await;
+            match summary.needs() {
+                Some(newer) => needed = newer,
+                None => return,
+            }
+        }
+        let counts = std::mem::take(&mut summary.counts);
+        summary.counts = summary.facts().map(|facts| counts.without_newer(facts)).unwrap_or_default();
+    }
+
+    /// From what is here, or else from SQL, in a turn; None where that cannot be asked now.
+    async fn count_views(&self, summary: &UnreadSummary, views: &[ViewKey]) -> Option<Vec<ViewCount>> {
+        let revision = summary.entry.as_ref()?.revision;
+        self.views.count_in_turn(&self.entries, summary.user, revision, views).await
+    }
+
+    /// The same summary with what users share as a look finds it that begins now; degraded where none comes through in time.
+    async fn caught_up(&self, summary: UnreadSummary, views: &[ViewKey]) -> UnreadSummary {
+        if !self.entries.catch_up().await {
+            return UnreadSummary { shared_is_stale: true, ..summary };
+        }
+        self.counted(UnreadSummary { board: self.heads.board(), ..summary }, views).await
+    }
+
+    /// Every number of a summary as its terms.
+    ///
+    /// # Errors
+    /// 503 where a store is away: nothing is guessed here.
+    pub async fn explain(&self, user: UserId) -> Result<ExplainOut> {
+        self.heads.catch_up().await?;
+        let read = self.entries.in_turn(self.entries.rows(std::slice::from_ref(&user))).await?;
+        let rows = read.into_iter().next().ok_or_else(Error::store_unavailable)?;
+        self.parts.explain(&rows, &self.heads.board()).await
+    }
+
+    /// Counts the feed of a summary again, so that it is known which posts were counted.
+    ///
+    /// # Errors
+    /// When a store is away.
+    pub async fn load_feed(&self, summary: &mut UnreadSummary, now: UnixMs) -> Result<Horizon> {
+        for _ in 0..MAX_READS_AGAIN {
+            let (count, horizon) = self.count_up_to_horizon(summary, now).await?;
+            summary.counts.feed = Some(count);
+            let Some(needed) = summary.needs() else { return Ok(horizon) };
+            summary.set_own(self.entries.read(summary.user, needed).await);
+        }
+        Err(Error::store_unavailable())
+    }
+
+    async fn count_up_to_horizon(&self, summary: &UnreadSummary, now: UnixMs) -> Result<(FeedCount, Horizon)> {
+        let facts = summary.facts().ok_or_else(Error::store_unavailable)?;
+        match list_version(facts) {
+            Some(version) => self.parts.feed.feeds.count_up_to_horizon(summary.user, version, now).await,
+            // Nothing is counted.
+            None => Ok((FeedCount::default(), Horizon { at: now, ..Horizon::default() })),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! An unread summary: the user's own state and what users share, with the version that its entity tag is made from.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::parts::{Counts, UnreadSummaryOut, Wanted};
+use crate::base::clock::UnixMs;
+use crate::base::ids::UserId;
+use crate::cache::{Entry, Revision};
+use crate::engine::entries::State;
+use crate::engine::heads::{Board, Versions};
+use crate::features::summary_part::{ByName, Facts, Shared};
+use crate::features::views::ViewCount;
+use crate::http::polling::{Seen, Version};
+
+/// A user's summary as read.
+#[derive(Debug, Clone)]
+pub struct UnreadSummary {
+    /// The user.
+    pub user: UserId,
+    /// The user's own state; None where it is not known.
+    pub entry: Option<Arc<Entry>>,
+    /// Whether that is only what was last known.
+    pub own_is_stale: bool,
+    /// What everybody shares.
+    pub board: Arc<Board>,
+    /// Whether that is only what was last known.
+    pub shared_is_stale: bool,
+    /// What was counted of the kinds.
+    pub counts: Counts,
+    /// The views that were asked for, in that order; None where they are not known.
+    pub views: Option<Vec<ViewCount>>,
+    /// What was asked for.
+    pub wanted: Wanted,
+}
+
+/// The unread count of a view.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ViewOut {
+    /// The number of items since the last visit; 0 if there was no visit.
+    #[schema(minimum = 0, example = 3)]
+    pub unread: i64,
+    /// The number of items ever added; send it back as `up_to` to clear exactly what the user saw.
+    #[schema(minimum = 0, example = 120)]
+    pub head: i64,
+    /// When the user last visited the view; omitted if the user never did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub last_access_at: Option<UnixMs>,
+    /// With `cap`: whether the count is higher than shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub capped: Option<bool>,
+}
+
+impl UnreadSummary {
+    /// The user's revision.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.entry.as_ref().map_or(0, |entry| entry.revision)
+    }
+
+    /// What the kinds are counted from.
+    pub(super) fn facts(&self) -> Option<Facts<'_>> {
+        let entry = self.entry.as_ref()?;
+        Some(Facts { user: self.user, entry, board: &self.board, cap: self.wanted.cap })
+    }
+
+    /// Takes the user's own state as it was read.
+    pub(super) fn set_own(&mut self, state: State) {
+        (self.entry, self.own_is_stale) = match state {
+            State::Current(entry) => (Some(entry), false),
+            State::LastKnown(entry) => (Some(entry), true),
+            State::Unknown => (None, false),
+        };
+    }
+
+    /// Whether any part of it is not as new as it is promised to be.
+    #[must_use]
+    pub fn is_degraded(&self) -> bool {
+        self.is_stale() || self.versions().is_none()
+    }
+
+    fn is_stale(&self) -> bool {
+        self.entry.is_none() || self.own_is_stale || (self.shares() && self.shared_is_stale)
+    }
+
+    /// Whether anything that users share was asked for.
+    fn shares(&self) -> bool {
+        self.wanted.has(|shared| shared != Shared::Nothing) || self.has_views()
+    }
+
+    /// Whether any views were asked for.
+    fn has_views(&self) -> bool {
+        self.views.as_ref().is_none_or(|views| !views.is_empty())
+    }
+
+    /// The version that the tag is made from; None for a degraded answer, which has no tag.
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        self.versions().filter(|_| !self.is_stale()).map(|shared| Version::new(self.revision(), shared))
+    }
+
+    /// The versions of all shared heads in it; None where a part that was wanted is not known.
+    #[must_use]
+    pub fn versions(&self) -> Option<Versions> {
+        let mut versions = self.counts.versions(self.wanted)?;
+        if self.wanted.has(|shared| shared == Shared::Board) {
+            self.board.add_to(&mut versions);
+        }
+        self.views.as_ref()?.iter().for_each(|view| view.add_to(&mut versions));
+        Some(versions)
+    }
+
+    /// Whether the client has an answer with other shared heads, so that this node may be behind.
+    pub(super) fn may_be_behind(&self, seen: Seen) -> bool {
+        self.shares() && !self.is_stale() && self.versions().is_some_and(|versions| seen.has_other(versions))
+    }
+
+    /// The revision at which the user's own state must be read again, because something was counted from newer rows.
+    pub(super) fn needs(&self) -> Option<Revision> {
+        self.facts().filter(|_| !self.own_is_stale).and_then(|facts| self.counts.needs(facts))
+    }
+
+    /// As JSON shows it.
+    #[must_use]
+    pub fn out(&self) -> UnreadSummaryOut<'_> {
+        let (stale, missing, cap) = (self.stale(), self.missing(), self.wanted.cap);
+        let out = UnreadSummaryOut::without_kinds(self.user, &self.board.epoch);
+        let view = |view: &'_ ViewCount| {
+            let (unread, capped) = cap.show(view.unread);
+            ViewOut { unread, head: view.head, last_access_at: view.at, capped }
+        };
+        let views = self.views.as_ref().filter(|views| !views.is_empty());
+        let views = views.map(|views| ByName(views.iter().map(|of| (&*of.stream, view(of))).collect()));
+        let out = UnreadSummaryOut { degraded: self.is_degraded(), stale, missing, views, ..out };
+        let Some(facts) = self.facts() else { return out };
+        let total = self.counts.total(facts).filter(|_| self.wanted.has_total()).map(|total| cap.show(total));
+        let out = UnreadSummaryOut {
+            revision: Some(self.revision()),
+            shared_revision: self.versions().map(|versions| versions.sum),
+            total: total.map(|(total, _)| total),
+            capped: total.and_then(|(_, capped)| capped),
+            ..out
+        };
+        out.add_kinds(facts, &self.counts)
+    }
+
+    /// When degraded, the kinds that are as last known.
+    fn stale(&self) -> Vec<&'static str> {
+        if self.entry.is_none() || !(self.own_is_stale || self.shared_is_stale) {
+            return Vec::new();
+        }
+        let is_stale = |shared| self.own_is_stale || shared != Shared::Nothing;
+        let mut names = self.wanted.names(&self.counts, |shared, is_known| is_known && is_stale(shared));
+        names.extend((self.has_views() && self.views.is_some()).then_some("views"));
+        names
+    }
+
+    /// When degraded, the kinds that are not known.
+    fn missing(&self) -> Vec<&'static str> {
+        let mut names = self.wanted.names(&self.counts, |_, is_known| !is_known);
+        names.extend(self.views.is_none().then_some("views"));
+        names
+    }
+}
