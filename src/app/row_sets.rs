@@ -1,7 +1,9 @@
 //! The rows of all features, in the order in which a batch locks, loads and writes them: the one lock order of the program. A new
 //! feature adds a line.
 
-use crate::engine::lanes::NewRowSet;
+use crate::db::Statement;
+use crate::engine::lanes::{self, NewRowSet};
+use crate::engine::{epoch, events, guard, heads, idempotency, marks};
 use crate::features::broadcasts::rows::NoticeRows;
 use crate::features::feed::rows::FeedRows;
 use crate::features::groups::delivery::DeliveryRows;
@@ -11,6 +13,9 @@ use crate::features::inbox::store::InboxRows;
 use crate::features::notifications::store::NotificationRows;
 use crate::features::relations::rows::RelationRows;
 use crate::features::views::rows::ViewRows;
+use crate::features::{operations, receipts, users};
+use crate::maintenance::recount;
+use crate::summary::snapshot;
 
 /// All of them.
 pub const ROW_SETS: &[NewRowSet] = &[
@@ -25,3 +30,23 @@ pub const ROW_SETS: &[NewRowSet] = &[
     // The last lock of a batch.
     NewRowSet::of::<DeliveryRows>(),
 ];
+
+/// Every statement of the program: those of the sets, and those of what has no rows in a batch.
+#[must_use]
+pub fn statements() -> Vec<&'static Statement> {
+    let others: [&[&'static Statement]; 12] = [
+        &lanes::statements(),
+        &marks::store::statements(),
+        &heads::store::statements(),
+        &events::store::statements(),
+        &idempotency::statements(),
+        &epoch::statements(),
+        &guard::statements(),
+        &users::statements(),
+        &operations::store::statements(),
+        &receipts::store::statements(),
+        &snapshot::statements(),
+        &recount::statements(),
+    ];
+    ROW_SETS.iter().flat_map(|set| set.statements()).chain(others.concat()).collect()
+}

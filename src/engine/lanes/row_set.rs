@@ -14,7 +14,7 @@ use super::needs::Needs;
 use super::rows::Core;
 use crate::base::ids::UserId;
 use crate::cache::Parts;
-use crate::db::{Conn, DbResult};
+use crate::db::{Conn, DbResult, Statement};
 use crate::engine::heads::{Batch, NoticeRow};
 use crate::engine::marks::StreamKey;
 
@@ -22,6 +22,10 @@ use crate::engine::marks::StreamKey;
 pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
     /// Which of these rows a batch needs.
     type Needs: Default + fmt::Debug + Send + Sync + 'static;
+
+    /// Every statement of the feature, for the suite that runs each on both engines. The tables of
+    /// the set are those that they write.
+    fn statements() -> Vec<&'static Statement>;
 
     /// Takes locks that must come before everything else of a transaction.
     ///
@@ -68,17 +72,26 @@ pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
 
 /// A set in the list of all.
 #[derive(Debug, Clone, Copy)]
-pub struct NewRowSet(fn() -> Box<dyn AnyRowSet>);
+pub struct NewRowSet {
+    make: fn() -> Box<dyn AnyRowSet>,
+    statements: fn() -> Vec<&'static Statement>,
+}
 
 impl NewRowSet {
     /// This one.
     #[must_use]
     pub const fn of<R: RowSet>() -> Self {
-        Self(|| Box::new(R::default()))
+        Self { make: || Box::new(R::default()), statements: R::statements }
     }
 
     pub(super) fn make(self) -> Box<dyn AnyRowSet> {
-        (self.0)()
+        (self.make)()
+    }
+
+    /// [`RowSet::statements`].
+    #[must_use]
+    pub fn statements(self) -> Vec<&'static Statement> {
+        (self.statements)()
     }
 }
 
