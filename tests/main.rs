@@ -1,7 +1,8 @@
 //! The suite: every promise over real sockets, on both tiers. One binary, so that it links once.
 //!
-//! `make test` starts private engines and runs it. A missing Postgres or Redis fails the tests; nothing is skipped. To add a test for a feature:
-//! a file named after it, and `both_tiers!` around the cases.
+//! The folders are those of `src/`. `guarantees` has the promises that span features. `make test` starts private engines
+//! and runs all of it. A missing Postgres or Redis fails the tests; nothing is skipped. To add a test for a feature: a
+//! case in its folder in `features`, inside `both_tiers!`.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,42 +13,12 @@
 )]
 #![expect(unreachable_pub, reason = "a test binary has no outside; `pub` marks what the cases use of `support`")]
 
-mod access;
-mod badges;
-mod batches;
-mod broadcasts;
-mod contract;
+mod app;
 mod docs;
-mod edge;
-mod events;
-mod explain;
-mod export;
-mod fan_out;
-mod feed;
+mod features;
 mod floors;
-mod fuzz;
-mod groups;
-mod idempotency;
-mod import;
-mod import_messages;
-mod inbox;
-mod notifications;
-mod operations;
-mod polling;
-mod pressure;
-mod problems;
-mod receipts;
-mod recount;
-mod relations;
-mod relations_looks;
-mod relations_rules;
-mod relations_secrecy;
-mod scrub;
-mod server;
-mod settings;
-mod sheets;
-mod smoke;
+mod guarantees;
+mod http;
+mod maintenance;
+mod summary;
 mod support;
-mod tokens;
-mod traces;
-mod views;

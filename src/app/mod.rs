@@ -13,4 +13,4 @@ pub mod state;
 pub mod stores;
 pub mod telemetry;
 
-pub use row_sets::{ENTRY_READER, ROW_SETS};
+pub use row_sets::{ENTRY_READER, ROW_SETS, statements};

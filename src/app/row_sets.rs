@@ -3,8 +3,10 @@
 
 use std::sync::LazyLock;
 
+use crate::db::Statement;
 use crate::engine::entries::EntryReader;
-use crate::engine::lanes::NewRowSet;
+use crate::engine::lanes::{self, NewRowSet};
+use crate::engine::{epoch, events, guard, heads, idempotency, marks};
 use crate::features::broadcasts::rows::NoticeRows;
 use crate::features::feed::rows::FeedRows;
 use crate::features::groups::delivery::DeliveryRows;
@@ -14,6 +16,8 @@ use crate::features::inbox::store::InboxRows;
 use crate::features::notifications::store::NotificationRows;
 use crate::features::relations::rows::RelationRows;
 use crate::features::views::rows::ViewRows;
+use crate::features::{operations, receipts, users};
+use crate::maintenance::recount;
 
 /// All of them.
 pub const ROW_SETS: &[NewRowSet] = &[
@@ -31,3 +35,23 @@ pub const ROW_SETS: &[NewRowSet] = &[
 
 /// Reads users' entries from the rows of all sets.
 pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::new(ROW_SETS.iter().filter_map(|set| set.entry_rows)));
+
+/// Every statement of the program: those of the sets, and those of what has no rows in a batch.
+#[must_use]
+pub fn statements() -> Vec<&'static Statement> {
+    let others: [&[&'static Statement]; 12] = [
+        &lanes::statements(),
+        &marks::store::statements(),
+        &heads::store::statements(),
+        &events::store::statements(),
+        &idempotency::statements(),
+        &epoch::statements(),
+        &guard::statements(),
+        &users::statements(),
+        &operations::store::statements(),
+        &receipts::store::statements(),
+        &[ENTRY_READER.statement()],
+        &recount::statements(),
+    ];
+    ROW_SETS.iter().flat_map(|set| set.statements()).chain(others.concat()).collect()
+}

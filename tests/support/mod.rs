@@ -2,6 +2,7 @@
 
 mod client;
 mod dice;
+mod hand;
 mod postgres;
 mod process;
 mod proxy;
@@ -11,6 +12,7 @@ mod world;
 pub use self::redis::{RedisServer, ask, connect};
 pub use client::{Client, Reply};
 pub use dice::Dice;
+pub use hand::Hand;
 pub use postgres::PostgresServer;
 pub use process::{Process, refusal, run, run_with_input, start};
 pub use proxy::{Proxy, Trap, upstream_and_account};

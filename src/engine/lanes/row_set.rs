@@ -14,7 +14,7 @@ use super::needs::Needs;
 use super::rows::Core;
 use crate::base::ids::UserId;
 use crate::cache::Parts;
-use crate::db::{Conn, DbResult};
+use crate::db::{Conn, DbResult, Statement};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::{Batch, NoticeRow};
 use crate::engine::marks::StreamKey;
@@ -26,6 +26,10 @@ pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
 
     /// Which of these rows a batch needs.
     type Needs: Default + fmt::Debug + Send + Sync + 'static;
+
+    /// Every statement of the feature, for the suite that runs each on both engines. The tables of
+    /// the set are those that they write.
+    fn statements() -> Vec<&'static Statement>;
 
     /// Takes locks that must come before everything else of a transaction.
     ///
@@ -76,17 +80,24 @@ pub struct NewRowSet {
     make: fn() -> Box<dyn AnyRowSet>,
     /// The rows that a user's entry shows.
     pub entry_rows: Option<EntryRows>,
+    statements: fn() -> Vec<&'static Statement>,
 }
 
 impl NewRowSet {
     /// This one.
     #[must_use]
     pub const fn of<R: RowSet>() -> Self {
-        Self { make: || Box::new(R::default()), entry_rows: R::ENTRY_ROWS }
+        Self { make: || Box::new(R::default()), entry_rows: R::ENTRY_ROWS, statements: R::statements }
     }
 
     pub(super) fn make(self) -> Box<dyn AnyRowSet> {
         (self.make)()
+    }
+
+    /// [`RowSet::statements`].
+    #[must_use]
+    pub fn statements(self) -> Vec<&'static Statement> {
+        (self.statements)()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Notice, NoticeKey, store};
-use crate::db::{Conn, DbResult};
+use crate::db::{Conn, DbResult, Statement};
 use crate::engine::heads::{Batch, NoticeRow};
 use crate::engine::lanes::{Core, RowSet, Table};
 
@@ -26,6 +26,10 @@ impl NoticeRows {
 
 impl RowSet for NoticeRows {
     type Needs = BTreeSet<NoticeKey>;
+
+    fn statements() -> Vec<&'static Statement> {
+        store::statements().into()
+    }
 
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &Self::Needs) -> DbResult<()> {
         let keys: Vec<_> = needs.iter().cloned().collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Post, store};
 use crate::base::ids::{ClientId, UserId};
-use crate::db::{Conn, DbResult};
+use crate::db::{Conn, DbResult, Statement};
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, Needs, RowSet, Table};
 use crate::engine::marks::StreamKey;
@@ -63,6 +63,10 @@ impl FeedRows {
 
 impl RowSet for FeedRows {
     type Needs = FeedNeeds;
+
+    fn statements() -> Vec<&'static Statement> {
+        store::statements().into()
+    }
 
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &FeedNeeds) -> DbResult<()> {
         if !needs.posts.is_empty() {

@@ -194,6 +194,10 @@ impl DeliveryRows {
 impl RowSet for DeliveryRows {
     type Needs = BTreeSet<GroupId>;
 
+    fn statements() -> Vec<&'static Statement> {
+        statements().into()
+    }
+
     /// Locks the progress of these groups, too.
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, groups: &Self::Needs) -> DbResult<()> {
         let rows: Vec<(i64, i64, i64, i64)> = conn.fetch(&LOCK, &[Column::Int(groups.iter().map(|group| group.get()).collect())]).await?;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::delivery;
 use super::import::store as logs;
 use super::part::group_part;
-use super::{Delivery, Group, GroupMark, Membership, Message, Reading};
+use super::{Delivery, Group, GroupMark, Membership, Message, Reading, lists};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::cache::Parts;
@@ -382,6 +382,10 @@ impl RowSet for GroupRows {
     });
 
     type Needs = Needs;
+
+    fn statements() -> Vec<&'static Statement> {
+        [statements().as_slice(), &lists::statements(), &logs::statements()].concat()
+    }
 
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &Needs) -> DbResult<()> {
         if !needs.groups.is_empty() {

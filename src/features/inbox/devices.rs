@@ -143,6 +143,10 @@ pub(super) async fn sweep(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<u6
 impl RowSet for DeviceRows {
     type Needs = Needs;
 
+    fn statements() -> Vec<&'static Statement> {
+        statements().into()
+    }
+
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, users: &Needs) -> DbResult<()> {
         if users.is_empty() {
             return Ok(());

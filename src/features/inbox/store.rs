@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::needs::ChatKey;
-use super::{Direct, Item, Needs, Of, Oldest, Sent, SentKey};
+use super::{Direct, Item, Needs, Of, Oldest, Sent, SentKey, expiry, lists};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
@@ -300,6 +300,10 @@ fn inbox_columns(rows: &[NewRow<'_>]) -> [Column; 13] {
 
 impl RowSet for InboxRows {
     type Needs = Needs;
+
+    fn statements() -> Vec<&'static Statement> {
+        [statements().as_slice(), &lists::statements(), &expiry::statements()].concat()
+    }
 
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &Needs) -> DbResult<()> {
         if !needs.sent.is_empty() {

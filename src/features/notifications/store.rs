@@ -13,7 +13,7 @@ use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
 use crate::engine::marks::parts::Part;
 
-use super::{Notification, Receiver, Unread};
+use super::{Notification, Receiver, Unread, expiry, lists};
 
 static LOAD_NOTIFICATIONS: Statement = Statement::new(
     "select n.notification_id, n.withdrawn
@@ -365,6 +365,10 @@ impl RowSet for NotificationRows {
     });
 
     type Needs = Needs;
+
+    fn statements() -> Vec<&'static Statement> {
+        [statements().as_slice(), &lists::statements(), &expiry::statements()].concat()
+    }
 
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &Needs) -> DbResult<()> {
         if !needs.notifications.is_empty() {

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::state::{Stance, Standing};
 use super::store::{self, Loaded};
-use super::{Changed, Fans, Follow, Own, Pair, Versions};
+use super::{Changed, Fans, Follow, Own, Pair, Versions, export, lists};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::{Entry, Parts};
-use crate::db::{Conn, DbResult};
+use crate::db::{Conn, DbResult, Statement};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, Needs, RowSet, Rows, Table};
@@ -238,6 +238,10 @@ impl RowSet for RelationRows {
     });
 
     type Needs = RelationNeeds;
+
+    fn statements() -> Vec<&'static Statement> {
+        [store::statements().as_slice(), &lists::statements(), &export::statements()].concat()
+    }
 
     /// Takes the locks of the pairs that may change, and of those that are looked at, in one order.
     async fn lock(conn: &mut Conn, needs: &RelationNeeds) -> DbResult<()> {

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::expiry;
 use super::store::{self, Item, ItemKey};
 use crate::base::ids::UserId;
-use crate::db::{Conn, DbResult};
+use crate::db::{Conn, DbResult, Statement};
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Rows, Table};
 use crate::engine::marks::{Mark, MarkKey};
@@ -56,6 +57,10 @@ pub fn forget_old_visits(rows: &mut Rows, user: UserId) {
 
 impl RowSet for ViewRows {
     type Needs = ViewNeeds;
+
+    fn statements() -> Vec<&'static Statement> {
+        [store::statements().as_slice(), &expiry::statements()].concat()
+    }
 
     async fn load(&mut self, conn: &mut Conn, core: &mut Core, needs: &ViewNeeds) -> DbResult<()> {
         self.load_old_visits(conn, core, &needs.visits).await?;

@@ -1,0 +1,4 @@
+//! Counter badges.
+
+mod batch;
+mod counters;

@@ -1,0 +1,14 @@
+//! What clients poll for, a folder for each feature as in `src/features/`.
+
+mod badges;
+mod broadcasts;
+mod dots;
+pub mod events;
+pub mod feed;
+pub mod groups;
+mod inbox;
+mod notifications;
+pub mod operations;
+mod receipts;
+mod relations;
+mod views;

@@ -1,0 +1,104 @@
+//! Notifications that an earlier version stored, when they were still called messages.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sqlx::ConnectOptions as _;
+use sqlx::migrate::Migrator;
+use sqlx::sqlite::SqliteConnectOptions;
+
+use super::{mark, send, seqs};
+use crate::both_tiers;
+use crate::support::Hand;
+use crate::support::{Tier, World};
+
+/// The last migration before the rename.
+const BEFORE: i64 = 12;
+
+const READ: &str = "1887436800000000001";
+const UNREAD: &str = "1887436800000000002";
+const DELETED: &str = "1887436800000000003";
+
+/// A database of an earlier version.
+async fn earlier(world: &World) -> Hand {
+    let folder = if world.tier == Tier::Embedded { "sqlite" } else { "postgres" };
+    let migrations = Migrator::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(folder)).await.unwrap();
+    match world.tier {
+        Tier::Embedded => {
+            let file = SqliteConnectOptions::new().filename(world.dir.join("headmark.sqlite")).create_if_missing(true);
+            let mut conn = file.connect().await.unwrap();
+            migrations.run_direct(Some(BEFORE), &mut conn, false).await.unwrap();
+            Hand::Sqlite(conn)
+        }
+        Tier::Server => {
+            let mut conn = world.postgres().await;
+            migrations.run_direct(Some(BEFORE), &mut conn, false).await.unwrap();
+            Hand::Postgres(conn)
+        }
+    }
+}
+
+/// What in the schema has "message" in its name: tables, indexes and columns.
+async fn called_messages(hand: &mut Hand) -> Vec<String> {
+    let rows: Vec<(String,)> = match hand {
+        Hand::Sqlite(conn) => {
+            let sql = "select name from sqlite_schema where name like '%message%'
+                union all select c.name from sqlite_schema s join pragma_table_info(s.name) c where c.name like '%message%'
+                order by name";
+            sqlx::query_as(sql).fetch_all(conn).await.unwrap()
+        }
+        Hand::Postgres(conn) => {
+            let sql = "select c.relname::text as name from pg_class c where c.relnamespace = 'public'::regnamespace and c.relname like '%message%'
+                union all select a.attname::text from pg_attribute a join pg_class c on c.oid = a.attrelid
+                where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace and a.attname like '%message%'
+                order by name";
+            sqlx::query_as(sql).fetch_all(conn).await.unwrap()
+        }
+    };
+    rows.into_iter().map(|(name,)| name).collect()
+}
+
+both_tiers! {
+    async fn messages_of_an_earlier_version_become_notifications(world: World) {
+        let mut hand = earlier(&world).await;
+        let stored = r#"{"title":"Hello","content":"World"}"#;
+        hand.run(&format!("insert into messages (message_id, type, content, created_at, recipients, withdrawn) values
+            ({READ}, 'notice', '{stored}', 1800000000000, 2, 0),
+            ({UNREAD}, 'notice', '{stored}', 1800000000000, 1, 0),
+            ({DELETED}, 'mail', '{stored}', 1800000000000, 1, 0)")).await;
+        hand.run(&format!("insert into message_receivers (user_id, seq, message_id, type, read_at, gone) values
+            (1, 1, {READ}, 'notice', 1800000001500, 0),
+            (1, 2, {UNREAD}, 'notice', 0, 0),
+            (1, 3, {DELETED}, 'mail', 0, 1),
+            (2, 1, {READ}, 'notice', 0, 0)")).await;
+        hand.run("insert into message_types (user_id, type, unread) values (1, 'notice', 1), (1, 'mail', 0), (2, 'notice', 1)").await;
+        hand.run("insert into users (user_id, revision, counters, message_seq) values (1, 7, 0, 3), (2, 1, 0, 1)").await;
+
+        let node = world.node().await;
+        let client = &node.client;
+        let sheet = client.sheet(1).await;
+        assert_eq!((&sheet["notifications"], &sheet["total"]), (&json!({"mail": {"unread": 0}, "notice": {"unread": 1}}), &json!(1)));
+        assert_eq!((seqs(client, 1, "").await, seqs(client, 1, "&status=unread").await), (vec![2, 1], vec![2]));
+        let shown = client.get(&format!("/v1/notifications/{READ}")).await.ok();
+        let expected: [(&str, Value); 7] = [
+            ("notification_id", json!(READ)),
+            ("type", json!("notice")),
+            ("title", json!("Hello")),
+            ("content", json!("World")),
+            ("created_at", json!("2027-01-15T08:00:00.000Z")),
+            ("recipient_count", json!(2)),
+            ("read_count", json!(1)),
+        ];
+        assert_eq!(shown, expected.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Value>());
+        mark(client, 1, DELETED, "read").await.problem(410, "gone");
+        assert_eq!(mark(client, 1, UNREAD, "read").await.ok()["unread"], 0);
+        send(client, "notice", &[1, 2]).await;
+        assert_eq!((seqs(client, 1, "").await, seqs(client, 2, "").await), (vec![4, 2, 1], vec![2, 1]), "numbers go on");
+        client.delete(&format!("/v1/notifications/{READ}")).await;
+        assert_eq!(client.sheet(2).await["notifications"], json!({"notice": {"unread": 1}}));
+
+        let left = called_messages(&mut hand).await;
+        assert!(left.iter().all(|name| name.starts_with("group_message")) && left.contains(&"group_messages".to_owned()), "{left:?}");
+        node.stop().await;
+    }
+}

@@ -1,0 +1,234 @@
+//! What somebody may not know does not change the work that a request makes, so its time tells nothing. Work is counted,
+//! not timed: statements to the database, commands to Redis, and commands of the lanes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::both_tiers;
+use crate::support::{Client, Node, Reply, Tier, World};
+
+const WORK: [&str; 3] = ["headmark_database_statements_total", "headmark_cache_commands_total", "headmark_lane_commands_total"];
+
+/// How often each request is made, each time between two others. What the node does by itself, a few statements a second, falls into some of these; the least is without it.
+const TIMES: usize = 12;
+
+/// What a request costs, and what is answered: the status, and the body but for who it is about.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    work: [i64; WORK.len()],
+    answers: BTreeMap<(u16, String), usize>,
+}
+
+/// A node with credentials, and users who were never used; their ids are of one length.
+struct Scene {
+    node: Node,
+    service: Client,
+    next: AtomicI64,
+}
+
+impl Scene {
+    async fn of(world: &World) -> Self {
+        let args = ["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", "0123456789abcdef0123456789abcdef"];
+        let node = world.node_with(&args).await;
+        let service = node.client.with_bearer("s3cret-of-the-suite");
+        let scene = Self { node, service, next: AtomicI64::new(100_000) };
+        // Some statements are left out where nobody blocks anybody.
+        scene.block(98, 99).await;
+        scene
+    }
+
+    fn client(&self, user: i64) -> Client {
+        let token = self.node.app.state().auth.user_token(user.try_into().unwrap(), Duration::from_secs(600)).unwrap();
+        self.node.client.with_bearer(&token)
+    }
+
+    async fn block(&self, user: i64, target: i64) {
+        Client::send(self.service.request(Method::PUT, &format!("/v1/users/{user}/blocks/{target}"))).await.ok();
+    }
+
+    async fn counters(&self) -> [i64; WORK.len()] {
+        let text = self.node.client.get("/metrics").await.text;
+        WORK.map(|name| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok()).unwrap_or_default())
+    }
+
+    /// What a user makes, who asks something about another one, or does it, after something was prepared between the two. The tests that take three users take the next id for
+    /// the third.
+    async fn seen(&self, prepare: impl AsyncFn(i64, i64), request: impl AsyncFn(&Client, i64, i64) -> Reply) -> Seen {
+        let mut seen = Seen { work: [i64::MAX; WORK.len()], answers: BTreeMap::new() };
+        for _ in 0..TIMES {
+            let me = self.next.fetch_add(3, Ordering::SeqCst);
+            let (other, client) = (me + 1, self.client(me));
+            for user in [me, other] {
+                // Seen today, and with an entry in the cache.
+                self.client(user).sheet(user).await;
+            }
+            prepare(me, other).await;
+            let before = self.counters().await;
+            let reply = request(&client, me, other).await;
+            let after = self.counters().await;
+            for (least, (after, before)) in seen.work.iter_mut().zip(after.into_iter().zip(before)) {
+                *least = (*least).min(after - before);
+            }
+            let mut body = reply.body;
+            if let Some(fields) = body.as_object_mut() {
+                fields.remove("sent_at");
+            }
+            let text = body.to_string().replace(&me.to_string(), "me").replace(&other.to_string(), "other");
+            *seen.answers.entry((reply.status.as_u16(), text)).or_default() += 1;
+        }
+        assert_eq!(seen.answers.len(), 1, "{seen:?}");
+        seen
+    }
+}
+
+impl Seen {
+    fn status(&self) -> u16 {
+        self.answers.keys().next().unwrap().0
+    }
+}
+
+async fn nothing(_: i64, _: i64) {}
+
+async fn put(client: &Client, path: String, body: &Value) -> Reply {
+    Client::send(client.request(Method::PUT, &path).json(body)).await
+}
+
+both_tiers! {
+    /// Whoever is blocked finds the same as before, by the same work: lists, counts, look-ups, acts that change nothing, and acts that do.
+    async fn who_is_blocked_cannot_tell(world: World) {
+        let scene = Scene::of(&world).await;
+        let blocked = async |me: i64, other: i64| scene.block(other, me).await;
+        for name in ["following", "followers", "mutuals", "relation-counts", "posts/count"] {
+            let look = async |client: &Client, _: i64, other: i64| client.get(&format!("/v1/users/{other}/{name}")).await;
+            let before = scene.seen(nothing, look).await;
+            assert!(before.status() == 200 && before.work[0] > 0, "{before:?}");
+            assert_eq!(before, scene.seen(blocked, look).await, "{name}");
+        }
+        let look_up = async |client: &Client, me: i64, other: i64| client.get(&format!("/v1/users/{me}/relations?ids={other}")).await;
+        let before = scene.seen(nothing, look_up).await;
+        assert_eq!((before.status(), before.work[1] > 0), (200, world.tier == Tier::Server), "{before:?}");
+        // The block may have made Redis forget what the two were to each other, so that SQL is asked: as for any two that were not looked up before.
+        assert_eq!(before, scene.seen(blocked, look_up).await);
+        for name in ["following", "followers", "blocks"] {
+            let act = async |client: &Client, me: i64, other: i64| client.delete(&format!("/v1/users/{me}/{name}/{other}")).await;
+            let before = scene.seen(nothing, act).await;
+            assert_eq!((before.status(), before.work[2]), (204, 1), "{before:?}");
+            assert_eq!(before, scene.seen(blocked, act).await, "DELETE {name}");
+        }
+        let block = async |client: &Client, me: i64, other: i64| put(client, format!("/v1/users/{me}/blocks/{other}"), &json!({})).await;
+        assert_eq!(scene.seen(nothing, block).await, scene.seen(blocked, block).await, "a block back");
+        let accept = async |client: &Client, me: i64, other: i64| {
+            let reply = Client::send(client.request(Method::PUT, &format!("/v1/users/{me}/following/{other}")).header("prefer", "respond-async")).await;
+            Reply { body: Value::Null, ..reply }
+        };
+        let before = scene.seen(nothing, accept).await;
+        let after = scene.seen(blocked, accept).await;
+        // It is done soon after, so the rest of the work may be in either; what is accepted is not looked at.
+        assert_eq!((before.status(), before.answers), (202, after.answers));
+        scene.node.stop().await;
+    }
+
+    /// Strangers are shown first pages and counts from memory. What is done in secret must not empty it: the next answer would take longer.
+    async fn a_third_party_cannot_tell_when_something_is_done_in_secret(world: World) {
+        let scene = Scene::of(&world).await;
+        let secret = json!({"visibility": "secret"});
+        let service = &scene.service;
+        for name in ["following", "followers", "relation-counts"] {
+            let look = async |client: &Client, _: i64, other: i64| client.get(&format!("/v1/users/{other}/{name}")).await;
+            let warm = async |me: i64, other: i64| drop(look(&scene.client(me), me, other).await.ok());
+            let before = scene.seen(warm, look).await;
+            assert_eq!((before.status(), before.work[0]), (200, 0), "from memory: {before:?}");
+            let third = |other: i64| other + 1;
+            let follows = async |me: i64, other: i64| {
+                warm(me, other).await;
+                put(service, format!("/v1/users/{other}/following/{}", third(other)), &secret).await.ok();
+            };
+            assert_eq!(before, scene.seen(follows, look).await, "{name}, a secret follow");
+            let unfollows = async |me: i64, other: i64| {
+                put(service, format!("/v1/users/{other}/following/{}", third(other)), &secret).await.ok();
+                warm(me, other).await;
+                service.unfollow(other, third(other)).await;
+            };
+            assert_eq!(before, scene.seen(unfollows, look).await, "{name}, its end");
+            let blocks = async |me: i64, other: i64| {
+                warm(me, other).await;
+                scene.block(other, third(other)).await;
+            };
+            assert_eq!(before, scene.seen(blocks, look).await, "{name}, a block");
+            let is_blocked = async |me: i64, other: i64| {
+                warm(me, other).await;
+                scene.block(third(other), other).await;
+                service.delete(&format!("/v1/users/{}/blocks/{other}", third(other))).await;
+            };
+            assert_eq!(before, scene.seen(is_blocked, look).await, "{name}, a block by another and its end");
+            let is_refused = async |me: i64, other: i64| {
+                scene.block(third(other), other).await;
+                warm(me, other).await;
+                put(service, format!("/v1/users/{other}/following/{}", third(other)), &json!({})).await.problem(403, "blocked");
+            };
+            assert_eq!(before, scene.seen(is_refused, look).await, "{name}, a follow that is refused");
+        }
+        scene.node.stop().await;
+    }
+
+    /// A follow that a block forbids is refused in the same words and by the same work, whichever of the two blocks, or both do.
+    async fn a_refused_follow_does_not_tell_who_blocks(world: World) {
+        let scene = Scene::of(&world).await;
+        let mine = async |me: i64, other: i64| scene.block(me, other).await;
+        let theirs = async |me: i64, other: i64| scene.block(other, me).await;
+        let both = async |me: i64, other: i64| {
+            scene.block(me, other).await;
+            scene.block(other, me).await;
+        };
+        for body in [json!({}), json!({"visibility": "secret", "special": true})] {
+            let follow = async |client: &Client, me: i64, other: i64| put(client, format!("/v1/users/{me}/following/{other}"), &body).await;
+            let by_me = scene.seen(mine, follow).await;
+            assert_eq!((by_me.status(), by_me.work[2]), (403, 1), "{by_me:?}");
+            assert_eq!(by_me, scene.seen(theirs, follow).await);
+            assert_eq!(by_me, scene.seen(both, follow).await);
+        }
+        scene.node.stop().await;
+    }
+
+    /// A direct message is refused where the receiver blocks the sender, which the sender is told. Whomever the sender blocks besides makes no difference.
+    async fn a_direct_message_does_not_tell_what_its_sender_does(world: World) {
+        let scene = Scene::of(&world).await;
+        let mine = async |me: i64, other: i64| scene.block(me, other).await;
+        let theirs = async |me: i64, other: i64| scene.block(other, me).await;
+        let both = async |me: i64, other: i64| {
+            scene.block(me, other).await;
+            scene.block(other, me).await;
+        };
+        let send = async |client: &Client, me: i64, other: i64| {
+            let body = json!({"sender_id": me, "client_id": "c1", "content": "hello"});
+            client.post(&format!("/v1/users/{other}/inbox"), &body).await
+        };
+        let passes = scene.seen(nothing, send).await;
+        assert_eq!(passes.status(), 201);
+        assert_eq!(passes, scene.seen(mine, send).await);
+        let refused = scene.seen(theirs, send).await;
+        assert_eq!(refused.status(), 403);
+        assert_eq!(refused, scene.seen(both, send).await);
+        scene.node.stop().await;
+    }
+
+    /// A third party finds the same of a user who follows somebody in secret as of one who follows nobody, by the same work.
+    async fn a_third_party_cannot_tell_a_secret_follow(world: World) {
+        let scene = Scene::of(&world).await;
+        let secret = async |_: i64, other: i64| {
+            let path = format!("/v1/users/{other}/following/{}", other + 1);
+            put(&scene.service, path, &json!({"visibility": "secret", "special": true})).await.ok();
+        };
+        for name in ["following", "followers", "mutuals", "relation-counts"] {
+            let look = async |client: &Client, _: i64, other: i64| client.get(&format!("/v1/users/{other}/{name}")).await;
+            let before = scene.seen(nothing, look).await;
+            assert!(before.status() == 200 && before.work[0] > 0, "{before:?}");
+            assert_eq!(before, scene.seen(secret, look).await, "{name}");
+        }
+        scene.node.stop().await;
+    }
+}

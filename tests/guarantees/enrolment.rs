@@ -1,0 +1,78 @@
+//! No poll shows a state from before an enrolment: it is a change like any other, also where the cache never heard of it.
+
+use headmark::cache::Lookup;
+use serde_json::json;
+
+use super::truth::poll;
+use crate::both_tiers;
+use crate::support::{Node, eventually};
+
+const QUERY: &str = "/v1/badges/query";
+
+/// The user's entry in the cache: whether it is clean, and whether a reader may fill it.
+async fn entry(node: &Node) -> (bool, bool) {
+    match node.app.state().cache.get(1.try_into().unwrap()).await.unwrap() {
+        Lookup::Hit(_) => (true, false),
+        Lookup::Miss { fill, .. } => (false, fill.is_some()),
+    }
+}
+
+async fn increment(node: &Node) {
+    node.client.post("/v1/users/1/badges/like/increment", &json!({})).await.ok();
+}
+
+/// The user has an entry, filled by a service, which enrols nobody.
+async fn filled(node: &Node) {
+    increment(node).await;
+    eventually("the entry is clean", async || {
+        node.client.post(QUERY, &json!({"user_ids": ["1"]})).await.ok();
+        entry(node).await.0
+    })
+    .await;
+}
+
+/// What comes after the enrolment counts, and nothing else is shown a moment later.
+async fn counts_from_here_on(node: &Node) {
+    increment(node).await;
+    node.client.post("/v1/broadcasts/system", &json!({"title": "t"})).await.ok();
+    for _ in 0..3 {
+        let sheet = node.client.sheet(1).await;
+        assert_eq!(sheet["broadcasts"]["system"]["unread"], 1, "{sheet}");
+        assert_eq!(sheet["counters"]["like"]["unread"], 2, "{sheet}");
+    }
+    let user = 1.try_into().unwrap();
+    assert_eq!(headmark::maintenance::scrub::scrub(&node.app.state().contexts.scrub, &[user]).await.unwrap(), 0, "no drift");
+}
+
+both_tiers! {
+    async fn an_enrolment_that_was_never_published_is_not_left_out(world: World) {
+        let node = world.node_with(&["--scrub-users", "0"]).await;
+        filled(&node).await;
+        // The lane dies between the commit and the publish of the enrolment.
+        fail::cfg("lane::after_commit", "1*panic").unwrap();
+        node.client.sheet(1).await;
+        assert_eq!(entry(&node).await, (false, false), "the dead writer's lease holds");
+        eventually("the lease has ended", async || entry(&node).await == (false, true)).await;
+        counts_from_here_on(&node).await;
+        node.stop().await;
+    }
+
+    async fn an_enrolment_that_could_not_be_applied_is_not_left_out(world: World) {
+        let node = world.node_with(&["--scrub-users", "0"]).await;
+        filled(&node).await;
+        let (users, writer) = ([1.try_into().unwrap()], headmark::cache::Writer(7));
+        node.app.state().cache.touch(&users, writer).await.unwrap();
+        node.client.sheet(1).await;
+        node.app.state().cache.leave(&users, writer).await.unwrap();
+        counts_from_here_on(&node).await;
+        node.stop().await;
+    }
+
+    async fn an_enrolment_is_one_revision(world: World) {
+        let node = world.node().await;
+        filled(&node).await;
+        assert_eq!(poll(&node.client, 1).await.revision, 2, "the increment and the enrolment");
+        assert_eq!(poll(&node.client, 1).await.revision, 2, "one enrolment");
+        node.stop().await;
+    }
+}

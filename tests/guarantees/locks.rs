@@ -1,0 +1,170 @@
+//! Locks that somebody else holds, and a database that has become slow: neither stops the writes that
+//! could be done.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::truth::{Truth, poll};
+use crate::both_tiers;
+use crate::support::Hand;
+use crate::support::{Client, Node, Reply, Tier, World, eventually};
+
+/// Far less than it takes to wait for the lock with every batch.
+const SOON: Duration = Duration::from_secs(6);
+
+async fn increment(client: &Client, user: i64) -> Reply {
+    client.post(&format!("/v1/users/{user}/badges/mention/increment"), &json!({})).await
+}
+
+/// Sends so many writes for a user, each when all before it are in the queue and nothing else is.
+async fn queue(node: &Node, user: i64, count: usize, writes: &mut Vec<JoinHandle<Reply>>) {
+    for _ in 0..count {
+        let client = node.client.clone();
+        writes.push(tokio::spawn(async move { increment(&client, user).await }));
+        let waiting = f64::from(u32::try_from(writes.len()).unwrap());
+        eventually("it is in the queue", async || node.client.metric("headmark_lane_waiting").await == waiting).await;
+    }
+}
+
+/// Writes for these users, all at once.
+async fn write_all(client: &Client, users: impl IntoIterator<Item = i64>) {
+    for reply in join_all(users.into_iter().map(|user| increment(client, user))).await {
+        reply.ok();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_locked_row_holds_up_nobody_else_and_keeps_its_order() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node_with(&["--lanes", "1"]).await;
+    let mut hand = Hand::on(&world).await;
+    hand.block().await;
+    let mut blocked = Vec::new();
+    queue(&node, 1, 3, &mut blocked).await;
+    let began = Instant::now();
+    for _ in 0..5 {
+        write_all(&node.client, 2..=60).await;
+        queue(&node, 1, 2, &mut blocked).await;
+    }
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    assert!(blocked.iter().all(|write| !write.is_finished()), "acknowledged under a lock");
+    hand.release().await;
+    for (head, write) in (1..).zip(blocked) {
+        assert_eq!(write.await.unwrap().ok()["head"], head, "in the order in which they came");
+    }
+    let shown = poll(&node.client, 1).await;
+    assert_eq!(shown.head("mention"), 13);
+    assert_eq!(shown, Truth::of(&world).await.sheet(1).await);
+    eventually("nothing is set aside", async || node.client.metric("headmark_lane_set_aside").await == 0.0).await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_locked_rows_hold_up_nobody_else() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node_with(&["--lanes", "1"]).await;
+    write_all(&node.client, 1..=60).await;
+    let mut hand = Hand::on(&world).await;
+    hand.run("begin").await;
+    hand.run("select 1 from users where user_id <= 30 order by user_id for update").await;
+    let client = node.client.clone();
+    let blocked = tokio::spawn(async move { write_all(&client, 1..=30).await });
+    eventually("they wait", async || hand.waiting().await > 0).await;
+    let began = Instant::now();
+    write_all(&node.client, 31..=60).await;
+    write_all(&node.client, 31..=60).await;
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    assert!(!blocked.is_finished());
+    hand.release().await;
+    blocked.await.unwrap();
+    for user in [1, 30, 31, 60] {
+        assert_eq!(poll(&node.client, user).await.head("mention"), if user <= 30 { 2 } else { 3 });
+    }
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_set_aside_is_bounded() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node_with(&["--lanes", "1", "--lane-aside", "10"]).await;
+    let mut hand = Hand::on(&world).await;
+    hand.block().await;
+    let client = node.client.clone();
+    let writes: Vec<_> = (0..25)
+        .map(|_| {
+            tokio::spawn({
+                let client = client.clone();
+                async move { increment(&client, 1).await }
+            })
+        })
+        .collect();
+    let answered = || writes.iter().filter(|write| write.is_finished()).count();
+    eventually("those beyond the bound are refused", async || answered() == 15).await;
+    write_all(&node.client, 2..=30).await;
+    hand.release().await;
+    let mut taken = 0;
+    for write in writes {
+        let reply = write.await.unwrap();
+        taken += i64::from(reply.status == 200);
+        if reply.status != 200 {
+            reply.problem(503, "overloaded");
+        }
+    }
+    assert_eq!((taken, poll(&node.client, 1).await.head("mention")), (10, 10));
+    node.stop().await;
+}
+
+both_tiers! {
+    async fn a_lock_that_is_not_freed_refuses_the_write_in_time(world: World) {
+        let node = world.node_with(&["--lanes", "1", "--write-timeout-ms", "9000", "--db-acquire-timeout-ms", "300"]).await;
+        let mut hand = Hand::on(&world).await;
+        hand.block().await;
+        // Before the time of a caller is over, and so with an answer that is sure.
+        increment(&node.client, 1).await.problem(503, "store_unavailable");
+        hand.release().await;
+        eventually("it writes again", async || increment(&node.client, 1).await.status == 200).await;
+        assert_eq!(poll(&node.client, 1).await.head("mention"), 1, "the refused one changed nothing");
+        node.stop().await;
+    }
+
+    async fn a_slow_database_gets_smaller_batches(world: World) {
+        let node = world.node_with(&["--lanes", "1", "--write-timeout-ms", "100000"]).await;
+        let mut hand = Hand::on(&world).await;
+        increment(&node.client, 1000).await.ok();
+        make_batches_slow(&mut hand).await;
+        let before = node.client.metric("headmark_lane_batch_seconds_count").await;
+        // More than it can take in the time of a transaction: 300 new rows. The lane pauses with a quick one in hand
+        // until they all wait: otherwise it would learn from smaller batches how slow they are.
+        fail::cfg("lane::outside_of_a_batch", "pause").unwrap();
+        let waiting = async |count| eventually("they wait", async || node.app.state().lanes.waiting() == count).await;
+        let quick = tokio::spawn({ let client = node.client.clone(); async move { increment(&client, 1000).await } });
+        waiting(1).await;
+        let release = async { waiting(301).await; fail::remove("lane::outside_of_a_batch") };
+        tokio::join!(write_all(&node.client, 1..=300), release);
+        quick.await.unwrap().ok();
+        assert!(node.client.metric("headmark_lane_slow_batches_total").await > 0.0, "the first was not too large");
+        let batches = node.client.metric("headmark_lane_batch_seconds_count").await - before;
+        assert!(batches >= 4.0, "the quick one, and the others in {} batches", batches - 1.0);
+        let mut truth = Truth::of(&world).await;
+        for user in [1, 100, 300] {
+            assert_eq!(truth.sheet(user).await.head("mention"), 1, "each once");
+        }
+        node.stop().await;
+    }
+}
+
+/// From here on a batch of hundreds of new marks takes longer than a transaction may.
+async fn make_batches_slow(hand: &mut Hand) {
+    if let Hand::Sqlite(_) = hand {
+        // SQLite has no statement that sleeps, and one that works takes as long as the machine likes. So this says it of the
+        // batches instead: the quick one, then three that are too large, then those that are not.
+        fail::cfg("lane::after_touch", "1*off->3*sleep(3000)->off").unwrap();
+        return;
+    }
+    hand.run("create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.02); return new; end'").await;
+    hand.run("create trigger slow before insert on marks for each row execute function slow()").await;
+}

@@ -1,0 +1,83 @@
+//! Migrations of later versions, applied while nodes serve.
+
+use std::time::Duration;
+
+use serde_json::json;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{Executor as _, PgConnection, SqlSafeStr as _};
+
+use crate::support::Hand;
+use crate::support::{Node, Tier, World, eventually};
+
+fn migrator(version: i64, sql: &'static str, no_tx: bool) -> Migrator {
+    Migrator::with_migrations(vec![Migration::new(version, "later".into(), MigrationType::Simple, sql.into_sql_str(), no_tx)])
+}
+
+async fn increment(node: &Node) {
+    node.client.post("/v1/users/1/badges/mention/increment", &json!({})).await.ok();
+}
+
+async fn is_true(conn: &mut PgConnection, sql: &'static str) -> bool {
+    let (answer,): (bool,) = sqlx::query_as(sql).fetch_one(conn).await.unwrap();
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_that_waits_for_a_lock_gives_way_to_others() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    increment(&node).await;
+    // A long read: the migration cannot have the table.
+    let (mut reader, mut other, mut hand) = (world.postgres().await, world.postgres().await, Hand::on(&world).await);
+    reader.execute("begin; select count(*) from marks").await.unwrap();
+    let db = node.app.state().db.clone();
+    let later = migrator(9001, "alter table marks add column later bigint not null default 0", false);
+    let migrating = tokio::spawn(async move { db.migrate_with(later).await });
+    for _ in 0..2 {
+        eventually("the migration waits", async || hand.waiting().await > 0).await;
+        let read = tokio::time::timeout(Duration::from_secs(5), other.execute("select count(*) from marks")).await;
+        read.expect("held up behind the migration").unwrap();
+        increment(&node).await;
+    }
+    assert!(!migrating.is_finished());
+    reader.execute("rollback").await.unwrap();
+    migrating.await.unwrap().unwrap();
+    other.execute("select later from marks").await.unwrap();
+    increment(&node).await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_is_made_beside_writes_once_and_again_after_a_failure() {
+    let world = World::new(Tier::Server).await;
+    let nodes = [world.node().await, world.node().await];
+    nodes[0].client.post("/v1/users/2/badges/mention/increment", &json!({})).await.ok();
+    increment(&nodes[0]).await;
+    let (mut other, mut hand) = (world.postgres().await, Hand::on(&world).await);
+    // What a try leaves that did not come to its end.
+    other.execute("create unique index concurrently later_kind on marks (kind)").await.unwrap_err();
+    let is_valid = "select indisvalid from pg_index where indexrelid = to_regclass('later_kind')";
+    assert!(!is_true(&mut other, is_valid).await);
+    // A transaction that writes: an index waits for it.
+    hand.run("begin").await;
+    hand.run("update marks set at = at where user_id = 2").await;
+    let migrating = nodes.each_ref().map(|node| {
+        let db = node.app.state().db.clone();
+        let later = migrator(9002, "create index concurrently if not exists later_kind on marks (kind)", true);
+        tokio::spawn(async move { db.migrate_with(later).await })
+    });
+    // Asked over a connection of its own: a transaction sees one state of `pg_stat_activity` to its end.
+    let mut watcher = Hand::on(&world).await;
+    eventually("the index waits", async || watcher.waiting().await > 0).await;
+    for node in &nodes {
+        increment(node).await;
+    }
+    assert!(migrating.iter().all(|migrating| !migrating.is_finished()));
+    hand.release().await;
+    for migrating in migrating {
+        migrating.await.unwrap().unwrap();
+    }
+    assert!(is_true(&mut other, is_valid).await);
+    assert!(is_true(&mut other, "select count(*) = 1 from _sqlx_migrations where version = 9002").await);
+    Node::stop_all(nodes.into()).await;
+}

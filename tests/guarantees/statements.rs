@@ -1,0 +1,81 @@
+//! Every statement of the row sets and of all others runs on both engines, every table has one, and bytes come back
+//! as they went.
+
+use std::collections::BTreeSet;
+
+use headmark::db::{Column, Statement, Type};
+
+use crate::both_tiers;
+
+/// The tables that a statement writes, from its text.
+fn written(statement: &str) -> impl Iterator<Item = &str> {
+    let after = |verb: &str| statement.split(verb).skip(1).collect::<Vec<_>>();
+    let rest = ["insert into ", "update ", "delete from ", "Insert(\""].into_iter().flat_map(after);
+    rest.filter_map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '_').next())
+}
+
+both_tiers! {
+    async fn bytes_come_back_as_they_went(world: World) {
+        static MANY: Statement = Statement::new("select n, data from {rows} r order by n", &[("n", Type::Int), ("data", Type::Bytes)]);
+        static ONE: Statement = Statement::one("select s.data from feed_snapshots s where s.data = $1 or s.user_id = $2", &[("data", Type::Bytes), ("n", Type::Int)]);
+        let node = world.node().await;
+        let all: Vec<Vec<u8>> = vec![Vec::new(), (0..=255).collect(), vec![0; 70_000], b"'\"\\x00".to_vec()];
+        let numbers = Column::Int((0..).take(all.len()).collect());
+        let mut conn = node.app.state().db.connect().await.unwrap();
+        conn.begin().await.unwrap();
+        // With what waits, and alone.
+        for _ in 0..2 {
+            let back: Vec<(i64, Vec<u8>)> = conn.fetch(&MANY, &[numbers.clone(), Column::Bytes(all.clone())]).await.unwrap();
+            assert_eq!(back.into_iter().map(|(_, data)| data).collect::<Vec<_>>(), all);
+        }
+        let user: headmark::base::ids::UserId = 7.try_into().unwrap();
+        headmark::features::feed::store::save_snapshots(&mut conn, &[(user, all[1].clone().into())]).await.unwrap();
+        for _ in 0..2 {
+            let one: Vec<(Vec<u8>,)> = conn.fetch(&ONE, &[Column::Bytes(vec![all[1].clone()]), Column::Int(vec![0])]).await.unwrap();
+            assert_eq!(one, [(all[1].clone(),)]);
+        }
+        conn.rollback().await.unwrap();
+        node.stop().await;
+    }
+
+    async fn every_statement_runs(world: World) {
+        let node = world.node().await;
+        for statement in headmark::app::statements() {
+            let columns: Vec<Column> = statement
+                .columns()
+                .iter()
+                .map(|(_, kind)| match kind {
+                    Type::Int => Column::Int(vec![7, 8]),
+                    Type::Text | Type::Content => Column::Text(vec!["seven".to_owned(), "eight ' \" \\ é".to_owned()]),
+                    Type::Bytes => Column::Bytes(vec![vec![0, 0xff, b'\''], Vec::new()]),
+                })
+                .collect();
+            let mut conn = node.app.state().db.connect().await.unwrap();
+            conn.begin().await.unwrap();
+            conn.run(statement, &columns).await.unwrap_or_else(|error| panic!("{error}: {statement:?}"));
+            conn.rollback().await.unwrap();
+        }
+    }
+    async fn every_table_is_written_by_a_statement(world: World) {
+        let node = world.node().await;
+        static SCHEMA: Statement = Statement::each(
+            "select name from sqlite_master where type = 'table' and name not like 'sqlite%'",
+            "select tablename::text from pg_tables where schemaname = 'public'",
+            &[],
+        );
+        let tables: Vec<(String,)> = node.app.state().db.fetch(&SCHEMA, &[]).await.unwrap();
+        let mut tables: BTreeSet<String> = tables.into_iter().map(|(table,)| table).collect();
+        assert!(tables.remove("_sqlx_migrations") && tables.len() > 30, "{tables:?}");
+        let page = include_str!("../../docs/operations/growth.md");
+        for table in &tables {
+            assert!(page.contains(&format!("`{table}`")), "{table} is not on the page of what grows");
+        }
+        for statement in headmark::app::statements() {
+            for table in written(&format!("{statement:?}")) {
+                tables.remove(table);
+            }
+        }
+        assert_eq!(tables, BTreeSet::new(), "no statement writes them: which row set has them?");
+        node.stop().await;
+    }
+}

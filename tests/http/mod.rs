@@ -1,0 +1,11 @@
+//! What every route shares: credentials, bodies, polling, problems, limits.
+
+mod access;
+mod edge;
+mod fuzz;
+mod idempotency;
+mod polling;
+mod pressure;
+mod problems;
+mod tokens;
+mod traces;

@@ -1,0 +1,76 @@
+//! `headmark export follows`.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+use crate::both_tiers;
+use crate::maintenance::import::{Ran, headmark, import};
+use crate::support::{Client, World, start};
+
+async fn export(world: &World, more: &[&str]) -> Ran {
+    headmark(world, &[&["export", "follows"], more].concat(), false, &[], Vec::new()).await
+}
+
+/// Who follows whom, of a line.
+fn pair(line: &str) -> &str {
+    let (at, _) = line.match_indices(',').nth(1).unwrap();
+    line.split_at(at).0
+}
+
+both_tiers! {
+    async fn an_export_is_imported_without_loss(world: World) {
+        let node = world.node().await;
+        for (follower, followee) in [(1, 2), (2, 1), (3, 1), (10, 9), (9, 1)] {
+            node.client.follow(follower, followee).await;
+        }
+        let how = json!({"visibility": "secret", "special": true});
+        Client::send(node.client.request(Method::PUT, "/v1/users/3/following/1").json(&how)).await.ok();
+        let since = node.client.walk("/v1/users/3/following", 10).await[0]["since"].as_str().unwrap().to_owned();
+        let beside = export(&world, &[]).await;
+        node.stop().await;
+        let all = export(&world, &[]).await;
+        assert_eq!((all.status, &all.out), (Some(0), &beside.out), "it works beside a running node: {beside:?}");
+        let lines: Vec<_> = all.out.lines().collect();
+        assert_eq!((lines[0], lines[3]), ("follower,followee,timestamp,visibility,special", format!("3,1,{since},secret,true").as_str()));
+        let pairs: Vec<_> = lines[1..].iter().map(|line| pair(line)).collect();
+        assert_eq!(pairs, ["1,2", "2,1", "3,1", "9,1", "10,9"]);
+        let of_user = export(&world, &["--user", "1"]).await;
+        let mine: Vec<_> = of_user.out.lines().skip(1).map(pair).collect();
+        assert_eq!(mine, ["1,2", "2,1", "3,1", "9,1"], "whom it follows, then who follows it");
+        assert_eq!(export(&world, &["--user", "77"]).await.out, "follower,followee,timestamp,visibility,special\n");
+
+        let path = world.dir.join("out.csv");
+        assert_eq!(export(&world, &["--output", path.to_str().unwrap()]).await.out, "");
+        let written = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(written, all.out);
+        let fresh = World::new(world.tier).await;
+        assert_eq!(import(&fresh, &written, &[]).await.told("followed"), 5);
+        assert_eq!(export(&fresh, &[]).await.out, all.out);
+    }
+
+    async fn a_whole_export_is_longer_than_a_batch(world: World) {
+        let line = |n: i64| format!("{},{},{}.{:03}\n", 1 + n % 50, 1000 + n, 1_600_000_000 + n, n % 1000);
+        let text = format!("follower,followee,timestamp\n{}", (0..10_001).map(line).collect::<String>());
+        assert_eq!(import(&world, &text, &[]).await.told("followed"), 10_001);
+        let exported = export(&world, &[]).await;
+        let pairs: BTreeSet<_> = exported.out.lines().skip(1).map(|line| pair(line).to_owned()).collect();
+        let expected: BTreeSet<_> = text.lines().skip(1).map(|line| pair(line).to_owned()).collect();
+        assert_eq!(exported.out.lines().count(), 10_002, "none twice");
+        assert!(pairs == expected);
+
+        // A reader that goes away.
+        let mut args: Vec<String> = ["export", "follows"].map(String::from).into();
+        args.extend(world.store_args());
+        let mut child = start(&args.iter().map(String::as_str).collect::<Vec<_>>(), &[]);
+        let mut reader = BufReader::new(child.stdout.take().unwrap());
+        let mut first = String::new();
+        reader.read_line(&mut first).await.unwrap();
+        drop(reader);
+        let end = tokio::time::timeout(Duration::from_secs(20), child.wait_with_output()).await.expect("it ends").unwrap();
+        assert_eq!((first.as_str(), end.status.code(), end.stderr.as_slice()), ("follower,followee,timestamp,visibility,special\n", Some(0), b"".as_slice()));
+    }
+}

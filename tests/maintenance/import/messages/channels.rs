@@ -1,0 +1,64 @@
+//! Which groups channels with names become.
+
+use super::{counts, import, members, messages};
+use crate::both_tiers;
+
+const LOG: &str = "timestamp,channel,sender\n100,general,1\n101,random,2\n";
+
+both_tiers! {
+    async fn channels_with_names_take_ids_that_no_group_has(world: World) {
+        let node = world.node().await;
+        for group in [1, 2, 4] {
+            crate::features::groups::make(&node.client, group, &[9]).await;
+        }
+        node.stop().await;
+        let ran = import(&world, LOG, &[]).await;
+        assert_eq!(ran.status, Some(0), "{ran:?}");
+        assert!(ran.out.starts_with("channel general is group 3\nchannel random is group 5\n"), "{}", ran.out);
+        // Read again it finds its groups, wherever the ids are to begin.
+        let again = import(&world, LOG, &["--first-group-id", "70"]).await;
+        assert_eq!((again.status, counts(&again)), (Some(0), [0, 0, 0, 2, 0, 0]), "{again:?}");
+        assert!(again.out.starts_with("channel general is group 3\nchannel random is group 5\n"), "{}", again.out);
+        let other = import(&world, "timestamp,channel,sender\n100,more,1\n", &[]).await;
+        assert!(other.out.starts_with("channel more is group 6\n"), "{other:?}");
+        let node = world.node().await;
+        for (group, expected) in [(1, 9), (2, 9), (3, 1), (4, 9), (5, 2), (6, 1)] {
+            assert_eq!(members(&node.client, group).await, [expected], "group {group}");
+        }
+        node.stop().await;
+    }
+
+    async fn another_log_with_a_channel_of_the_same_name_is_refused(world: World) {
+        assert_eq!(import(&world, LOG, &[]).await.status, Some(0));
+        let other = "timestamp,channel,sender\n100,mine,5\n200,general,5\n201,general,6\n";
+        let refused = import(&world, other, &[]).await;
+        assert_eq!((refused.status, counts(&refused)), (Some(3), [1, 1, 0, 0, 2, 0]), "{refused:?}");
+        assert!(refused.err.contains("channel general is refused: group 1 has that name from another log"), "{}", refused.err);
+        assert!(refused.out.starts_with("channel mine is group 3\n"), "{}", refused.out);
+        // One known message shows that the log is the same, also when what stands before it was repaired.
+        let grown = "timestamp,channel,sender\n99,general,3\n100,general,1\n500,general,4\n";
+        let ran = import(&world, grown, &[]).await;
+        assert_eq!((ran.status, counts(&ran)), (Some(0), [2, 2, 0, 1, 0, 0]), "{ran:?}");
+        let merged = import(&world, other, &["--merge"]).await;
+        assert_eq!((merged.status, counts(&merged)), (Some(0), [2, 2, 0, 1, 0, 0]), "{merged:?}");
+        let node = world.node().await;
+        assert_eq!(members(&node.client, 1).await, [1, 3, 4, 5, 6]);
+        assert_eq!(messages(&node.client, 1).await.len(), 5);
+        node.stop().await;
+    }
+
+    async fn channels_become_groups_that_exist_where_that_is_asked_for(world: World) {
+        let node = world.node().await;
+        crate::features::groups::make(&node.client, 1, &[9]).await;
+        node.stop().await;
+        for _ in 0..2 {
+            let ran = import(&world, LOG, &["--merge"]).await;
+            assert!(ran.out.starts_with("channel general is group 1\nchannel random is group 2\n"), "{ran:?}");
+        }
+        let ran = import(&world, LOG, &[]).await;
+        assert_eq!((ran.status, counts(&ran)), (Some(0), [0, 0, 0, 2, 0, 0]), "{ran:?}");
+        let node = world.node().await;
+        assert_eq!(members(&node.client, 1).await, [9, 1]);
+        node.stop().await;
+    }
+}

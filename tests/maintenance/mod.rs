@@ -1,0 +1,6 @@
+//! What works through whole tables: imports, exports, recounts, the scrubber.
+
+mod export;
+pub mod import;
+mod recount;
+mod scrub;

@@ -1,0 +1,107 @@
+//! The sheet: what one poll returns, narrowed and capped.
+
+use serde_json::{Value, json};
+
+use crate::both_tiers;
+use crate::support::Client;
+use crate::support::Hand;
+
+const SHEET: &str = "/v1/users/42/badges";
+
+async fn raise(client: &Client, badge: &str, by: i64) {
+    client.post(&format!("{SHEET}/{badge}/increment"), &json!({ "by": by })).await.ok();
+}
+
+async fn sheet(client: &Client, query: &str) -> Value {
+    client.get(&format!("{SHEET}{query}")).await.ok()
+}
+
+both_tiers! {
+    async fn a_kind_of_a_newer_version_is_passed_over(world: World) {
+        let node = world.node().await;
+        raise(&node.client, "mention", 3).await;
+        let before = sheet(&node.client, "").await;
+        let mut hand = Hand::on(&world).await;
+        for kind in 8..=30 {
+            hand.run(&format!("insert into marks (user_id, kind, name, head, mark, retracted) values (42, {kind}, 'newer', 5, 0, '')")).await;
+        }
+        // As another node of that version would, so that the cache does not show the old state.
+        hand.run("update users set revision = 9 where user_id = 42").await;
+        raise(&node.client, "mention", 1).await;
+        let mut after = sheet(&node.client, "").await;
+        assert_eq!((&after["counters"]["mention"]["unread"], &after["revision"]), (&json!(4), &json!(10)));
+        for kind in ["counters", "total", "revision"] {
+            after[kind] = before[kind].clone();
+        }
+        assert_eq!(after, before, "no number of ours is made of it");
+        node.stop().await;
+    }
+
+    async fn a_sheet_shows_every_counter_and_their_total(world: World) {
+        let node = world.node().await;
+        raise(&node.client, "mention", 3).await;
+        raise(&node.client, "comment", 8).await;
+        node.client.post(&format!("{SHEET}/comment/reset"), &json!({})).await.ok();
+        let reply = node.client.get(SHEET).await;
+        insta::assert_snapshot!(
+            reply.without_epoch(),
+            @r#"{"user_id":"42","epoch":"EPOCH","revision":4,"shared_revision":0,"total":3,"degraded":false,"counters":{"comment":{"unread":0,"head":8},"mention":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"groups":0,"directs":0},"notifications":{}}"#
+        );
+        assert_eq!(reply.header("content-type"), "application/json");
+        assert_eq!(sheet(&node.client, "?include=counters").await["counters"], reply.ok()["counters"]);
+        node.stop().await;
+    }
+
+    async fn cap_caps_each_count_and_the_total_and_says_so(world: World) {
+        let node = world.node().await;
+        raise(&node.client, "few", 98).await;
+        raise(&node.client, "full", 99).await;
+        raise(&node.client, "more", 100).await;
+        let reply = node.client.get(&format!("{SHEET}?cap=99")).await;
+        insta::assert_snapshot!(reply.without_epoch().replace("},\"", "},\n\""), @r#"
+        {"user_id":"42","epoch":"EPOCH","revision":4,"shared_revision":0,"total":99,"capped":true,"degraded":false,"counters":{"few":{"unread":98,"head":98,"capped":false},
+        "full":{"unread":99,"head":99,"capped":false},
+        "more":{"unread":99,"head":100,"capped":true}},
+        "broadcasts":{},
+        "dots":{},
+        "feed":{"unread":0,"capped":false},
+        "chats":{"unread":0,"groups":0,"directs":0,"capped":false},
+        "notifications":{}}
+        "#);
+        let wide = sheet(&node.client, "?cap=297").await;
+        assert_eq!((&wide["total"], &wide["capped"]), (&json!(297), &json!(false)), "exactly the cap is not more");
+        let narrow = sheet(&node.client, "?cap=296").await;
+        assert_eq!((&narrow["total"], &narrow["capped"]), (&json!(296), &json!(true)));
+        let plain = node.client.get(SHEET).await.text;
+        assert!(!plain.contains("capped"), "{plain}");
+        node.stop().await;
+    }
+
+    async fn what_narrows_a_sheet_is_checked(world: World) {
+        let node = world.node().await;
+        for (query, name) in [
+            ("?cap=0", "cap"),
+            ("?cap=-1", "cap"),
+            ("?cap=abc", "cap"),
+            ("?cap=", "cap"),
+            ("?cap=99.5", "cap"),
+            ("?cap=99999999999999999999", "cap"),
+            ("?cap=1&cap=2", "cap"),
+            ("?include=nonsense", "include"),
+            ("?include=counters,nonsense", "include"),
+            ("?include=", "include"),
+            ("?include=counters,", "include"),
+            ("?include=counters&include=counters", "include"),
+            ("?wait=61", "wait"),
+            ("?wait=-1", "wait"),
+            ("?wait=1.5", "wait"),
+            ("?wait=soon", "wait"),
+            ("?Cap=9", "Cap"),
+            ("?limit=9", "limit"),
+        ] {
+            let reply = node.client.get(&format!("{SHEET}{query}")).await;
+            assert_eq!(reply.pointers(400, "invalid_query"), [name], "{query}");
+        }
+        node.stop().await;
+    }
+}

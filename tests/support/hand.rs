@@ -1,0 +1,61 @@
+//! Holds up the writes of a world, so that a test can let them pile up.
+
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, SqliteConnection};
+
+use super::{Tier, World};
+
+/// A connection of the test's own, which may write.
+#[derive(Debug)]
+pub enum Hand {
+    Sqlite(SqliteConnection),
+    Postgres(PgConnection),
+}
+
+impl Hand {
+    pub async fn on(world: &World) -> Self {
+        match world.tier {
+            Tier::Embedded => {
+                Self::Sqlite(SqliteConnectOptions::new().filename(world.dir.join("headmark.sqlite")).connect().await.unwrap())
+            }
+            Tier::Server => Self::Postgres(PgConnection::connect(&world.database_url).await.unwrap()),
+        }
+    }
+
+    pub async fn run(&mut self, sql: &str) {
+        match self {
+            Self::Sqlite(conn) => conn.execute(AssertSqlSafe(sql)).await.map(drop),
+            Self::Postgres(conn) => conn.execute(AssertSqlSafe(sql)).await.map(drop),
+        }
+        .unwrap();
+    }
+
+    /// From here on whoever writes for user 1 (on SQLite, whoever writes) has to wait.
+    pub async fn block(&mut self) {
+        match self {
+            Self::Sqlite(_) => self.run("begin immediate").await,
+            Self::Postgres(_) => {
+                self.run("begin").await;
+                self.run("insert into users (user_id, revision, counters) values (1, 0, 0) on conflict (user_id) do update set revision = users.revision")
+                    .await;
+            }
+        }
+    }
+
+    /// It goes on.
+    pub async fn release(&mut self) {
+        self.run("rollback").await;
+    }
+
+    /// How many connections of this world wait for a lock. SQLite does not tell.
+    pub async fn waiting(&mut self) -> i64 {
+        match self {
+            Self::Sqlite(_) => 1,
+            Self::Postgres(conn) => {
+                let sql = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+                let (waiting,): (i64,) = sqlx::query_as(sql).fetch_one(conn).await.unwrap();
+                waiting
+            }
+        }
+    }
+}
