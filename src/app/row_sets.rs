@@ -2,6 +2,7 @@
 //! feature adds a line.
 
 use crate::engine::lanes::NewRowSet;
+use crate::engine::pairs::PairLocks;
 use crate::features::broadcasts::rows::NoticeRows;
 use crate::features::feed::rows::FeedRows;
 use crate::features::groups::delivery::DeliveryRows;
@@ -15,6 +16,7 @@ use crate::features::views::rows::ViewRows;
 /// All of them.
 pub const ROW_SETS: &[NewRowSet] = &[
     NewRowSet::of::<NoticeRows>(),
+    NewRowSet::of::<PairLocks>(),
     NewRowSet::of::<RelationRows>(),
     NewRowSet::of::<FeedRows>(),
     NewRowSet::of::<NotificationRows>(),
