@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::app::config::Config;
-use crate::app::state::Engines;
+use crate::app::engines::Engines;
 use crate::features::badges::http::BadgeContext;
 use crate::features::broadcasts::http::BroadcastContext;
 use crate::features::dots::http::DotContext;
@@ -18,6 +18,7 @@ use crate::features::operations::http::OperationContext;
 use crate::features::receipts::http::ReceiptContext;
 use crate::features::relations::Looks;
 use crate::features::relations::http::RelationContext;
+use crate::features::relations::worker::WorkerContext;
 use crate::features::users::{Presence, PresenceContext};
 use crate::features::views::http::ViewContext;
 use crate::http::served::{Callers, Served};
@@ -44,6 +45,7 @@ pub struct Contexts {
     pub scrub: Arc<ScrubContext>,
     pub summary: Served<SummaryContext>,
     pub views: Served<ViewContext>,
+    pub worker: Arc<WorkerContext>,
 }
 
 impl Contexts {
@@ -52,6 +54,7 @@ impl Contexts {
     pub fn new(engines: &Engines, config: &Config) -> Self {
         let callers = Callers { auth: Arc::clone(&engines.auth), witness: Arc::<Presence>::clone(&engines.presence) };
         let operations = callers.serve(engines.operations(config));
+        let worker = Arc::new(engines.worker(config, operations.clone()));
         let Engines { lanes, db, heads, polling, receipts, .. } = engines;
         Self {
             badges: callers.serve(BadgeContext { lanes: lanes.clone() }),
@@ -65,11 +68,12 @@ impl Contexts {
             notifications: callers.serve(engines.notifications(config)),
             presence: engines.presence(config),
             receipts: callers.serve(ReceiptContext { db: db.clone(), receipts: Arc::clone(receipts), polling: Arc::clone(polling) }),
-            relations: callers.serve(engines.relations(config, operations.clone())),
+            relations: callers.serve(engines.relations(config, worker.clone())),
             operations,
             scrub: Arc::new(engines.scrub()),
             summary: callers.serve(engines.summary()),
             views: callers.serve(engines.views(config)),
+            worker,
         }
     }
 }
@@ -111,7 +115,7 @@ impl Engines {
             entries: Arc::clone(&self.entries),
             chats: Arc::clone(&self.chats),
             heads: Arc::clone(&self.heads),
-            receipts: Arc::clone(&self.receipts),
+            changes: Arc::clone(&self.group_changes),
             polling: Arc::clone(&self.polling),
         }
     }
@@ -138,13 +142,11 @@ impl Engines {
     }
 
     fn operations(&self, config: &Config) -> OperationContext {
-        OperationContext {
-            lanes: self.lanes.clone(),
-            db: self.db.clone(),
-            clock: self.clock.clone(),
-            operations: Operations::new(config.operations.clone()),
-            relations: config.relations.clone(),
-        }
+        OperationContext { db: self.db.clone(), clock: self.clock.clone(), operations: Operations::new(config.operations.clone()) }
+    }
+
+    fn worker(&self, config: &Config, accepted: Served<OperationContext>) -> WorkerContext {
+        WorkerContext { lanes: self.lanes.clone(), relations: config.relations.clone(), accepted }
     }
 
     fn presence(&self, config: &Config) -> PresenceContext {
@@ -157,7 +159,7 @@ impl Engines {
         }
     }
 
-    fn relations(&self, config: &Config, operations: Served<OperationContext>) -> RelationContext {
+    fn relations(&self, config: &Config, worker: Arc<WorkerContext>) -> RelationContext {
         let Self { db, cache, guard, hot, .. } = self;
         RelationContext {
             lanes: self.lanes.clone(),
@@ -167,7 +169,7 @@ impl Engines {
             hot: Arc::clone(hot),
             polling: Arc::clone(&self.polling),
             config: config.relations.clone(),
-            operations,
+            worker,
         }
     }
 

@@ -4,6 +4,7 @@ pub mod cli;
 pub mod config;
 pub mod contexts;
 pub mod docs;
+pub mod engines;
 pub mod node;
 pub mod probes;
 pub mod router;

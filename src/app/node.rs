@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::config::Config;
-use crate::app::state::{AppState, Engines};
+use crate::app::engines::Engines;
+use crate::app::state::AppState;
 use crate::app::stores::Stores;
 use crate::app::{ENTRY_READER, ROW_SETS, router, telemetry};
 use crate::base::clock::Clock;
@@ -25,13 +26,14 @@ use crate::features::broadcasts::summary::BroadcastPart;
 use crate::features::dots::summary::DotPart;
 use crate::features::feed::Feeds;
 use crate::features::feed::summary::FeedPart;
+use crate::features::groups::changes::GroupChanges;
 use crate::features::groups::chats::Chats;
 use crate::features::groups::fan_out::{self, FanOut};
 use crate::features::notifications::summary::NotificationPart;
 use crate::features::receipts::Receipts;
 use crate::features::relations::Hot;
 use crate::features::users::Presence;
-use crate::features::{feed, inbox, notifications, operations, users, views};
+use crate::features::{feed, inbox, notifications, operations, relations, users, views};
 use crate::http::auth::Auth;
 use crate::http::edge::EdgeConfig;
 use crate::http::limit::Limiter;
@@ -114,7 +116,8 @@ impl App {
             draining: CancellationToken::new(),
             interval_s: config.polls.poll_interval,
         });
-        let receipts = Receipts::new(&config.receipts, db.clone(), turns);
+        let group_changes = GroupChanges::new();
+        let receipts = Receipts::new(&config.receipts, db.clone(), turns, Arc::clone(&group_changes));
         let engines = Engines {
             auth,
             lanes,
@@ -128,6 +131,7 @@ impl App {
             heads,
             presence,
             clock,
+            group_changes,
             receipts,
             fan_out,
             hot,
@@ -187,7 +191,7 @@ impl App {
         self.tasks.spawn(Arc::clone(&self.state.guard).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.heads).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.events).run(self.stop.clone()));
-        self.tasks.spawn(operations::run(self.state.contexts.operations.clone(), self.stop.clone()));
+        self.tasks.spawn(relations::worker::run(Arc::clone(&self.state.contexts.worker), self.stop.clone()));
         self.tasks.spawn(sweep(self.state.clone(), self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.auth).follow_keys(self.stop.clone()));
         self.tasks.spawn(fold_metrics(self.state.metrics.clone(), self.stop.clone()));

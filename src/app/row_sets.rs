@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use crate::db::Statement;
 use crate::engine::entries::EntryReader;
 use crate::engine::lanes::{self, NewRowSet};
+use crate::engine::pairs::PairLocks;
 use crate::engine::{epoch, events, guard, heads, idempotency, marks};
 use crate::features::broadcasts::rows::NoticeRows;
 use crate::features::feed::rows::FeedRows;
@@ -22,6 +23,7 @@ use crate::maintenance::recount;
 /// All of them.
 pub const ROW_SETS: &[NewRowSet] = &[
     NewRowSet::of::<NoticeRows>(),
+    NewRowSet::of::<PairLocks>(),
     NewRowSet::of::<RelationRows>(),
     NewRowSet::of::<FeedRows>(),
     NewRowSet::of::<NotificationRows>(),

@@ -9,4 +9,5 @@ pub mod heads;
 pub mod idempotency;
 pub mod lanes;
 pub mod marks;
+pub mod pairs;
 pub mod turns;

@@ -12,7 +12,7 @@ use axum::extract::MatchedPath;
 use axum::http::{HeaderValue, Method};
 
 use crate::base::error::Problem;
-use crate::http::auth::Caller;
+use crate::http::caller::Caller;
 use crate::http::limit::Limiter;
 use crate::http::places::Place;
 use crate::http::traces::RequestSpan;

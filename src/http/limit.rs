@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::base::error::{Code, Problem};
 use crate::base::seldom::Seldom;
-use crate::http::auth::Caller;
+use crate::http::caller::Caller;
 
 /// Requests refused because their caller made too many.
 pub(crate) const LIMITED: &str = "headmark_http_rate_limited_total";

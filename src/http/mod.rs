@@ -7,6 +7,7 @@
 mod answer;
 pub mod auth;
 pub mod body;
+pub mod caller;
 mod canonical;
 pub(crate) mod compress;
 pub mod context;

@@ -10,7 +10,7 @@ use super::held;
 use super::shares::{Bounds, Share, Shares};
 use super::watch::Stream;
 use crate::base::error::{Code, Problem};
-use crate::http::auth::Caller;
+use crate::http::caller::Caller;
 
 /// Requests refused because too many were in flight.
 pub(crate) const REFUSED: &str = "headmark_http_overloaded_total";

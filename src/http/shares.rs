@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 
 use crate::base::error::{Code, Problem};
 use crate::base::ids::UserId;
-use crate::http::auth::Caller;
+use crate::http::caller::Caller;
 
 /// Refusals because one caller held as much as it may, by what it held.
 pub(crate) const REFUSED: &str = "headmark_http_caller_limited_total";

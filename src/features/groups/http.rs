@@ -13,10 +13,11 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::changes::GroupChanges;
 use super::chats::Chats;
 use super::command::{no_member, unknown};
 use super::lists::{self, View};
-use super::{Command, Delivery, GroupOut, GroupSentOut, MAX_CONTENT_CHARS, MAX_JOINS, MemberOut, MembersOut, Message};
+use super::{Command, Delivery, GroupOut, GroupSentOut, MAX_JOINS, MemberOut, MembersOut, Message};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{ClientId, GroupId, Seq, UserId};
@@ -24,7 +25,7 @@ use crate::db::Db;
 use crate::engine::entries::Entries;
 use crate::engine::heads::Heads;
 use crate::engine::lanes::{Answer, Job, Lanes};
-use crate::features::receipts::Receipts;
+use crate::features::inbox::MAX_CONTENT_CHARS;
 use crate::http::auth::{Auth, Caller, Service};
 use crate::http::body::{Body, NoFields, present, text_within};
 use crate::http::pages::{self, PageOut, PageParams, Position};
@@ -48,8 +49,8 @@ pub struct GroupContext {
     pub chats: Arc<Chats>,
     /// The heads of the streams that users share.
     pub heads: Arc<Heads>,
-    /// Who has read what: told of each change.
-    pub receipts: Arc<Receipts>,
+    /// Told of each change.
+    pub changes: Arc<GroupChanges>,
     /// What answers polls.
     pub polling: Arc<Polling>,
 }
@@ -112,7 +113,7 @@ impl GroupPath {
 pub(super) async fn submit(state: &GroupContext, command: Command) -> Result<Answer> {
     let group = command.group();
     let answer = state.lanes.submit(Job { command: Arc::new(command), key: None }).await?;
-    state.receipts.changed(group);
+    state.changes.tell(group);
     Ok(answer)
 }
 

@@ -8,6 +8,7 @@
 //! `command.rs` has the rules, `store.rs` the rows of batches, `lists.rs` what is read beside them, `chats.rs` the groups of a user as its sheet counts them,
 //! `fan_out.rs` and `delivery.rs` what puts messages into inboxes, `http.rs` and `user_http.rs` the routes, `import/` takes over chat logs.
 
+pub mod changes;
 pub mod chats;
 mod command;
 pub mod delivery;
@@ -40,9 +41,6 @@ pub const MAX_MEMBERS: i64 = 100_000;
 
 /// How many may join in one request.
 pub const MAX_JOINS: usize = 1000;
-
-/// How many characters a message may have.
-pub const MAX_CONTENT_CHARS: usize = 10_000;
 
 /// How a group's messages reach its members.
 // Read as a text first: of a null that stands for an enum, serde_json says that the JSON is malformed.

@@ -8,12 +8,10 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{ClientId, UserId};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::pairs::{Pair, need_pair_seen};
 use crate::features::inbox::devices::DeviceRows;
 use crate::features::inbox::store::InboxRows;
 use crate::features::inbox::{append_inbox, set_direct};
-use crate::features::relations::Pair;
-use crate::features::relations::rows::RelationRows;
-use crate::features::relations::rows::need_block_seen;
 
 /// A write to inboxes, direct chats or devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +79,7 @@ pub(super) fn needs_of_send(needs: &mut Needs, receiver: UserId, sender: UserId,
     needs.user(receiver);
     needs.user(sender);
     if receiver != sender {
-        need_block_seen(needs, Pair { follower: receiver, followee: sender });
+        need_pair_seen(needs, Pair { follower: receiver, followee: sender });
     }
     needs.of::<InboxRows>().directs.extend([(receiver, sender), (sender, receiver)]);
     needs.of::<InboxRows>().sent.extend([(receiver, sender, false, client.clone()), (sender, receiver, true, client.clone())]);
@@ -158,7 +156,7 @@ fn unknown_device(device: &ClientId) -> Problem {
 
 /// The one place where it is asked whether a receiver has blocked a sender. The pair is locked for others who change it, so a block that was acknowledged is seen.
 fn refuse_if_blocked(rows: &Rows, receiver: UserId, sender: UserId) -> Result<(), Problem> {
-    if rows.get::<RelationRows>().blocks(Pair { follower: receiver, followee: sender }) {
+    if rows.get::<InboxRows>().is_blocked(receiver, sender) {
         return Err(Problem::new(Code::Blocked, "The receiver does not accept messages from this sender."));
     }
     Ok(())

@@ -19,7 +19,7 @@ use crate::base::ids::{ClientId, MAX_HEAD, UserId};
 use crate::db::{Db, DbResult};
 use crate::engine::entries::{Entries, State};
 use crate::engine::lanes::{Answer, Job, Lanes};
-use crate::features::groups::MAX_CONTENT_CHARS;
+use crate::features::inbox::MAX_CONTENT_CHARS;
 use crate::http::auth::Caller;
 use crate::http::body::{Body, in_range, present, text_within};
 use crate::http::pages::{self, PageOut, PageParams, Position};

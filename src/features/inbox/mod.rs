@@ -36,6 +36,9 @@ pub use command::Command;
 pub use expiry::InboxConfig;
 pub use needs::{Needs, Oldest, Sent, SentKey};
 
+/// How many characters a message may have.
+pub const MAX_CONTENT_CHARS: usize = 10_000;
+
 /// How many devices a user may have.
 pub const MAX_DEVICES: usize = 100;
 

@@ -228,10 +228,16 @@ impl InboxRows {
         self.blocked.set(&(user, peer), blocked);
     }
 
+    /// Whether the user blocks the peer.
+    #[must_use]
+    pub fn is_blocked(&self, user: UserId, peer: UserId) -> bool {
+        self.blocked.get(&(user, peer))
+    }
+
     /// Whether a chat counts in no sum: it is muted, or the user blocks the peer.
     #[must_use]
     pub fn is_silent(&self, user: UserId, peer: UserId) -> bool {
-        self.blocked.get(&(user, peer)) || self.direct(user, peer).muted
+        self.is_blocked(user, peer) || self.direct(user, peer).muted
     }
 
     /// How many unread messages of a chat count in sums.

@@ -1,7 +1,6 @@
 //! The route of operations, and the preference that makes them.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::FromRequestParts;
@@ -14,12 +13,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Command, OperationId, OperationStatus, Operations, store};
+use super::{OperationId, OperationStatus, Operations, store};
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Code, Error, Fault, Problem, Result};
 use crate::db::Db;
-use crate::engine::lanes::{Job, Lanes};
-use crate::features::relations::{Deed, RelationConfig};
+use crate::engine::lanes::Answer;
 use crate::http::auth::Caller;
 use crate::http::params::{NoParams, Query};
 use crate::http::path::PathParams;
@@ -30,19 +28,15 @@ static PREFER: HeaderName = HeaderName::from_static("prefer");
 static PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 const RESPOND_ASYNC: &str = "respond-async";
 
-/// What the handlers and the worker of operations work with.
+/// What operations are accepted and read with.
 #[derive(Debug)]
 pub struct OperationContext {
-    /// Where writes go.
-    pub lanes: Lanes,
     /// The truth.
     pub db: Db,
     /// The time.
     pub clock: Clock,
     /// The operations of this node.
     pub operations: Operations,
-    /// How follows are bounded, and what they raise.
-    pub relations: RelationConfig,
 }
 
 /// The routes of this feature.
@@ -103,13 +97,10 @@ pub struct OperationAnswerOut {
     body: Option<Box<RawValue>>,
 }
 
-/// Accepts a deed, to be done later, and says where to ask what came of it.
-pub(crate) async fn accept(state: &OperationContext, caller: &Caller, deed: Deed) -> Result<Response> {
-    let operation = state.operations.begin(caller.id(), deed, state.clock.now())?;
-    let location = format!("/v1/operations/{}", operation.id);
-    let answer = state.lanes.submit(Job { command: Arc::new(Command::Accept(operation)), key: None }).await?;
-    state.operations.accepted();
+/// The answer to a write that was accepted: says where to ask what came of it.
+pub(crate) fn accepted(answer: Answer, id: &OperationId) -> Result<Response> {
     let mut response = answer.into_response();
+    let location = format!("/v1/operations/{id}");
     let location = HeaderValue::try_from(location).map_err(|_| Fault::Bug("an operation's id is no header value".to_owned()))?;
     response.headers_mut().insert(header::LOCATION, location);
     response.headers_mut().insert(PREFERENCE_APPLIED.clone(), HeaderValue::from_static(RESPOND_ASYNC));

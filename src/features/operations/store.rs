@@ -2,12 +2,12 @@
 
 use axum::http::StatusCode;
 
-use super::{Operation, OperationId, Outcome};
+use super::{Operation, OperationConfig, OperationId, Outcome};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 use crate::engine::lanes::Table;
-use crate::features::relations::{Deed, Pair};
+use crate::engine::pairs::Pair;
 
 /// In a row: accepted and not done, done, refused.
 const PENDING: i64 = 0;
@@ -18,7 +18,7 @@ const FAILED: i64 = 2;
 const NOT_NUMBERED: i64 = i64::MAX;
 
 /// How many pairs the worker takes at once.
-pub(super) const PAIRS_AT_ONCE: i64 = 2000;
+const PAIRS_AT_ONCE: i64 = 2000;
 
 /// How many rows one round of the sweep removes.
 const SWEEP_ROWS: i64 = 1000;
@@ -133,19 +133,19 @@ impl Tables {
         self.first_pending(pair).is_some()
     }
 
-    pub(super) fn first_pending(&self, pair: Pair) -> Option<i64> {
+    pub(crate) fn first_pending(&self, pair: Pair) -> Option<i64> {
         self.pending.get(&pair.unordered()).map(|(first, _)| first)
     }
 
-    pub(super) fn accept(&mut self, operation: &Operation, now: UnixMs) {
-        let pair = operation.deed.pair.unordered();
+    pub(crate) fn accept(&mut self, operation: &Operation, now: UnixMs) {
+        let pair = operation.pair.unordered();
         let first = self.first_pending(pair).unwrap_or(NOT_NUMBERED);
         self.pending.set(&pair, Some((first, NOT_NUMBERED)));
         self.accepted.push((operation.clone(), now));
     }
 
     /// The first one of a pair is done; `next` is the one after it, where that is known.
-    pub(super) fn finish(&mut self, pair: Pair, seq: i64, next: Option<i64>, outcome: Outcome) {
+    pub(crate) fn finish(&mut self, pair: Pair, seq: i64, next: Option<i64>, outcome: Outcome) {
         let pair = pair.unordered();
         let last = self.pending.get(&pair).map_or(seq, |(_, last)| last);
         // There may be some that came after those that are known: what is to come after all must still wait for them.
@@ -180,11 +180,11 @@ async fn insert(conn: &mut Conn, accepted: &[(Operation, UnixMs)]) -> DbResult<(
     let text = |value: fn(&Operation) -> String| Column::Text(accepted.iter().map(|(operation, _)| value(operation)).collect());
     let columns = [
         text(|operation| operation.id.to_string()),
-        int(|operation| operation.deed.pair.unordered().follower.get()),
-        int(|operation| operation.deed.pair.unordered().followee.get()),
+        int(|operation| operation.pair.unordered().follower.get()),
+        int(|operation| operation.pair.unordered().followee.get()),
         text(|operation| operation.caller.clone()),
         // Of plain fields; it cannot fail.
-        text(|operation| serde_json::to_string(&operation.deed).unwrap_or_default()),
+        text(|operation| operation.command.clone()),
         int(|operation| operation.node),
         Column::Int(accepted.iter().map(|(_, at)| at.0).collect()),
         Column::Int((0..).take(accepted.len()).collect()),
@@ -206,16 +206,16 @@ async fn finish(conn: &mut Conn, finished: &[(i64, &Outcome)]) -> DbResult<()> {
 
 /// An operation as it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     /// Who may read it.
-    pub(super) caller: String,
+    pub(crate) caller: String,
     /// When it was accepted.
-    pub(super) created_at: UnixMs,
+    pub(crate) created_at: UnixMs,
     /// What came of it, if it is done.
-    pub(super) outcome: Option<Outcome>,
+    pub(crate) outcome: Option<Outcome>,
 }
 
-pub(super) async fn read(db: &Db, id: &OperationId) -> DbResult<Option<Kept>> {
+pub(crate) async fn read(db: &Db, id: &OperationId) -> DbResult<Option<Kept>> {
     let rows: Vec<(String, i64, i64, i64, i64, String)> = db.fetch(&READ, &[Column::Text(vec![id.to_string()])]).await?;
     Ok(rows.into_iter().next().map(|(caller, status, created_at, finished_at, answer_status, body)| {
         let code = u16::try_from(answer_status).ok().and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or_default();
@@ -229,28 +229,33 @@ fn pair((low, high): (i64, i64)) -> Option<Pair> {
 }
 
 /// The pairs of what a node has accepted, and of what was accepted before this time; a pair may be there more than once.
-pub(super) async fn pending_pairs(db: &Db, node: i64, before: UnixMs) -> DbResult<Vec<Pair>> {
+pub(crate) async fn pending_pairs(db: &Db, node: i64, before: UnixMs) -> DbResult<Vec<Pair>> {
     let rows = db.fetch(&PENDING_PAIRS, &[node, before.0, PAIRS_AT_ONCE].map(|value| Column::Int(vec![value]))).await?;
     Ok(rows.into_iter().filter_map(pair).collect())
 }
 
-/// What is pending of these pairs, in order. One that cannot be read, as a newer version wrote it, hides what comes after it in its pair.
-pub(super) async fn pending_of(db: &Db, pairs: &[Pair]) -> DbResult<Vec<(Pair, i64, Option<Deed>)>> {
+/// What is pending of these pairs, in order.
+pub(crate) async fn pending_of(db: &Db, pairs: &[Pair]) -> DbResult<Vec<(Pair, i64, String)>> {
     let columns = [
         Column::Int(pairs.iter().map(|pair| pair.follower.get()).collect()),
         Column::Int(pairs.iter().map(|pair| pair.followee.get()).collect()),
     ];
     let rows: Vec<(i64, i64, i64, String)> = db.fetch(&PENDING_OF_PAIRS, &columns).await?;
-    let found = |(seq, low, high, command): (i64, i64, i64, String)| Some((pair((low, high))?, seq, serde_json::from_str(&command).ok()));
+    let found = |(seq, low, high, command): (i64, i64, i64, String)| Some((pair((low, high))?, seq, command));
     Ok(rows.into_iter().filter_map(found).collect())
 }
 
 /// How many are pending, counted up to so many.
-pub(super) async fn count(db: &Db, most: i64) -> DbResult<i64> {
+pub(crate) async fn count(db: &Db, most: i64) -> DbResult<i64> {
     let rows: Vec<(i64,)> = db.fetch(&COUNT, &[Column::Int(vec![most])]).await?;
     Ok(rows.first().map_or(0, |(count,)| *count))
 }
 
-pub(super) async fn sweep(db: &Db, oldest: UnixMs) -> DbResult<u64> {
-    db.connect().await?.run(&SWEEP, &[Column::Int(vec![oldest.0]), Column::Int(vec![SWEEP_ROWS])]).await
+/// Removes some operations of which it is no longer kept what came of them; returns how many. Call again while it returns any.
+///
+/// # Errors
+/// The driver's own.
+pub async fn sweep(db: &Db, config: &OperationConfig, now: UnixMs) -> DbResult<u64> {
+    let oldest = now.0 - config.ttl_ms();
+    db.connect().await?.run(&SWEEP, &[Column::Int(vec![oldest]), Column::Int(vec![SWEEP_ROWS])]).await
 }

@@ -14,14 +14,11 @@ mod watch;
 
 pub use self::watch::Watch;
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Args;
 use moka::future::Cache as Kept;
-use tokio::sync::watch as watch_channel;
 use tokio::time::Instant;
 
 use crate::base::error::{Error, Fault};
@@ -29,6 +26,7 @@ use crate::base::ids::{GroupId, UserId};
 use crate::db::{Db, DbResult};
 use crate::engine::turns::Turns;
 use crate::features::groups::Reading;
+use crate::features::groups::changes::GroupChanges;
 
 /// For how long memberships that were read are kept, and how many in all.
 const KEPT: Duration = Duration::from_secs(1);
@@ -36,9 +34,6 @@ const MAX_KEPT_SPANS: u64 = 1_000_000;
 
 /// How long one read of SQL may take.
 const MAX_SQL_READ: Duration = Duration::from_secs(4);
-
-/// Groups share so many counters of changes.
-const SLOTS: usize = 1024;
 
 /// How receipts are bounded.
 #[derive(Debug, Clone, Args)]
@@ -252,9 +247,8 @@ pub struct Receipts {
     db: Db,
     turns: Arc<Turns>,
     kept: Kept<GroupId, Read>,
-    /// Counts the changes that this node made, for several groups together.
-    changes: Vec<(AtomicU64, watch_channel::Sender<()>)>,
-    hasher: RandomState,
+    /// The changes that this node made.
+    changes: Arc<GroupChanges>,
     /// The groups of which polls wait for receipts.
     watched: watch::Watched,
     /// How many ordinals a bitmap may have.
@@ -264,35 +258,16 @@ pub struct Receipts {
 impl Receipts {
     /// Over this database.
     #[must_use]
-    pub fn new(config: &ReceiptConfig, db: Db, turns: Arc<Turns>) -> Arc<Self> {
+    pub fn new(config: &ReceiptConfig, db: Db, turns: Arc<Turns>, changes: Arc<GroupChanges>) -> Arc<Self> {
         let weigh = |_: &GroupId, read: &Read| u32::try_from(read.spans.spans.len()).unwrap_or(u32::MAX);
         Arc::new(Self {
             db,
             turns,
             kept: Kept::builder().weigher(weigh).max_capacity(MAX_KEPT_SPANS).time_to_live(KEPT).build(),
-            changes: std::iter::repeat_with(|| (AtomicU64::new(0), watch_channel::Sender::default())).take(SLOTS).collect(),
-            hasher: RandomState::new(),
+            changes,
             watched: watch::Watched::default(),
             max_members: config.max_receipt_members,
         })
-    }
-
-    fn slot(&self, group: GroupId) -> Option<&(AtomicU64, watch_channel::Sender<()>)> {
-        let hash = usize::try_from(self.hasher.hash_one(group) >> 32).unwrap_or(0);
-        self.changes.get(hash % SLOTS)
-    }
-
-    /// This node has changed something in a group: what was read before is not shown any more, and waiting polls look again.
-    pub fn changed(&self, group: GroupId) {
-        if let Some((count, listeners)) = self.slot(group) {
-            count.fetch_add(1, Ordering::AcqRel);
-            listeners.send_modify(|()| {});
-        }
-    }
-
-    /// To be told of changes that this node makes.
-    fn listen(&self, group: GroupId) -> Option<watch_channel::Receiver<()>> {
-        self.slot(group).map(|(_, listeners)| listeners.subscribe())
     }
 
     /// The memberships of a group: not older than a second, than what this node has written, or than `least`. `head` is how many messages there are by now.
@@ -300,7 +275,7 @@ impl Receipts {
     /// # Errors
     /// When the database is away.
     pub async fn spans(&self, group: GroupId, least: AtLeast, head: i64) -> Result<Arc<Spans>, Error> {
-        let change = self.slot(group).map_or(0, |(count, _)| count.load(Ordering::Acquire));
+        let change = self.changes.count(group);
         if let Some(read) = self.kept.get(&group).await.filter(|read| read.is_good(change, least)) {
             return Ok(read.spans);
         }

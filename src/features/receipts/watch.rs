@@ -91,7 +91,7 @@ impl Receipts {
     }
 
     async fn look_after(self: Arc<Self>, group: GroupId, seen: Arc<Seen>) {
-        let mut changes = self.listen(group);
+        let mut changes = self.changes.listen(group);
         loop {
             tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => {}

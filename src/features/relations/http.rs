@@ -10,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::state::Act;
+use super::worker::{self, WorkerContext};
 use super::{Command, Deed, Hot, Looks, Pair, RelationConfig, RelationOut, list_http, look_http};
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::UserId;
@@ -46,7 +47,7 @@ pub struct RelationContext {
     /// How follows are bounded, and what they raise.
     pub config: RelationConfig,
     /// Writes that are accepted before they are done.
-    pub operations: Served<operations::http::OperationContext>,
+    pub worker: Arc<WorkerContext>,
 }
 
 /// The routes of this feature.
@@ -111,7 +112,7 @@ fn pair(path: &UserPath, name: &str) -> Result<Pair, Problem> {
 async fn write(state: &RelationContext, path: &UserPath, prefer: Prefer, pair: Pair, act: Act) -> Result<Response> {
     let deed = Deed { pair, act };
     if prefer.respond_async {
-        return operations::http::accept(&state.operations, &path.caller, deed).await;
+        return worker::accept(&state.worker, &path.caller, deed).await;
     }
     submit(state, deed).await.map(IntoResponse::into_response)
 }
@@ -124,7 +125,7 @@ async fn submit(state: &RelationContext, deed: Deed) -> Result<Answer> {
         turns += 1;
         match state.lanes.submit(Job { command, key: None }).await {
             Err(Error::Problem(problem)) if problem.code == Code::OperationsPending && turns < MAX_TURNS => {
-                operations::drain(&state.operations, &[deed.pair.unordered()]).await?;
+                worker::drain(&state.worker, &[deed.pair.unordered()]).await?;
             }
             outcome => return outcome,
         }

@@ -4,12 +4,13 @@
 //! is a row of its own. That two users follow each other (mutual) is derived from the rows of both directions. A pair is locked as a whole, whichever way it is
 //! changed, so that of two who act at once one comes after the other.
 //!
-//! `command.rs` applies acts to the rows of a batch, `store.rs` has the SQL of that, `lists.rs` that of the lists; `look.rs` answers look-ups and whole lists from the
+//! `command.rs` applies acts to the rows of a batch, `deferred.rs` and `worker.rs` those that are accepted before they are done, `store.rs` has the SQL of that, `lists.rs` that of the lists; `look.rs` answers look-ups and whole lists from the
 //! caches, `hot.rs` keeps what strangers are shown of much-read users. `http.rs` has the routes that change something, `list_http.rs`
 //! and `look_http.rs` those that read.
 
 mod asked;
 mod command;
+mod deferred;
 pub mod export;
 mod hot;
 pub mod http;
@@ -20,6 +21,7 @@ pub mod look_http;
 pub mod rows;
 pub mod state;
 pub mod store;
+pub mod worker;
 
 use std::str::FromStr;
 
@@ -33,6 +35,7 @@ pub use self::look::{Looks, Related, WholeList};
 use self::state::{Manner, Stance, Standing};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{Invalid, Name, UserId};
+pub use crate::engine::pairs::Pair;
 
 /// What holds for follows however they are made, imports included.
 #[derive(Debug, Clone, Args)]
@@ -106,44 +109,6 @@ impl FromStr for FollowerBadge {
     /// An empty name stands for none, as environment files often have it.
     fn from_str(text: &str) -> Result<Self, Invalid> {
         if text.trim().is_empty() { Ok(Self(None)) } else { text.parse().map(|name| Self(Some(name))) }
-    }
-}
-
-/// Two users, one of whom may follow the other, or block the other, or do something about the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Pair {
-    /// Who follows, or acts.
-    pub follower: UserId,
-    /// Who is followed, or acted upon.
-    pub followee: UserId,
-}
-
-impl Pair {
-    /// The other direction.
-    #[must_use]
-    pub fn reversed(self) -> Self {
-        Self { follower: self.followee, followee: self.follower }
-    }
-
-    /// The same for both directions: the lower id first.
-    #[must_use]
-    pub fn unordered(self) -> Self {
-        self.min(self.reversed())
-    }
-
-    /// Which lock keeps others from changing this pair, in either direction: the same on every node and in every version.
-    #[must_use]
-    pub fn stripe(self) -> i64 {
-        let (low, high) = (self.follower.min(self.followee).get(), self.follower.max(self.followee).get());
-        // The finalizer of SplitMix64 (Steele, Lea, Flood 2014), twice: neighbouring ids must not share stripes by pattern. Written out, as the
-        // library's own hashers may change from one release to the next, and nodes of two releases run side by side.
-        let mix = |seed: u64| {
-            let seed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let seed = (seed ^ (seed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            seed ^ (seed >> 31)
-        };
-        let hash = mix(mix(low.unsigned_abs()).wrapping_add(high.unsigned_abs()));
-        i64::try_from(hash % store::STRIPES).unwrap_or_default()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::state::{Stance, Standing};
 use super::store::{self, Loaded};
-use super::{Changed, Fans, Follow, Own, Pair, Versions, export, lists};
+use super::{Changed, Fans, Follow, Own, Versions, export, lists};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::{Entry, Parts};
@@ -14,6 +14,7 @@ use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, Needs, RowSet, Rows, Table};
 use crate::engine::marks::StreamKey;
 use crate::engine::marks::parts::Part;
+use crate::engine::pairs::{Pair, need_pair, need_pair_seen};
 use crate::features::operations;
 
 /// The rows of relations in a batch.
@@ -39,18 +40,15 @@ pub struct RelationNeeds {
     seen_pairs: BTreeSet<Pair>,
     /// Users whose own relations may change.
     related: BTreeSet<UserId>,
-    stripes: BTreeSet<i64>,
-    /// Stripes of pairs that are only looked at.
-    seen_stripes: BTreeSet<i64>,
 }
 
 /// What two users are to each other, to change what the first is to the second; with it the first one's own row and counts, and the lock of the pair.
 pub fn need_follow(needs: &mut Needs, pair: Pair) {
     needs.user(pair.follower);
+    need_pair(needs, pair);
     let needs = needs.of::<RelationRows>();
     needs.related.insert(pair.follower);
     needs.follows.extend([pair, pair.reversed()]);
-    needs.stripes.insert(pair.stripe());
 }
 
 /// The same to change both directions.
@@ -59,19 +57,16 @@ pub fn need_block(needs: &mut Needs, pair: Pair) {
     need_follow(needs, pair.reversed());
 }
 
-/// What two users are to each other, only to look at it: nobody changes it before this transaction ends, so that what is done because neither blocks the
-/// other stands before the block.
+/// What two users are to each other, only to look at it.
 pub fn need_block_seen(needs: &mut Needs, pair: Pair) {
-    let needs = needs.of::<RelationRows>();
-    needs.seen_pairs.extend([pair, pair.reversed()]);
-    needs.seen_stripes.insert(pair.stripe());
+    need_pair_seen(needs, pair);
+    needs.of::<RelationRows>().seen_pairs.extend([pair, pair.reversed()]);
 }
 
 /// The lock of a pair, and which writes of it are accepted and not done.
 pub fn need_operations(needs: &mut Needs, pair: Pair) {
-    let needs = needs.of::<RelationRows>();
-    needs.seen_pairs.insert(pair.unordered());
-    needs.stripes.insert(pair.stripe());
+    need_pair(needs, pair);
+    needs.of::<RelationRows>().seen_pairs.insert(pair.unordered());
 }
 
 fn stance(block: Option<UnixMs>, follow: Option<&Follow>) -> Stance {
@@ -243,15 +238,6 @@ impl RowSet for RelationRows {
         [store::statements().as_slice(), &lists::statements(), &export::statements()].concat()
     }
 
-    /// Takes the locks of the pairs that may change, and of those that are looked at, in one order.
-    async fn lock(conn: &mut Conn, needs: &RelationNeeds) -> DbResult<()> {
-        let mut stripes: Vec<_> = needs.stripes.iter().map(|stripe| (*stripe, false)).collect();
-        stripes.extend(needs.seen_stripes.difference(&needs.stripes).map(|stripe| (*stripe, true)));
-        stripes.sort_unstable();
-        store::lock_stripes(conn, &stripes).await
-    }
-
-    /// Loads both directions of the pairs, what of them is accepted and not done, and the counts of those whose relations may change.
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &RelationNeeds) -> DbResult<()> {
         let pairs: Vec<_> = needs.follows.union(&needs.seen_pairs).copied().collect();
         if pairs.is_empty() {

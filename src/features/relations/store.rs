@@ -1,22 +1,16 @@
-//! The rows of `following`, `followers`, `secret_followers`, `blocks`, `relation_counts` and `follower_counts` that lanes load and write, and the locks of pairs.
+//! The rows of `following`, `followers`, `secret_followers`, `blocks`, `relation_counts` and `follower_counts` that lanes load and write.
 //! What is read of them outside of lanes is in `lists.rs`.
 
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
+use crate::engine::pairs::Pair;
 
 use super::state::Manner;
-use super::{Fans, Follow, Own, Pair, Raised, Versions};
-
-/// How many locks there are for pairs. An absent row cannot be locked, so a pair is locked by its stripe. All batches together hold no more locks than
-/// there are stripes, which must stay well below what Postgres has room for (`max_locks_per_transaction` × `max_connections`, 6400 by default).
-pub const STRIPES: u64 = 1024;
+use super::{Fans, Follow, Own, Raised, Versions};
 
 /// How many slots the count of a user's followers is spread over. As many lanes may add to it side by side.
 pub const SLOTS: i64 = 16;
-
-/// The first of the two numbers of these advisory locks ("pair" in ASCII); the second is the stripe.
-const PAIR_LOCKS: i64 = 0x7061_6972;
 
 const PAIR: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int)];
 const OWN: &[(&str, Type)] = &[
@@ -28,16 +22,6 @@ const OWN: &[(&str, Type)] = &[
     ("blocks_version", Type::Int),
 ];
 const FOLLOW: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int), ("since", Type::Int)];
-
-/// Taken in the order of the stripes; the inner query is not merged into the outer one, as it is ordered. SQLite's one writer needs no lock.
-static LOCK_STRIPES: Statement = Statement::each(
-    "select stripe from {rows} r where lock_class < 0",
-    "select case when shared = 1
-        then pg_advisory_xact_lock_shared(cast(lock_class as integer), cast(stripe as integer))
-        else pg_advisory_xact_lock(cast(lock_class as integer), cast(stripe as integer)) end
-    from (select lock_class, stripe, shared from {rows} r order by stripe) sorted",
-    &[("lock_class", Type::Int), ("stripe", Type::Int), ("shared", Type::Int)],
-);
 
 /// What there is of these pairs: follows (0), blocks (1), and the first and the last operation that are accepted and not done (2, of the lower id first). Where nobody blocks anybody, or
 /// nothing is pending, as most often, no pair is looked for: an import has thousands.
@@ -155,9 +139,8 @@ static ADD_COUNTS: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 14] {
+pub fn statements() -> [&'static Statement; 13] {
     [
-        &LOCK_STRIPES,
         &LOAD,
         &LOAD_OWN,
         &UPDATE_OWN,
@@ -183,23 +166,6 @@ pub enum Loaded {
     Block(UnixMs),
     /// The first and the last operation that are accepted and not done, by their numbers.
     Pending(i64, i64),
-}
-
-/// Locks pairs against each other for the rest of the transaction, by their stripes (sorted, without repeats), each shared with others who only look or not. The
-/// first thing that a transaction does, so that the order of the locks is also the order of the transactions' numbers.
-///
-/// # Errors
-/// The driver's own.
-pub async fn lock_stripes(conn: &mut Conn, stripes: &[(i64, bool)]) -> DbResult<()> {
-    if conn.locks_rows() && !stripes.is_empty() {
-        let columns = [
-            Column::Int(vec![PAIR_LOCKS; stripes.len()]),
-            Column::Int(stripes.iter().map(|(stripe, _)| *stripe).collect()),
-            Column::Int(stripes.iter().map(|(_, shared)| i64::from(*shared)).collect()),
-        ];
-        conn.later(&LOCK_STRIPES, &columns).await?;
-    }
-    Ok(())
 }
 
 fn pair_columns<'a>(pairs: impl Iterator<Item = &'a Pair> + Clone) -> [Column; 2] {

@@ -10,6 +10,7 @@ use super::*;
 use crate::base::error::{Code, Problem};
 use crate::engine::lanes::{Command as _, Rows};
 use crate::engine::marks::{Kind, MAX_RETRACTED_RUNS, Mark};
+use crate::engine::pairs::STRIPES;
 use crate::features::relations::rows::RelationRows;
 use crate::features::relations::rows::set_block;
 
@@ -229,7 +230,7 @@ fn a_badge_that_cannot_remember_one_more_gap_keeps_nobody_from_unfollowing() {
 
 #[test]
 fn both_directions_of_a_pair_have_one_lock_and_pairs_spread_over_all() {
-    let mut load = vec![0; usize::try_from(store::STRIPES).unwrap()];
+    let mut load = vec![0; usize::try_from(STRIPES).unwrap()];
     for follower in 1..=64 {
         for followee in 65..=320 {
             let stripe = pair(follower, followee).stripe();

@@ -27,10 +27,10 @@ use self::tokens::Tokens;
 use crate::base::clock::Clock;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
+pub use crate::http::caller::Caller;
+use crate::http::caller::OPEN_NAME;
 use crate::http::context;
 
-/// The name of every caller of a server without credentials; no service key may take it.
-const OPEN_NAME: &str = "open";
 /// How many characters a service key's secret has at least.
 pub const MIN_SERVICE_SECRET: usize = 16;
 /// One sentence for everything that is refused, so that it does not tell which part was close.
@@ -51,50 +51,6 @@ pub struct AuthConfig {
     pub jwt_audience: Option<String>,
     /// When set, a JWT must have it as `iss`.
     pub jwt_issuer: Option<String>,
-}
-
-/// Who made a request.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Caller {
-    /// A service, which may act for anyone.
-    Service {
-        /// The name of its key; the same after the key was rotated.
-        name: Arc<str>,
-    },
-    /// An end user, who may act for nobody else.
-    User {
-        /// The `sub` of the token.
-        id: UserId,
-    },
-}
-
-impl Caller {
-    /// The caller as one text, to which idempotency keys and operations belong: `service:name`, `user:42` or `open`.
-    #[must_use]
-    pub fn id(&self) -> String {
-        self.to_string()
-    }
-
-    /// Refuses a user who names somebody else; a service may name anyone.
-    ///
-    /// # Errors
-    /// A 403 problem.
-    pub fn may_act_for(&self, user: UserId) -> Result<(), Problem> {
-        match self {
-            Self::User { id } if *id != user => Err(Problem::new(Code::Forbidden, "A user token can only act for its own user.")),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for Caller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Service { name } if &**name == OPEN_NAME => f.write_str(OPEN_NAME),
-            Self::Service { name } => write!(f, "service:{name}"),
-            Self::User { id } => write!(f, "user:{id}"),
-        }
-    }
 }
 
 /// A service key as it is kept: never the secret.

@@ -2,7 +2,8 @@
 
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
-use crate::features::relations::{Fans, Pair, store as relations};
+use crate::engine::pairs::{Pair, lock_stripes};
+use crate::features::relations::{Fans, store as relations};
 
 use super::{Difference, What};
 
@@ -256,7 +257,7 @@ pub(super) async fn extra(conn: &mut Conn, users: &[i64], secret: bool, after: R
 pub(super) async fn repair_rows(conn: &mut Conn, what: What, rows: &[Row]) -> DbResult<()> {
     let pair = |row: &Row| Some(Pair { follower: UserId::try_from(row.0).ok()?, followee: UserId::try_from(row.1).ok()? });
     let stripes: std::collections::BTreeSet<_> = rows.iter().filter_map(pair).map(|pair| (pair.stripe(), false)).collect();
-    relations::lock_stripes(conn, &stripes.into_iter().collect::<Vec<_>>()).await?;
+    lock_stripes(conn, &stripes.into_iter().collect::<Vec<_>>()).await?;
     let columns: [Vec<i64>; 3] =
         [rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect(), rows.iter().map(|row| row.2).collect()];
     let [followers, followees, since] = columns.map(Column::Int);

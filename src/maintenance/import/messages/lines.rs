@@ -4,7 +4,7 @@ use csv::ByteRecord;
 
 use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
-use crate::features::groups::MAX_CONTENT_CHARS;
+use crate::features::inbox::MAX_CONTENT_CHARS;
 use crate::maintenance::import::field::{self, id, shown, time};
 
 /// How the first line of a chat log may look.

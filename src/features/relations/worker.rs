@@ -1,19 +1,23 @@
-//! Does what is pending: each node what it has accepted, at once, and after a while what others have left.
+//! Accepts deeds that may be done later, and does what is pending: each node what it has accepted, at once, and after a while what others have left.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use axum::response::Response;
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::http::OperationContext;
-use super::{Command, store};
+use super::RelationConfig;
+use super::command::Deed;
+use super::deferred::Command;
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
-use crate::engine::lanes::Job;
-use crate::features::relations::{Deed, Pair};
+use crate::engine::lanes::{Job, Lanes};
+use crate::engine::pairs::Pair;
+use crate::features::operations::http::{OperationContext, accepted};
+use crate::features::operations::store;
+use crate::http::auth::Caller;
 use crate::http::served::Served;
 
 /// How often the worker looks by itself.
@@ -31,12 +35,34 @@ const ROUNDS_APART: Duration = Duration::from_millis(10);
 /// The pause after something went wrong.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// What deeds that are done later are accepted and done with.
+#[derive(Debug)]
+pub struct WorkerContext {
+    /// Where writes go.
+    pub lanes: Lanes,
+    /// How follows are bounded, and what they raise.
+    pub relations: RelationConfig,
+    /// What is accepted.
+    pub accepted: Served<OperationContext>,
+}
+
+/// Accepts a deed, to be done later, and says where to ask what came of it.
+pub(super) async fn accept(state: &WorkerContext, caller: &Caller, deed: Deed) -> Result<Response> {
+    let OperationContext { operations, clock, .. } = &*state.accepted;
+    let command = serde_json::to_string(&deed).unwrap_or_default();
+    let operation = operations.begin(caller.id(), deed.pair, command, clock.now())?;
+    let id = operation.id.clone();
+    let answer = state.lanes.submit(Job { command: Arc::new(Command::Accept(operation)), key: None }).await?;
+    operations.accepted();
+    accepted(answer, &id)
+}
+
 /// Does what is pending until told to stop.
-pub async fn run(state: Served<OperationContext>, stop: CancellationToken) {
+pub async fn run(state: Arc<WorkerContext>, stop: CancellationToken) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = state.operations.bell.notified() => {}
+            () = state.accepted.operations.rung() => {}
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
         loop {
@@ -58,16 +84,16 @@ pub async fn run(state: Served<OperationContext>, stop: CancellationToken) {
 }
 
 /// One look, and all that it found. How many pairs that was.
-async fn round(state: &OperationContext) -> Result<usize> {
-    let operations = &state.operations;
-    let pending = store::count(&state.db, operations.config.max_pending_operations).await?;
-    operations.pending.store(pending, Ordering::Relaxed);
+async fn round(state: &WorkerContext) -> Result<usize> {
+    let OperationContext { db, operations, clock } = &*state.accepted;
+    let pending = store::count(db, operations.config.max_pending_operations).await?;
+    operations.set_pending(pending);
     metrics::gauge!("headmark_operations_pending").set(f64::from(u32::try_from(pending).unwrap_or(u32::MAX)));
     if pending == 0 {
         return Ok(0);
     }
-    let abandoned = UnixMs(state.clock.now().0 - ABANDONED_MS);
-    let mut pairs = store::pending_pairs(&state.db, operations.node, abandoned).await?;
+    let abandoned = UnixMs(clock.now().0 - ABANDONED_MS);
+    let mut pairs = store::pending_pairs(db, operations.node(), abandoned).await?;
     pairs.sort_unstable();
     pairs.dedup();
     drain(state, &pairs).await?;
@@ -78,17 +104,18 @@ async fn round(state: &OperationContext) -> Result<usize> {
 ///
 /// # Errors
 /// What the lanes answer, where a store is away or they are full; what was not done stays pending.
-pub async fn drain(state: &OperationContext, pairs: &[Pair]) -> Result<()> {
+pub async fn drain(state: &WorkerContext, pairs: &[Pair]) -> Result<()> {
     if pairs.is_empty() {
         return Ok(());
     }
     let mut queues: BTreeMap<Pair, Vec<(i64, Deed)>> = BTreeMap::new();
     let mut unreadable = std::collections::BTreeSet::new();
-    for (pair, seq, deed) in store::pending_of(&state.db, pairs).await? {
-        match deed {
-            Some(deed) if !unreadable.contains(&pair) => queues.entry(pair).or_default().push((seq, deed)),
-            Some(_) => {}
-            None => {
+    for (pair, seq, command) in store::pending_of(&state.accepted.db, pairs).await? {
+        match serde_json::from_str(&command) {
+            Ok(deed) if !unreadable.contains(&pair) => queues.entry(pair).or_default().push((seq, deed)),
+            Ok(_) => {}
+            // What comes after it in its pair waits with it.
+            Err(_) => {
                 tracing::warn!(seq, "an operation cannot be read; a newer version is to do it");
                 unreadable.insert(pair);
             }

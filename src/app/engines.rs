@@ -1,0 +1,65 @@
+//! The engines of a node.
+
+use std::sync::Arc;
+
+use crate::base::clock::Clock;
+use crate::cache::Cache;
+use crate::db::Db;
+use crate::engine::entries::Entries;
+use crate::engine::events::Publisher;
+use crate::engine::guard::Guard;
+use crate::engine::heads::Heads;
+use crate::engine::lanes::Lanes;
+use crate::features::groups::changes::GroupChanges;
+use crate::features::groups::chats::Chats;
+use crate::features::groups::fan_out::FanOut;
+use crate::features::receipts::Receipts;
+use crate::features::relations::Hot;
+use crate::features::users::Presence;
+use crate::features::views;
+use crate::http::auth::Auth;
+use crate::http::polling::Polling;
+use crate::summary::Summaries;
+
+/// The engines of a running node.
+#[derive(Debug)]
+pub struct Engines {
+    /// Who may call.
+    pub auth: Arc<Auth>,
+    /// The one way to write.
+    pub lanes: Lanes,
+    /// The users' own entries.
+    pub entries: Arc<Entries>,
+    /// The groups of users.
+    pub chats: Arc<Chats>,
+    /// What counts views.
+    pub views: Arc<views::Reader>,
+    /// The unread summaries of users.
+    pub summaries: Arc<Summaries>,
+    /// The truth.
+    pub db: Db,
+    /// What polls read.
+    pub cache: Arc<Cache>,
+    /// What all nodes agree on.
+    pub guard: Arc<Guard>,
+    /// The heads of the streams that users share.
+    pub heads: Arc<Heads>,
+    /// Who was seen.
+    pub presence: Arc<Presence>,
+    /// The time.
+    pub clock: Clock,
+    /// The groups that are to be fanned out.
+    pub fan_out: Arc<FanOut>,
+    /// The changes that this node makes to groups.
+    pub group_changes: Arc<GroupChanges>,
+    /// Who has read what in groups.
+    pub receipts: Arc<Receipts>,
+    /// What is shown of much-read users from memory.
+    pub hot: Arc<Hot>,
+    /// What numbers events.
+    pub events: Arc<Publisher>,
+    /// What answers polls.
+    pub polling: Arc<Polling>,
+    /// Where metrics are read.
+    pub metrics: metrics_exporter_prometheus::PrometheusHandle,
+}

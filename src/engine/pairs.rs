@@ -1,0 +1,133 @@
+//! Two users, and the lock of what is between them.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::ids::UserId;
+use crate::db::{Column, Conn, DbResult, Statement, Type};
+use crate::engine::heads::Batch;
+use crate::engine::lanes::{Core, Needs, RowSet};
+
+/// How many locks there are for pairs. An absent row cannot be locked, so a pair is locked by its stripe. All batches together hold no more locks than
+/// there are stripes, which must stay well below what Postgres has room for (`max_locks_per_transaction` × `max_connections`, 6400 by default).
+pub const STRIPES: u64 = 1024;
+
+/// The first of the two numbers of these advisory locks ("pair" in ASCII); the second is the stripe.
+const PAIR_LOCKS: i64 = 0x7061_6972;
+
+/// Two users, one of whom may follow the other, or block the other, or do something about the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Pair {
+    /// Who follows, or acts.
+    pub follower: UserId,
+    /// Who is followed, or acted upon.
+    pub followee: UserId,
+}
+
+impl Pair {
+    /// The other direction.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        Self { follower: self.followee, followee: self.follower }
+    }
+
+    /// The same for both directions: the lower id first.
+    #[must_use]
+    pub fn unordered(self) -> Self {
+        self.min(self.reversed())
+    }
+
+    /// Which lock keeps others from changing this pair, in either direction: the same on every node and in every version.
+    #[must_use]
+    pub fn stripe(self) -> i64 {
+        let (low, high) = (self.follower.min(self.followee).get(), self.follower.max(self.followee).get());
+        // The finalizer of SplitMix64 (Steele, Lea, Flood 2014), twice: neighbouring ids must not share stripes by pattern. Written out, as the
+        // library's own hashers may change from one release to the next, and nodes of two releases run side by side.
+        let mix = |seed: u64| {
+            let seed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let seed = (seed ^ (seed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            seed ^ (seed >> 31)
+        };
+        let hash = mix(mix(low.unsigned_abs()).wrapping_add(high.unsigned_abs()));
+        i64::try_from(hash % STRIPES).unwrap_or_default()
+    }
+}
+
+/// Taken in the order of the stripes; the inner query is not merged into the outer one, as it is ordered. SQLite's one writer needs no lock.
+static LOCK_STRIPES: Statement = Statement::each(
+    "select stripe from {rows} r where lock_class < 0",
+    "select case when shared = 1
+        then pg_advisory_xact_lock_shared(cast(lock_class as integer), cast(stripe as integer))
+        else pg_advisory_xact_lock(cast(lock_class as integer), cast(stripe as integer)) end
+    from (select lock_class, stripe, shared from {rows} r order by stripe) sorted",
+    &[("lock_class", Type::Int), ("stripe", Type::Int), ("shared", Type::Int)],
+);
+
+/// Locks pairs against each other for the rest of the transaction, by their stripes (sorted, without repeats), each shared with others who only look or not. The
+/// first thing that a transaction does, so that the order of the locks is also the order of the transactions' numbers.
+///
+/// # Errors
+/// The driver's own.
+pub async fn lock_stripes(conn: &mut Conn, stripes: &[(i64, bool)]) -> DbResult<()> {
+    if conn.locks_rows() && !stripes.is_empty() {
+        let columns = [
+            Column::Int(vec![PAIR_LOCKS; stripes.len()]),
+            Column::Int(stripes.iter().map(|(stripe, _)| *stripe).collect()),
+            Column::Int(stripes.iter().map(|(_, shared)| i64::from(*shared)).collect()),
+        ];
+        conn.later(&LOCK_STRIPES, &columns).await?;
+    }
+    Ok(())
+}
+
+/// The locks of the pairs of a batch: there are no rows.
+#[derive(Debug, Default)]
+pub struct PairLocks;
+
+/// Which locks of pairs a batch needs.
+#[derive(Debug, Default)]
+pub struct PairNeeds {
+    stripes: BTreeSet<i64>,
+    /// Stripes of pairs that are only looked at.
+    seen_stripes: BTreeSet<i64>,
+}
+
+/// The lock of a pair, to change what is between the two.
+pub fn need_pair(needs: &mut Needs, pair: Pair) {
+    needs.of::<PairLocks>().stripes.insert(pair.stripe());
+}
+
+/// The lock of a pair, only to look: nobody changes what is between the two before this transaction ends, so that what is done because neither
+/// blocks the other stands before the block.
+pub fn need_pair_seen(needs: &mut Needs, pair: Pair) {
+    needs.of::<PairLocks>().seen_stripes.insert(pair.stripe());
+}
+
+impl RowSet for PairLocks {
+    type Needs = PairNeeds;
+
+    fn statements() -> Vec<&'static Statement> {
+        vec![&LOCK_STRIPES]
+    }
+
+    /// Takes the locks of the pairs that may change, and of those that are looked at, in one order.
+    async fn lock(conn: &mut Conn, needs: &PairNeeds) -> DbResult<()> {
+        let mut stripes: Vec<_> = needs.stripes.iter().map(|stripe| (*stripe, false)).collect();
+        stripes.extend(needs.seen_stripes.difference(&needs.stripes).map(|stripe| (*stripe, true)));
+        stripes.sort_unstable();
+        lock_stripes(conn, &stripes).await
+    }
+
+    async fn load(&mut self, _conn: &mut Conn, _core: &mut Core, _needs: &PairNeeds) -> DbResult<()> {
+        Ok(())
+    }
+
+    async fn save(&self, _conn: &mut Conn, _core: &Core, _batch: Batch) -> DbResult<()> {
+        Ok(())
+    }
+
+    fn settle(&mut self) {}
+
+    fn undo(&mut self) {}
+}
