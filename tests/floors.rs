@@ -1,5 +1,8 @@
 //! The modules of the program are floors, and imports go down only: read from the sources.
 
+mod circles;
+mod uses;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

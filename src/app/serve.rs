@@ -10,13 +10,13 @@
 
 mod config;
 mod connection;
+mod ending;
 pub(crate) mod files;
 mod socket;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -29,10 +29,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::http::limit::Peer;
 pub use config::HttpConfig;
+pub(crate) use connection::CONNECTIONS;
 use connection::Server;
-
-/// Connections that are open.
-pub(crate) const CONNECTIONS: &str = "headmark_http_connections";
+use ending::Ending;
 
 /// The pause after a connection could not be accepted for a reason of ours, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -44,41 +43,6 @@ pub struct Stop {
     pub drain: CancellationToken,
     /// Close the port now. Requests in flight still end.
     pub close: CancellationToken,
-}
-
-/// The end, as connections see it.
-///
-/// A connection looks at the flags on every poll. It registers with each token only once, because asking a token takes a lock that all connections
-/// share. A flag is set before its token is cancelled.
-#[derive(Default)]
-struct Ending {
-    announcing: AtomicBool,
-    announce: CancellationToken,
-    draining: AtomicBool,
-    drain: CancellationToken,
-    /// Cut off whatever is left.
-    cut: CancellationToken,
-}
-
-impl Ending {
-    fn is_announcing(&self) -> bool {
-        self.announcing.load(Ordering::Acquire)
-    }
-
-    fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
-    }
-
-    fn announce(&self) {
-        self.announcing.store(true, Ordering::Release);
-        self.announce.cancel();
-    }
-
-    fn drain(&self) {
-        self.announce();
-        self.draining.store(true, Ordering::Release);
-        self.drain.cancel();
-    }
 }
 
 /// Serves until `stop`, and then until requests in flight have ended; after the drain timeout it cuts off the rest.

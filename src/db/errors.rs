@@ -8,6 +8,9 @@
 use crate::base::error::{Code, Fault, Problem};
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
+/// What a store function returns: the plain error of the driver, of which [`classify`] says what it means.
+pub type DbResult<T> = Result<T, sqlx::Error>;
+
 /// What an error means. All but [`ErrorClass::Unknown`] say that the transaction changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {

@@ -16,7 +16,9 @@ use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
-use super::{Conn, DbResult, PgConn, classify};
+use super::conn::Conn;
+use super::errors::{DbResult, classify};
+use super::postgres::PgConn;
 
 /// How long a connection may have idled before it is tried at its next use.
 const TRUSTED_IDLE: Duration = Duration::from_secs(1);

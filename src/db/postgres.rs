@@ -15,7 +15,8 @@ use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Connection as _, Either, Executor as _, PgConnection};
 
 use super::dialect::{Bound, Column, Statement};
-use super::{DbResult, dialect};
+use super::errors::DbResult;
+use super::{dialect, sent};
 
 /// A connection with what waits to be sent over it.
 #[derive(Debug)]
@@ -125,7 +126,7 @@ impl PgConn {
     pub(super) async fn send(&mut self) -> DbResult<Vec<Done>> {
         let Waiting { text, wanted, prepares, bound, .. } = std::mem::take(&mut self.waiting);
         if !bound.is_empty() {
-            super::sent(1);
+            sent::sent(1);
             let (text, arguments) = dialect::bind(bound)?;
             sqlx::query_with(AssertSqlSafe(text), arguments).execute(&mut self.conn).await?;
         }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{CommandLogs, block_on, say};
+use super::shared::{CommandLogs, block_on, say};
 use crate::db::{Db, StoreConfig};
 use crate::engine::epoch;
 
@@ -23,7 +23,7 @@ pub(super) fn run(args: EpochArgs) -> Result<(), String> {
     args.logs.init()?;
     block_on(async {
         let stores = args.stores.resolved()?;
-        let failed = |error: sqlx::Error| super::failed("command", &error);
+        let failed = |error: sqlx::Error| super::shared::failed("command", &error);
         if !args.renew {
             let db = Db::open_to_read(&stores).await?;
             let epoch = epoch::current(&db).await.map_err(failed)?;

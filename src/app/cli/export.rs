@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{CommandLogs, Done, block_on};
+use super::shared::{CommandLogs, Done, block_on};
 use crate::base::ids::UserId;
 use crate::db::{Db, StoreConfig};
 use crate::features::relations::export::{self, ExportError};
@@ -63,7 +63,7 @@ pub(super) fn run(args: ExportFollowsArgs) -> Result<Done, String> {
             Ok(()) => Ok(Done::Well),
             Err(ExportError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Done::Well),
             Err(ExportError::Write(error)) => Err(format!("cannot write: {error}")),
-            Err(ExportError::Read(error)) => Err(super::failed("export", &error)),
+            Err(ExportError::Read(error)) => Err(super::shared::failed("export", &error)),
         }
     })
 }

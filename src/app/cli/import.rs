@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio_util::sync::CancellationToken;
 
-use super::{CommandLogs, Done, block_on, complain_of_line, say};
+use super::shared::{CommandLogs, Done, block_on, complain_of_line, say};
 use crate::app::config::CacheArgs;
 use crate::app::stores::Writing;
 use crate::base::clock::Clock;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{block_on, say};
+use super::shared::{block_on, say};
 use crate::db::{Db, StoreConfig};
 
 /// Which database.

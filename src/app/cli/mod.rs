@@ -7,14 +7,16 @@ mod migrate;
 mod openapi;
 mod recount;
 mod serve;
+mod shared;
 mod token;
 mod variables;
 
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::app::config::{Config, LogFormat};
+use self::shared::{Done, complain_of_line};
+use crate::app::config::Config;
 
 /// Unread counts, feeds, receipts and inboxes for social and chat products, in one HTTP service.
 ///
@@ -123,61 +125,3 @@ impl Cli {
 /// The exit status of a command that ran to its end and found something that is not as it should be. (1: it could not run, or not to its end; 2: it was
 /// called wrongly.)
 const FINDINGS: u8 = 3;
-
-/// How a command ended.
-enum Done {
-    /// All is well.
-    Well,
-    /// Something is not as it should be; it was told.
-    WithFindings,
-}
-
-/// What a command other than the server logs.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Logs")]
-struct CommandLogs {
-    /// The log level on standard error, or levels by module (`info,headmark=debug`).
-    #[arg(long, env = "HEADMARK_LOG", default_value = "warn")]
-    log: String,
-
-    /// The log format.
-    #[arg(long, env = "HEADMARK_LOG_FORMAT", value_enum, default_value = "auto")]
-    log_format: LogFormat,
-}
-
-impl CommandLogs {
-    fn init(&self) -> Result<(), String> {
-        crate::app::telemetry::init_logs(&self.log, self.log_format.is_json())
-    }
-}
-
-/// Why a command that reads the database ended early.
-fn failed(what: &str, error: &sqlx::Error) -> String {
-    let schema = matches!(error, sqlx::Error::Database(_)) && !crate::db::classify(error).may_pass();
-    let hint = if schema { " (is the schema up to date? see `headmark migrate`)" } else { "" };
-    format!("the {what} ended early: {error}{hint}")
-}
-
-/// A line on standard error. A reader that went away is no error of ours, nor is a full disk: there is nowhere else to say it.
-fn complain_of_line(text: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "headmark: {text}");
-}
-
-/// Prints to standard output. A reader that went away is no error of ours; a full disk is one.
-fn say(text: &str) -> Result<(), String> {
-    use std::io::Write as _;
-    match writeln!(std::io::stdout(), "{text}").and_then(|()| std::io::stdout().flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("cannot write to standard output: {error}")),
-        _ => Ok(()),
-    }
-}
-
-/// The runtime of a command.
-fn block_on<T>(future: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start the runtime: {error}"))?
-        .block_on(future)
-}

@@ -1,6 +1,6 @@
 //! `headmark openapi`.
 
-use super::say;
+use super::shared::say;
 
 pub(super) fn run() -> Result<(), String> {
     say(&crate::app::router::openapi_json()?)

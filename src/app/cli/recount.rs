@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{CommandLogs, Done, block_on, say};
+use super::shared::{CommandLogs, Done, block_on, say};
 use crate::base::ids::UserId;
 use crate::db::{Db, StoreConfig};
 use crate::maintenance::recount::{Difference, Recount};
@@ -37,7 +37,7 @@ pub(super) fn run(args: RecountArgs) -> Result<Done, String> {
                 told = say(&difference.to_string());
             }
         };
-        let report = recount.run(&db, tell).await.map_err(|error| super::failed("recount", &error))?;
+        let report = recount.run(&db, tell).await.map_err(|error| super::shared::failed("recount", &error))?;
         db.close().await;
         let end = match (report.found, args.dry_run) {
             (0, _) => "nothing differs",

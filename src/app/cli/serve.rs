@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use tokio::net::TcpListener;
 
-use super::{block_on, say};
+use super::shared::{block_on, say};
 use crate::app::config::Config;
 use crate::app::node::App;
 use crate::app::serve::{Stop, files};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use rand::RngExt as _;
 
-use super::say;
+use super::shared::say;
 use crate::app::config::AuthArgs;
 use crate::base::clock::Clock;
 use crate::base::ids::UserId;

@@ -17,10 +17,15 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::config::HttpConfig;
+use super::ending::Ending;
 use super::socket::Socket;
-use super::{CONNECTIONS, Ending, HttpConfig};
+
 use crate::http::limit::Peer;
 use crate::http::watch::{Link, Watch};
+
+/// Connections that are open.
+pub(crate) const CONNECTIONS: &str = "headmark_http_connections";
 
 /// How long the headers of a request may be together; beyond it, 431. There may be 100 of them, which is hyper's own bound: to set it, even to the
 /// same, makes hyper take room for them from the heap for each request.

@@ -2,7 +2,9 @@
 
 use deadpool_redis::redis::{Cmd, Value, cmd};
 
-use super::{COMMANDS_PER_PIPELINE, Redis, Shared, away, unexpected_reply};
+use super::Redis;
+use super::shared::{COMMANDS_PER_PIPELINE, Shared, unexpected_reply};
+use super::wire::away;
 use crate::base::ids::UserId;
 use crate::cache::{CacheError, ListKey, Stream};
 

@@ -1,26 +1,20 @@
 //! Fails fast while Redis is away, so that no poll waits for a timeout that the one before it has waited for already.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::{Shared, wire};
 use crate::cache::CacheError;
 
 /// Failures in a row that open the breaker.
 const FAILURES_TO_OPEN: u32 = 3;
-
-/// Pause between two tries to reach Redis while it is open.
-const PROBE_EVERY: Duration = Duration::from_millis(200);
 
 /// Closed until some operations in a row failed for want of a server; then open until a probe gets through.
 #[derive(Default)]
 pub(super) struct Breaker {
     failures: AtomicU32,
     open: AtomicBool,
-    opened: Notify,
+    pub(super) opened: Notify,
 }
 
 impl Breaker {
@@ -53,30 +47,9 @@ impl Breaker {
         opens
     }
 
-    fn close(&self) {
+    pub(super) fn close(&self) {
         self.failures.store(0, Ordering::Relaxed);
         self.open.store(false, Ordering::Release);
-    }
-}
-
-/// While the breaker is open, tries to reach Redis. It does so over new connections, which then replace the old: one whose other end
-/// vanished without a word would only time out again.
-pub(super) async fn probe(shared: Arc<Shared>) {
-    loop {
-        shared.breaker.opened.notified().await;
-        loop {
-            tokio::time::sleep(PROBE_EVERY).await;
-            match wire::connect(&shared.redis, &shared.scripts).await {
-                Ok(links) => {
-                    shared.links.store(Arc::new(links));
-                    break;
-                }
-                Err(error) => tracing::debug!(%error, "Redis is still away"),
-            }
-        }
-        shared.breaker.close();
-        shared.meters.breaker(false);
-        tracing::info!("Redis is back: the breaker closes");
     }
 }
 

@@ -5,8 +5,10 @@ use std::sync::atomic::Ordering;
 
 use deadpool_redis::redis::{Cmd, Value, cmd};
 
+use super::Redis;
 use super::scripts::{Form, is_yes, read_token};
-use super::{COMMANDS_PER_PIPELINE, Redis, Shared, away, unexpected_reply};
+use super::shared::{COMMANDS_PER_PIPELINE, Shared, unexpected_reply};
+use super::wire::away;
 use crate::base::ids::UserId;
 use crate::cache::{CacheError, Facts, FillToken, Told, Writer};
 

@@ -1,6 +1,6 @@
 //! The cache that all nodes share: one hash for each user in Redis or Redis Cluster.
 //!
-//! `beside.rs` and `facts.rs` hold what is kept beside the entries, `wire.rs` connects and sends, `breaker.rs` fails fast while that does not work, `reads.rs` makes one pipeline of many reads, `pipe.rs` is the
+//! `beside.rs` and `facts.rs` hold what is kept beside the entries, `wire.rs` connects and sends, `shared.rs` is what all of them share, `breaker.rs` fails fast while Redis is away and `probe.rs` looks for its return, `reads.rs` makes one pipeline of many reads, `pipe.rs` is the
 //! connection for them, `resp.rs` what is said over it, `scripts.rs` builds the calls and reads the replies, `wakes.rs` holds the subscription. To add an operation: a `.lua` in `scripts/`, a
 //! field in `Scripts`, a method here, the same in `entry.rs`, and a step in the test that compares the two.
 
@@ -8,9 +8,12 @@ mod beside;
 mod breaker;
 mod facts;
 mod pipe;
+mod probe;
+mod read;
 mod reads;
 mod resp;
 mod scripts;
+mod shared;
 mod wakes;
 mod wire;
 
@@ -18,14 +21,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use arc_swap::ArcSwap;
-use deadpool_redis::redis::{Cmd, RedisError, ServerErrorKind, Value, cmd};
+use deadpool_redis::redis::cmd;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::breaker::Breaker;
 use self::reads::ReadQueue;
-use self::scripts::{Form, Scripts, is_yes, read_answers, read_hash, read_lookup};
-use self::wire::{Links, Wire};
+use self::scripts::{Scripts, is_yes, read_answers, read_hash, read_lookup};
+use self::shared::{COMMANDS_PER_PIPELINE, Shared, hgetall, unexpected_reply};
+use self::wire::{Links, away};
 use super::hub::{Hub, Listener};
 use super::meters::Meters;
 use super::nonce::Nonces;
@@ -34,13 +38,6 @@ use crate::base::ids::UserId;
 
 /// How long the key lives with which a node tries whether Redis takes writes.
 const PROBE_TTL_MS: u64 = 10_000;
-
-/// Commands in one pipeline, or keys in its calls: bounds what one reply holds in memory, and how long Redis keeps others waiting.
-const COMMANDS_PER_PIPELINE: usize = 256;
-
-/// Keys in one call of a writer's script. A call costs Redis as much as what the script does to two or three keys. On a cluster keys live apart, and each
-/// has a call of its own.
-const KEYS_PER_CALL: usize = 64;
 
 /// The cache in Redis.
 pub struct Redis {
@@ -51,151 +48,6 @@ pub struct Redis {
     nonces: Nonces,
     /// The breaker's probe and the subscription; they end with the cache.
     _tasks: [AbortOnDropHandle<()>; 2],
-}
-
-/// What the operations and the background tasks share.
-struct Shared {
-    config: CacheConfig,
-    redis: RedisConfig,
-    links: ArcSwap<Links>,
-    breaker: Breaker,
-    scripts: Scripts,
-    meters: Meters,
-}
-
-/// How long calls may take that go out in several pipelines.
-#[derive(Debug, Clone, Copy)]
-enum Limit {
-    /// All of them together, until then: a poll waits for the answer.
-    Until(Instant),
-    /// Each pipeline has the timeout of one operation; all together have one lease, after which a writer counts as gone. How many pipelines a batch needs depends on
-    /// how many users it has, and on a cluster on their keys, which go one by one: that they take long does not say that Redis is away.
-    EachTurn,
-}
-
-impl Shared {
-    /// When an operation that begins now has to be over.
-    fn deadline(&self) -> Instant {
-        Instant::now() + self.redis.timeout
-    }
-
-    fn key(&self, user: UserId) -> String {
-        format!("{}{{u:{user}}}", self.config.prefix)
-    }
-
-    fn keys(&self, users: impl IntoIterator<Item = UserId>) -> Vec<String> {
-        users.into_iter().map(|user| self.key(user)).collect()
-    }
-
-    /// How many keys go into one call of a script that takes many.
-    fn keys_per_call(&self) -> usize {
-        if self.redis.cluster { 1 } else { KEYS_PER_CALL }
-    }
-
-    fn wake_channel(&self, user: UserId) -> String {
-        format!("{}wake:{{u:{user}}}", self.config.prefix)
-    }
-
-    fn scripts_wire(&self) -> Wire {
-        self.links.load().scripts.clone()
-    }
-
-    /// Sends, bounded by the deadline, and tells the breaker how it went. As many results as commands.
-    async fn send(&self, wire: Wire, commands: Vec<Cmd>, deadline: Instant) -> Result<Vec<Result<Value, RedisError>>, CacheError> {
-        self.breaker.check()?;
-        self.meters.commands(commands.len());
-        let begun = Instant::now();
-        match tokio::time::timeout_at(deadline, wire.send(commands)).await {
-            Ok(results) => {
-                match results.iter().find_map(|result| result.as_ref().err().filter(|error| wire::is_outage(error))) {
-                    Some(error) => self.failed(&error.to_string()),
-                    None => self.breaker.succeeded(),
-                }
-                Ok(results)
-            }
-            Err(_) => {
-                // What had waited for its turn until shortly before the deadline tells nothing about Redis.
-                if begun.elapsed() >= self.redis.timeout / 2 {
-                    self.failed("no answer in time");
-                }
-                Err(CacheError::Away("no answer in time".to_owned()))
-            }
-        }
-    }
-
-    fn failed(&self, reason: &str) {
-        if self.breaker.failed() {
-            self.meters.breaker(true);
-            tracing::warn!(reason, "Redis is away: the breaker opens");
-        }
-    }
-
-    /// Runs one script call for each item, in pipelines. Every call is sent, whatever became of the others of its pipeline; the first error
-    /// is returned.
-    async fn run<T>(&self, items: &[T], deadline: Instant, call: impl Fn(&T, Form) -> Cmd) -> Result<Vec<Value>, CacheError> {
-        self.run_by(COMMANDS_PER_PIPELINE, items, Limit::Until(deadline), call).await
-    }
-
-    /// The same for a writer, with a call for each chunk of items, as many as go into one call.
-    async fn run_chunks<T>(&self, items: &[T], call: impl Fn(&[T], Form) -> Cmd) -> Result<Vec<Value>, CacheError> {
-        let keys = self.keys_per_call();
-        let chunks: Vec<&[T]> = items.chunks(keys).collect();
-        self.run_by(COMMANDS_PER_PIPELINE / keys, &chunks, Limit::EachTurn, |chunk, form| call(chunk, form)).await
-    }
-
-    async fn run_by<T>(&self, at_once: usize, items: &[T], limit: Limit, call: impl Fn(&T, Form) -> Cmd) -> Result<Vec<Value>, CacheError> {
-        let mut values = Vec::with_capacity(items.len());
-        let mut failure = None;
-        let lease_ends = Instant::now() + self.config.lease;
-        for chunk in items.chunks(at_once) {
-            let deadline = match limit {
-                Limit::Until(deadline) => deadline,
-                Limit::EachTurn => self.deadline().min(lease_ends),
-            };
-            let commands = chunk.iter().map(|item| call(item, Form::Hash)).collect();
-            let mut results = self.send(self.scripts_wire(), commands, deadline).await?;
-            self.repeat_unknown(chunk, &mut results, deadline, &call).await?;
-            for result in results {
-                match result {
-                    Ok(value) => values.push(value),
-                    Err(error) => failure = failure.or(Some(away(&error))),
-                }
-            }
-        }
-        failure.map_or(Ok(values), Err)
-    }
-
-    /// Calls whose script the server did not know (it restarted, or was told to forget) are sent again with the script itself.
-    async fn repeat_unknown<T>(
-        &self,
-        items: &[T],
-        results: &mut [Result<Value, RedisError>],
-        deadline: Instant,
-        call: impl Fn(&T, Form) -> Cmd,
-    ) -> Result<(), CacheError> {
-        let unknown = |result: &Result<Value, RedisError>| {
-            result.as_ref().is_err_and(|error| error.kind() == deadpool_redis::redis::ErrorKind::Server(ServerErrorKind::NoScript))
-        };
-        let again: Vec<_> = items.iter().zip(results).filter(|(_, result)| unknown(result)).collect();
-        if again.is_empty() {
-            return Ok(());
-        }
-        let commands = again.iter().map(|(item, _)| call(item, Form::Text)).collect();
-        let repeated = self.send(self.scripts_wire(), commands, deadline).await?;
-        for ((_, result), new) in again.into_iter().zip(repeated) {
-            *result = new;
-        }
-        Ok(())
-    }
-}
-
-/// An error of Redis as the callers see it.
-fn away(error: &RedisError) -> CacheError {
-    CacheError::Away(error.to_string())
-}
-
-fn unexpected_reply() -> CacheError {
-    CacheError::Away("Redis sent a reply of an unexpected form".to_owned())
 }
 
 impl Redis {
@@ -216,7 +68,7 @@ impl Redis {
         meters.breaker(breaker.check().is_err());
         let shared = Arc::new(Shared { config, redis, links: ArcSwap::from_pointee(links), breaker, scripts, meters });
         let hub = Hub::new(true);
-        let probe = tokio::spawn(breaker::probe(Arc::clone(&shared)));
+        let probe = tokio::spawn(probe::run(Arc::clone(&shared)));
         let wakes = tokio::spawn(wakes::run(Arc::clone(&shared), Arc::clone(&hub)));
         Ok(Self {
             reads: ReadQueue::start(&shared),
@@ -372,11 +224,4 @@ impl std::fmt::Debug for Redis {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Redis").field("config", &self.shared.config).field("redis", &self.shared.redis).finish_non_exhaustive()
     }
-}
-
-/// The hot path's read.
-fn hgetall(key: &str) -> Cmd {
-    let mut command = cmd("HGETALL");
-    command.arg(key);
-    command
 }

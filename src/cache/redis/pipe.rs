@@ -17,9 +17,10 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
-use super::reads::Read;
+use super::read::Read;
 use super::resp::{self, Malformed, Reply};
-use super::{Shared, away, unexpected_reply, wire};
+use super::shared::{Shared, unexpected_reply};
+use super::wire::{self, away};
 use crate::cache::CacheError;
 
 /// Reads that may be under way on one connection; what comes then waits in the queue.
@@ -38,11 +39,6 @@ const GREETING_BYTES: usize = 1024;
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
-/// Whether a pipe can be laid to this node.
-pub(super) fn suits(node: &ConnectionInfo) -> bool {
-    matches!(node.addr(), ConnectionAddr::Tcp(..) | ConnectionAddr::Unix(_))
-}
 
 /// Connects when there is something to read, again after every end, until the queue is dropped.
 pub(super) async fn run(shared: Arc<Shared>, node: ConnectionInfo, mut queue: mpsc::Receiver<Read>) {

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::scripts::{Found, read_hash};
-use super::{Shared, away, hgetall, pipe, unexpected_reply, wire};
+use super::pipe;
+use super::read::{Answer, Read};
+use super::scripts::read_hash;
+use super::shared::{Shared, hgetall, unexpected_reply};
+use super::wire::{self, away};
 use crate::base::ids::UserId;
 use crate::cache::CacheError;
 
@@ -22,28 +25,6 @@ const PIPELINES_IN_FLIGHT: usize = 4;
 
 /// Reads that wait for a connection before the next one is used too: the more go together, the less each costs.
 const READS_TOGETHER: usize = 128;
-
-/// A user's hash as it was found; None if it cannot be one of ours.
-type Answer = Result<Option<Found>, CacheError>;
-
-/// What a reader is asked.
-pub(super) struct Read {
-    pub(super) user: UserId,
-    pub(super) deadline: Instant,
-    reply: oneshot::Sender<Answer>,
-}
-
-impl Read {
-    pub(super) fn answer(self, answer: Answer) {
-        // A caller that has gone in the meantime makes this fail, which is right to ignore.
-        let _gone = self.reply.send(answer);
-    }
-
-    /// Whether nobody waits for the answer any more.
-    pub(super) fn is_abandoned(&self) -> bool {
-        self.reply.is_closed()
-    }
-}
 
 /// The way to the readers, one for each read connection.
 pub(super) struct ReadQueue {

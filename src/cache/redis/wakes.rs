@@ -8,7 +8,8 @@ use std::time::Duration;
 use deadpool_redis::redis::aio::{PubSubSink, PubSubStream};
 use futures_util::StreamExt;
 
-use super::{Shared, wire};
+use super::shared::Shared;
+use super::wire::{self, away};
 use crate::base::ids::UserId;
 use crate::cache::CacheError;
 use crate::cache::hub::Hub;
@@ -91,7 +92,7 @@ fn channels(shared: &Shared, users: &[UserId]) -> Vec<String> {
 
 async fn in_time<T>(shared: &Shared, request: impl Future<Output = deadpool_redis::redis::RedisResult<T>>) -> Result<T, CacheError> {
     match tokio::time::timeout(shared.redis.timeout, request).await {
-        Ok(outcome) => outcome.map_err(|error| super::away(&error)),
+        Ok(outcome) => outcome.map_err(|error| away(&error)),
         Err(_) => Err(CacheError::Away("no answer in time".to_owned())),
     }
 }

@@ -8,12 +8,11 @@ use deadpool_redis::redis::cluster_async::ClusterConnection;
 use deadpool_redis::redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
 use deadpool_redis::redis::io::tcp::TcpSettings;
 use deadpool_redis::redis::{
-    Client, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, RedisError, ServerErrorKind, Value, cmd,
+    Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, RedisError, ServerErrorKind, Value, cmd,
 };
 use futures_util::stream::{self, StreamExt};
 use secrecy::ExposeSecret;
 
-use super::away;
 use super::scripts::Scripts;
 use crate::cache::{CacheError, RedisConfig};
 
@@ -129,6 +128,11 @@ fn server_error(value: Value) -> Result<Value, RedisError> {
     }
 }
 
+/// An error of Redis as the callers see it.
+pub(super) fn away(error: &RedisError) -> CacheError {
+    CacheError::Away(error.to_string())
+}
+
 /// Whether the error says that the server is away, rather than that it refused this command.
 pub(super) fn is_outage(error: &RedisError) -> bool {
     match error.kind() {
@@ -148,10 +152,15 @@ fn nodes(redis: &RedisConfig) -> Result<Vec<ConnectionInfo>, RedisError> {
     redis.url.expose_secret().split(',').map(|url| url.trim().into_connection_info().map(without_delay)).collect()
 }
 
+/// Whether a pipe can be laid to this node.
+fn suits(node: &ConnectionInfo) -> bool {
+    matches!(node.addr(), ConnectionAddr::Tcp(..) | ConnectionAddr::Unix(_))
+}
+
 /// Where pipes for reads can be laid to: one node, without TLS.
 pub(super) fn pipe_node(redis: &RedisConfig) -> Option<ConnectionInfo> {
     let [node] = <[ConnectionInfo; 1]>::try_from(nodes(redis).ok()?).ok()?;
-    (!redis.cluster && super::pipe::suits(&node)).then_some(node)
+    (!redis.cluster && suits(&node)).then_some(node)
 }
 
 /// Makes all connections of a node anew, and loads the scripts.

@@ -12,6 +12,7 @@
 
 mod bypass;
 mod store;
+mod untouched;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
@@ -22,9 +23,9 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::bypass::Bypass;
-pub use self::bypass::Untouched;
+use self::bypass::{Bypass, ms};
 pub use self::store::statements;
+pub use self::untouched::Untouched;
 
 use crate::cache::Cache;
 use crate::db::{Conn, Db, DbResult, MAX_FIRST_CONNECT};
@@ -43,9 +44,6 @@ const BYPASS: Duration = Duration::from_secs(15);
 
 /// When less than this is left of a bypass that is still needed, it is prolonged. Longer than [`SEEN`], so that nobody ever sees a gap.
 const PROLONG: Duration = Duration::from_secs(10);
-
-/// What must be left of a bypass for a commit to begin: longer than any transaction runs.
-const COMMIT_MARGIN: Duration = Duration::from_secs(8);
 
 /// How long any single question to the database may take here.
 const ASK: Duration = Duration::from_millis(2000);
@@ -380,10 +378,6 @@ impl Guard {
     fn now_ms(&self) -> i64 {
         ms(self.started.elapsed())
     }
-}
-
-fn ms(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 async fn answer_in_time<T>(question: impl Future<Output = DbResult<T>>) -> DbResult<T> {

@@ -9,7 +9,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -18,9 +18,9 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::attempt::Lane;
-use super::batch::{self, Left};
+use super::batch::{self, KEY_PAUSE, Left};
 use super::pace::Pace;
-use super::queue::KEY_PAUSE;
+use super::place::Held;
 use super::ticket::Ticket;
 use super::unavailable;
 use crate::base::error::{Code, Problem};
@@ -41,61 +41,6 @@ pub(super) struct Aside {
     held: Arc<Held>,
 }
 
-/// What is set aside and not answered yet.
-struct Held {
-    max_weight: u32,
-    now: Mutex<Holding>,
-}
-
-#[derive(Default)]
-struct Holding {
-    weight: u32,
-    /// How many jobs of each key.
-    keys: HashMap<i64, usize>,
-}
-
-/// A job's place among those that are set aside, given back when the job is answered.
-pub(super) struct Place {
-    held: Arc<Held>,
-    key: i64,
-    weight: u32,
-}
-
-impl Held {
-    /// Every change is made in one step, so a poisoned lock guards whole data.
-    fn now(&self) -> MutexGuard<'_, Holding> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A place, if there is room. One job alone always has room, however much it weighs.
-    fn place(self: &Arc<Self>, key: i64, weight: u32) -> Option<Place> {
-        let mut now = self.now();
-        if now.weight > 0 && now.weight.saturating_add(weight) > self.max_weight {
-            return None;
-        }
-        now.weight = now.weight.saturating_add(weight);
-        *now.keys.entry(key).or_default() += 1;
-        drop(now);
-        metrics::counter!("headmark_lane_set_aside_total").increment(1);
-        metrics::gauge!("headmark_lane_set_aside").increment(1.0);
-        Some(Place { held: Arc::clone(self), key, weight })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut now = self.held.now();
-        now.weight = now.weight.saturating_sub(self.weight);
-        if let Some(jobs) = now.keys.get_mut(&self.key) {
-            *jobs -= 1;
-            if *jobs == 0 {
-                now.keys.remove(&self.key);
-            }
-        }
-        metrics::gauge!("headmark_lane_set_aside").decrement(1.0);
-    }
-}
-
 impl Aside {
     /// Starts the worker, which ends when this is dropped and all is answered.
     pub(super) fn start(lane: Lane, max_batch: u32, max_weight: u32, tasks: &TaskTracker) -> Self {
@@ -103,7 +48,7 @@ impl Aside {
         let room = usize::try_from(max_weight).unwrap_or(usize::MAX).clamp(1, tokio::sync::Semaphore::MAX_PERMITS - 1) + 1;
         let (sender, receiver) = mpsc::channel(room);
         tasks.spawn(work(lane, receiver, max_batch));
-        Self { sender, held: Arc::new(Held { max_weight, now: Mutex::default() }) }
+        Self { sender, held: Arc::new(Held::new(max_weight)) }
     }
 
     /// Whether jobs of this key are here, so that a later one must wait behind them.

@@ -29,6 +29,9 @@ const TOUCH_PATIENCE: Duration = Duration::from_millis(1500);
 /// The pause between two of these tries.
 const TOUCH_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long a put-off command rests before it is tried again.
+pub(super) const KEY_PAUSE: Duration = Duration::from_millis(20);
+
 /// What is left of a batch.
 #[derive(Debug, Default)]
 pub(super) struct Left {

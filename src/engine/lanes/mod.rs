@@ -19,11 +19,13 @@ mod attempt;
 mod batch;
 mod needs;
 mod pace;
+mod place;
 mod queue;
 mod resolve;
 mod row;
 mod row_set;
 mod rows;
+mod statements;
 mod table;
 mod ticket;
 mod touched;
@@ -37,7 +39,7 @@ use clap::Args;
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Code, Error, Problem};
 use crate::cache::Cache;
-use crate::db::{Db, Statement};
+use crate::db::Db;
 use crate::engine::events::Bell;
 use crate::engine::guard::Guard;
 use crate::engine::heads::Heads;
@@ -48,6 +50,7 @@ pub use queue::Lanes;
 pub(crate) use row::{announce, sweep};
 pub use row_set::{NewRowSet, RowSet};
 pub use rows::{Core, Rows};
+pub use statements::statements;
 pub use table::Table;
 
 /// How writes are batched and bounded.
@@ -148,12 +151,6 @@ pub struct Job {
     pub command: Arc<dyn Command>,
     /// Under which its answer is kept.
     pub key: Option<crate::engine::idempotency::Key>,
-}
-
-/// Every statement of the lanes, for the suite that runs each on both engines.
-#[must_use]
-pub fn statements() -> Vec<&'static Statement> {
-    [row::statements().as_slice(), resolve::statements().as_slice()].concat()
 }
 
 fn unavailable() -> Error {

@@ -4,7 +4,6 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::row_set::RowSet;
 use crate::base::ids::{Name, UserId};
 use crate::engine::marks::{Kind, MarkKey, StreamKey};
 
@@ -29,26 +28,21 @@ trait AnyNeeds: Any + fmt::Debug + Send + Sync {}
 
 impl<N: Any + fmt::Debug + Send + Sync> AnyNeeds for N {}
 
-/// Of this set; its type tells it apart from others that need the same kind of thing.
-#[derive(Debug)]
-struct Of<R: RowSet>(R::Needs);
-
 impl Needs {
-    /// What is needed of a feature's set, to add to it.
-    pub fn of<R: RowSet>(&mut self) -> &mut R::Needs {
-        let found = self.sets.iter().position(|needs| (&**needs as &dyn Any).is::<Of<R>>());
+    /// What is needed of a set, to add to it; the type stands for the set.
+    pub(super) fn set<S: Default + fmt::Debug + Send + Sync + 'static>(&mut self) -> &mut S {
+        let found = self.sets.iter().position(|needs| (&**needs as &dyn Any).is::<S>());
         let at = found.unwrap_or_else(|| {
-            self.sets.push(Box::new(Of::<R>(R::Needs::default())));
+            self.sets.push(Box::new(S::default()));
             self.sets.len() - 1
         });
-        let needs = self.sets.get_mut(at).and_then(|needs| (&mut **needs as &mut dyn Any).downcast_mut::<Of<R>>());
-        &mut needs.unwrap_or_else(|| unreachable!("it was found or added above")).0
+        let needs = self.sets.get_mut(at).and_then(|needs| (&mut **needs as &mut dyn Any).downcast_mut::<S>());
+        needs.unwrap_or_else(|| unreachable!("it was found or added above"))
     }
 
-    /// What is needed of a feature's set, if anything.
-    #[must_use]
-    pub fn find<R: RowSet>(&self) -> Option<&R::Needs> {
-        self.sets.iter().find_map(|needs| (&**needs as &dyn Any).downcast_ref::<Of<R>>()).map(|needs| &needs.0)
+    /// What is needed of a set, if anything.
+    pub(super) fn find_set<S: 'static>(&self) -> Option<&S> {
+        self.sets.iter().find_map(|needs| (&**needs as &dyn Any).downcast_ref::<S>())
     }
 
     /// A user's own row.

@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::aside::Aside;
 use super::attempt::Lane;
-use super::batch::{self, Left};
+use super::batch::{self, KEY_PAUSE, Left};
 use super::pace::Pace;
 use super::ticket::Ticket;
 use super::{Engines, Job, LaneConfig, Verdict, unknown_outcome};
@@ -23,9 +23,6 @@ use crate::engine::idempotency::MAX_KEYS_PER_BATCH;
 
 /// How long a command waits for an idempotency key that a transaction elsewhere holds.
 const KEY_WAIT: Duration = Duration::from_secs(5);
-
-/// How long a put-off command rests before it is tried again.
-pub(super) const KEY_PAUSE: Duration = Duration::from_millis(20);
 
 /// What weighs no more than this is never large, however few changes a batch may take: a request of many items, or a step of fan-out.
 const MIN_LARGE: u32 = 1000;

@@ -74,6 +74,29 @@ pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
     }
 }
 
+/// Of this set; its type tells it apart from others that need the same kind of thing.
+#[derive(Debug)]
+struct Of<R: RowSet>(R::Needs);
+
+impl<R: RowSet> Default for Of<R> {
+    fn default() -> Self {
+        Self(R::Needs::default())
+    }
+}
+
+impl Needs {
+    /// What is needed of a feature's set, to add to it.
+    pub fn of<R: RowSet>(&mut self) -> &mut R::Needs {
+        &mut self.set::<Of<R>>().0
+    }
+
+    /// What is needed of a feature's set, if anything.
+    #[must_use]
+    pub fn find<R: RowSet>(&self) -> Option<&R::Needs> {
+        self.find_set::<Of<R>>().map(|needs| &needs.0)
+    }
+}
+
 /// A set in the list of all.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRowSet {

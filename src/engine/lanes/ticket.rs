@@ -3,7 +3,7 @@
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
-use super::aside::Place;
+use super::place::Place;
 use super::{Job, Verdict};
 
 /// A job in the queue.

@@ -10,67 +10,19 @@
 //! To add a kind of stream: a [`Kind`], and the feature's own rules on top of [`Mark`] or [`Stream`].
 
 mod intervals;
+mod kind;
 pub mod parts;
 pub mod store;
 mod stream;
 
 pub use intervals::Intervals;
+pub use kind::{Kind, Refused};
 pub use stream::{MAX_SHARED_RUNS, Stream, StreamKey, unread};
 
 use std::sync::Arc;
 
 use crate::base::clock::UnixMs;
 use crate::base::ids::{MAX_HEAD, Name, UserId};
-
-/// What sort of stream a row of `marks` or `heads` is about; the number is how the databases hold it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// A counter badge: head and mark are the user's own.
-    Counter,
-    /// A channel of broadcasts: one head for all, a mark for each user who has read in it.
-    Broadcast,
-    /// A dot: one head for all, a mark for each user who has cleared it.
-    Dot,
-    /// A view: one head for all, a mark for each user who has visited it.
-    View,
-    /// The posts of a creator. The marks of those who follow are in their snapshots of the feed.
-    Post,
-    /// The messages of a group. How far members have read them is in their memberships.
-    Group,
-    /// All that ever happened to channels and dots, of which each user has one mark: the enrolment.
-    Board,
-}
-
-impl Kind {
-    /// The number that stands in the rows.
-    #[must_use]
-    pub fn code(self) -> i64 {
-        match self {
-            Self::Counter => 1,
-            Self::Broadcast => 2,
-            Self::Dot => 3,
-            Self::View => 4,
-            Self::Post => 5,
-            Self::Group => 6,
-            Self::Board => 7,
-        }
-    }
-
-    /// The kind of a row; None where this version does not know it.
-    #[must_use]
-    pub fn from_code(code: i64) -> Option<Self> {
-        match code {
-            1 => Some(Self::Counter),
-            2 => Some(Self::Broadcast),
-            3 => Some(Self::Dot),
-            4 => Some(Self::View),
-            5 => Some(Self::Post),
-            6 => Some(Self::Group),
-            7 => Some(Self::Board),
-            _ => None,
-        }
-    }
-}
 
 /// The key of one row of `marks`. The order is the order in which rows are written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,17 +57,6 @@ pub struct Mark {
     retracted: Intervals,
     /// When the user was there last, where that is asked for (views).
     pub at: UnixMs,
-}
-
-/// Why a stream does not take a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
-    /// The head would pass [`MAX_HEAD`].
-    HeadFull,
-    /// That position was never reached.
-    UnknownPosition,
-    /// More than [`MAX_RETRACTED_RUNS`] would have to be remembered.
-    TooManyRuns,
 }
 
 impl Mark {

@@ -11,7 +11,8 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Command, ContentOut, NoticeOut, ReadOut, store};
+use super::command::{ReadOut, check_room};
+use super::{Command, ContentOut, NoticeOut, store};
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{MAX_HEAD, Name, Seq, UserId};
@@ -135,7 +136,7 @@ async fn send_broadcast(
     if data.as_ref().is_some_and(|data| data.get().len() > MAX_DATA_BYTES) {
         return Err(Problem::invalid("/data", format!("must have at most {MAX_DATA_BYTES} bytes")).into());
     }
-    super::check_room(&state.heads.board(), &channel)?;
+    check_room(&state.heads.board(), &channel)?;
     let content = ContentOut { title, body: text, data };
     let content = serde_json::to_string(&content).map_err(|error| crate::base::error::Fault::Bug(error.to_string()))?;
     let command = Command::Send { channel, content: content.into(), expires_at };

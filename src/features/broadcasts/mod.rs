@@ -1,8 +1,9 @@
 //! Broadcasts: notices to everybody, in channels. One row a notice, and nothing for a user but the mark of those who read.
 //!
 //! A notice raises two heads: that of its channel (its `seq`) and that of the board (its position, from which the enrolment of each user tells whether it came
-//! before or after the user was first seen). Every node holds the board in memory (`crate::engine::heads`), so a poll asks nobody. `http.rs` has the routes.
+//! before or after the user was first seen). Every node holds the board in memory (`crate::engine::heads`), so a poll asks nobody. `command.rs` has the rules, `http.rs` the routes.
 
+mod command;
 pub mod http;
 pub mod rows;
 pub mod store;
@@ -14,14 +15,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+pub use self::command::{Command, raise_board};
 use crate::base::clock::UnixMs;
-use crate::base::error::{Code, Problem};
-use crate::base::ids::{Name, UserId};
-use crate::engine::events::{BroadcastEventOut, Event};
-use crate::engine::heads::Board;
-use crate::engine::lanes::{self, Answer, Needs, Rows};
-use crate::engine::marks::{Kind, Refused, Stream, StreamKey};
-use crate::features::broadcasts::rows::NoticeRows;
+use crate::base::ids::Name;
 
 /// How many channels there may be: each is shown in every sheet.
 pub const MAX_CHANNELS: i64 = 200;
@@ -105,149 +101,4 @@ impl NoticeOut {
         let expires_at = Some(notice.expires_at).filter(|at| at.0 > 0);
         Self { channel: channel.clone(), seq, content, created_at: notice.created_at, expires_at, read }
     }
-}
-
-/// A write to broadcasts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
-    /// A broadcast to all users.
-    Send {
-        /// In which channel.
-        channel: Name,
-        /// Title, body and data, as one JSON object.
-        content: Arc<str>,
-        /// From when on it is gone by itself; None: never.
-        expires_at: Option<UnixMs>,
-    },
-    /// It is taken back.
-    Withdraw {
-        /// In which channel.
-        channel: Name,
-        /// Which one.
-        seq: i64,
-    },
-    /// A user has read a channel, up to a notice or up to its head.
-    Read {
-        /// The user.
-        user: UserId,
-        /// Which channel.
-        channel: Name,
-        /// How far; None: all that is there now.
-        up_to: Option<i64>,
-    },
-}
-
-/// What reading a channel answers inside; the route adds what is unread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
-struct ReadOut {
-    head: i64,
-    revision: i64,
-}
-
-impl lanes::Command for Command {
-    fn needs(&self, needs: &mut Needs) {
-        match self {
-            Self::Send { channel, .. } => {
-                needs.head(StreamKey::channel(channel));
-                needs.head(StreamKey::board());
-            }
-            Self::Withdraw { channel, seq } => {
-                needs.head(StreamKey::board());
-                needs.of::<NoticeRows>().insert(NoticeKey { channel: channel.shared(), seq: *seq });
-            }
-            Self::Read { user, channel, .. } => {
-                needs.mark(*user, Kind::Broadcast, channel);
-                needs.seen_head(StreamKey::channel(channel));
-            }
-        }
-    }
-
-    // All that changes the board goes through one lane, as it is one row.
-    fn lane_key(&self) -> i64 {
-        match self {
-            Self::Send { .. } | Self::Withdraw { .. } => 0,
-            Self::Read { user, .. } => user.get(),
-        }
-    }
-
-    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
-        match self {
-            Self::Send { channel, content, expires_at } => send(rows, channel, content, *expires_at, now),
-            Self::Withdraw { channel, seq } => withdraw(rows, channel, *seq, now),
-            Self::Read { user, channel, up_to } => {
-                let head = rows.head(&StreamKey::channel(channel)).head;
-                let mut mark = rows.mark(*user, Kind::Broadcast, channel);
-                mark.read_shared(up_to.unwrap_or(head).min(head));
-                rows.set_mark(*user, Kind::Broadcast, channel, mark);
-                Ok(Answer::ok(ReadOut { head, revision: rows.revision(*user) }))
-            }
-        }
-    }
-}
-
-/// Raises the head of the board and returns it.
-///
-/// # Errors
-/// 409 when it has reached the highest head there is.
-pub fn raise_board(rows: &mut Rows, now: UnixMs) -> Result<i64, Problem> {
-    let mut board = rows.head(&StreamKey::board());
-    let position = board.advance(now).map_err(|_| full())?;
-    rows.set_head(&StreamKey::board(), board);
-    Ok(position)
-}
-
-/// Refuses what the rule would refuse, as far as this node has heard: channels never get fewer. It spares the row that would be made to be locked.
-fn check_room(board: &Board, channel: &Name) -> Result<(), Problem> {
-    let is_full = i64::try_from(board.channels.len()).unwrap_or(i64::MAX) >= MAX_CHANNELS;
-    if is_full && !board.channels.contains_key(channel.as_str()) { Err(too_many_channels()) } else { Ok(()) }
-}
-
-fn too_many_channels() -> Problem {
-    Problem::new(Code::TooMany, format!("The limit of {MAX_CHANNELS} channels is reached."))
-}
-
-fn full() -> Problem {
-    Problem::new(Code::TooMany, "The channel has reached the highest possible head, 2^53-1.")
-}
-
-fn send(rows: &mut Rows, channel: &Name, content: &Arc<str>, expires_at: Option<UnixMs>, now: UnixMs) -> Result<Answer, Problem> {
-    // Here and not where the request is read: one that was taken is answered as it was the first time, also when it is sent again after the notice has expired.
-    if expires_at.is_some_and(|at| at <= now) {
-        return Err(Problem::invalid("/expires_at", "must be in the future"));
-    }
-    let key = StreamKey::channel(channel);
-    let mut stream: Stream = rows.head(&key);
-    if stream.head == 0 && rows.shared_count(Kind::Broadcast) >= MAX_CHANNELS {
-        return Err(too_many_channels());
-    }
-    if stream.head >= MAX_NOTICES {
-        return Err(Problem::new(Code::TooMany, format!("The channel has reached the limit of {MAX_NOTICES} broadcasts.")));
-    }
-    let seq = stream.advance(now).map_err(|refused| match refused {
-        Refused::HeadFull | Refused::UnknownPosition | Refused::TooManyRuns => full(),
-    })?;
-    let position = raise_board(rows, now)?;
-    stream.position = position;
-    rows.set_head(&key, stream);
-    let (content, expires_at) = (Arc::clone(content), expires_at.unwrap_or_default());
-    let notice = Notice { position, content, created_at: now, expires_at, withdrawn: false, changed: position };
-    let answer = Ok(Answer::created(NoticeOut::new(channel, seq, &notice, None)));
-    rows.get_mut::<NoticeRows>().set(&NoticeKey { channel: channel.shared(), seq }, notice);
-    rows.event(now, &Event::Broadcast(BroadcastEventOut { channel: channel.clone(), seq, withdrawn: false }));
-    answer
-}
-
-/// Once is enough: a second time changes nothing. One that has expired may be taken back too.
-fn withdraw(rows: &mut Rows, channel: &Name, seq: i64, now: UnixMs) -> Result<Answer, Problem> {
-    let key = NoticeKey { channel: channel.shared(), seq };
-    let Some(mut notice) = rows.get::<NoticeRows>().notice(&key) else {
-        return Err(Problem::new(Code::NotFound, format!("Broadcast {seq} of channel {channel} does not exist.")));
-    };
-    if !notice.withdrawn {
-        notice.withdrawn = true;
-        notice.changed = raise_board(rows, now)?;
-        rows.get_mut::<NoticeRows>().set(&key, notice);
-        rows.event(now, &Event::Broadcast(BroadcastEventOut { channel: channel.clone(), seq, withdrawn: true }));
-    }
-    Ok(Answer::no_content())
 }

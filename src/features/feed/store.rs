@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::horizon::{Horizon, Search, Stamp};
-use super::{Followed, Post, Snapshot};
-use crate::base::clock::UnixMs;
+use super::snapshot::Snapshot;
+use super::{FeedConfig, Followed, Post};
+use crate::base::clock::{DAY_MS, UnixMs};
 use crate::base::ids::{ClientId, UserId};
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 use crate::engine::heads::Batch;
@@ -325,10 +326,17 @@ pub async fn gone(db: &Db, creators: &[(UserId, i64, i64)]) -> DbResult<Vec<(Use
     Ok(rows.into_iter().filter_map(|(creator, gone)| Some((UserId::try_from(creator).ok()?, gone))).collect())
 }
 
-/// Removes some posts whose rows were written before this time; returns how many. Call again while it returns any.
+/// How many rows one round of the sweep removes.
+const SWEEP_ROWS: i64 = 1000;
+
+/// Removes some posts that are kept no longer; returns how many. Call again while it returns any.
 ///
 /// # Errors
 /// The driver's own.
-pub(super) async fn sweep(db: &Db, oldest: UnixMs, max_rows: i64) -> DbResult<u64> {
-    db.connect().await?.run(&SWEEP, &[Column::Int(vec![oldest.0]), Column::Int(vec![max_rows])]).await
+pub async fn sweep(db: &Db, config: &FeedConfig, now: UnixMs) -> DbResult<u64> {
+    if config.post_ttl_days == 0 {
+        return Ok(0);
+    }
+    let oldest = now.0 - i64::from(config.post_ttl_days) * DAY_MS;
+    db.connect().await?.run(&SWEEP, &[Column::Int(vec![oldest]), Column::Int(vec![SWEEP_ROWS])]).await
 }

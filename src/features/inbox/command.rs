@@ -10,8 +10,8 @@ use crate::base::ids::{ClientId, UserId};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::pairs::{Pair, need_pair_seen};
 use crate::features::inbox::devices::DeviceRows;
+use crate::features::inbox::rows::{append_inbox, set_direct};
 use crate::features::inbox::store::InboxRows;
-use crate::features::inbox::{append_inbox, set_direct};
 
 /// A write to inboxes, direct chats or devices.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::MAX_DEVICES;
+use super::{CursorOut, MAX_DEVICES};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, UserId};
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
@@ -186,5 +186,12 @@ impl RowSet for DeviceRows {
 
     fn undo(&mut self) {
         self.0.undo();
+    }
+}
+
+impl CursorOut {
+    pub(super) fn new(device: ClientId, row: Device, head: i64) -> Self {
+        let lag = (head - row.cursor).max(0);
+        Self { device_id: device, cursor: row.cursor, lag, last_seen_at: row.seen_at, created_at: row.created_at }
     }
 }

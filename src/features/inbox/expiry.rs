@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use clap::Args;
 use futures_util::future::join_all;
 
 use super::http::InboxContext;
@@ -17,23 +16,6 @@ use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::db::{Column, DbResult, Statement, Type};
 use crate::engine::lanes::Job;
-
-/// How inboxes are kept.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Inbox")]
-pub struct InboxConfig {
-    /// The retention period of inbox items, in days. Items that a device seen in that time has not
-    /// fetched are kept longer.
-    #[arg(long, env = "HEADMARK_INBOX_DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3650))]
-    pub inbox_days: u32,
-}
-
-impl InboxConfig {
-    /// What is older is old.
-    fn oldest(&self, now: UnixMs) -> UnixMs {
-        UnixMs(now.0 - i64::from(self.inbox_days) * DAY_MS)
-    }
-}
 
 /// How many old rows one round of a sweep looks at.
 const ROUND_ROWS: i64 = 1000;

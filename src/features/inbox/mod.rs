@@ -13,12 +13,14 @@
 //! To put something else into inboxes: a variant of [`Of`], its columns in `store.rs`, its fields in `lists.rs`.
 
 mod command;
+mod config;
 pub mod devices;
 pub mod expiry;
 pub mod http;
 pub mod import;
 pub mod lists;
 mod needs;
+mod rows;
 pub mod store;
 
 use std::sync::Arc;
@@ -26,15 +28,14 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use self::store::InboxRows;
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
-use crate::engine::lanes::Rows;
 use crate::engine::marks::Intervals;
 
 pub use command::Command;
-pub use expiry::InboxConfig;
+pub use config::InboxConfig;
 pub use needs::{Needs, Oldest, Sent, SentKey};
+pub use rows::{append_inbox, set_direct_blocked};
 
 /// How many characters a message may have.
 pub const MAX_CONTENT_CHARS: usize = 10_000;
@@ -118,41 +119,6 @@ impl Direct {
     }
 }
 
-/// Puts an item into a user's inbox, whose own row must have been asked for ([`Needs::user`](crate::engine::lanes::Needs::user)), and raises the user's revision.
-/// Returns its number: the one after the last.
-pub fn append_inbox(rows: &mut Rows, user: UserId, item: Item, now: UnixMs) -> i64 {
-    rows.revise(user, |row| row.inbox_seq += 1);
-    let seq = rows.user(user).inbox_seq;
-    rows.get_mut::<InboxRows>().put(user, seq, item, now);
-    seq
-}
-
-/// Sets a side of a direct chat, takes the sums in the user's own row along, and raises the user's revision. The same as before changes nothing.
-fn set_direct(rows: &mut Rows, user: UserId, peer: UserId, direct: Direct) {
-    let before = rows.get::<InboxRows>().direct(user, peer);
-    if before == direct {
-        return;
-    }
-    change_direct(rows, user, peer, |inbox| inbox.set_direct(user, peer, direct));
-}
-
-/// The user blocks the peer, or no longer: while it does, the chat counts in no sum. With the chat itself nothing happens, so
-/// that all is as if there had been no block once it ends.
-pub fn set_direct_blocked(rows: &mut Rows, user: UserId, peer: UserId, blocked: bool) {
-    change_direct(rows, user, peer, |inbox| inbox.set_blocked(user, peer, blocked));
-}
-
-/// Changes a side of a direct chat, takes the sums in the user's own row along, and raises the user's revision.
-fn change_direct(rows: &mut Rows, user: UserId, peer: UserId, change: impl FnOnce(&mut InboxRows)) {
-    let old = rows.get::<InboxRows>().counted(user, peer);
-    change(rows.get_mut());
-    let new = rows.get::<InboxRows>().counted(user, peer);
-    rows.revise(user, |row| {
-        row.direct_unread += new - old;
-        row.direct_chats += i64::from(new > 0) - i64::from(old > 0);
-    });
-}
-
 /// A sent direct message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct SentOut {
@@ -218,13 +184,6 @@ pub struct CursorOut {
     pub last_seen_at: UnixMs,
     /// The time of the first update.
     pub created_at: UnixMs,
-}
-
-impl CursorOut {
-    fn new(device: ClientId, row: devices::Device, head: i64) -> Self {
-        let lag = (head - row.cursor).max(0);
-        Self { device_id: device, cursor: row.cursor, lag, last_seen_at: row.seen_at, created_at: row.created_at }
-    }
 }
 
 /// A direct chat in a user's list.

@@ -6,36 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use clap::Args;
 use futures_util::future::join_all;
 
+use super::Command;
 use super::http::NotificationContext;
-use super::{Command, first_id};
-use crate::base::clock::{DAY_MS, UnixMs};
 use crate::base::error::Result;
 use crate::base::ids::{NotificationId, UserId};
 use crate::db::{Column, DbResult, Statement, Type};
 use crate::engine::lanes::Job;
-
-/// How notifications are kept.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Notifications")]
-pub struct NotificationConfig {
-    /// The number of days after which a notification expires and no longer counts as unread. 0:
-    /// never.
-    #[arg(long, env = "HEADMARK_NOTIFICATION_TTL_DAYS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=36_500))]
-    pub notification_ttl_days: u32,
-}
-
-impl NotificationConfig {
-    /// The lowest id of those that are kept; 0: all are.
-    pub(super) fn kept_from(&self, now: UnixMs) -> i64 {
-        match i64::from(self.notification_ttl_days) {
-            0 => 0,
-            days => first_id(UnixMs(now.0 - days * DAY_MS)),
-        }
-    }
-}
 
 /// How many old notifications one round of a sweep looks for.
 const ROUND_NOTIFICATIONS: i64 = 500;
@@ -134,15 +112,5 @@ mod tests {
     #[test]
     fn a_large_notification_goes_alone_and_small_ones_together() {
         assert_eq!([how_many(&[(1, 10_000), (2, 1)]), how_many(&[(1, 1)]), how_many(&[(1, 400), (2, 600), (3, 1)])], [1, 1, 2]);
-    }
-
-    #[test]
-    fn what_is_kept_begins_with_the_lowest_id_of_its_time() {
-        let [never, days] = [0, 2].map(|notification_ttl_days| NotificationConfig { notification_ttl_days });
-        let now = UnixMs(1_800_000_000_000);
-        assert_eq!(never.kept_from(now), 0);
-        let oldest = super::super::candidates(UnixMs(now.0 - 2 * DAY_MS));
-        let older = super::super::candidates(UnixMs(now.0 - 2 * DAY_MS - 1));
-        assert!(oldest.iter().all(|id| id.get() >= days.kept_from(now)) && older.iter().all(|id| id.get() < days.kept_from(now)));
     }
 }

@@ -8,6 +8,7 @@
 //! `command.rs` has the rules, `http.rs` the routes, `store.rs` the rows of batches, `lists.rs` what is read beside them, `expiry.rs` how long they are kept.
 
 mod command;
+mod config;
 pub mod expiry;
 pub mod http;
 pub mod lists;
@@ -23,7 +24,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{Name, NotificationId, UserId};
 
 pub use command::{Command, Which};
-pub use expiry::NotificationConfig;
+pub use config::NotificationConfig;
 
 /// How many types a user may have had notifications of.
 pub const MAX_TYPES: i64 = 100;

@@ -1,6 +1,6 @@
 //! What receipts read: the memberships of a group, and who sent a stretch of its messages.
 
-use super::Span;
+use super::spans::Span;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Db, DbResult, Statement, Type};
 use crate::features::groups::Reading;

@@ -7,15 +7,34 @@ use std::collections::BTreeMap;
 
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
+use crate::cache::ListKey;
 use crate::db::{Column, Db, DbResult, Statement, Type};
 use crate::http::pages::Position;
 
 use super::state::{Manner, Stance, Standing};
-use super::{Counts, Listed, Pair, Related};
+use super::{Counts, Listed, Pair};
 
 const PAGE: &[(&str, Type)] = &[("user_id", Type::Int), ("since", Type::Int), ("id", Type::Int), ("max_rows", Type::Int)];
 const USER: &[(&str, Type)] = &[("user_id", Type::Int)];
 const WHOLE: &[(&str, Type)] = &[("user_id", Type::Int), ("max_rows", Type::Int)];
+
+/// Which whole list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Related {
+    /// Whom a user follows.
+    Following,
+    /// Whom a user blocks.
+    Blocks,
+}
+
+impl Related {
+    pub(super) fn key(self) -> ListKey {
+        match self {
+            Self::Following => ListKey::Following,
+            Self::Blocks => ListKey::Blocks,
+        }
+    }
+}
 
 /// Mutual is a number, 1 or 0, of one row at most: an `exists` Postgres may choose to answer by making a hash of all follows there are, for a page of twenty. And it does
 /// not filter by `secret`, or the index of public follows might serve, in which the followee stands last: then all follows of each entry are gone through.

@@ -16,11 +16,12 @@ use moka::ops::compute::{CompResult, Op};
 
 use super::asked::Asked;
 use super::hot::MAX_COMPLETE;
+use super::lists::Related;
 use super::state::Standing;
 use super::{Hot, Pair, RelationConfig, lists};
 use crate::base::error::{Code, Error, Fault, Problem, Result};
 use crate::base::ids::UserId;
-use crate::cache::{Cache, Facts, FillToken, ListKey, Revision, Told};
+use crate::cache::{Cache, Facts, FillToken, Revision, Told};
 use crate::db::Db;
 use crate::engine::guard::{Guard, Trust};
 
@@ -33,24 +34,6 @@ const READING_FOR: Duration = Duration::from_secs(1);
 
 /// What a list takes besides its ids.
 const LIST_BYTES: usize = 96;
-
-/// Which whole list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Related {
-    /// Whom a user follows.
-    Following,
-    /// Whom a user blocks.
-    Blocks,
-}
-
-impl Related {
-    fn key(self) -> ListKey {
-        match self {
-            Self::Following => ListKey::Following,
-            Self::Blocks => ListKey::Blocks,
-        }
-    }
-}
 
 /// A whole list as of one version.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@
 
 mod asked;
 mod command;
+mod config;
 mod deferred;
 pub mod export;
 mod hot;
@@ -23,94 +24,18 @@ pub mod state;
 pub mod store;
 pub mod worker;
 
-use std::str::FromStr;
-
-use clap::Args;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use self::command::{Command, Deed, Terms, apply_deed};
+pub use self::config::{FollowConfig, FollowerBadge, RelationConfig};
 pub use self::hot::Hot;
-pub use self::look::{Looks, Related, WholeList};
+pub use self::lists::Related;
+pub use self::look::{Looks, WholeList};
 use self::state::{Manner, Stance, Standing};
 use crate::base::clock::UnixMs;
-use crate::base::ids::{Invalid, Name, UserId};
+use crate::base::ids::{Name, UserId};
 pub use crate::engine::pairs::Pair;
-
-/// What holds for follows however they are made, imports included.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Relations")]
-pub struct FollowConfig {
-    /// The maximum number of users that a user can follow. Further follows get 409. Imports can
-    /// exceed it.
-    #[arg(long, env = "HEADMARK_MAX_FOLLOWING", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
-    pub max_following: i64,
-
-    /// The badge that each new follow increments for the followed user, such as `follower`.
-    /// Unfollowing retracts it if unread. Default: none.
-    #[arg(long, env = "HEADMARK_FOLLOWER_BADGE", default_value = "", hide_default_value = true)]
-    pub follower_badge: FollowerBadge,
-}
-
-/// How relations are bounded, what they raise, and how much of them is kept in memory.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Relations")]
-pub struct RelationConfig {
-    /// What holds for follows.
-    #[command(flatten)]
-    pub follows: FollowConfig,
-
-    /// The maximum number of users that a user can block. Further blocks get 409.
-    #[arg(long, env = "HEADMARK_MAX_BLOCKS", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
-    pub max_blocks: i64,
-
-    /// The maximum number of users that `following/ids` and `blocks/ids` return. Longer lists,
-    /// possible after imports, get 409 and are available page by page. Must not be below
-    /// HEADMARK_MAX_FOLLOWING and HEADMARK_MAX_BLOCKS.
-    #[arg(long, env = "HEADMARK_MAX_WHOLE_LIST", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-    pub max_whole_list: u32,
-
-    /// The memory for complete following and block lists in this process, in bytes.
-    #[arg(long, env = "HEADMARK_LIST_CACHE_BYTES", default_value_t = 64 << 20, value_parser = clap::value_parser!(u64).range(1 << 20..=1 << 40))]
-    pub list_cache_bytes: u64,
-}
-
-impl RelationConfig {
-    /// Checks that every list that these limits allow is given whole.
-    ///
-    /// # Errors
-    /// A sentence for the operator.
-    pub fn check(&self) -> Result<(), String> {
-        if i64::from(self.max_whole_list) < self.follows.max_following.max(self.max_blocks) {
-            return Err(
-                "HEADMARK_MAX_WHOLE_LIST must not be below HEADMARK_MAX_FOLLOWING or HEADMARK_MAX_BLOCKS, or clients could not read \
-                        lists that they may make."
-                    .to_owned(),
-            );
-        }
-        Ok(())
-    }
-
-    /// What acts are held to.
-    #[must_use]
-    pub fn terms(&self) -> Terms {
-        let FollowConfig { max_following, follower_badge } = &self.follows;
-        Terms { max_following: *max_following, max_blocks: self.max_blocks, badge: follower_badge.0.clone() }
-    }
-}
-
-/// The badge that new followers raise, if any.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FollowerBadge(pub Option<Name>);
-
-impl FromStr for FollowerBadge {
-    type Err = Invalid;
-
-    /// An empty name stands for none, as environment files often have it.
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        if text.trim().is_empty() { Ok(Self(None)) } else { text.parse().map(|name| Self(Some(name))) }
-    }
-}
 
 /// A follow, as its rows have it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,26 +4,9 @@
 //! to count for that user. The latter go when their maker has been there again. A sweep walks the old rows in the order of their age and passes by those that
 //! stay; it goes on in the next sweep where the last one stopped, so that they cannot keep it from the others.
 
-use clap::Args;
-
 use super::http::ViewContext;
 use crate::base::clock::{DAY_MS, UnixMs};
 use crate::db::{Column, Db, DbResult, Statement, Type};
-
-/// How views are kept.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Views")]
-pub struct ViewConfig {
-    /// The number of days for which the id of a view item is kept. While it is kept, a repeat
-    /// counts once and the item can be deleted. 0: forever.
-    #[arg(long, env = "HEADMARK_VIEW_ITEM_TTL_DAYS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=36_500))]
-    pub view_item_ttl_days: u32,
-
-    /// The maximum number of visited views kept for each user. A new one replaces the least
-    /// recently visited one, which then counts as never visited.
-    #[arg(long, env = "HEADMARK_VISITED_VIEWS", default_value_t = 5000, value_parser = clap::value_parser!(u32).range(50..=1_000_000))]
-    pub visited_views: u32,
-}
 
 /// How many old rows one round of a sweep looks at.
 const ROUND_ROWS: i64 = 1000;

@@ -7,6 +7,7 @@
 //! What a user made itself does not count for it: the position is passed over in its mark, if it has visited. `http.rs` has the routes, `store.rs` the
 //! rows of items, `expiry.rs` how long they are kept.
 
+mod config;
 pub mod expiry;
 pub mod http;
 pub mod rows;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use self::expiry::ViewConfig;
+pub use self::config::ViewConfig;
 
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};

@@ -6,24 +6,25 @@
 //! routes ask for [`UserPath`](crate::http::path::UserPath), which builds on this. To accept another kind of credential, add a
 //! step to [`Auth::authenticate`]; every step must end in the same answer for whatever it refuses.
 
+mod config;
 mod jwks;
 mod keys;
 mod tokens;
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio_util::sync::CancellationToken;
 
-use self::tokens::Tokens;
+pub use self::config::AuthConfig;
+use self::tokens::{REFUSED, Tokens, unauthorized};
 use crate::base::clock::Clock;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
@@ -33,26 +34,6 @@ use crate::http::context;
 
 /// How many characters a service key's secret has at least.
 pub const MIN_SERVICE_SECRET: usize = 16;
-/// One sentence for everything that is refused, so that it does not tell which part was close.
-const REFUSED: &str = "The bearer token is invalid.";
-
-/// The credentials that the server accepts. With none at all it runs open.
-#[derive(Debug, Clone, Default)]
-pub struct AuthConfig {
-    /// Service keys, each `name:secret` or a bare secret of [`MIN_SERVICE_SECRET`] characters or more, which is then named by its hash. One name may have several secrets.
-    pub service_keys: Vec<SecretString>,
-    /// The key with which end users' JWTs are signed (HS256), at least 32 bytes. At most one of this and the next two.
-    pub jwt_secret: Option<SecretString>,
-    /// The public key for what they are signed with (RS256, ES256 or EdDSA): a PEM, or the path of a file with it.
-    pub jwt_public_key: Option<SecretString>,
-    /// A file with a JWK Set of such keys, followed as it changes.
-    pub jwks: Option<PathBuf>,
-    /// When set, a JWT must have it in `aud`.
-    pub jwt_audience: Option<String>,
-    /// When set, a JWT must have it as `iss`.
-    pub jwt_issuer: Option<String>,
-}
-
 /// A service key as it is kept: never the secret.
 struct ServiceKey {
     name: Arc<str>,
@@ -168,10 +149,6 @@ fn service_key(key: &str) -> Result<ServiceKey, &'static str> {
         None => digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect::<String>().into(),
     };
     Ok(ServiceKey { name, digest })
-}
-
-fn unauthorized(detail: &'static str) -> Problem {
-    Problem::new(Code::Unauthorized, detail)
 }
 
 /// The token of the one `Authorization: Bearer` header.

@@ -10,6 +10,7 @@ use axum::http::{Request, StatusCode};
 use axum::routing::get;
 use http_body_util::BodyExt;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use secrecy::SecretString;
 use serde_json::json;
 use tower::ServiceExt;
 

@@ -9,19 +9,25 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
+use super::config::AuthConfig;
 use super::jwks::KeyFile;
 use super::keys::{self, Key, PEM_BEGIN};
-use super::{AuthConfig, REFUSED, unauthorized};
 use crate::base::clock::Clock;
-use crate::base::error::Problem;
+use crate::base::error::{Code, Problem};
 use crate::base::ids::UserId;
 
+/// One sentence for everything that is refused, so that it does not tell which part was close.
+pub(super) const REFUSED: &str = "The bearer token is invalid.";
 /// How far the clock of whoever signs tokens may be off.
 const LEEWAY_S: f64 = 30.0;
 /// RFC 7518 wants an HS256 key at least as long as the hash.
 const MIN_JWT_SECRET_BYTES: usize = 32;
 /// A public key in PEM has some hundred bytes.
 const MAX_PEM_BYTES: u64 = 64 * 1024;
+
+pub(super) fn unauthorized(detail: &'static str) -> Problem {
+    Problem::new(Code::Unauthorized, detail)
+}
 
 /// Where the keys come from.
 enum Keys {

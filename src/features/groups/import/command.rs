@@ -5,63 +5,18 @@
 //! later line of that user was taken, as the later one decides whether the user is a member.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::step::{Step, What, second};
 use crate::base::clock::UnixMs;
 use crate::base::error::Problem;
-use crate::base::ids::{ClientId, GroupId, UserId};
+use crate::base::ids::ClientId;
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::marks::StreamKey;
 use crate::features::groups::Membership;
 use crate::features::groups::command::{add_message, join, leave, put, send, tell};
 use crate::features::groups::store::GroupRows;
-
-/// What a log says that somebody did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
-    /// Joined.
-    Join,
-    /// Left.
-    Leave,
-    /// Sent a message.
-    Send {
-        /// Its id.
-        client: ClientId,
-        /// What it says.
-        content: String,
-    },
-}
-
-/// One line of a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
-    /// In which group; made if need be.
-    pub group: GroupId,
-    /// The name of the channel, where the group must be that channel's.
-    pub channel: Option<Arc<str>>,
-    /// Who.
-    pub user: UserId,
-    /// When.
-    pub at: UnixMs,
-    /// Stands for the joins and leaves of that user in that second and group so far, this one
-    /// included; 0 where there is none.
-    pub events: u64,
-    /// What.
-    pub what: What,
-}
-
-impl Step {
-    /// The second in which it happened: times within a second are not compared.
-    pub(super) fn second(&self) -> i64 {
-        second(self.at)
-    }
-}
-
-pub(crate) fn second(at: UnixMs) -> i64 {
-    at.0.div_euclid(1000)
-}
 
 /// What became of the lines of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -1,7 +1,9 @@
-//! Takes over chat logs: `command.rs` has the rules, `store.rs` what is remembered for them.
+//! Takes over chat logs: `step.rs` has their lines, `command.rs` the rules, `store.rs` what is remembered for them.
 
 mod command;
+mod step;
 pub mod store;
 
-pub(crate) use self::command::second;
-pub use self::command::{Import, Imported, Step, What};
+pub use self::command::{Import, Imported};
+pub(crate) use self::step::second;
+pub use self::step::{Step, What};

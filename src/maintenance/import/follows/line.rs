@@ -7,6 +7,9 @@ use crate::features::relations::Pair;
 use crate::features::relations::state::Manner;
 use crate::maintenance::import::field::{self, id, shown, time};
 
+/// How the first line of a file may look.
+pub(super) const EXAMPLE: &str = "follower,followee,timestamp";
+
 /// The columns that a file may have.
 const KNOWN: [&str; 6] = ["follower", "followee", "timestamp", "action", "visibility", "special"];
 
@@ -33,7 +36,7 @@ impl Columns {
     /// # Errors
     /// A sentence: which column is unknown, missing, or there twice.
     pub(super) fn from_header(header: &ByteRecord) -> Result<Self, String> {
-        let columns = field::Columns::from_header(header, &KNOWN, &["follower", "followee"], super::EXAMPLE)?;
+        let columns = field::Columns::from_header(header, &KNOWN, &["follower", "followee"], EXAMPLE)?;
         if columns.has("action") && !columns.has("timestamp") {
             return Err("a file with the column 'action' needs 'timestamp' too: actions are taken in the order of time".to_owned());
         }

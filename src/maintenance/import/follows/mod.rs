@@ -19,15 +19,12 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use self::events::Events;
-use self::line::{Columns, Line};
+use self::line::{Columns, EXAMPLE, Line};
 use super::{CHUNK_STEPS, Input, Kept, OnBad, Progress, Task, WINDOW_STEPS, Workers};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{Name, UserId};
 use crate::engine::lanes::{self, Lanes};
 use crate::features::relations::{Command, Imported, Step};
-
-/// How the first line of a file may look.
-const EXAMPLE: &str = "follower,followee,timestamp";
 
 /// What is imported, and how.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use super::Import;
+use super::import::Import;
 use crate::base::ids::GroupId;
 use crate::db::{Db, DbResult};
 use crate::features::groups::import::{Step, What, store};

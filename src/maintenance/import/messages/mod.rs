@@ -14,17 +14,19 @@
 //! in `src/features/groups/import/`; `channels.rs` says which group a channel is.
 
 mod channels;
+mod import;
 pub(crate) mod lines;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use self::channels::Channels;
+pub use self::import::Import;
 use self::lines::{Entry, EventColumns, Line, MessageColumns};
 use super::message_ids::{MessageIds, digest};
 use super::{CHUNK_STEPS, Input, Kept, OnBad, Progress, Task, Workers};
@@ -39,21 +41,6 @@ const WINDOW_STEPS: usize = 20_000;
 
 /// How many joins and leaves of one user in one second are taken.
 const MAX_EVENTS_A_SECOND: u32 = 1000;
-
-/// What is imported, and how.
-#[derive(Debug, Clone)]
-pub struct Import {
-    /// The messages; `-` is standard input.
-    pub file: PathBuf,
-    /// Who joined and left when.
-    pub members: Option<PathBuf>,
-    /// What is added to each id.
-    pub id_offset: i64,
-    /// The first id that is given to a channel whose name is no number.
-    pub first_group_id: i64,
-    /// Whether channels with names may be groups that are there already.
-    pub merge: bool,
-}
 
 /// What became of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

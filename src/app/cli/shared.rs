@@ -1,0 +1,63 @@
+//! What several commands share: their logs, their output, and how they end.
+
+use clap::Args;
+
+use crate::app::config::LogFormat;
+
+/// How a command ended.
+pub(super) enum Done {
+    /// All is well.
+    Well,
+    /// Something is not as it should be; it was told.
+    WithFindings,
+}
+
+/// What a command other than the server logs.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Logs")]
+pub(super) struct CommandLogs {
+    /// The log level on standard error, or levels by module (`info,headmark=debug`).
+    #[arg(long, env = "HEADMARK_LOG", default_value = "warn")]
+    log: String,
+
+    /// The log format.
+    #[arg(long, env = "HEADMARK_LOG_FORMAT", value_enum, default_value = "auto")]
+    log_format: LogFormat,
+}
+
+impl CommandLogs {
+    pub(super) fn init(&self) -> Result<(), String> {
+        crate::app::telemetry::init_logs(&self.log, self.log_format.is_json())
+    }
+}
+
+/// Why a command that reads the database ended early.
+pub(super) fn failed(what: &str, error: &sqlx::Error) -> String {
+    let schema = matches!(error, sqlx::Error::Database(_)) && !crate::db::classify(error).may_pass();
+    let hint = if schema { " (is the schema up to date? see `headmark migrate`)" } else { "" };
+    format!("the {what} ended early: {error}{hint}")
+}
+
+/// A line on standard error. A reader that went away is no error of ours, nor is a full disk: there is nowhere else to say it.
+pub(super) fn complain_of_line(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "headmark: {text}");
+}
+
+/// Prints to standard output. A reader that went away is no error of ours; a full disk is one.
+pub(super) fn say(text: &str) -> Result<(), String> {
+    use std::io::Write as _;
+    match writeln!(std::io::stdout(), "{text}").and_then(|()| std::io::stdout().flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("cannot write to standard output: {error}")),
+        _ => Ok(()),
+    }
+}
+
+/// The runtime of a command.
+pub(super) fn block_on<T>(future: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start the runtime: {error}"))?
+        .block_on(future)
+}

@@ -1,0 +1,31 @@
+//! Looks for Redis while it is away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::shared::Shared;
+use super::wire;
+
+/// Pause between two tries to reach Redis while it is open.
+const PROBE_EVERY: Duration = Duration::from_millis(200);
+
+/// While the breaker is open, tries to reach Redis. It does so over new connections, which then replace the old: one whose other end
+/// vanished without a word would only time out again.
+pub(super) async fn run(shared: Arc<Shared>) {
+    loop {
+        shared.breaker.opened.notified().await;
+        loop {
+            tokio::time::sleep(PROBE_EVERY).await;
+            match wire::connect(&shared.redis, &shared.scripts).await {
+                Ok(links) => {
+                    shared.links.store(Arc::new(links));
+                    break;
+                }
+                Err(error) => tracing::debug!(%error, "Redis is still away"),
+            }
+        }
+        shared.breaker.close();
+        shared.meters.breaker(false);
+        tracing::info!("Redis is back: the breaker closes");
+    }
+}

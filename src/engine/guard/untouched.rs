@@ -1,0 +1,89 @@
+//! A node's own bypass: which commits go on untouched, and when it may end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::bypass::{COMMIT_MARGIN, ms};
+use super::{Guard, PROLONG, SEEN, store};
+use crate::db::DbResult;
+
+/// The right to one transaction that commits without touching the cache. Where it is dropped without
+/// [`Untouched::is_over`], the transaction counts as in doubt.
+#[derive(Debug)]
+pub struct Untouched {
+    guard: Arc<Guard>,
+    is_over: bool,
+}
+
+impl Untouched {
+    /// The transaction was committed or undone, and nothing more of it can come.
+    pub fn is_over(mut self) {
+        self.is_over = true;
+    }
+}
+
+impl Drop for Untouched {
+    fn drop(&mut self) {
+        let bypass = &self.guard.bypass;
+        if !self.is_over {
+            bypass.in_doubt_until_ms.fetch_max(self.guard.now_ms() + ms(COMMIT_MARGIN), Ordering::SeqCst);
+        }
+        bypass.under_way.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Guard {
+    /// Whether commits may go on without touching the cache.
+    #[must_use]
+    pub fn is_bypassing(&self) -> bool {
+        self.bypass.allows(self.now_ms())
+    }
+
+    /// The right to go on without touching the cache, if a bypass allows it.
+    #[must_use]
+    pub fn untouched(self: &Arc<Self>) -> Option<Untouched> {
+        // Counted before it is looked at: whoever ends the bypass looks at the count last.
+        self.bypass.under_way.fetch_add(1, Ordering::SeqCst);
+        let right = Untouched { guard: Arc::clone(self), is_over: false };
+        if self.is_bypassing() {
+            return Some(right);
+        }
+        right.is_over();
+        None
+    }
+
+    /// While this node commits untouched, its bypass must not run out.
+    pub(super) async fn prolong(&self) -> DbResult<()> {
+        let left = self.bypass.left_ms(self.now_ms());
+        if self.bypass.on.load(Ordering::SeqCst) && left < ms(PROLONG) {
+            if left < ms(SEEN) {
+                // Too late to prolong unseen: the next write enters again, and waits.
+                self.bypass.on.store(false, Ordering::SeqCst);
+                return Ok(());
+            }
+            self.raise().await?;
+            self.refresh().await?;
+        }
+        Ok(())
+    }
+
+    /// The cache is back: no further commit goes untouched, and once the last one is over, the bypass
+    /// ends. The epoch rises with it, as a reader may hold a fill token that it was given meanwhile.
+    pub(super) async fn try_to_end_bypass(&self) -> DbResult<()> {
+        // Whoever enters one at this moment needs it.
+        let Ok(_entering) = self.entering.try_lock() else { return Ok(()) };
+        if self.bypass.on.swap(false, Ordering::SeqCst) {
+            tracing::info!("the cache is back");
+        }
+        let now_ms = self.now_ms();
+        let holds = self.bypass.left_ms(now_ms) > 0 && !self.bypass.runs_out.load(Ordering::SeqCst);
+        if !holds || !self.bypass.is_over(now_ms) {
+            return Ok(());
+        }
+        let mut conn = self.lock_conn.lock().await;
+        let conn = conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+        super::answer_in_time(store::end(conn, self.node)).await?;
+        self.bypass.ended_ms.store(now_ms, Ordering::SeqCst);
+        self.refresh_on(conn).await
+    }
+}

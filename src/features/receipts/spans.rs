@@ -1,0 +1,177 @@
+//! The memberships of a group, and what follows from them for its messages.
+
+use crate::base::ids::UserId;
+use crate::features::groups::Reading;
+
+/// One membership of a group.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Span {
+    /// The member's number in the group.
+    pub ordinal: i64,
+    /// Who.
+    pub user: UserId,
+    /// The head when joining.
+    pub from_seq: i64,
+    /// The head when leaving; None: a member now.
+    pub to_seq: Option<i64>,
+    /// How far the member has read.
+    pub reading: Reading,
+}
+
+impl Span {
+    /// Whether a message was sent within it.
+    fn covers(&self, seq: i64) -> bool {
+        self.from_seq < seq && self.to_seq.is_none_or(|to| seq <= to)
+    }
+}
+
+/// All memberships of a group there ever were, as of one moment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Spans {
+    /// In the order of ordinals, and of each the oldest first.
+    spans: Vec<Span>,
+    /// Goes up with each change of what is read, and with who comes and goes.
+    progress: i64,
+}
+
+/// How many recipients a message has, and how many of them have read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    /// The members when it was sent, less the sender.
+    pub recipients: i64,
+    /// Those of them who have read it.
+    pub read: i64,
+}
+
+/// A recipient of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recipient {
+    /// Who.
+    pub user: UserId,
+    /// The member's number in the group.
+    pub ordinal: i64,
+    /// Whether the membership of that time has ended.
+    pub left: bool,
+}
+
+/// The bitmaps of a message. Ordinal `i` (from 1) is bit `i - 1`, the lowest bit of each byte first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bitmaps {
+    /// The highest ordinal there was when the message was sent.
+    pub max_ordinal: i64,
+    /// The recipients who have read it.
+    pub read: Vec<u8>,
+    /// Those who had left before it was sent.
+    pub quit: Vec<u8>,
+}
+
+fn set_bit(bits: &mut [u8], ordinal: i64) {
+    let Some(bit) = usize::try_from(ordinal).ok().and_then(|ordinal| ordinal.checked_sub(1)) else { return };
+    if let Some(byte) = bits.get_mut(bit / 8) {
+        *byte |= 1 << (bit % 8);
+    }
+}
+
+impl Spans {
+    /// Of these memberships, in the order of ordinals.
+    #[must_use]
+    pub fn new(spans: Vec<Span>) -> Self {
+        let read = |span: &Span| {
+            let left = i64::from(span.to_seq.is_some());
+            span.reading.read_seq() + span.reading.extra_len() + span.from_seq + 1 + left
+        };
+        let progress = spans.iter().map(read).fold(0, i64::saturating_add);
+        Self { spans, progress }
+    }
+
+    /// Goes up with each change of what is read, and with who comes and goes.
+    #[must_use]
+    pub fn progress(&self) -> i64 {
+        self.progress
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether a user is a member now.
+    #[must_use]
+    pub fn is_member(&self, user: UserId) -> bool {
+        self.spans.iter().any(|span| span.user == user && span.to_seq.is_none())
+    }
+
+    fn covering(&self, seq: i64) -> impl Iterator<Item = &Span> {
+        self.spans.iter().filter(move |span| span.covers(seq))
+    }
+
+    /// The counts of the messages from this one to that one, given who sent each (None: it is not counted). One walk through the memberships.
+    #[must_use]
+    pub fn counts(&self, from: i64, senders: &[Option<UserId>]) -> Vec<Count> {
+        let to = from + i64::try_from(senders.len()).unwrap_or(0) - 1;
+        // Steps between neighbours, added up at the end.
+        let mut steps = vec![Count::default(); senders.len() + 1];
+        let mut add = |first: i64, last: i64, step: Count| {
+            let (first, last) = (first.max(from), last.min(to));
+            let place = |seq: i64| usize::try_from(seq - from).unwrap_or(0);
+            if first <= last {
+                for (at, sign) in [(place(first), 1), (place(last) + 1, -1)] {
+                    if let Some(count) = steps.get_mut(at) {
+                        count.recipients += sign * step.recipients;
+                        count.read += sign * step.read;
+                    }
+                }
+            }
+        };
+        for span in &self.spans {
+            let end = span.to_seq.unwrap_or(i64::MAX);
+            add(span.from_seq + 1, end, Count { recipients: 1, read: 0 });
+            add(span.from_seq + 1, end.min(span.reading.read_seq()), Count { recipients: 0, read: 1 });
+            for seq in span.reading.extra_within((span.from_seq + 1).max(from), end.min(to)) {
+                add(seq, seq, Count { recipients: 0, read: 1 });
+            }
+        }
+        let mut sum = Count::default();
+        let counts = (from..).zip(senders).zip(&steps).map(|((seq, sender), step)| {
+            sum = Count { recipients: sum.recipients + step.recipients, read: sum.read + step.read };
+            // The sender is no recipient.
+            let own = sender.and_then(|sender| self.spans.iter().find(|span| span.user == sender && span.covers(seq)));
+            let own_read = own.is_some_and(|span| span.reading.has_read(seq));
+            Count { recipients: sum.recipients - i64::from(own.is_some()), read: sum.read - i64::from(own_read) }
+        });
+        counts.collect()
+    }
+
+    /// The recipients of a message who have read it, or those who have not, after an ordinal.
+    pub fn recipients(&self, seq: i64, sender: UserId, read: bool, after: i64) -> impl Iterator<Item = Recipient> {
+        let these = self.covering(seq).filter(move |span| span.ordinal > after && span.user != sender);
+        let these = these.filter(move |span| span.reading.has_read(seq) == read);
+        these.map(|span| Recipient { user: span.user, ordinal: span.ordinal, left: span.to_seq.is_some() })
+    }
+
+    /// The highest ordinal that there was when a message was sent.
+    #[must_use]
+    pub fn max_ordinal(&self, seq: i64) -> i64 {
+        self.spans.iter().filter(|span| span.from_seq < seq).map(|span| span.ordinal).max().unwrap_or(0)
+    }
+
+    /// The bitmaps of a message.
+    #[must_use]
+    pub fn bitmaps(&self, seq: i64, sender: UserId) -> Bitmaps {
+        let max_ordinal = self.max_ordinal(seq);
+        let bytes = usize::try_from(max_ordinal).unwrap_or(0).div_ceil(8);
+        let (mut read, mut there) = (vec![0; bytes], vec![0; bytes]);
+        for span in self.covering(seq) {
+            set_bit(&mut there, span.ordinal);
+            if span.user != sender && span.reading.has_read(seq) {
+                set_bit(&mut read, span.ordinal);
+            }
+        }
+        let mut quit = vec![0; bytes];
+        for ordinal in 1..=max_ordinal {
+            set_bit(&mut quit, ordinal);
+        }
+        quit.iter_mut().zip(&there).for_each(|(quit, there)| *quit &= !there);
+        Bitmaps { max_ordinal, read, quit }
+    }
+}
