@@ -1,4 +1,5 @@
-//! Several sides of one comparison, in short rounds by turns, so that whatever else the machine is doing hits all of them alike.
+//! Several sides of one comparison, in short rounds by turns, so that whatever else the machine is
+//! doing hits all of them alike.
 
 use std::time::Duration;
 
@@ -97,7 +98,8 @@ pub(crate) struct Rounds {
     pub(crate) each: Duration,
 }
 
-/// Lets the sides take turns. One short turn of each goes before and is not counted: it warms what there is to warm.
+/// Lets the sides take turns. One short turn of each goes before and is not counted: it warms what
+/// there is to warm.
 pub(crate) async fn run(client: &Client, rounds: Rounds, sides: &[Side<'_>]) -> Result<Vec<Series>> {
     let mut series: Vec<Series> = sides.iter().map(|side| Series::new(&side.name)).collect();
     for side in sides {

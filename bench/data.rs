@@ -1,5 +1,6 @@
-//! Databases, and data at size in them: written straight into the tables, as a million users through the front door would take long.
-//! What here knows the tables of headmark must follow its migrations.
+//! Databases, and data at size in them: written straight into the tables, as a million users
+//! through the front door would take long. What here knows the tables of headmark must follow its
+//! migrations.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -75,7 +76,8 @@ impl Postgres {
         }
         let version: String =
             sqlx::query_scalar("select split_part(current_setting('server_version'), ' ', 1)").fetch_one(&mut conn).await?;
-        // A checkpoint makes the next write to each page log the whole page; it is not to come in the middle of one side's turn.
+        // A checkpoint makes the next write to each page log the whole page; it is not to come in
+        // the middle of one side's turn.
         for setting in ["alter system set max_wal_size = '16GB'", "alter system set checkpoint_timeout = '1h'", "select pg_reload_conf()"] {
             conn.execute(setting).await?;
         }
@@ -220,8 +222,9 @@ pub(crate) async fn fill_sqlite(folder: &Path, users: u64) -> Result<()> {
     Ok(())
 }
 
-/// A made graph: everybody follows as many, grouped by follower, as lists are published; followees by a power law, so that a few have many followers;
-/// and one star whom the first so many users follow. The same seed gives the same graph. Returns how many follows it has.
+/// A made graph: everybody follows as many, grouped by follower, as lists are published; followees
+/// by a power law, so that a few have many followers; and one star whom the first so many users
+/// follow. The same seed gives the same graph. Returns how many follows it has.
 pub(crate) fn write_graph(file: &Path, users: u64, edges: u64, star: u64, followers: u64) -> Result<u64> {
     use std::io::Write as _;
     let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
@@ -256,7 +259,8 @@ fn power_law(even: f64, users: u64) -> u64 {
     1 + ((even * even * even * crate::stats::float(users)) as u64).min(users - 1)
 }
 
-/// Users to poll: drawn from all, but with ids of as many digits, so that all sheets are of one size.
+/// Users to poll: drawn from all, but with ids of as many digits, so that all unread summaries are
+/// of one size.
 pub(crate) fn working_set(users: u64, size: usize) -> Vec<u64> {
     let mut low = 1;
     while low * 10 <= users {

@@ -1,5 +1,6 @@
-//! As many requests as the server will answer: a closed loop over a number of connections, with wrk where there is one, else with a client of our
-//! own. For rates only; latencies come from `open.rs`.
+//! As many requests as the server will answer: a closed loop over a number of connections, with wrk
+//! where there is one, else with a client of our own. For rates only; latencies come from
+//! `open.rs`.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -15,7 +16,8 @@ use crate::Result;
 use crate::stats::float;
 use crate::wire::Connection;
 
-/// wrk's threads: it and the server share the machine's cores, and one thread of wrk keeps up with more than one of a server.
+/// wrk's threads: it and the server share the machine's cores, and one thread of wrk keeps up with
+/// more than one of a server.
 const WRK_THREADS: usize = 2;
 
 /// Reads the requests from a file, hands them out, and at the end says what came of it.
@@ -45,7 +47,8 @@ pub(crate) struct Closed<'a> {
     pub(crate) connections: usize,
 }
 
-/// What is sent: whole requests, made ahead, so that both clients send the same and neither spends time on making them.
+/// What is sent: whole requests, made ahead, so that both clients send the same and neither spends
+/// time on making them.
 #[derive(Debug)]
 pub(crate) struct Requests {
     pub(crate) all: Arc<Vec<Vec<u8>>>,

@@ -20,8 +20,10 @@ pub(crate) fn describe() -> String {
     format!("{text}, {name}{grouped}")
 }
 
-/// Whether Linux gives each group of processes the same share of the cores. Each process of Postgres is a group, and the server is one together with the load
-/// generator: so it waits for many of them whenever the cores are busy. It is not so under systemd or in containers, which make groups of their own.
+/// Whether Linux gives each group of processes the same share of the cores. Each process of
+/// Postgres is a group, and the server is one together with the load generator: so it waits for
+/// many of them whenever the cores are busy. It is not so under systemd or in containers, which
+/// make groups of their own.
 fn groups_processes() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|enabled| enabled.trim() == "1")
 }

@@ -1,8 +1,10 @@
 //! `make bench`: every row of the table of speeds, both sides in one run, as `docs/benchmarks.md`.
 //!
-//! `data` makes databases and fills them, `process` starts what is measured, `peers` is what polls are compared with, `pgbench` what writes and
-//! lists are compared with, `load` finds a maximum, `open` takes latencies, `contest` lets sides take turns, `rows/` has the comparisons, `report`
-//! writes the document. One more row: a function in `rows/` that builds its sides, and a call in `rows/mod.rs`.
+//! `data` makes databases and fills them, `process` starts what is measured, `peers` is what polls
+//! are compared with, `pgbench` what writes and lists are compared with, `load` finds a maximum,
+//! `open` takes latencies, `contest` lets sides take turns, `rows/` has the comparisons, `report`
+//! writes the document. One more row: a function in `rows/` that builds its sides, and a call in
+//! `rows/mod.rs`.
 #![expect(clippy::print_stderr, reason = "progress and errors are for the person who runs the bench")]
 
 mod contest;
@@ -50,7 +52,7 @@ enum Part {
     Relations,
     /// Groups: polls, sends, fan-out, inboxes, receipts.
     Chats,
-    /// Many relations, and many users' sheets, in one request.
+    /// Many relations, and many users' unread summaries, in one request.
     Lookups,
     /// What reading a group writes and stores.
     Written,
@@ -128,7 +130,8 @@ impl Scale {
         let brief_each = Duration::from_secs(u64::from(args.seconds.unwrap_or(brief_seconds)));
         Self {
             users: times(1_000_000),
-            // Few enough that what expires between two turns of a side is a small part of what it answers in one.
+            // Few enough that what expires between two turns of a side is a small part of what it
+            // answers in one.
             polling: 2_000,
             followers: times(1_000_000),
             edges: times(2_000_000),

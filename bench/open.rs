@@ -1,5 +1,6 @@
-//! A steady open load: requests are due at set times, whether or not earlier ones were answered, and a latency counts from the time at which
-//! the request was due. A server that stalls is charged for everybody who would have called meanwhile.
+//! A steady open load: requests are due at set times, whether or not earlier ones were answered,
+//! and a latency counts from the time at which the request was due. A server that stalls is charged
+//! for everybody who would have called meanwhile.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::Result;
 use crate::stats::float;
 use crate::wire::Connection;
 
-/// Shorter waits cost more than they are worth: the sleep of the operating system is not exact to more than that.
+/// Shorter waits cost more than they are worth: the sleep of the operating system is not exact to
+/// more than that.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(40);
 /// What is sent first and not counted.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -37,7 +39,8 @@ pub(crate) struct Latencies {
     pub(crate) us: Histogram<u64>,
     /// Answers that were none (4xx, 5xx).
     pub(crate) errors: u64,
-    /// How late the generator itself was in handing out a request, in microseconds: part of every latency above.
+    /// How late the generator itself was in handing out a request, in microseconds: part of every
+    /// latency above.
     pub(crate) lateness_us: Histogram<u64>,
 }
 
@@ -55,7 +58,8 @@ pub(crate) async fn run(load: OpenLoad) -> Result<Latencies> {
     tokio::task::spawn_blocking(move || {
         let (mut senders, mut receivers) = (Vec::new(), Vec::new());
         for _ in 0..load.connections {
-            // Not bounded: what a stalled server leaves unanswered is the point, and the duration bounds it.
+            // Not bounded: what a stalled server leaves unanswered is the point, and the duration
+            // bounds it.
             let (sender, receiver) = mpsc::unbounded_channel();
             senders.push(sender);
             receivers.push(receiver);

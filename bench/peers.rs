@@ -1,5 +1,6 @@
-//! What the polls are compared with: the least that a web service can do, as processes of their own, so that what they cost is counted
-//! apart. The bench starts its own program again with a hidden command for each.
+//! What the polls are compared with: the least that a web service can do, as processes of their
+//! own, so that what they cost is counted apart. The bench starts its own program again with a
+//! hidden command for each.
 //!
 //! To add one: a variant of [`Peer`], its handler, and a side in `rows/`.
 
@@ -23,7 +24,8 @@ use crate::Result;
 use crate::process::Process;
 use crate::wire::Answer;
 
-/// How a peer hears where Redis is: the URL holds a password, and every account can read the arguments of a process.
+/// How a peer hears where Redis is: the URL holds a password, and every account can read the
+/// arguments of a process.
 const REDIS_OF_PEER: &str = "PEER_REDIS_URL";
 
 /// The part of the command line that the bench gives to itself.
@@ -54,7 +56,8 @@ pub(crate) enum Peer {
     Deadpool,
     /// Reads it over one connection that all requests share.
     Multiplexed,
-    /// Reads a hundred fields of the user's hash of relations over such a connection, with one HMGET.
+    /// Reads a hundred fields of the user's hash of relations over such a connection, with one
+    /// HMGET.
     Fields,
     /// Reads a number of keys with one MGET, over such a connection.
     Mget,
@@ -149,7 +152,8 @@ pub(crate) async fn serve(hidden: &Hidden) -> Result<()> {
     Ok(axum::serve(listener, router).await?)
 }
 
-/// What reads a number of values: the least there is, one command that was made ahead and whose answer is not looked into.
+/// What reads a number of values: the least there is, one command that was made ahead and whose
+/// answer is not looked into.
 #[derive(Clone)]
 struct Values {
     canned: Canned,
@@ -207,7 +211,8 @@ async fn multiplexed(State((canned, mut connection)): State<(Canned, ConnectionM
     }
 }
 
-/// A hash for each of these users, with a field for each of these others, as a cache of relations in one hash would hold it.
+/// A hash for each of these users, with a field for each of these others, as a cache of relations
+/// in one hash would hold it.
 pub(crate) async fn fill_fields(url: &str, users: &[u64], others: &[u64]) -> Result<()> {
     let mut connection = Client::open(url)?.get_multiplexed_async_connection().await?;
     for user in users {

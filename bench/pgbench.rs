@@ -1,4 +1,5 @@
-//! The other side of every write and list: Postgres's own load generator on the same Postgres, with prepared statements.
+//! The other side of every write and list: Postgres's own load generator on the same Postgres, with
+//! prepared statements.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use crate::load::Counted;
 #[derive(Debug)]
 pub(crate) struct Pgbench {
     pub(crate) program: PathBuf,
-    /// The database with the plain tables, without the password: every account can read the arguments of a process.
+    /// The database with the plain tables, without the password: every account can read the
+    /// arguments of a process.
     pub(crate) url: String,
     pub(crate) password: String,
 }

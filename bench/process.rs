@@ -1,4 +1,5 @@
-//! Processes that are measured: started on a free port, watched for what they cost, killed when dropped.
+//! Processes that are measured: started on a free port, watched for what they cost, killed when
+//! dropped.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,8 @@ impl Stores {
     }
 }
 
-/// The `headmark` program with these stores, and no setting of whoever runs the bench: what is measured are the defaults.
+/// The `headmark` program with these stores, and no setting of whoever runs the bench: what is
+/// measured are the defaults.
 pub(crate) fn headmark(program: &Path, stores: &Stores) -> Command {
     let mut command = Command::new(program);
     for (name, _value) in std::env::vars_os() {
@@ -61,7 +63,8 @@ pub(crate) fn headmark(program: &Path, stores: &Stores) -> Command {
     command
 }
 
-/// Runs a command of `headmark` to its end; what it prints goes to our standard error, where progress is shown.
+/// Runs a command of `headmark` to its end; what it prints goes to our standard error, where
+/// progress is shown.
 pub(crate) async fn run(mut command: Command, what: &str) -> Result<()> {
     let status = command.stdout(Stdio::null()).status().await.map_err(|error| format!("{what}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{what} failed: {status}").into()) }
@@ -101,14 +104,16 @@ impl Process {
         Ok(Self { child, address })
     }
 
-    /// Processor time used so far, user and system, in seconds. None where the system does not tell.
+    /// Processor time used so far, user and system, in seconds. None where the system does not
+    /// tell.
     pub(crate) fn cpu_s(&self) -> Option<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()?)).ok()?;
         ticks(&stat).map(|ticks| crate::stats::float(ticks) / ticks_per_second())
     }
 }
 
-/// User and system time of a line of `/proc/<pid>/stat`, in ticks. The name in parentheses may hold anything.
+/// User and system time of a line of `/proc/<pid>/stat`, in ticks. The name in parentheses may hold
+/// anything.
 fn ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ').skip(11);

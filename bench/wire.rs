@@ -1,4 +1,5 @@
-//! HTTP/1.1 over one kept-alive connection, as little of it as a load generator needs: what the client costs is taken from the server.
+//! HTTP/1.1 over one kept-alive connection, as little of it as a load generator needs: what the
+//! client costs is taken from the server.
 
 use std::net::SocketAddr;
 

@@ -52,7 +52,7 @@ KEYED_SHARE = 0.5
 EVENTS_A_DAY = 0.6
 YEAR = 365
 
-# CPU microseconds, from docs/benchmarks.md: a poll of the whole sheet, and a message into a group. Of the node as it stands there. For the stores what the
+# CPU microseconds, from docs/benchmarks.md: a poll of the whole summary, and a message into a group. Of the node as it stands there. For the stores what the
 # two cores of that machine have left, 2 / rate - node, which the load generator is part of, so it is too much rather than too little; of a write it is shared
 # out as if Redis did the work of two polls.
 CPU_POLL = {"node": 28.2, "redis": 23.6, "postgres": 0.0}

@@ -1,4 +1,5 @@
-//! Headmark: everything that a social or chat product polls for, in one HTTP service. `docs/architecture.md` is the map.
+//! Headmark: everything that a social or chat product polls for, in one HTTP service.
+//! `docs/architecture.md` is the map.
 //!
 //! The modules are floors. Imports go down only, in this order; `tests/floors.rs` rejects the rest.
 
@@ -27,8 +28,9 @@ pub mod db;
 // What every floor uses.
 pub mod base;
 
-/// A named step at which a test can stop, delay or kill the process: with the feature `failpoints`, `FAILPOINTS=lane::after_commit=return` in the
-/// environment kills it there. Nothing without the feature.
+/// A named step at which a test can stop, delay or kill the process: with the feature `failpoints`,
+/// `FAILPOINTS=lane::after_commit=return` in the environment kills it there. Nothing without the
+/// feature.
 pub(crate) fn failpoint(step: &str) {
     #[cfg(feature = "failpoints")]
     if !fail::list().is_empty() {

@@ -11,7 +11,8 @@ use std::path::Path;
 const FLOORS: [&[&str]; 9] =
     [&["base"], &["db"], &["cache"], &["engine"], &["http"], &["features"], &["summary"], &["maintenance"], &["app"]];
 
-/// What a source names as `crate::…`, to the end of the path or the leaves of the group, tests and comments aside.
+/// What a source names as `crate::…`, to the end of the path or the leaves of the group, tests and
+/// comments aside.
 fn imports(source: &str) -> BTreeSet<String> {
     let source = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let code = source.lines().filter_map(|line| line.split("//").next()).collect::<Vec<_>>().join("\n");

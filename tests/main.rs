@@ -1,8 +1,9 @@
 //! The suite: every promise over real sockets, on both tiers. One binary, so that it links once.
 //!
-//! The folders are those of `src/`. `guarantees` has the promises that span features. `make test` starts private engines
-//! and runs all of it. A missing Postgres or Redis fails the tests; nothing is skipped. To add a test for a feature: a
-//! case in its folder in `features`, inside `both_tiers!`.
+//! The folders are those of `src/`. `guarantees` has the promises that span features. `make test`
+//! starts private engines and runs all of it. A missing Postgres or Redis fails the tests; nothing
+//! is skipped. To add a test for a feature: a case in its folder in `features`, inside
+//! `both_tiers!`.
 
 #![expect(
     clippy::unwrap_used,

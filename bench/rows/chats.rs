@@ -29,7 +29,8 @@ const POLLS: [(Goal, &str); 2] = [
 ];
 const SEND: Goal = Goal { work: "messages into groups, durable", at_least: None, unit: "messages" };
 
-/// A plain design of groups: the head in the group's row, a row for each message and for each member.
+/// A plain design of groups: the head in the group's row, a row for each message and for each
+/// member.
 const PLAIN_TABLES: &str = "
     create table plain_groups (group_id bigint not null primary key, head bigint not null) with (fillfactor = 80);
     create table plain_members (

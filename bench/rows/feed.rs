@@ -1,4 +1,5 @@
-//! Polls of the feed, against one MGET of as many keys as the user follows creators; and what such lists take.
+//! Polls of the feed, against one MGET of as many keys as the user follows creators; and what such
+//! lists take.
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};

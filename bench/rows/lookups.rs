@@ -1,4 +1,4 @@
-//! Many in one request: the sheets of five hundred users.
+//! Many in one request: the unread summaries of five hundred users.
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -14,19 +14,19 @@ use crate::wire;
 
 use super::Stage;
 
-/// Users of one query of sheets, and different queries.
+/// Users of one query of unread summaries, and different queries.
 const SHEETS: usize = 500;
 const QUERIES: usize = 20;
 /// Connections that send queries.
 const QUERY_CONNECTIONS: usize = 8;
 
 const QUERY: [Goal; 2] = [
-    Goal { work: "sheets of 500 users in one query, embedded tier", at_least: None, unit: "sheets" },
-    Goal { work: "sheets of 500 users in one query, server tier", at_least: None, unit: "sheets" },
+    Goal { work: "summaries of 500 users in one query, embedded tier", at_least: None, unit: "summaries" },
+    Goal { work: "summaries of 500 users in one query, server tier", at_least: None, unit: "summaries" },
 ];
 
 pub(super) async fn run(stage: &Stage, report: &mut Report) -> Result<()> {
-    eprintln!("queries of sheets");
+    eprintln!("queries of summaries");
     let mut users = data::working_set(stage.scale.users, stage.scale.polling);
     users.sort_unstable();
     users.dedup();
@@ -52,14 +52,14 @@ pub(super) async fn run(stage: &Stage, report: &mut Report) -> Result<()> {
         work: Work::Http { process, requests: &requests, connections: QUERY_CONNECTIONS, counts_for },
     };
     let sides: [Side<'_>; 3] =
-        [side("a bare axum route", &bare), side("500 sheets, embedded", &stage.embedded), side("500 sheets, server", &stage.server)];
+        [side("a bare axum route", &bare), side("500 summaries, embedded", &stage.embedded), side("500 summaries, server", &stage.server)];
     let series = stage.contest(&sides).await?;
     let [theirs, ours @ ..] = series.as_slice() else { return Err("no rounds".into()) };
     for (goal, ours) in QUERY.into_iter().zip(ours) {
         report.compare(goal, ours, theirs);
     }
     report.explain(&format!(
-        "**Queries of sheets** are `POST /v1/badges/query` for {count} users, over {QUERY_CONNECTIONS} connections; rates and CPU are for each sheet. The bare route gives the same {} bytes.",
+        "**Queries of summaries** are `POST /v1/badges/query` for {count} users, over {QUERY_CONNECTIONS} connections; rates and CPU are for each summary. The bare route gives the same {} bytes.",
         answer.body.len(),
     ));
     Ok(())

@@ -83,7 +83,8 @@ impl Stage {
         contest::run(&self.client, self.scale.brief, sides).await
     }
 
-    /// One more server of the server tier, with a database and keys of its own, and what it is made of.
+    /// One more server of the server tier, with a database and keys of its own, and what it is made
+    /// of.
     async fn one_more(&self, database: &'static str, prefix: &'static str) -> Result<Stores> {
         let postgres = self.postgres.create(database).await?;
         let stores = Stores::Server { postgres, redis: self.redis.clone(), prefix };
@@ -147,7 +148,7 @@ async fn measure(part: Part, args: &Args, stage: &Stage, report: &mut Report) {
         }
         Part::Unread => {
             let outcome = whole::run(stage, report).await;
-            report.attempt("polls of the whole sheet", outcome);
+            report.attempt("polls of the whole summary", outcome);
             let outcome = feed::run(stage, report).await;
             report.attempt("the feed", outcome);
         }

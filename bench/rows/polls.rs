@@ -1,4 +1,5 @@
-//! Polls, answered in full and with 304, on both tiers, against routes that do nothing but give the same bytes.
+//! Polls, answered in full and with 304, on both tiers, against routes that do nothing but give the
+//! same bytes.
 
 use headmark::http::polling::{Scope, Version};
 
@@ -82,7 +83,8 @@ fn json(answer: &wire::Answer) -> Result<serde_json::Map<String, serde_json::Val
     Ok(serde_json::from_slice(&answer.body)?)
 }
 
-/// What the tags of a server are made from. All users have one revision and share nothing, so that one answer shows the rest.
+/// What the tags of a server are made from. All users have one revision and share nothing, so that
+/// one answer shows the rest.
 struct Tags {
     epoch: String,
     version: Version,
@@ -106,7 +108,8 @@ impl Tags {
     }
 }
 
-/// Whether both tiers answer as they should, and alike; returns the answer that the peers are to give.
+/// Whether both tiers answer as they should, and alike; returns the answer that the peers are to
+/// give.
 async fn check(stage: &Stage, full: &Requests, same: [(&Process, &Requests); 2]) -> Result<wire::Answer> {
     let full = full.all.first().ok_or("no users to poll")?;
     let answer = wire::ask_once(stage.embedded.address, full).await?;
@@ -121,7 +124,7 @@ async fn check(stage: &Stage, full: &Requests, same: [(&Process, &Requests); 2])
         let same = same.all.first().ok_or("no users to poll")?;
         let status = wire::ask_once(process.address, same).await?.status;
         if status != 304 {
-            return Err(format!("a poll with the tag of the sheet is answered {status}").into());
+            return Err(format!("a poll with the tag of the summary is answered {status}").into());
         }
     }
     Ok(answer)

@@ -25,7 +25,8 @@ const STAR: u64 = 9_000_000_001;
 const NEW_STAR: u64 = 9_000_000_002;
 /// Followers that the second star gains.
 const GAINED: usize = 10_000;
-/// Those who look others up, those who are looked up, how many in a request, how many requests, and how many of users who look for the first time.
+/// Those who look others up, those who are looked up, how many in a request, how many requests, and
+/// how many of users who look for the first time.
 const LOOKING: u64 = 200;
 const LOOKED_UP: u64 = 1000;
 const AT_ONCE: u64 = 100;
@@ -34,7 +35,8 @@ const COLD_REQUESTS: u64 = 5_000;
 /// Users in a page of the list, and the page that is compared with the first.
 const PAGE: u64 = 20;
 const DEEP_PAGE: u64 = 10_000;
-/// Those who follow: they have polled before, as whoever follows somebody in a product has, so that no follow is also a first request of the day.
+/// Those who follow: they have polled before, as whoever follows somebody in a product has, so that
+/// no follow is also a first request of the day.
 const FOLLOWERS: u64 = 20_000;
 /// Most follows a second that there are requests for.
 const MAX_FOLLOWS_PER_SECOND: usize = 25_000;
@@ -256,7 +258,8 @@ async fn gain(stage: &Stage, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// What each of a hundred others is to a user, both ways, against one HMGET of a hundred fields that gives the same bytes.
+/// What each of a hundred others is to a user, both ways, against one HMGET of a hundred fields
+/// that gives the same bytes.
 async fn look_ups(stage: &Stage, report: &mut Report) -> Result<()> {
     let connections = stage.scale.connections;
     let (looking, looked_up) = (1..=LOOKING, LOOKING + 1..=LOOKING + LOOKED_UP);

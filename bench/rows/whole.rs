@@ -1,4 +1,5 @@
-//! A poll of the whole sheet: everything that there is to be unread, for users who have some of each; and what such users take in Redis.
+//! A poll of the whole unread summary: everything that there is to be unread, for users who have
+//! some of each; and what such users take in Redis.
 
 use serde_json::json;
 
@@ -24,17 +25,17 @@ const SENDER: u64 = 7_000_000_999;
 const CHANNELS: [&str; 3] = ["news", "system", "team"];
 const DOTS: [&str; 2] = ["mall", "wallet"];
 const TYPES: [&str; 2] = ["notice", "order"];
-/// Every part of a sheet.
+/// Every part of an unread summary.
 const PARTS: [&str; 6] = ["counters", "broadcasts", "dots", "feed", "chats", "notifications"];
 
 const GOALS: [Goal; 2] = [
-    Goal { work: "poll of the whole sheet, embedded tier", at_least: Some(0.9), unit: "polls" },
-    Goal { work: "poll of the whole sheet, server tier", at_least: Some(0.6), unit: "polls" },
+    Goal { work: "poll of the whole summary, embedded tier", at_least: Some(0.9), unit: "polls" },
+    Goal { work: "poll of the whole summary, server tier", at_least: Some(0.6), unit: "polls" },
 ];
 const MOST_REDIS_BYTES: f64 = 250.0;
 
 pub(super) async fn run(stage: &Stage, report: &mut Report) -> Result<()> {
-    eprintln!("polls of the whole sheet");
+    eprintln!("polls of the whole summary");
     let mut users = data::working_set(stage.scale.users, stage.scale.polling);
     users.sort_unstable();
     users.dedup();
@@ -53,8 +54,8 @@ pub(super) async fn run(stage: &Stage, report: &mut Report) -> Result<()> {
     let requests = stage.gets("whole", users.iter().map(|user| format!("/v1/users/{user}/badges")))?;
     let sides = [
         stage.side("a bare axum route", &bare, &requests),
-        stage.side("the whole sheet, embedded", &stage.embedded, &requests),
-        stage.side("the whole sheet, server", &stage.server, &requests),
+        stage.side("the whole summary, embedded", &stage.embedded, &requests),
+        stage.side("the whole summary, server", &stage.server, &requests),
     ];
     let series = stage.contest(&sides).await?;
     let [theirs, ours @ ..] = series.as_slice() else { return Err("no rounds".into()) };
@@ -62,7 +63,7 @@ pub(super) async fn run(stage: &Stage, report: &mut Report) -> Result<()> {
         report.compare(goal, ours, theirs);
     }
     report.explain(&format!(
-        "**Polls of the whole sheet** are of {} users each of whom has {} counters, reads {} channels of broadcasts, has {} dots, follows {CREATORS} creators, is in \
+        "**Polls of the whole summary** are of {} users each of whom has {} counters, reads {} channels of broadcasts, has {} dots, follows {CREATORS} creators, is in \
          {GROUPS} groups, and has notifications of {} types and a direct message: something is unread in each. The bare route gives the {} bytes of the embedded tier's \
          answer (the server tier's has {}).",
         grouped(float(u64::try_from(users.len())?)),
@@ -96,7 +97,7 @@ async fn weigh_whole(stage: &Stage, report: &mut Report, users: &[u64]) -> Resul
     report.size("for information: the same with some of everything, groups aside", weight.without_groups, Limit::None);
     report.size(&format!("for information: the same with {} groups", weight.groups), weight.entry, Limit::None);
     report.explain(&format!(
-        "**With some of everything** the users are those who poll the whole sheet; groups aside, the first one has {}.",
+        "**With some of everything** the users are those who poll the whole summary; groups aside, the first one has {}.",
         weight.fields.join(", "),
     ));
     Ok(())
@@ -164,11 +165,11 @@ fn reads(user: u64) -> Vec<Vec<u8>> {
 async fn check(stage: &Stage, process: &Process, users: &[u64]) -> Result<Answer> {
     let user = users.first().ok_or("no users to poll")?;
     let answer = stage.ask(process, &format!("/v1/users/{user}/badges")).await?;
-    let sheet = answer.json()?;
-    let is_whole = PARTS.iter().all(|part| sheet.get(part).and_then(|part| part.as_object()).is_some_and(|part| !part.is_empty()));
-    let unread = |part: &str| sheet.pointer(&format!("/{part}/unread")).and_then(serde_json::Value::as_i64).unwrap_or(0);
+    let summary = answer.json()?;
+    let is_whole = PARTS.iter().all(|part| summary.get(part).and_then(|part| part.as_object()).is_some_and(|part| !part.is_empty()));
+    let unread = |part: &str| summary.pointer(&format!("/{part}/unread")).and_then(serde_json::Value::as_i64).unwrap_or(0);
     if !is_whole || unread("chats") == 0 || unread("feed") == 0 {
-        return Err(format!("the sheet is not whole: {sheet}").into());
+        return Err(format!("the summary is not whole: {summary}").into());
     }
     Ok(answer)
 }

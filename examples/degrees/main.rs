@@ -1,12 +1,14 @@
-//! Compares the counts of a running server with a file of follows that was imported into it: `relation-counts` of every user of the file must be what a
-//! count over its lines gives. Prints how degrees are distributed, and each user that differs.
+//! Compares the counts of a running server with a file of follows that was imported into it:
+//! `relation-counts` of every user of the file must be what a count over its lines gives. Prints
+//! how degrees are distributed, and each user that differs.
 //!
 //! ```sh
 //! headmark import follows follows.csv.gz && headmark &
 //! cargo run --release --example degrees -- follows.csv.gz --id-offset 0 --url http://127.0.0.1:8080
 //! ```
 //!
-//! The file has one line for each follow (no actions), its followers and followees in the first two columns, plain or gzip.
+//! The file has one line for each follow (no actions), its followers and followees in the first two
+//! columns, plain or gzip.
 
 #![expect(clippy::print_stdout, reason = "its result")]
 

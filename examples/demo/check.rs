@@ -1,4 +1,5 @@
-//! The end: every inbox, polled one by one and asked for in batches, against a direct count over the file.
+//! The end: every inbox, polled one by one and asked for in batches, against a direct count over
+//! the file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,8 +42,8 @@ pub(crate) struct Row {
 pub(crate) async fn used(client: &Client, log: &Log, offset: u64) -> Result<Option<u64>> {
     let users: Vec<u64> = log.channels().into_iter().map(|channel| shifted(channel, offset)).collect::<Result<_>>()?;
     for some in users.chunks(MAX_QUERY) {
-        for (user, sheet) in some.iter().zip(client.query(some).await?) {
-            if sheet.view(client.badge()).head != 0 {
+        for (user, summary) in some.iter().zip(client.query(some).await?) {
+            if summary.view(client.badge()).head != 0 {
                 return Ok(Some(*user));
             }
         }
@@ -50,7 +51,8 @@ pub(crate) async fn used(client: &Client, log: &Log, offset: u64) -> Result<Opti
     Ok(None)
 }
 
-/// Compares every inbox. `is_alone`: nobody else uses the server, so the sheet's total is the badge's number.
+/// Compares every inbox. `is_alone`: nobody else uses the server, so the unread summary's total is
+/// the badge's number.
 pub(crate) async fn run(stage: &Arc<Stage>, log: &Log, is_alone: bool) -> Result<Checked> {
     let counted = log.count();
     if !stage.inboxes.iter().map(|inbox| inbox.channel).eq(counted.keys().copied()) {
@@ -114,7 +116,8 @@ async fn poll_all(stage: &Arc<Stage>) -> Result<Vec<Outcome>> {
     Ok(outcomes.into_values().collect())
 }
 
-/// Polls until the answer is no longer degraded, for a while: a store that comes back within it is no difference.
+/// Polls until the answer is no longer degraded, for a while: a store that comes back within it is
+/// no difference.
 async fn poll_whole(stage: &Stage, inbox: &Inbox) -> Result<Outcome> {
     for _ in 1..MAX_DEGRADED_POLLS {
         let outcome = stage.poll(inbox, false).await?;
@@ -130,12 +133,12 @@ async fn poll_whole(stage: &Stage, inbox: &Inbox) -> Result<Outcome> {
 async fn compare_batches(stage: &Stage, polled: &[Outcome], is_alone: bool) -> Result<()> {
     for (inboxes, outcomes) in stage.inboxes.chunks(MAX_QUERY).zip(polled.chunks(MAX_QUERY)) {
         let users: Vec<u64> = inboxes.iter().map(|inbox| inbox.user).collect();
-        let sheets = stage.client.query(&users).await?;
-        if sheets.len() != inboxes.len() {
-            stage.final_differences.add_line(format!("batch query: {} sheets for {} users", sheets.len(), inboxes.len()));
+        let summaries = stage.client.query(&users).await?;
+        if summaries.len() != inboxes.len() {
+            stage.final_differences.add_line(format!("batch query: {} summaries for {} users", summaries.len(), inboxes.len()));
         }
-        for ((inbox, outcome), sheet) in inboxes.iter().zip(outcomes).zip(&sheets) {
-            if let Some(what) = disagreement(inbox, outcome, sheet, stage.client.badge(), is_alone) {
+        for ((inbox, outcome), summary) in inboxes.iter().zip(outcomes).zip(&summaries) {
+            if let Some(what) = disagreement(inbox, outcome, summary, stage.client.badge(), is_alone) {
                 stage.final_differences.add(inbox, "batch query", &what);
             }
         }
@@ -143,14 +146,14 @@ async fn compare_batches(stage: &Stage, polled: &[Outcome], is_alone: bool) -> R
     Ok(())
 }
 
-fn disagreement(inbox: &Inbox, outcome: &Outcome, sheet: &Sheet, badge: &str, is_alone: bool) -> Option<String> {
-    if sheet.user_id != inbox.user.to_string() {
-        return Some(format!("the sheet of user {} in this place", sheet.user_id));
+fn disagreement(inbox: &Inbox, outcome: &Outcome, summary: &Sheet, badge: &str, is_alone: bool) -> Option<String> {
+    if summary.user_id != inbox.user.to_string() {
+        return Some(format!("the summary of user {} in this place", summary.user_id));
     }
-    let (batch, single) = (sheet.view(badge), outcome.view?);
+    let (batch, single) = (summary.view(badge), outcome.view?);
     // Elsewhere somebody else may have changed the total in between.
-    if batch != single || (is_alone && sheet.total != outcome.total) {
-        return Some(format!("{batch:?} with total {:?}, but a poll shows {single:?} with total {:?}", sheet.total, outcome.total));
+    if batch != single || (is_alone && summary.total != outcome.total) {
+        return Some(format!("{batch:?} with total {:?}, but a poll shows {single:?} with total {:?}", summary.total, outcome.total));
     }
     None
 }

@@ -1,4 +1,5 @@
-//! Speaks to the server as any client would: conditional polls, idempotency keys, and patience with `Retry-After`.
+//! Speaks to the server as any client would: conditional polls, idempotency keys, and patience with
+//! `Retry-After`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -43,7 +44,7 @@ pub(crate) struct Client {
     replayed: AtomicU64,
 }
 
-/// The sheet, as far as the demo looks at it.
+/// The unread summary, as far as the demo looks at it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Sheet {
     pub(crate) user_id: String,
@@ -55,7 +56,7 @@ pub(crate) struct Sheet {
     counters: BTreeMap<String, Number>,
 }
 
-/// The answer to an increment or a reset, and a counter of the sheet.
+/// The answer to an increment or a reset, and a counter of the unread summary.
 #[derive(Debug, Deserialize)]
 struct Number {
     unread: i64,
@@ -69,7 +70,7 @@ pub(crate) enum Polled {
     /// 304: what was shown with the tag still holds.
     Same,
     New {
-        sheet: Sheet,
+        summary: Sheet,
         etag: Option<String>,
     },
 }
@@ -94,7 +95,8 @@ struct Answer {
 }
 
 impl Sheet {
-    /// The one badge of the sheet. One that was never counted may be left out: it stands at zero.
+    /// The one badge of the unread summary. One that was never counted may be left out: it stands
+    /// at zero.
     pub(crate) fn view(&self, badge: &str) -> View {
         let (unread, head) = self.counters.get(badge).map_or((0, 0), |number| (number.unread, number.head));
         View { unread, head, revision: Some(self.revision) }
@@ -116,7 +118,8 @@ impl Client {
         &self.target.badge
     }
 
-    /// Requests sent again after a refusal or a lost connection, and answers to them that were a replay of the first.
+    /// Requests sent again after a refusal or a lost connection, and answers to them that were a
+    /// replay of the first.
     pub(crate) fn repeats(&self) -> (u64, u64) {
         (self.retries.load(Relaxed), self.replayed.load(Relaxed))
     }
@@ -131,7 +134,8 @@ impl Client {
         }
     }
 
-    /// One more message for the user. The key follows from the file's row, so a retry cannot count twice.
+    /// One more message for the user. The key follows from the file's row, so a retry cannot count
+    /// twice.
     pub(crate) async fn increment(&self, user: u64, row: u64) -> Result<View> {
         let badge = self.badge();
         let key = format!("demo:{}:{badge}:{user}:{row}", self.target.log_id);
@@ -146,7 +150,7 @@ impl Client {
         self.number(self.request(Method::POST, &path).json(&json!({"up_to": up_to}))).await
     }
 
-    /// The user's sheet, or that it is still the one with this tag.
+    /// The user's unread summary, or that it is still the one with this tag.
     pub(crate) async fn poll(&self, user: u64, etag: Option<&str>) -> Result<Polled> {
         let mut request = self.request(Method::GET, &format!("/v1/users/{user}/badges"));
         if let Some(etag) = etag {
@@ -160,10 +164,10 @@ impl Client {
             return Ok(Polled::Same);
         }
         let etag = answer.headers.get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        Ok(Polled::New { sheet: read(&answer)?, etag })
+        Ok(Polled::New { summary: read(&answer)?, etag })
     }
 
-    /// The sheets of up to [`MAX_QUERY`] users at once.
+    /// The unread summaries of up to [`MAX_QUERY`] users at once.
     pub(crate) async fn query(&self, users: &[u64]) -> Result<Vec<Sheet>> {
         let user_ids: Vec<String> = users.iter().map(u64::to_string).collect();
         let request = self.request(Method::POST, "/v1/badges/query").json(&json!({"user_ids": user_ids}));
@@ -184,8 +188,8 @@ impl Client {
         }
     }
 
-    /// Sends until there is an answer that is one. Everything sent here may be sent twice: polls change nothing, a repeated mark changes
-    /// nothing, and increments carry a key.
+    /// Sends until there is an answer that is one. Everything sent here may be sent twice: polls
+    /// change nothing, a repeated mark changes nothing, and increments carry a key.
     async fn send(&self, request: RequestBuilder) -> Result<Answer> {
         let mut tries = 0;
         loop {
@@ -232,7 +236,8 @@ async fn attempt(request: RequestBuilder) -> reqwest::Result<Answer> {
     Ok(Answer { path, status, headers, body: response.text().await? })
 }
 
-/// Refusals that pass by waiting. A 409 is one only for a request sent again: its first sending is then still under way.
+/// Refusals that pass by waiting. A 409 is one only for a request sent again: its first sending is
+/// then still under way.
 fn may_pass(status: StatusCode, tries: u32) -> bool {
     matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) || (status == StatusCode::CONFLICT && tries > 1)
 }
@@ -291,9 +296,9 @@ mod tests {
     fn a_sheet_reads_and_shows_the_badge() {
         let text = r#"{"user_id": "42", "revision": 9, "total": 3, "degraded": false, "feed": {"unread": 1},
             "counters": {"dm": {"unread": 3, "head": 120}}}"#;
-        let sheet: Sheet = serde_json::from_str(text).expect("reads");
-        assert_eq!(sheet.view("dm"), View { unread: 3, head: 120, revision: Some(9) });
-        assert_eq!(sheet.view("never-counted"), View { unread: 0, head: 0, revision: Some(9) });
+        let summary: Sheet = serde_json::from_str(text).expect("reads");
+        assert_eq!(summary.view("dm"), View { unread: 3, head: 120, revision: Some(9) });
+        assert_eq!(summary.view("never-counted"), View { unread: 0, head: 0, revision: Some(9) });
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The message log: where it is, whether it is the one that came with the project, its rows in order of time, and a direct count over it.
+//! The message log: where it is, whether it is the one that came with the project, its rows in
+//! order of time, and a direct count over it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -67,7 +68,8 @@ impl Log {
         channels
     }
 
-    /// Counts the file's raw lines again, by other means than the replay reads them with, so that one mistake cannot hide the other.
+    /// Counts the file's raw lines again, by other means than the replay reads them with, so that
+    /// one mistake cannot hide the other.
     pub(crate) fn count(&self) -> BTreeMap<u64, Counted> {
         let mut inboxes: BTreeMap<u64, Counted> = BTreeMap::new();
         for line in self.text.lines().skip(1) {

@@ -1,13 +1,15 @@
 //! What an inbox may show at any moment, known from the requests alone.
 //!
-//! Before a request the caller takes the *floor*: all that was acknowledged by then. An answer must show at least that, and at most what
-//! has been sent by the time it is judged. Polls that run while writes are under way are checked without stopping anything.
+//! Before a request the caller takes the *floor*: all that was acknowledged by then. An answer must
+//! show at least that, and at most what has been sent by the time it is judged. Polls that run
+//! while writes are under way are checked without stopping anything.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One badge of one user, as an answer showed it. Signed, so that a negative number is seen and not a parse error.
+/// One badge of one user, as an answer showed it. Signed, so that a negative number is seen and not
+/// a parse error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct View {
     pub(crate) unread: i64,
@@ -91,7 +93,8 @@ impl Inbox {
         self.seen_lock().clone()
     }
 
-    /// Remembers a poll, unless another showed a later state meanwhile (as a client drops an answer with a lower revision).
+    /// Remembers a poll, unless another showed a later state meanwhile (as a client drops an answer
+    /// with a lower revision).
     pub(crate) fn remember(&self, seen: Seen) {
         let mut last = self.seen_lock();
         if last.as_ref().is_none_or(|last| last.view.revision <= seen.view.revision) {
@@ -99,7 +102,8 @@ impl Inbox {
         }
     }
 
-    /// Whether an answer to a request that went out at `floor` can be right; if so it becomes what later answers may not go behind.
+    /// Whether an answer to a request that went out at `floor` can be right; if so it becomes what
+    /// later answers may not go behind.
     pub(crate) fn judge(&self, floor: Floor, view: View) -> Result<(), String> {
         let View { unread, head, revision } = view;
         let read = head - unread;
@@ -189,7 +193,8 @@ mod tests {
         View { unread, head, revision: Some(revision) }
     }
 
-    /// Five sent of which four are acknowledged, marked up to 2 and perhaps to 3, last seen at revision 7.
+    /// Five sent of which four are acknowledged, marked up to 2 and perhaps to 3, last seen at
+    /// revision 7.
     fn busy() -> Inbox {
         let inbox = Inbox::new(1, 1);
         for _ in 0..5 {

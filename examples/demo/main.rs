@@ -1,8 +1,10 @@
-//! Replays a real private-message log as `dm` badges against a server, with polls and resets in between, and checks every number.
+//! Replays a real private-message log as `dm` badges against a server, with polls and resets in
+//! between, and checks every number.
 //!
-//! `data` reads the log, `client` speaks HTTP, `server` starts a server of its own, `inbox` knows what an inbox may show at any moment,
-//! `replay` is the load, `check` compares the end with a direct count over the file, `report` prints. One more kind of request goes into
-//! `client` (how to ask), `inbox` (what is a right answer) and `replay` (when).
+//! `data` reads the log, `client` speaks HTTP, `server` starts a server of its own, `inbox` knows
+//! what an inbox may show at any moment, `replay` is the load, `check` compares the end with a
+//! direct count over the file, `report` prints. One more kind of request goes into `client` (how to
+//! ask), `inbox` (what is a right answer) and `replay` (when).
 #![expect(clippy::print_stderr, reason = "progress and errors are for the person who runs the demo")]
 
 mod check;
@@ -30,7 +32,8 @@ use crate::server::OwnServer;
 type Failure = Box<dyn Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Failure>;
 
-/// With a server that others use too, the demo stays clear of real users: their ids are not likely to begin here.
+/// With a server that others use too, the demo stays clear of real users: their ids are not likely
+/// to begin here.
 const FIRST_SHARED_OFFSET: u64 = 1_000_000_000_000;
 /// Blocks of ids to try on such a server before giving up, and the size of one.
 const MAX_BLOCKS: u64 = 100;
@@ -40,7 +43,8 @@ const BLOCK_SIZE: u64 = 1_000_000;
 #[derive(Debug, Parser)]
 #[command(name = "demo")]
 struct Args {
-    /// Server to start on a free port with a temporary data directory [default: the release build beside this example]
+    /// Server to start on a free port with a temporary data directory [default: the release build
+    /// beside this example]
     #[arg(long, value_name = "PATH", conflicts_with = "url")]
     server: Option<PathBuf>,
     /// A running server instead, such as http://127.0.0.1:8080
@@ -49,10 +53,12 @@ struct Args {
     /// Service key for that server (`name:secret` or the bare secret)
     #[arg(long, env = "DEMO_KEY", hide_env_values = true, requires = "url")]
     key: Option<String>,
-    /// Message log: CSV with timestamp,channel,sender, plain or .gz [default: the log that comes with the project]
+    /// Message log: CSV with timestamp,channel,sender, plain or .gz [default: the log that comes
+    /// with the project]
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
-    /// Added to every id of the log [default: 0, or with --url the first block of ids without counts]
+    /// Added to every id of the log [default: 0, or with --url the first block of ids without
+    /// counts]
     #[arg(long, value_name = "N")]
     id_offset: Option<u64>,
     /// Name of the badge that counts the messages

@@ -1,4 +1,5 @@
-//! The load: writers that replay the log in order, their readers who poll and mark as read in between, and tasks that only poll.
+//! The load: writers that replay the log in order, their readers who poll and mark as read in
+//! between, and tasks that only poll.
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write as _};
@@ -126,7 +127,8 @@ impl Stage {
         Ok(latency)
     }
 
-    /// Polls and checks the answer. A 304 says that what was seen still holds, so that is what must be right then.
+    /// Polls and checks the answer. A 304 says that what was seen still holds, so that is what must
+    /// be right then.
     pub(crate) async fn poll(&self, inbox: &Inbox, conditional: bool) -> Result<Outcome> {
         let seen = if conditional { inbox.seen() } else { None };
         let floor = inbox.floor();
@@ -137,16 +139,16 @@ impl Stage {
         let (view, total, not_modified) = match (polled, seen) {
             (Polled::Same, Some(seen)) => (seen.view, None, true),
             (Polled::Same, None) => return Err("304 to a poll that had no tag".into()),
-            (Polled::New { sheet, .. }, _) if sheet.degraded => {
+            (Polled::New { summary, .. }, _) if summary.degraded => {
                 return Ok(Outcome { view: None, total: None, not_modified: false, latency });
             }
-            (Polled::New { sheet, etag }, _) => {
-                let view = sheet.view(self.client.badge());
+            (Polled::New { summary, etag }, _) => {
+                let view = summary.view(self.client.badge());
                 match etag {
                     Some(etag) => inbox.remember(Seen { view, etag }),
                     None => self.differences.add(inbox, "poll", "no ETag"),
                 }
-                (view, sheet.total, false)
+                (view, summary.total, false)
             }
         };
         if let Err(what) = inbox.judge(floor, view) {
@@ -211,7 +213,8 @@ pub(crate) fn shifted(channel: u64, offset: u64) -> Result<u64> {
     user.ok_or_else(|| format!("--id-offset {offset} makes an id out of {channel} that is too large").into())
 }
 
-/// Deals the inboxes out, the largest first and always to the writer with the least, so that all writers end at about the same time.
+/// Deals the inboxes out, the largest first and always to the writer with the least, so that all
+/// writers end at about the same time.
 fn deal(log: &Log, writers: usize) -> Vec<Vec<Message>> {
     let mut sizes: HashMap<u64, usize> = HashMap::new();
     for message in &log.messages {
@@ -236,7 +239,8 @@ fn deal(log: &Log, writers: usize) -> Vec<Vec<Message>> {
     shares
 }
 
-/// Replays the whole log and returns what was measured. The first request that fails for good ends it all.
+/// Replays the whole log and returns what was measured. The first request that fails for good ends
+/// it all.
 pub(crate) async fn run(stage: &Arc<Stage>, log: &Log, args: &Args) -> Result<Tally> {
     let mut writers = JoinSet::new();
     let mut others = JoinSet::new();
@@ -271,7 +275,8 @@ async fn play(stage: Arc<Stage>, share: Vec<Message>, seed: u64) -> Result<Tally
         let inbox = stage.inbox(message.channel)?;
         let reader = readers.entry(message.channel).or_insert_with(|| Reader::new(seed, message.channel));
         if let Some(up_to) = reader.held.take() {
-            // At the same moment: the mark must clear what was shown, and the message must stay unread.
+            // At the same moment: the mark must clear what was shown, and the message must stay
+            // unread.
             let (written, marked) = tokio::join!(stage.write(inbox, message.row), stage.mark(inbox, up_to));
             note(&mut tally.writes, written?);
             note(&mut tally.marks, marked?);

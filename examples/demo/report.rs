@@ -19,7 +19,8 @@ Columns reordered, rows sorted by time. See examples/data/README.md.";
 /// How many of the busiest inboxes are listed.
 const BUSIEST: usize = 10;
 
-/// Writes to standard output. A reader who has gone away (`demo | head`) is an error like any other, not a panic.
+/// Writes to standard output. A reader who has gone away (`demo | head`) is an error like any
+/// other, not a panic.
 pub(crate) fn show(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;

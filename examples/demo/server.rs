@@ -1,4 +1,5 @@
-//! A server of the demo's own: started on a free port with a temporary data directory, stopped and removed whatever happens.
+//! A server of the demo's own: started on a free port with a temporary data directory, stopped and
+//! removed whatever happens.
 
 use std::fs::{self, DirBuilder, File};
 use std::net::TcpListener;
@@ -58,7 +59,8 @@ impl OwnServer {
             Some(path) => path.to_path_buf(),
             None => release_build()?,
         };
-        // The server runs in its own directory, so a relative path must be made absolute; and this is where a missing one shows.
+        // The server runs in its own directory, so a relative path must be made absolute; and this
+        // is where a missing one shows.
         let binary = binary
             .canonicalize()
             .map_err(|error| format!("there is no server at {} ({error}); run `cargo build --release` first", binary.display()))?;
@@ -97,7 +99,8 @@ impl OwnServer {
         let directory = TempDir::new(port)?;
         let log = File::create(directory.log())?;
         let mut command = Command::new(binary);
-        // What is set for another server (its stores, keys and limits) must not reach this one; only how much it logs may be said.
+        // What is set for another server (its stores, keys and limits) must not reach this one;
+        // only how much it logs may be said.
         for (name, _value) in std::env::vars_os() {
             let text = name.to_string_lossy();
             let is_setting = text.starts_with("HEADMARK_") || text == "DATABASE_URL" || text.starts_with("REDIS_");
@@ -144,7 +147,8 @@ impl OwnServer {
 }
 
 impl TempDir {
-    /// Made for this run alone and readable by nobody else; one that is already there is never taken.
+    /// Made for this run alone and readable by nobody else; one that is already there is never
+    /// taken.
     fn new(port: u16) -> Result<Self> {
         let path = std::env::temp_dir().join(format!("headmark-demo-{}-{port}", std::process::id()));
         DirBuilder::new().mode(0o700).create(&path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;

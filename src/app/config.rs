@@ -1,4 +1,5 @@
-//! All settings: one struct for each section, each field with its variable and its bounds; checked against each other at start.
+//! All settings: one struct for each section, each field with its variable and its bounds; checked
+//! against each other at start.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ use crate::features::notifications::NotificationConfig;
 use crate::features::operations::OperationConfig;
 use crate::features::receipts::ReceiptConfig;
 use crate::features::relations::RelationConfig;
-use crate::features::users::PresenceConfig;
+use crate::features::users::LastSeenConfig;
 use crate::features::views::ViewConfig;
 use crate::http::auth::AuthConfig;
 use crate::http::cors::Origins;
@@ -51,7 +52,7 @@ pub struct Config {
 
     /// When those who stay away are forgotten.
     #[command(flatten)]
-    pub presence: PresenceConfig,
+    pub last_seen: LastSeenConfig,
     /// How much is compared with the rows.
     #[command(flatten)]
     pub scrub: ScrubConfig,
@@ -132,7 +133,8 @@ pub struct CacheArgs {
     pub cache_capacity: u64,
 }
 
-/// Who may call. With none of these the server runs open, on a loopback address only. At most one of the three for the keys of JWTs is set.
+/// Who may call. With none of these the server runs open, on a loopback address only. At most one
+/// of the three for the keys of JWTs is set.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Credentials")]
 pub struct AuthArgs {
@@ -208,11 +210,13 @@ pub struct LogArgs {
     pub format: LogFormat,
 }
 
-/// How long a writer's touch protects the entries that it is about to change. Not a setting: the bounds of transactions follow from it.
+/// How long a writer's touch protects the entries that it is about to change. Not a setting: the
+/// bounds of transactions follow from it.
 pub const LEASE: Duration = Duration::from_secs(5);
 
 impl Config {
-    /// Takes a setting that is there but empty, as environment files often have it, for one that is not there, and takes secrets from their files.
+    /// Takes a setting that is there but empty, as environment files often have it, for one that is
+    /// not there, and takes secrets from their files.
     ///
     /// # Errors
     /// A sentence for the operator: a secret and its file are both set, or the file cannot be used.
@@ -323,7 +327,8 @@ impl CacheArgs {
 }
 
 impl AuthArgs {
-    /// Takes a setting that is there but empty for one that is not there, and takes secrets from their files.
+    /// Takes a setting that is there but empty for one that is not there, and takes secrets from
+    /// their files.
     ///
     /// # Errors
     /// A sentence for the operator: a secret and its file are both set, or the file cannot be used.

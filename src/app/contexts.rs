@@ -1,4 +1,5 @@
-//! What each feature is given of the engines and settings. To add a feature: its context here, and its routes in `router.rs`.
+//! What each feature is given of the engines and settings. To add a feature: its context here, and
+//! its routes in `router.rs`.
 
 use std::sync::Arc;
 
@@ -16,10 +17,10 @@ use crate::features::notifications::http::NotificationContext;
 use crate::features::operations::Operations;
 use crate::features::operations::http::OperationContext;
 use crate::features::receipts::http::ReceiptContext;
-use crate::features::relations::Looks;
+use crate::features::relations::Lookups;
 use crate::features::relations::http::RelationContext;
 use crate::features::relations::worker::WorkerContext;
-use crate::features::users::{Presence, PresenceContext};
+use crate::features::users::{LastSeen, LastSeenContext};
 use crate::features::views::http::ViewContext;
 use crate::http::served::{Callers, Served};
 use crate::maintenance::scrub::ScrubContext;
@@ -39,7 +40,7 @@ pub struct Contexts {
     pub inbox: Served<InboxContext>,
     pub notifications: Served<NotificationContext>,
     pub operations: Served<OperationContext>,
-    pub presence: PresenceContext,
+    pub last_seen: LastSeenContext,
     pub receipts: Served<ReceiptContext>,
     pub relations: Served<RelationContext>,
     pub scrub: Arc<ScrubContext>,
@@ -52,7 +53,7 @@ impl Contexts {
     /// Of a node with these engines and settings.
     #[must_use]
     pub fn new(engines: &Engines, config: &Config) -> Self {
-        let callers = Callers { auth: Arc::clone(&engines.auth), witness: Arc::<Presence>::clone(&engines.presence) };
+        let callers = Callers { auth: Arc::clone(&engines.auth), witness: Arc::<LastSeen>::clone(&engines.last_seen) };
         let operations = callers.serve(engines.operations(config));
         let worker = Arc::new(engines.worker(config, operations.clone()));
         let Engines { lanes, db, heads, polling, receipts, .. } = engines;
@@ -66,7 +67,7 @@ impl Contexts {
             groups: callers.serve(engines.groups()),
             inbox: callers.serve(engines.inbox(config)),
             notifications: callers.serve(engines.notifications(config)),
-            presence: engines.presence(config),
+            last_seen: engines.last_seen(config),
             receipts: callers.serve(ReceiptContext { db: db.clone(), receipts: Arc::clone(receipts), polling: Arc::clone(polling) }),
             relations: callers.serve(engines.relations(config, worker.clone())),
             operations,
@@ -149,13 +150,13 @@ impl Engines {
         WorkerContext { lanes: self.lanes.clone(), relations: config.relations.clone(), accepted }
     }
 
-    fn presence(&self, config: &Config) -> PresenceContext {
-        PresenceContext {
+    fn last_seen(&self, config: &Config) -> LastSeenContext {
+        LastSeenContext {
             lanes: self.lanes.clone(),
             db: self.db.clone(),
             polling: Arc::clone(&self.polling),
             clock: self.clock.clone(),
-            forget_after_days: config.presence.forget_after_days,
+            forget_after_days: config.last_seen.forget_after_days,
         }
     }
 
@@ -165,7 +166,7 @@ impl Engines {
             lanes: self.lanes.clone(),
             db: db.clone(),
             entries: Arc::clone(&self.entries),
-            looks: Looks::new(&config.relations, db.clone(), Arc::clone(cache), Arc::clone(guard), Arc::clone(hot)),
+            looks: Lookups::new(&config.relations, db.clone(), Arc::clone(cache), Arc::clone(guard), Arc::clone(hot)),
             hot: Arc::clone(hot),
             polling: Arc::clone(&self.polling),
             config: config.relations.clone(),
@@ -179,7 +180,7 @@ impl Engines {
             cache: Arc::clone(&self.cache),
             entries: Arc::clone(&self.entries),
             guard: Arc::clone(&self.guard),
-            presence: Arc::clone(&self.presence),
+            last_seen: Arc::clone(&self.last_seen),
         }
     }
 

@@ -1,7 +1,8 @@
 //! The documents that the binary carries: the page at `/docs`, and `/openapi.json`.
 //!
-//! Nobody needs credentials for them and they are the longest answers there are, so a request costs neither a copy nor a
-//! compressor: all requests share one piece of memory for each encoding, made when it is first asked for.
+//! Nobody needs credentials for them and they are the longest answers there are, so a request costs
+//! neither a copy nor a compressor: all requests share one piece of memory for each encoding, made
+//! when it is first asked for.
 
 use std::borrow::Cow;
 use std::future::ready;

@@ -14,8 +14,8 @@ use crate::features::groups::changes::GroupChanges;
 use crate::features::groups::chats::Chats;
 use crate::features::groups::fan_out::FanOut;
 use crate::features::receipts::Receipts;
-use crate::features::relations::Hot;
-use crate::features::users::Presence;
+use crate::features::relations::HotUsers;
+use crate::features::users::LastSeen;
 use crate::features::views;
 use crate::http::auth::Auth;
 use crate::http::polling::Polling;
@@ -45,7 +45,7 @@ pub struct Engines {
     /// The heads of the streams that users share.
     pub heads: Arc<Heads>,
     /// Who was seen.
-    pub presence: Arc<Presence>,
+    pub last_seen: Arc<LastSeen>,
     /// The time.
     pub clock: Clock,
     /// The groups that are to be fanned out.
@@ -55,7 +55,7 @@ pub struct Engines {
     /// Who has read what in groups.
     pub receipts: Arc<Receipts>,
     /// What is shown of much-read users from memory.
-    pub hot: Arc<Hot>,
+    pub hot: Arc<HotUsers>,
     /// What numbers events.
     pub events: Arc<Publisher>,
     /// What answers polls.

@@ -1,4 +1,5 @@
-//! A node, put together from its settings: stores, engines, routes, and the tasks that run beside them.
+//! A node, put together from its settings: stores, engines, routes, and the tasks that run beside
+//! them.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -31,8 +32,8 @@ use crate::features::groups::chats::Chats;
 use crate::features::groups::fan_out::{self, FanOut};
 use crate::features::notifications::summary::NotificationPart;
 use crate::features::receipts::Receipts;
-use crate::features::relations::Hot;
-use crate::features::users::Presence;
+use crate::features::relations::HotUsers;
+use crate::features::users::LastSeen;
 use crate::features::{feed, inbox, notifications, operations, relations, users, views};
 use crate::http::auth::Auth;
 use crate::http::edge::EdgeConfig;
@@ -51,8 +52,8 @@ const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 /// The most rounds of one sweep; the rest waits for the next.
 const SWEEP_ROUNDS: u32 = 200;
 
-/// How long a stop waits for each of its steps: a store that hangs must not keep the process alive. Longer than a batch may take, its commit in doubt
-/// included.
+/// How long a stop waits for each of its steps: a store that hangs must not keep the process alive.
+/// Longer than a batch may take, its commit in doubt included.
 const MAX_STOP_STEP: Duration = Duration::from_secs(20);
 
 /// A running node, but for the sockets.
@@ -80,7 +81,7 @@ impl App {
         let Stores { db, cache, guard, heads, data_lock } = Stores::open(&config.stores, &config.cache, clock.clone()).await?;
         let bell = Bell::default();
         let events = Arc::new(Publisher::new(&config.events, db.clone(), Arc::clone(&cache), bell.clone()));
-        let (hot, fan_out) = (Arc::new(Hot::new(cache.is_shared())), Arc::<FanOut>::default());
+        let (hot, fan_out) = (Arc::new(HotUsers::new(cache.is_shared())), Arc::<FanOut>::default());
         let engines = lanes::Engines {
             db: db.clone(),
             cache: Arc::clone(&cache),
@@ -89,10 +90,10 @@ impl App {
             clock: clock.clone(),
             bell: bell.clone(),
             row_sets: ROW_SETS,
-            after_commit: Arc::new([Arc::<Hot>::clone(&hot), Arc::<FanOut>::clone(&fan_out)]),
+            after_commit: Arc::new([Arc::<HotUsers>::clone(&hot), Arc::<FanOut>::clone(&fan_out)]),
         };
         let lanes = Lanes::start(&config.lanes, &engines);
-        let presence = Arc::new(Presence::new(db.clone(), lanes.clone(), Arc::clone(&guard), clock.clone()));
+        let last_seen = Arc::new(LastSeen::new(db.clone(), lanes.clone(), Arc::clone(&guard), clock.clone()));
         let turns = Arc::new(Turns::new(config.polls.sql_reads, Duration::from_millis(config.polls.sql_read_wait_ms)));
         let feeds = Feeds::new(&config.feed, db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns));
         let entries =
@@ -129,7 +130,7 @@ impl App {
             cache,
             guard,
             heads,
-            presence,
+            last_seen,
             clock,
             group_changes,
             receipts,
@@ -166,14 +167,16 @@ impl App {
         self.state.polling.draining.cancel();
     }
 
-    /// Resolves should this node have to stop because another has taken over what it must hold alone.
+    /// Resolves should this node have to stop because another has taken over what it must hold
+    /// alone.
     pub async fn displaced(&self) {
         while !self.state.guard.must_stop() {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
 
-    /// Finishes the queued writes, stops the tasks and closes the stores. Call it when no more requests come.
+    /// Finishes the queued writes, stops the tasks and closes the stores. Call it when no more
+    /// requests come.
     pub async fn stop(self) {
         self.begin_drain();
         in_time("the lanes to finish", self.state.lanes.drain()).await;
@@ -231,7 +234,7 @@ async fn sweep(state: AppState, stop: CancellationToken) {
         if let Err(error) = lanes::sweep(&state.db, state.clock.now()).await {
             tracing::warn!(%error, "cannot sweep the rows of lanes that died");
         }
-        match users::forget_the_absent(&state.contexts.presence).await {
+        match users::forget_the_absent(&state.contexts.last_seen).await {
             Ok(0) => {}
             Ok(forgotten) => tracing::debug!(forgotten, "forgot users who stayed away"),
             Err(error) => tracing::warn!(?error, "cannot forget users who stayed away; the next sweep tries again"),

@@ -119,7 +119,8 @@ const NO_BODY: [&str; 20] = [
     "read_group_message",
 ];
 
-/// Headers and some bodies may be left out. The attribute of an operation cannot say so without also allowing `null`.
+/// Headers and some bodies may be left out. The attribute of an operation cannot say so without
+/// also allowing `null`.
 fn loosen(document: &mut utoipa::openapi::OpenApi) {
     for operation in document.paths.paths.values_mut().flat_map(|path| [path.post.as_mut(), path.put.as_mut()]).flatten() {
         for parameter in operation.parameters.iter_mut().flatten() {

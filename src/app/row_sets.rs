@@ -1,5 +1,5 @@
-//! The rows of all features, in the order in which a batch locks, loads and writes them: the one lock order of the program. A new
-//! feature adds a line.
+//! The rows of all features, in the order in which a batch locks, loads and writes them: the one
+//! lock order of the program. A new feature adds a line.
 
 use std::sync::LazyLock;
 

@@ -1,12 +1,15 @@
 //! From a listening socket to a drained stop: connections, their bounds, and the way they end.
 //!
-//! What hyper refuses by itself, before any route sees it, has no body and no problem in it: 400 (not HTTP), 414 (a request line
-//! that is too long), 431 (too many or too large headers). A header that does not arrive in time has no answer at all.
+//! What hyper refuses by itself, before any route sees it, has no body and no problem in it: 400
+//! (not HTTP), 414 (a request line that is too long), 431 (too many or too large headers). A header
+//! that does not arrive in time has no answer at all.
 //!
-//! A stop has three steps. The port stays open while every answer announces the close of its connection, so that clients go elsewhere
-//! without losing a request. Then the port closes, idle connections with it, and requests in flight end. What is left is cut off.
+//! A stop has three steps. The port stays open while every answer announces the close of its
+//! connection, so that clients go elsewhere without losing a request. Then the port closes, idle
+//! connections with it, and requests in flight end. What is left is cut off.
 //!
-//! A graceful end of HTTP/2 waits for the peer to answer a PING, so a peer that has vanished holds the drain to its timeout.
+//! A graceful end of HTTP/2 waits for the peer to answer a PING, so a peer that has vanished holds
+//! the drain to its timeout.
 
 mod config;
 mod connection;
@@ -33,7 +36,8 @@ pub(crate) use connection::CONNECTIONS;
 use connection::Server;
 use ending::Ending;
 
-/// The pause after a connection could not be accepted for a reason of ours, such as too many open files.
+/// The pause after a connection could not be accepted for a reason of ours, such as too many open
+/// files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How a server is told to stop.
@@ -45,7 +49,8 @@ pub struct Stop {
     pub close: CancellationToken,
 }
 
-/// Serves until `stop`, and then until requests in flight have ended; after the drain timeout it cuts off the rest.
+/// Serves until `stop`, and then until requests in flight have ended; after the drain timeout it
+/// cuts off the rest.
 ///
 /// # Errors
 /// None at present: a connection that cannot be accepted is logged and the next one tried.
@@ -53,7 +58,8 @@ pub async fn serve(listener: TcpListener, app: Router, config: HttpConfig, stop:
     let permits = Arc::new(Semaphore::new(config.max_connections));
     let ending = Arc::new(Ending::default());
     let server = Arc::new(Server::new(app, Arc::clone(&ending), &config));
-    // Closed from the start, so that waiting for it ends as soon as no connection is left; it takes new ones all the same.
+    // Closed from the start, so that waiting for it ends as soon as no connection is left; it takes
+    // new ones all the same.
     let connections = TaskTracker::new();
     connections.close();
     let begin = |(stream, peer, permit): Accepted| {
@@ -86,8 +92,8 @@ pub async fn serve(listener: TcpListener, app: Router, config: HttpConfig, stop:
     Ok(())
 }
 
-/// Resolves when the port may close, with the time at which the drain is over: once the drain delay is over, and every connection has been told or
-/// has been idle for as long as it may.
+/// Resolves when the port may close, with the time at which the drain is over: once the drain delay
+/// is over, and every connection has been told or has been idle for as long as it may.
 async fn until_all_are_told(config: &HttpConfig, stop: &Stop, ending: &Ending, connections: &TaskTracker) -> Instant {
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
     let told = async {
@@ -131,8 +137,8 @@ fn is_peers_fault(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused)
 }
 
-/// Resolves when the process is asked to stop, by SIGTERM or SIGINT. It listens from the call on, not
-/// only once it is awaited: a signal in between would end the process at once.
+/// Resolves when the process is asked to stop, by SIGTERM or SIGINT. It listens from the call on,
+/// not only once it is awaited: a signal in between would end the process at once.
 pub fn shutdown_signal() -> impl Future<Output = ()> {
     let [interrupt, terminate] = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
     async move {

@@ -1,4 +1,5 @@
-//! What a node is made of: its engines, and the contexts in which the features' handlers and tasks work.
+//! What a node is made of: its engines, and the contexts in which the features' handlers and tasks
+//! work.
 
 use std::ops::Deref;
 use std::sync::Arc;

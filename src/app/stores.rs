@@ -1,4 +1,5 @@
-//! The stores of a process that writes, opened in one way: by a node, and by a command that works beside nodes.
+//! The stores of a process that writes, opened in one way: by a node, and by a command that works
+//! beside nodes.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -53,7 +54,8 @@ impl Stores {
     }
 }
 
-/// The write path without a server: for a command that writes as a node does, so that the caches of running nodes stay right.
+/// The write path without a server: for a command that writes as a node does, so that the caches of
+/// running nodes stay right.
 #[derive(Debug)]
 pub struct Writing {
     lanes: Lanes,

@@ -1,8 +1,9 @@
 //! Logs and metrics, each set up once for the process.
 //!
-//! Every log line within a request carries that request's fields (`request_id`, `method`, `route`, `caller`, `trace_id`), whichever
-//! module writes it, without a span being open. To add a metric, name it as Prometheus has it and describe it where it is counted;
-//! the ones of the HTTP edge are described here.
+//! Every log line within a request carries that request's fields (`request_id`, `method`, `route`,
+//! `caller`, `trace_id`), whichever module writes it, without a span being open. To add a metric,
+//! name it as Prometheus has it and describe it where it is counted; the ones of the HTTP edge are
+//! described here.
 
 use std::fmt;
 use std::io;
@@ -23,23 +24,27 @@ use crate::http::{context, edge, limit, places, shares};
 /// Log lines that could not be written.
 pub(crate) const LOST_LINES: &str = "headmark_log_lines_lost_total";
 
-/// The bounds of every histogram in seconds: from a cached poll to a request that waits for a store.
+/// The bounds of every histogram in seconds: from a cached poll to a request that waits for a
+/// store.
 const SECONDS_BUCKETS: [f64; 15] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 10.0];
 
-/// Sends log lines to stderr: JSON with `json`, else for people. `filter` is what `HEADMARK_LOG` says, for example
-/// `info,headmark=debug`. Choose `json` when stdout is not a terminal, unless the operator says otherwise.
+/// Sends log lines to stderr: JSON with `json`, else for people. `filter` is what `HEADMARK_LOG`
+/// says, for example `info,headmark=debug`. Choose `json` when stdout is not a terminal, unless the
+/// operator says otherwise.
 ///
 /// # Errors
 /// A sentence for the operator: a filter that cannot be read, or logs that are set up already.
 pub fn init_logs(filter: &str, json: bool) -> Result<(), String> {
     let filter = EnvFilter::builder().parse(filter).map_err(|error| format!("the log filter '{filter}' cannot be read: {error}"))?;
-    // The subscriber itself would tell of a line that it cannot write by a print, which panics where standard error cannot be written.
+    // The subscriber itself would tell of a line that it cannot write by a print, which panics
+    // where standard error cannot be written.
     let lines = tracing_subscriber::fmt().log_internal_errors(false).with_env_filter(filter).event_format(Lines { json });
     let lines = lines.with_writer(|| Lossy(io::stderr()));
     lines.try_init().map_err(|error| format!("logs are set up already: {error}"))
 }
 
-/// A writer of log lines that never fails. What cannot be written is lost and counted: a full disk must not end the task that logs.
+/// A writer of log lines that never fails. What cannot be written is lost and counted: a full disk
+/// must not end the task that logs.
 struct Lossy<W>(W);
 
 impl<W: io::Write> io::Write for Lossy<W> {
@@ -57,11 +62,11 @@ impl<W: io::Write> io::Write for Lossy<W> {
     }
 }
 
-/// The process's metrics: installed by the first call, the same handle for each. [`PrometheusHandle::render`] is what `/metrics`
-/// answers.
+/// The process's metrics: installed by the first call, the same handle for each.
+/// [`PrometheusHandle::render`] is what `/metrics` answers.
 ///
-/// Histograms keep every sample until they are rendered, so call [`PrometheusHandle::run_upkeep`] every few seconds: a server that
-/// nobody scrapes would grow without bound.
+/// Histograms keep every sample until they are rendered, so call [`PrometheusHandle::run_upkeep`]
+/// every few seconds: a server that nobody scrapes would grow without bound.
 pub fn metrics() -> PrometheusHandle {
     static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
     HANDLE.get_or_init(install).clone()

@@ -45,7 +45,8 @@ impl<'de> Deserialize<'de> for UnixMs {
     }
 }
 
-/// The last time there is, for one that lies a little beyond it: the last seconds of the year 9999 are a common way to say "never".
+/// The last time there is, for one that lies a little beyond it: the last seconds of the year 9999
+/// are a common way to say "never".
 fn beyond(text: &str) -> Option<jiff::Timestamp> {
     let pieces = jiff::fmt::temporal::Pieces::parse(text).ok()?;
     (pieces.date().year() == 9999 && pieces.time().is_some() && pieces.offset().is_some()).then_some(jiff::Timestamp::MAX)

@@ -1,7 +1,9 @@
-//! Errors, in two kinds that never mix: a [`Problem`] is what the caller did or can do something about and is shown as
-//! `application/problem+json` (RFC 9457, `http/problem.rs`); a [`Fault`] is ours, is logged, and shows nothing of its inside.
+//! Errors, in two kinds that never mix: a [`Problem`] is what the caller did or can do something
+//! about and is shown as `application/problem+json` (RFC 9457, `http/problem.rs`); a [`Fault`] is
+//! ours, is logged, and shows nothing of its inside.
 //!
-//! To add a problem: a [`Code`] with its status and title here; a constructor where it is used often.
+//! To add a problem: a [`Code`] with its status and title here; a constructor where it is used
+//! often.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,6 @@
-//! A fingerprint of numbers and texts: the hash of Fowler, Noll and Vo (FNV-1a, 64 bits). It is the same on every node
-//! and in every version, which the hashers of the standard library do not promise. It keeps nothing secret.
+//! A fingerprint of numbers and texts: the hash of Fowler, Noll and Vo (FNV-1a, 64 bits). It is the
+//! same on every node and in every version, which the hashers of the standard library do not
+//! promise. It keeps nothing secret.
 
 use std::fmt;
 

@@ -1,6 +1,8 @@
-//! Newtypes for everything that comes from outside: parsed once, at the edge, and valid from then on.
+//! Newtypes for everything that comes from outside: parsed once, at the edge, and valid from then
+//! on.
 //!
-//! To add one: a struct with a private field, [`std::str::FromStr`] for paths and queries, serde for bodies, a schema for OpenAPI.
+//! To add one: a struct with a private field, [`std::str::FromStr`] for paths and queries, serde
+//! for bodies, a schema for OpenAPI.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -29,7 +31,8 @@ const NOTIFICATION_ID_RULE: Invalid = Invalid("must be a whole number from 1 to 
 const GROUP_ID_RULE: Invalid = Invalid("must be a whole number from 1 to 9223372036854775807, without leading zeros");
 const NAME_RULE: Invalid = Invalid("must have 1 to 64 characters of a-z, 0-9, '_', '.', '-', and begin with a letter or digit");
 
-/// Ids that are whole numbers from 1 to 2^63-1. In JSON a decimal string (JavaScript cannot hold it as a number); an integer is accepted too.
+/// Ids that are whole numbers from 1 to 2^63-1. In JSON a decimal string (JavaScript cannot hold it
+/// as a number); an integer is accepted too.
 macro_rules! whole_ids {
     ($($(#[$meta:meta])* $name:ident, $rule:ident;)*) => {$(
         $(#[$meta])*

@@ -1,7 +1,7 @@
 //! Secrets among the settings: given as they are, or in a file.
 //!
-//! To add one: an `Option<SecretString>` with [`secret`] as its parser, a twin named `…_FILE` with [`path`], and [`settle`] where
-//! the section is resolved.
+//! To add one: an `Option<SecretString>` with [`secret`] as its parser, a twin named `…_FILE` with
+//! [`path`], and [`settle`] where the section is resolved.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -47,8 +47,9 @@ pub(crate) fn settle(name: &str, setting: &mut Option<SecretString>, file: &mut 
     Ok(())
 }
 
-/// Takes the secret from the file of the setting `name`, if there is one. The file's last line break is not part of the secret.
-/// An empty file is an error, because a server without credentials would be an open one.
+/// Takes the secret from the file of the setting `name`, if there is one. The file's last line
+/// break is not part of the secret. An empty file is an error, because a server without credentials
+/// would be an open one.
 ///
 /// # Errors
 /// A sentence for the operator that quotes nothing of the file.

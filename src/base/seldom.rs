@@ -17,7 +17,8 @@ impl Seldom {
         Self { every, started: Instant::now(), last_ms: AtomicU64::new(0) }
     }
 
-    /// Whether this time is due; then the next is not until later. Of several that ask at once, one is told yes.
+    /// Whether this time is due; then the next is not until later. Of several that ask at once, one
+    /// is told yes.
     pub(crate) fn may(&self) -> bool {
         let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let (now_ms, last_ms) = (millis(self.started.elapsed()).max(1), self.last_ms.load(Ordering::Relaxed));

@@ -1,7 +1,9 @@
-//! The protocol as a pure state machine: what one entry of the in-process cache is, and what each operation does to it.
+//! The protocol as a pure state machine: what one entry of the in-process cache is, and what each
+//! operation does to it.
 //!
-//! `scripts/*.lua` do the same to a hash in Redis; a test drives both with the same operations and compares. Time comes as an argument,
-//! in milliseconds of any clock that does not go back; an absent entry and one that expired are the table's business (`memory.rs`).
+//! `scripts/*.lua` do the same to a hash in Redis; a test drives both with the same operations and
+//! compares. Time comes as an argument, in milliseconds of any clock that does not go back; an
+//! absent entry and one that expired are the table's business (`memory.rs`).
 
 use std::sync::Arc;
 
@@ -16,13 +18,14 @@ pub(super) struct EntryState {
     epoch: i64,
     /// Whether a commit may have gone past what it shows.
     dirty: bool,
-    /// The right to fill it, with the epoch of the reader that holds it: one who read before the epoch rose may have read before a commit
-    /// that touched nothing.
+    /// The right to fill it, with the epoch of the reader that holds it: one who read before the
+    /// epoch rose may have read before a commit that touched nothing.
     fill: Option<(FillToken, i64)>,
     /// Writers inside, with the time at which each one's lease ends.
     writers: Vec<(Writer, u64)>,
-    /// Whether one left without applying, or died, while others were inside. It may have committed after any of those, so that none of
-    /// them knows the newest state: they leave it to the next fill. Over once they are gone, for whoever enters later commits later.
+    /// Whether one left without applying, or died, while others were inside. It may have committed
+    /// after any of those, so that none of them knows the newest state: they leave it to the next
+    /// fill. Over once they are gone, for whoever enters later commits later.
     spoiled: bool,
 }
 
@@ -57,7 +60,8 @@ impl EntryState {
         self.shown.as_ref().filter(|_| !self.dirty && self.epoch == epoch)
     }
 
-    /// A writer enters or renews its lease: dirty from here on, and fill tokens given out earlier die.
+    /// A writer enters or renews its lease: dirty from here on, and fill tokens given out earlier
+    /// die.
     pub(super) fn touch(&mut self, writer: Writer, lease_ms: u64, now_ms: u64) {
         let Dropped { inside, died } = self.drop_writer(writer, now_ms);
         let company = inside || !self.writers.is_empty();
@@ -67,7 +71,8 @@ impl EntryState {
         self.fill = None;
     }
 
-    /// A reader looks. On a miss it gets the fill token, the one already out or else `nonce`, unless a writer is inside.
+    /// A reader looks. On a miss it gets the fill token, the one already out or else `nonce`,
+    /// unless a writer is inside.
     pub(super) fn get(&mut self, nonce: FillToken, epoch: i64, now_ms: u64) -> Lookup {
         if let Some(entry) = self.clean(epoch) {
             return Lookup::Hit(Arc::clone(entry));
@@ -93,10 +98,12 @@ impl EntryState {
         true
     }
 
-    /// A writer brings what it committed. Whether it was applied; if not, the writer only left and the entry is dirty.
+    /// A writer brings what it committed. Whether it was applied; if not, the writer only left and
+    /// the entry is dirty.
     ///
-    /// `before` was read under the row lock, so an entry at that revision shows what this transaction found, whatever made it dirty. What
-    /// others committed after this transaction they published, and were here at the time: they are inside still, or they spoiled it.
+    /// `before` was read under the row lock, so an entry at that revision shows what this
+    /// transaction found, whatever made it dirty. What others committed after this transaction they
+    /// published, and were here at the time: they are inside still, or they spoiled it.
     pub(super) fn publish(&mut self, writer: Writer, epoch: i64, change: &Change, now_ms: u64) -> bool {
         let Dropped { inside, died } = self.drop_writer(writer, now_ms);
         let alone = inside && self.writers.is_empty() && !died && !self.spoiled;

@@ -1,8 +1,11 @@
-//! What users and others are to each other, where a cache is shared: a small number for each two, which the cache does not look into.
+//! What users and others are to each other, where a cache is shared: a small number for each two,
+//! which the cache does not look into.
 //!
-//! The protocol is that of the entries, but for one thing: a hash of facts is filled bit by bit, or all at once: then one who is not in it is nothing to
-//! the user. So a writer takes out what it may change, before its commit (or says there that it is not known), instead
-//! of marking all of it dirty; what is there is true, and while a writer is inside nothing is added. In process there are none: SQL is in the same process.
+//! The protocol is that of the entries, but for one thing: a hash of facts is filled bit by bit, or
+//! all at once: then one who is not in it is nothing to the user. So a writer takes out what it may
+//! change, before its commit (or says there that it is not known), instead of marking all of it
+//! dirty; what is there is true, and while a writer is inside nothing is added. In process there
+//! are none: SQL is in the same process.
 
 use super::{Cache, CacheError, FillToken, Writer};
 use crate::base::ids::UserId;
@@ -23,14 +26,16 @@ pub struct Facts {
 /// What is kept of a user and the others that were asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// Whether all others are kept of whom the number is not 0, so that only those that changed meanwhile are not known.
+    /// Whether all others are kept of whom the number is not 0, so that only those that changed
+    /// meanwhile are not known.
     pub complete: bool,
     /// A number for each other, where it is known.
     pub codes: Vec<Option<u8>>,
 }
 
 impl Cache {
-    /// What each of these users and others are to each other, as new as the last acknowledged write.
+    /// What each of these users and others are to each other, as new as the last acknowledged
+    /// write.
     ///
     /// # Errors
     /// If Redis is away.
@@ -41,7 +46,8 @@ impl Cache {
         }
     }
 
-    /// After some were not known, and before SQL is asked: for each user the right to leave what it will tell. None while a writer is inside.
+    /// After some were not known, and before SQL is asked: for each user the right to leave what it
+    /// will tell. None while a writer is inside.
     ///
     /// # Errors
     /// If Redis is away.
@@ -52,7 +58,8 @@ impl Cache {
         }
     }
 
-    /// Brings what SQL told, read after the token was given. Of how many users it was kept; not where the token has died meanwhile.
+    /// Brings what SQL told, read after the token was given. Of how many users it was kept; not
+    /// where the token has died meanwhile.
     ///
     /// # Errors
     /// If Redis is away; then some may have been kept.
@@ -63,8 +70,9 @@ impl Cache {
         }
     }
 
-    /// Before the commit: takes out what each of these users and these others are to each other, and puts the writer in, so that nothing is added for one lease. Doing it again
-    /// renews the lease.
+    /// Before the commit: takes out what each of these users and these others are to each other,
+    /// and puts the writer in, so that nothing is added for one lease. Doing it again renews the
+    /// lease.
     ///
     /// # Errors
     /// If any of them could not be touched; then the transaction must not commit.
@@ -75,7 +83,8 @@ impl Cache {
         }
     }
 
-    /// Once the transaction is over, whatever became of it: takes the writer out, and once more what it may have changed, should its lease have ended before.
+    /// Once the transaction is over, whatever became of it: takes the writer out, and once more
+    /// what it may have changed, should its lease have ended before.
     ///
     /// # Errors
     /// If Redis is away; then the leases run out by themselves.

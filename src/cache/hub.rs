@@ -1,6 +1,7 @@
 //! Who on this node waits for which user: polls that are to answer as soon as something changes.
 //!
-//! Waking is a hint, never the truth: a waiter reads again whenever it is woken, and now and then when it is not.
+//! Waking is a hint, never the truth: a waiter reads again whenever it is woken, and now and then
+//! when it is not.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -12,7 +13,8 @@ use tokio::sync::{Notify, watch};
 
 use crate::base::ids::UserId;
 
-/// Users listened to at once on one node. Beyond it a listener is never woken, and its poll lives by its own rechecks.
+/// Users listened to at once on one node. Beyond it a listener is never woken, and its poll lives
+/// by its own rechecks.
 pub(super) const LISTENED_USERS_MAX: usize = 100_000;
 
 /// How long a listener waits for its subscription before it goes on without.
@@ -117,7 +119,8 @@ impl Hub {
         }
     }
 
-    /// The subscriptions of these users are in place. Listeners that had lost theirs are to read again now.
+    /// The subscriptions of these users are in place. Listeners that had lost theirs are to read
+    /// again now.
     pub(super) fn settle(&self, users: &[UserId]) {
         let inner = self.lock();
         for slot in users.iter().filter_map(|user| inner.slots.get(user)) {
@@ -134,7 +137,8 @@ impl Hub {
         unsettled.retain(|user| slots.contains_key(user));
     }
 
-    /// All subscriptions are lost: every listener is to read again, for it may have missed something, and all are to be made anew.
+    /// All subscriptions are lost: every listener is to read again, for it may have missed
+    /// something, and all are to be made anew.
     pub(super) fn unsettle(&self) {
         let mut inner = self.lock();
         let Inner { slots, unsettled } = &mut *inner;
@@ -186,8 +190,9 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Resolves once changes made on any node from now on will wake this listener: subscribe, wait for this, then read. If the subscription
-    /// takes longer than 500 ms it resolves all the same, so a poll must read again now and then.
+    /// Resolves once changes made on any node from now on will wake this listener: subscribe, wait
+    /// for this, then read. If the subscription takes longer than 500 ms it resolves all the same,
+    /// so a poll must read again now and then.
     pub async fn ready(&mut self) {
         let Some(ear) = &mut self.ear else { return };
         let in_place = ear.signal.wait_for(|signal| signal.ready);
@@ -196,15 +201,18 @@ impl Listener {
         }
     }
 
-    /// Resolves after a change of this user that was published since the listener was made or last woken.
+    /// Resolves after a change of this user that was published since the listener was made or last
+    /// woken.
     pub async fn woken(&mut self) {
         let Some(ear) = &mut self.ear else { return pending().await };
         let seen = ear.seen;
-        // Taken out before the match: what `wait_for` returns holds a lock, which no future may hold over an await.
+        // Taken out before the match: what `wait_for` returns holds a lock, which no future may
+        // hold over an await.
         let wakes = ear.signal.wait_for(|signal| signal.wakes != seen).await.map(|signal| signal.wakes);
         match wakes {
             Ok(wakes) => ear.seen = wakes,
-            // The slot lives as long as this listener, so this cannot be; and a listener that is never woken is allowed.
+            // The slot lives as long as this listener, so this cannot be; and a listener that is
+            // never woken is allowed.
             Err(_) => pending().await,
         }
     }

@@ -1,10 +1,12 @@
 //! The cache of a single node, in process.
 //!
-//! A sharded table with an eviction of its own. A general-purpose cache in its place would evict an entry while a writer is inside, and
-//! what that writer leaves behind in the detached entry would be lost to the readers of a new one: a stale answer after an acknowledged
-//! write. Here an entry lives in the table alone, is seen under its shard's lock alone, and is never evicted while an unexpired writer is
-//! inside. So a touch is lost in no case, and what an eviction takes is either clean, or dirty with every writer's transaction over: then
-//! whoever reads next finds nothing and asks SQL, which has all of it.
+//! A sharded table with an eviction of its own. A general-purpose cache in its place would evict an
+//! entry while a writer is inside, and what that writer leaves behind in the detached entry would
+//! be lost to the readers of a new one: a stale answer after an acknowledged write. Here an entry
+//! lives in the table alone, is seen under its shard's lock alone, and is never evicted while an
+//! unexpired writer is inside. So a touch is lost in no case, and what an eviction takes is either
+//! clean, or dirty with every writer's transaction over: then whoever reads next finds nothing and
+//! asks SQL, which has all of it.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -22,14 +24,16 @@ use crate::base::ids::UserId;
 /// Independent parts of the table, each with its own lock.
 const SHARDS: usize = 64;
 
-/// Entries that one change spares while it makes room; then the table may stay above its capacity for a while, by no more than the users that
-/// running writers are in. What it evicts is not counted: each entry is evicted once.
+/// Entries that one change spares while it makes room; then the table may stay above its capacity
+/// for a while, by no more than the users that running writers are in. What it evicts is not
+/// counted: each entry is evicted once.
 const MAX_SPARED: usize = 32;
 
 /// Of these, how many because they were read since the last look.
 const SECOND_CHANCES: usize = 16;
 
-/// Entries that an insertion looks at for expired ones, so that users who went away do not fill the table for ever.
+/// Entries that an insertion looks at for expired ones, so that users who went away do not fill the
+/// table for ever.
 const EXPIRY_STEPS: usize = 2;
 
 /// Where leases and expiries get their time from.
@@ -59,7 +63,8 @@ fn millis(duration: Duration) -> u64 {
 
 struct Slot {
     state: EntryState,
-    /// When the whole entry, dirt included, is gone. Set by touch, fill and publish to at least a lease from then.
+    /// When the whole entry, dirt included, is gone. Set by touch, fill and publish to at least a
+    /// lease from then.
     expires_at_ms: u64,
     /// Whether it was used since the eviction last looked.
     used: bool,
@@ -84,7 +89,8 @@ struct Room {
     bytes: usize,
 }
 
-/// A part of the table. `ring` holds each user of `entries` exactly once, the next candidate for eviction first.
+/// A part of the table. `ring` holds each user of `entries` exactly once, the next candidate for
+/// eviction first.
 #[derive(Default)]
 struct Shard {
     entries: HashMap<UserId, Slot>,
@@ -199,7 +205,8 @@ impl Memory {
         Self::new(config, LeaseClock::Monotonic(Instant::now()))
     }
 
-    /// The user's shard. What a shard's methods do to it they do without panicking in between, so a poisoned lock guards whole data.
+    /// The user's shard. What a shard's methods do to it they do without panicking in between, so a
+    /// poisoned lock guards whole data.
     fn shard(&self, user: UserId) -> Option<MutexGuard<'_, Shard>> {
         let hash = usize::try_from(self.hasher.hash_one(user) >> 32).unwrap_or(0);
         let shard = self.shards.get(hash % SHARDS)?;

@@ -4,7 +4,8 @@ use metrics::{Counter, Gauge, counter, gauge};
 
 use super::{CacheError, Lookup};
 
-/// Handles taken once, so that a read costs one atomic addition: the recorder must be installed before the cache is made.
+/// Handles taken once, so that a read costs one atomic addition: the recorder must be installed
+/// before the cache is made.
 pub(super) struct Meters {
     hits: Counter,
     misses: Counter,

@@ -1,7 +1,8 @@
 //! What polls read: one entry for each user, with the revision that it shows, never silently stale.
 //!
-//! The protocol (touch, get, fill, publish) is the same on both engines; `entry.rs` holds it as a pure state machine for the
-//! in-process cache, `scripts/*.lua` as scripts that run on one user's hash in Redis. See `docs/subsystems/cache.md`.
+//! The protocol (touch, get, fill, publish) is the same on both engines; `entry.rs` holds it as a
+//! pure state machine for the in-process cache, `scripts/*.lua` as scripts that run on one user's
+//! hash in Redis. See `docs/subsystems/cache.md`.
 
 mod entry;
 mod facts;
@@ -59,11 +60,13 @@ impl Entry {
 /// What a cache takes for an entry besides the entry itself: keys, links, counts.
 pub(crate) const KEPT_BYTES: usize = 256;
 
-/// A writer's own mark on the entries that its transaction may change. Unique among all writers of all nodes (random).
+/// A writer's own mark on the entries that its transaction may change. Unique among all writers of
+/// all nodes (random).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Writer(pub u64);
 
-/// The right to fill an entry, given to a reader that found it dirty or missing; dies with the next touch.
+/// The right to fill an entry, given to a reader that found it dirty or missing; dies with the next
+/// touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FillToken(pub u64);
 
@@ -72,8 +75,8 @@ pub struct FillToken(pub u64);
 pub enum Lookup {
     /// Clean: as new as the last acknowledged write.
     Hit(Arc<Entry>),
-    /// Dirty or missing: read SQL. With a token the result may be filled in. `last_known` is the dirty entry's content, for a degraded
-    /// answer when SQL is away.
+    /// Dirty or missing: read SQL. With a token the result may be filled in. `last_known` is the
+    /// dirty entry's content, for a degraded answer when SQL is away.
     Miss {
         /// None while a writer is in the entry.
         fill: Option<FillToken>,
@@ -98,9 +101,11 @@ pub struct Change {
 /// What both engines are told.
 #[derive(Debug, Clone)]
 pub struct CacheConfig {
-    /// How long an entry lives untouched, in process also unread; raised to the lease if it is shorter. Default 60 s.
+    /// How long an entry lives untouched, in process also unread; raised to the lease if it is
+    /// shorter. Default 60 s.
     pub ttl: Duration,
-    /// How long a writer counts as inside after it touched: longer than any transaction may run. Default 5 s.
+    /// How long a writer counts as inside after it touched: longer than any transaction may run.
+    /// Default 5 s.
     pub lease: Duration,
     /// Entries that the in-process cache holds. Default 1,000,000.
     pub capacity: u64,
@@ -124,7 +129,8 @@ pub struct RedisConfig {
     pub url: SecretString,
     /// Whether that is a Redis Cluster.
     pub cluster: bool,
-    /// Connections that reads are spread over, besides one for the scripts and one for wakes; at least 1. Default 2.
+    /// Connections that reads are spread over, besides one for the scripts and one for wakes; at
+    /// least 1. Default 2.
     pub connections: usize,
     /// How long one operation may take, connecting included. Default 500 ms.
     pub timeout: Duration,
@@ -141,7 +147,8 @@ impl RedisConfig {
 /// Why an operation on the cache did not come off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CacheError {
-    /// Redis is not reachable, did not answer in time, refused, or the breaker is open. What was asked may or may not have happened.
+    /// Redis is not reachable, did not answer in time, refused, or the breaker is open. What was
+    /// asked may or may not have happened.
     Away(String),
 }
 
@@ -186,7 +193,8 @@ pub enum Cache {
     Redis(Redis),
 }
 
-/// What the in-process cache answers where a run id is asked for: it lives as long as its only node.
+/// What the in-process cache answers where a run id is asked for: it lives as long as its only
+/// node.
 const MEMORY_RUN_ID: &str = "memory";
 
 impl Cache {
@@ -225,15 +233,18 @@ impl Cache {
         self.epoch_cell().load(Ordering::Acquire)
     }
 
-    /// Enters another epoch: entries filled in any other are misses from now on, and fill tokens given in another are void.
+    /// Enters another epoch: entries filled in any other are misses from now on, and fill tokens
+    /// given in another are void.
     pub fn set_epoch(&self, epoch: i64) {
         self.epoch_cell().store(epoch, Ordering::Release);
     }
 
-    /// Before the commit: puts the writer into these users' entries and marks them dirty, for one lease. Doing it again renews the lease.
+    /// Before the commit: puts the writer into these users' entries and marks them dirty, for one
+    /// lease. Doing it again renews the lease.
     ///
     /// # Errors
-    /// If any of them could not be touched; then the transaction must not commit. Those that were stay dirty.
+    /// If any of them could not be touched; then the transaction must not commit. Those that were
+    /// stay dirty.
     pub async fn touch(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
         match self {
             Self::Memory(memory) => memory.touch(users, writer),
@@ -264,7 +275,8 @@ impl Cache {
         }
     }
 
-    /// After a miss: brings what SQL said, read after the miss. Whether it was kept; not if the token has died meanwhile.
+    /// After a miss: brings what SQL said, read after the miss. Whether it was kept; not if the
+    /// token has died meanwhile.
     ///
     /// # Errors
     /// If Redis is away.
@@ -275,11 +287,12 @@ impl Cache {
         }
     }
 
-    /// After the commit: applies the changes to the entries that show what the transaction found, and takes the writer out of all. Wakes
-    /// whoever listens to a user that changed.
+    /// After the commit: applies the changes to the entries that show what the transaction found,
+    /// and takes the writer out of all. Wakes whoever listens to a user that changed.
     ///
     /// # Errors
-    /// If Redis is away; then entries stay dirty, which is safe. This node's listeners are woken even so.
+    /// If Redis is away; then entries stay dirty, which is safe. This node's listeners are woken
+    /// even so.
     pub async fn publish(&self, writer: Writer, changes: &[Change]) -> Result<(), CacheError> {
         match self {
             Self::Memory(memory) => memory.publish(writer, changes),
@@ -288,10 +301,12 @@ impl Cache {
         Ok(())
     }
 
-    /// Instead of [`Self::publish`] if the transaction was aborted or its outcome is unknown: takes the writer out; the entries stay dirty.
+    /// Instead of [`Self::publish`] if the transaction was aborted or its outcome is unknown: takes
+    /// the writer out; the entries stay dirty.
     ///
-    /// Only once the transaction is over. One whose COMMIT may still arrive must stay inside (touch again before each lease ends): after
-    /// it left, a reader may fill the state from before that commit, and nothing would make it dirty again.
+    /// Only once the transaction is over. One whose COMMIT may still arrive must stay inside (touch
+    /// again before each lease ends): after it left, a reader may fill the state from before that
+    /// commit, and nothing would make it dirty again.
     ///
     /// # Errors
     /// If Redis is away; then the leases run out by themselves.
@@ -319,8 +334,8 @@ impl Cache {
         self.set_list(user, ListKey::Feed, version, list).await
     }
 
-    /// A list of a user's as a node left it here, with its version. It is right for that version, however old it is. In process there is none: the one node that there is
-    /// keeps it decoded.
+    /// A list of a user's as a node left it here, with its version. It is right for that version,
+    /// however old it is. In process there is none: the one node that there is keeps it decoded.
     ///
     /// # Errors
     /// If Redis is away.
@@ -342,7 +357,8 @@ impl Cache {
         }
     }
 
-    /// Appends to a stream, each entry under its number, and trims it to about so many. What is there already is passed over. In process there is no stream.
+    /// Appends to a stream, each entry under its number, and trims it to about so many. What is
+    /// there already is passed over. In process there is no stream.
     ///
     /// # Errors
     /// If Redis is away; then some may have been appended.
@@ -368,8 +384,8 @@ impl Cache {
         self.hub().wake(users.iter().copied());
     }
 
-    /// What names the running server, so that a node can tell a restart or failover: of a cluster, all masters' together. Fails too when the server
-    /// answers but takes no writes.
+    /// What names the running server, so that a node can tell a restart or failover: of a cluster,
+    /// all masters' together. Fails too when the server answers but takes no writes.
     ///
     /// # Errors
     /// If Redis is away.
@@ -380,7 +396,8 @@ impl Cache {
         }
     }
 
-    /// Drops everything from the in-process cache but the running writers' marks. Redis: nothing, for which a new epoch is the way.
+    /// Drops everything from the in-process cache but the running writers' marks. Redis: nothing,
+    /// for which a new epoch is the way.
     pub fn clear(&self) {
         match self {
             Self::Memory(memory) => memory.clear(),

@@ -1,4 +1,5 @@
-//! Numbers that no two nodes and no two calls share, for fill tokens. Not secret: who may speak to the cache may read it.
+//! Numbers that no two nodes and no two calls share, for fill tokens. Not secret: who may speak to
+//! the cache may read it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};

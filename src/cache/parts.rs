@@ -1,10 +1,12 @@
-//! The parts of an entry, in one piece of memory: whoever shows a sheet reads all of them, and each text in a place of its own was a wait for memory.
+//! The parts of an entry, in one piece of memory: whoever shows an unread summary reads all of
+//! them, and each text in a place of its own was a wait for memory.
 
 use std::fmt;
 use std::ops::Range;
 
-/// The parts of a sheet as the cache holds them: a short field (`c:mention`) and its encoded value (`3 120`). The cache does not look into either, so that a
-/// new kind of badge changes nothing here. A field never begins with `!`, which is the protocol's own.
+/// The parts of an unread summary as the cache holds them: a short field (`c:mention`) and its
+/// encoded value (`3 120`). The cache does not look into either, so that a new kind of badge
+/// changes nothing here. A field never begins with `!`, which is the protocol's own.
 #[derive(Default)]
 pub struct Parts {
     /// The fields and values, in the order in which they came.
@@ -65,7 +67,8 @@ impl Parts {
         self.places.iter().map(|place| (self.at(&place.field), self.at(&place.value)))
     }
 
-    /// Those whose field begins with this, the rest of the field and the value, in the order of their fields.
+    /// Those whose field begins with this, the rest of the field and the value, in the order of
+    /// their fields.
     pub fn starting_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let from = self.places.partition_point(|place| self.at(&place.field) < prefix);
         let rest = self.places.get(from..).unwrap_or_default().iter();

@@ -11,7 +11,8 @@ use super::errors::DbResult;
 use super::postgres::{Done, PgConn, Wanted};
 use super::sent::sent;
 
-/// From how many rows on [`Conn::insert`] copies on Postgres: for fewer, the further round trips of a copy take longer than they save.
+/// From how many rows on [`Conn::insert`] copies on Postgres: for fewer, the further round trips of
+/// a copy take longer than they save.
 pub const MIN_COPY_ROWS: usize = 500;
 
 /// A connection of its own, for one lane or one lock. Dropping it closes it.
@@ -24,7 +25,8 @@ pub enum Conn {
 }
 
 impl Conn {
-    /// Begins a transaction. On SQLite it takes the write lock at once; on Postgres it goes with the first statement.
+    /// Begins a transaction. On SQLite it takes the write lock at once; on Postgres it goes with
+    /// the first statement.
     ///
     /// # Errors
     /// The driver's own.
@@ -39,8 +41,9 @@ impl Conn {
         }
     }
 
-    /// Commits, after whatever [`Conn::later`] has put off. Only an error of [`ErrorClass::Unknown`](super::ErrorClass::Unknown)
-    /// leaves the outcome unknown: with any other one the database itself said no.
+    /// Commits, after whatever [`Conn::later`] has put off. Only an error of
+    /// [`ErrorClass::Unknown`](super::ErrorClass::Unknown) leaves the outcome unknown: with any
+    /// other one the database itself said no.
     ///
     /// # Errors
     /// The driver's own.
@@ -78,7 +81,8 @@ impl Conn {
         }
     }
 
-    /// Forgets how statements are executed, so that each is planned anew for what the tables hold now. SQLite plans by its schema alone.
+    /// Forgets how statements are executed, so that each is planned anew for what the tables hold
+    /// now. SQLite plans by its schema alone.
     ///
     /// # Errors
     /// The driver's own.
@@ -154,8 +158,9 @@ impl Conn {
         }
     }
 
-    /// Writes rows in a transaction, or takes locks, where nothing needs to be known of it at once: on Postgres it goes together with the next statement that
-    /// is waited for, which may be the commit, in one round trip. An error shows there.
+    /// Writes rows in a transaction, or takes locks, where nothing needs to be known of it at once:
+    /// on Postgres it goes together with the next statement that is waited for, which may be the
+    /// commit, in one round trip. An error shows there.
     ///
     /// # Errors
     /// The driver's own.
@@ -170,8 +175,8 @@ impl Conn {
         }
     }
 
-    /// The same for a statement that must affect one row: if it does not, whatever is waited for next fails with [`sqlx::Error::RowNotFound`], and
-    /// nothing is committed.
+    /// The same for a statement that must affect one row: if it does not, whatever is waited for
+    /// next fails with [`sqlx::Error::RowNotFound`], and nothing is committed.
     ///
     /// # Errors
     /// The driver's own.
@@ -189,7 +194,8 @@ impl Conn {
         }
     }
 
-    /// Writes new rows in a transaction, of which none may be there yet: as [`Conn::later`] does, or where they are many by `copy` on Postgres.
+    /// Writes new rows in a transaction, of which none may be there yet: as [`Conn::later`] does,
+    /// or where they are many by `copy` on Postgres.
     ///
     /// # Errors
     /// The driver's own, for this or for a statement that was put off until now.

@@ -1,4 +1,5 @@
-//! All that differs between SQLite and Postgres in the SQL of this program: where bulk parameters come from, and row locks.
+//! All that differs between SQLite and Postgres in the SQL of this program: where bulk parameters
+//! come from, and row locks.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -17,8 +18,8 @@ pub enum Type {
     Int,
     /// Text, without NUL.
     Text,
-    /// Text that people wrote to each other, as a [`Column::Text`]. It never stands in the text of a statement, which Postgres logs when
-    /// the statement fails.
+    /// Text that people wrote to each other, as a [`Column::Text`]. It never stands in the text of
+    /// a statement, which Postgres logs when the statement fails.
     Content,
     /// Any bytes.
     Bytes,
@@ -35,10 +36,13 @@ pub enum Column {
     Bytes(Vec<Vec<u8>>),
 }
 
-/// A statement over a table of parameters, named `{rows}` in its text, whose columns are `columns` (or over a single row, see [`Statement::one`]).
+/// A statement over a table of parameters, named `{rows}` in its text, whose columns are `columns`
+/// (or over a single row, see [`Statement::one`]).
 ///
-/// `{rows}` becomes `unnest($1::bigint[], …)` on Postgres and a select over `json_each($1)` on SQLite, where the whole table travels as
-/// one JSON text, with bytes in hexadecimal. `{for update}` becomes a row lock on Postgres, and nothing on SQLite, whose one writer needs none.
+/// `{rows}` becomes `unnest($1::bigint[], …)` on Postgres and a select over `json_each($1)` on
+/// SQLite, where the whole table travels as one JSON text, with bytes in hexadecimal.
+/// `{for update}` becomes a row lock on Postgres, and nothing on SQLite, whose one writer needs
+/// none.
 #[derive(Debug)]
 pub struct Statement {
     text: StatementText,
@@ -87,8 +91,9 @@ impl Statement {
         Self { text: StatementText::Composed(text), columns, scalar: false, built: OnceLock::new() }
     }
 
-    /// A statement over one row of parameters, which stand in its text as `$1`, `$2`, … in the order of `columns`: for lists, whose order and
-    /// limit the planners follow along an index only when they are plain parameters.
+    /// A statement over one row of parameters, which stand in its text as `$1`, `$2`, … in the
+    /// order of `columns`: for lists, whose order and limit the planners follow along an index only
+    /// when they are plain parameters.
     #[must_use]
     pub const fn one(text: &'static str, columns: &'static [(&'static str, Type)]) -> Self {
         Self { text: StatementText::Both(text), columns, scalar: true, built: OnceLock::new() }
@@ -100,8 +105,8 @@ impl Statement {
         Self { text: StatementText::Each { sqlite, postgres }, columns, scalar: false, built: OnceLock::new() }
     }
 
-    /// New rows of a table, whose columns have the names of the parameters: by `insert`, or where they are many and [`Conn::insert`]
-    /// is used, by `copy` on Postgres.
+    /// New rows of a table, whose columns have the names of the parameters: by `insert`, or where
+    /// they are many and [`Conn::insert`] is used, by `copy` on Postgres.
     ///
     /// [`Conn::insert`]: super::Conn::insert
     #[must_use]
@@ -254,13 +259,15 @@ impl Column {
     }
 }
 
-/// How a stream of rows begins in the binary format of `copy`: the signature, no flags, no extension.
+/// How a stream of rows begins in the binary format of `copy`: the signature, no flags, no
+/// extension.
 const COPY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 /// How it ends.
 const COPY_TRAILER: [u8; 2] = (-1_i16).to_be_bytes();
 
-/// Rows in the binary format of `copy`: each field is its length, and a number with its highest byte first, or a text or bytes as they are.
+/// Rows in the binary format of `copy`: each field is its length, and a number with its highest
+/// byte first, or a text or bytes as they are.
 pub(super) fn copy_rows(columns: &[Column]) -> Result<Vec<u8>, BoxDynError> {
     let fields = i16::try_from(columns.len())?.to_be_bytes();
     let rows = columns.first().map_or(0, Column::len);
@@ -352,8 +359,9 @@ pub(super) fn postgres_types(statement: &'static Statement) -> String {
     if names.is_empty() { String::new() } else { format!("({})", names.join(", ")) }
 }
 
-/// The parameters as `execute` takes them: literals, which are read with `standard_conforming_strings`, as every connection sets it. Contents
-/// are left to `bound`, and the text has where they are found once [`bind`] was sent.
+/// The parameters as `execute` takes them: literals, which are read with
+/// `standard_conforming_strings`, as every connection sets it. Contents are left to `bound`, and
+/// the text has where they are found once [`bind`] was sent.
 pub(super) fn write_parameters(statement: &'static Statement, columns: &[Column], text: &mut String, bound: &mut Vec<Bound>) {
     for (at, column) in columns.iter().enumerate() {
         text.push(if at == 0 { '(' } else { ',' });
@@ -395,7 +403,8 @@ pub(super) fn bind(bound: Vec<Bound>) -> DbResult<(String, PgArguments)> {
     Ok((text, arguments))
 }
 
-/// The statement that forgets contents from number `from` up to `to`, so that the session does not hold them longer than it must.
+/// The statement that forgets contents from number `from` up to `to`, so that the session does not
+/// hold them longer than it must.
 pub(super) fn unbind(from: usize, to: usize) -> String {
     let forget = (from..to).map(|at| format!("set_config('{}', '', false)", bound_name(at)));
     format!("select {}", forget.collect::<Vec<_>>().join(", "))

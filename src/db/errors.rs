@@ -1,14 +1,15 @@
 //! What an error of the database means for the work that met it: one answer, from which everybody
 //! decides what to do.
 //!
-//! The table in `docs/subsystems/database.md` (Errors of the database) has every code by name; a test reads
-//! it from there. To class a further code: a line in that table, and its place in `of_postgres` or
-//! `of_sqlite`.
+//! The table in `docs/subsystems/database.md` (Errors of the database) has every code by name; a
+//! test reads it from there. To class a further code: a line in that table, and its place in
+//! `of_postgres` or `of_sqlite`.
 
 use crate::base::error::{Code, Fault, Problem};
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
-/// What a store function returns: the plain error of the driver, of which [`classify`] says what it means.
+/// What a store function returns: the plain error of the driver, of which [`classify`] says what it
+/// means.
 pub type DbResult<T> = Result<T, sqlx::Error>;
 
 /// What an error means. All but [`ErrorClass::Unknown`] say that the transaction changed nothing.
@@ -137,10 +138,10 @@ mod tests {
     fn table() -> Vec<(ErrorClass, Vec<String>, Vec<u32>)> {
         let (_, section) = DOCS.split_once("## Errors of the database").expect("the section");
         let rows = section.lines().skip_while(|line| !line.starts_with("| ---")).skip(1).take_while(|line| line.starts_with('|'));
-        let codes = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+        let codes = |cached_head: &str| cached_head.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
         rows.map(|row| {
-            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-            (class(cells[1]), codes(cells[2]), codes(cells[3]).iter().map(|code| code.parse().unwrap()).collect())
+            let cached_heads: Vec<&str> = row.split('|').map(str::trim).collect();
+            (class(cached_heads[1]), codes(cached_heads[2]), codes(cached_heads[3]).iter().map(|code| code.parse().unwrap()).collect())
         })
         .collect()
     }

@@ -1,7 +1,8 @@
 //! The data folder of the embedded tier. Other accounts of the machine cannot read what is in it.
 //!
-//! A folder that Headmark makes has mode 0700. It leaves the mode of an existing folder alone, because the folder may be for
-//! other things too, and warns when other accounts may enter it. The files always have mode 0600, also those of earlier versions.
+//! A folder that Headmark makes has mode 0700. It leaves the mode of an existing folder alone,
+//! because the folder may be for other things too, and warns when other accounts may enter it. The
+//! files always have mode 0600, also those of earlier versions.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -43,8 +44,8 @@ pub(super) fn make(dir: &Path) -> Result<File, String> {
     Ok(lock)
 }
 
-/// Closes the SQLite files to other accounts. It makes the main file if it is missing, as SQLite would make it readable for all.
-/// Call it with the folder's lock held.
+/// Closes the SQLite files to other accounts. It makes the main file if it is missing, as SQLite
+/// would make it readable for all. Call it with the folder's lock held.
 ///
 /// # Errors
 /// A sentence for the operator.

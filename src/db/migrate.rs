@@ -1,8 +1,8 @@
 //! Brings the schema up to date, also beside nodes that serve.
 //!
-//! On Postgres a migration waits for a lock only for a moment and is then tried again: what waits for
-//! a table's strongest lock holds up everybody who comes after it. An index on a table that is in use
-//! is made concurrently, in a migration of its own:
+//! On Postgres a migration waits for a lock only for a moment and is then tried again: what waits
+//! for a table's strongest lock holds up everybody who comes after it. An index on a table that is
+//! in use is made concurrently, in a migration of its own:
 //!
 //! ```sql
 //! -- no-transaction
@@ -53,9 +53,10 @@ const LOCK_PAUSE: Duration = Duration::from_secs(2);
 const MAX_LOCKED: Duration = Duration::from_secs(300);
 
 impl Db {
-    /// Brings the schema up to date. A schema that a newer version has migrated further is left as it is: migrations only add, so that old and
-    /// new nodes run side by side during an upgrade; the changelog names the versions where that does not hold. Safe to call from several nodes at once (an advisory lock on Postgres; the data folder's lock on
-    /// SQLite).
+    /// Brings the schema up to date. A schema that a newer version has migrated further is left as
+    /// it is: migrations only add, so that old and new nodes run side by side during an upgrade;
+    /// the changelog names the versions where that does not hold. Safe to call from several nodes
+    /// at once (an advisory lock on Postgres; the data folder's lock on SQLite).
     ///
     /// # Errors
     /// When the database is out of reach, a migration fails, or a lock is held for too long.
@@ -93,8 +94,8 @@ impl Db {
 }
 
 async fn migrate_postgres(conn: &mut PgConnection, migrations: &Migrator) -> Result<(), MigrateError> {
-    // A migration may take longer than any request; and the notice that a table is there already is no
-    // news.
+    // A migration may take longer than any request; and the notice that a table is there already is
+    // no news.
     conn.execute("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set client_min_messages = warning").await?;
     wait_for_turn(conn).await?;
     let give_up = Instant::now() + MAX_LOCKED;

@@ -1,10 +1,12 @@
 //! The truth: SQLite or Postgres behind one enum, [`Db`].
 //!
-//! A statement is a [`Statement`] beside its feature, written once: its parameters are the columns of a small table called `{rows}`, so
-//! that every read and write is a bulk read or write. What must differ between the dialects lives in `dialect.rs`; a connection, in `conn.rs`; how several statements
-//! share a round trip to Postgres, in `postgres.rs`.
+//! A statement is a [`Statement`] beside its feature, written once: its parameters are the columns
+//! of a small table called `{rows}`, so that every read and write is a bulk read or write. What
+//! must differ between the dialects lives in `dialect.rs`; a connection, in `conn.rs`; how several
+//! statements share a round trip to Postgres, in `postgres.rs`.
 //!
-//! To add a store: constants of [`Statement`] in the feature's `store.rs`, run with [`Db::fetch`] or inside a transaction of a [`Conn`].
+//! To add a store: constants of [`Statement`] in the feature's `store.rs`, run with [`Db::fetch`]
+//! or inside a transaction of a [`Conn`].
 
 mod conn;
 mod dialect;
@@ -62,7 +64,8 @@ impl Db {
         }
     }
 
-    /// A connection of one's own for a command that goes through whole tables: its statements may take their time.
+    /// A connection of one's own for a command that goes through whole tables: its statements may
+    /// take their time.
     ///
     /// # Errors
     /// When the database is out of reach.
@@ -76,8 +79,9 @@ impl Db {
         }
     }
 
-    /// Reads rows outside any transaction: one statement, one snapshot. Over a connection of the pool that turns out to be dead, as all are after a
-    /// restart of Postgres, it is asked again over a new one.
+    /// Reads rows outside any transaction: one statement, one snapshot. Over a connection of the
+    /// pool that turns out to be dead, as all are after a restart of Postgres, it is asked again
+    /// over a new one.
     ///
     /// # Errors
     /// The driver's own.
@@ -97,7 +101,8 @@ impl Db {
     {
         let mut lent = self.reads().acquire().await?;
         let outcome = lent.conn.fetch(statement, columns).await;
-        // A statement that was refused leaves its connection as it was; after any other error nobody knows what is still to come over it.
+        // A statement that was refused leaves its connection as it was; after any other error
+        // nobody knows what is still to come over it.
         if match &outcome {
             Ok(_) => true,
             Err(error) => matches!(error, sqlx::Error::Database(_)) && classify(error) != ErrorClass::Unknown,

@@ -59,11 +59,13 @@ impl StoreConfig {
     }
 }
 
-/// How long Postgres may take to accept each connection that a node needs to start. A busy one is slow, which is no reason not to start.
+/// How long Postgres may take to accept each connection that a node needs to start. A busy one is
+/// slow, which is no reason not to start.
 pub(crate) const MAX_FIRST_CONNECT: Duration = Duration::from_secs(20);
 
 impl Db {
-    /// Opens what the settings name. On SQLite it also takes the data folder's lock, which is held until the returned file is dropped.
+    /// Opens what the settings name. On SQLite it also takes the data folder's lock, which is held
+    /// until the returned file is dropped.
     ///
     /// # Errors
     /// A sentence for the operator: what could not be opened and why.
@@ -83,8 +85,8 @@ impl Db {
         Self::open(config).await
     }
 
-    /// Opens what the settings name to read it, also while a server runs: on SQLite without the data folder's lock, as readers do not disturb its writer.
-    /// The schema is taken as it is.
+    /// Opens what the settings name to read it, also while a server runs: on SQLite without the
+    /// data folder's lock, as readers do not disturb its writer. The schema is taken as it is.
     ///
     /// # Errors
     /// A sentence for the operator: what could not be opened and why.
@@ -103,14 +105,17 @@ impl Db {
     }
 }
 
-/// After how many pages of 4 KiB the log is put into the file: the more, the more writes of a page are put there as one. 16 MiB; 4 as it comes.
+/// After how many pages of 4 KiB the log is put into the file: the more, the more writes of a page
+/// are put there as one. 16 MiB; 4 as it comes.
 const WAL_PAGES: &str = "4000";
 
 /// Every statement finds each of its rows by an index, however many it asks for.
 ///
-/// Left to itself, Postgres would plan for what the tables held when it first saw a statement, or scan a whole table once a batch asks for some thousands of
-/// its rows; the first is wrong after an import has filled an empty table, the second costs the more the larger the table is. So it may choose indexes
-/// only, and then one plan for every batch is enough. Scans stay possible where there is no index.
+/// Left to itself, Postgres would plan for what the tables held when it first saw a statement, or
+/// scan a whole table once a batch asks for some thousands of its rows; the first is wrong after an
+/// import has filled an empty table, the second costs the more the larger the table is. So it may
+/// choose indexes only, and then one plan for every batch is enough. Scans stay possible where
+/// there is no index.
 const BY_INDEX: [(&str, &str); 5] = [
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
@@ -130,8 +135,9 @@ async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, S
             ("statement_timeout", config.statement_timeout_ms.to_string()),
             ("lock_timeout", (config.statement_timeout_ms * 2 / 3).to_string()),
             ("idle_in_transaction_session_timeout", config.statement_timeout_ms.to_string()),
-            // Every statement here is short. Compiling one costs many times what it takes, and a list of a million entries, of which a page
-            // shows twenty, looks to the planner as if it were worth it.
+            // Every statement here is short. Compiling one costs many times what it takes, and a
+            // list of a million entries, of which a page shows twenty, looks to the planner as if
+            // it were worth it.
             ("jit", "off".to_owned()),
             // How the literals of `postgres.rs` are to be read.
             ("standard_conforming_strings", "on".to_owned()),
@@ -167,7 +173,8 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
         // FULL: an acknowledged write survives a power cut, not only the process.
         .synchronous(SqliteSynchronous::Full)
         .pragma("wal_autocheckpoint", WAL_PAGES)
-        // What a statement is to undo should it fail half way, which else goes to a file for each batch.
+        // What a statement is to undo should it fail half way, which else goes to a file for each
+        // batch.
         .pragma("temp_store", "memory")
         .busy_timeout(Duration::from_millis(config.db_acquire_timeout_ms))
         .foreign_keys(false)

@@ -1,11 +1,14 @@
-//! A connection to Postgres that keeps what can wait and sends it together with what cannot, as one text: many statements, one round trip.
+//! A connection to Postgres that keeps what can wait and sends it together with what cannot, as one
+//! text: many statements, one round trip.
 //!
-//! Each statement is prepared once for the connection, and executed by its name with its parameters as literals. Within such a text every
-//! statement has a snapshot of its own, just as if it had been sent alone, and the first error ends the text.
+//! Each statement is prepared once for the connection, and executed by its name with its parameters
+//! as literals. Within such a text every statement has a snapshot of its own, just as if it had
+//! been sent alone, and the first error ends the text.
 //!
-//! Postgres writes the text of a statement that fails to its log, and shows it in `pg_stat_activity`. So contents
-//! ([`Type::Content`](super::Type)) are not literals: a statement with bound parameters goes ahead and leaves them in settings of the
-//! session, where the text finds them. That costs one more round trip for a text that writes contents, however many.
+//! Postgres writes the text of a statement that fails to its log, and shows it in
+//! `pg_stat_activity`. So contents ([`Type::Content`](super::Type)) are not literals: a statement
+//! with bound parameters goes ahead and leaves them in settings of the session, where the text
+//! finds them. That costs one more round trip for a text that writes contents, however many.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -121,8 +124,8 @@ impl PgConn {
         self.waiting.bound = bound;
     }
 
-    /// Sends all that waits, and returns what the statements did whose rows are wanted. An error is that of the first statement that failed; none after it
-    /// was executed.
+    /// Sends all that waits, and returns what the statements did whose rows are wanted. An error is
+    /// that of the first statement that failed; none after it was executed.
     pub(super) async fn send(&mut self) -> DbResult<Vec<Done>> {
         let Waiting { text, wanted, prepares, bound, .. } = std::mem::take(&mut self.waiting);
         if !bound.is_empty() {
@@ -153,7 +156,8 @@ impl PgConn {
         if missed { Err(sqlx::Error::RowNotFound) } else { Ok(all) }
     }
 
-    /// Sends what waits, and with it the commit; first without it, where something that waits has a condition.
+    /// Sends what waits, and with it the commit; first without it, where something that waits has a
+    /// condition.
     pub(super) async fn commit(&mut self) -> DbResult<()> {
         if self.waiting.wanted.contains(&Wanted::One) {
             self.send().await?;

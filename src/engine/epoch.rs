@@ -1,13 +1,15 @@
-//! The epoch of the installation: which history its database is in. A database that is restored from a backup gives revisions
-//! and numbers again that clients have seen with other contents. So a restore must be followed by another epoch, which every
-//! entity tag, every unread summary and every answer of an inbox names. It tells clients to drop all they know.
+//! The epoch of the installation: which history its database is in. A database that is restored
+//! from a backup gives revisions and numbers again that clients have seen with other contents. So a
+//! restore must be followed by another epoch, which every entity tag, every unread summary and
+//! every answer of an inbox names. It tells clients to drop all they know.
 //!
-//! Postgres knows its history: which cluster, since which failover or recovery, which database in it. Where that is another
-//! than before, a node that starts renews the epoch by itself. A SQLite file does not know; `headmark epoch --renew` does it by
-//! hand. Another epoch also ends all entries of the cache, as they may be newer than the restored rows.
+//! Postgres knows its history: which cluster, since which failover or recovery, which database in
+//! it. Where that is another than before, a node that starts renews the epoch by itself. A SQLite
+//! file does not know; `headmark epoch --renew` does it by hand. Another epoch also ends all
+//! entries of the cache, as they may be newer than the restored rows.
 //!
-//! Running nodes read the epoch with every look at the shared heads (`crate::engine::heads`). Its table is `inbox_epoch`, as inboxes
-//! had it first.
+//! Running nodes read the epoch with every look at the shared heads (`crate::engine::heads`). Its
+//! table is `inbox_epoch`, as inboxes had it first.
 
 use rand::RngExt as _;
 
@@ -41,7 +43,8 @@ static RENEW: Statement = Statement::new(
     &[("epoch", Type::Text)],
 );
 
-/// All entries of the cache end. By a random step: the restored number may be one that entries of the lost history have.
+/// All entries of the cache end. By a random step: the restored number may be one that entries of
+/// the lost history have.
 static END_ENTRIES: Statement = Statement::new(
     "update cache_guard
     set epoch = cache_guard.epoch + r.step
@@ -50,7 +53,8 @@ static END_ENTRIES: Statement = Statement::new(
     &[("step", Type::Int)],
 );
 
-/// The cluster by its own number, the timeline that it writes, and the database in it. Each is another after one of the ways to restore.
+/// The cluster by its own number, the timeline that it writes, and the database in it. Each is
+/// another after one of the ways to restore.
 static HISTORY: Statement = Statement::each(
     "select '' as history",
     "select s.system_identifier::text || '.' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || '.' || d.oid::text
@@ -76,7 +80,8 @@ fn new_epoch() -> String {
     format!("{:016x}", rand::rng().random::<u64>())
 }
 
-/// Makes the epoch if there is none, renews it if the database tells that it was restored, and returns it.
+/// Makes the epoch if there is none, renews it if the database tells that it was restored, and
+/// returns it.
 ///
 /// # Errors
 /// The driver's own.

@@ -1,4 +1,5 @@
-//! Idempotency keys: the first answer to a key is kept for a day, in the transaction of its effect, and replayed after.
+//! Idempotency keys: the first answer to a key is kept for a day, in the transaction of its effect,
+//! and replayed after.
 
 use std::collections::HashMap;
 
@@ -10,7 +11,8 @@ use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 /// How long an answer is kept.
 pub const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// How many keys one transaction takes: each holds an advisory lock, of which Postgres has a bounded number.
+/// How many keys one transaction takes: each holds an advisory lock, of which Postgres has a
+/// bounded number.
 pub const MAX_KEYS_PER_BATCH: usize = 128;
 
 /// How many outdated keys one sweep removes.
@@ -23,7 +25,8 @@ pub struct Key {
     pub caller: String,
     /// The header's value.
     pub key: String,
-    /// SHA-256 of method, path and what the body says as JSON, in hex: the same JSON written otherwise is the same request.
+    /// SHA-256 of method, path and what the body says as JSON, in hex: the same JSON written
+    /// otherwise is the same request.
     pub digest: String,
 }
 
@@ -38,7 +41,8 @@ pub struct Kept {
     pub body: String,
 }
 
-/// Takes each key without waiting; returns those that were got. A transaction elsewhere holds the others.
+/// Takes each key without waiting; returns those that were got. A transaction elsewhere holds the
+/// others.
 static TRY_LOCK: Statement = Statement::each(
     "select lock_id from {rows} r",
     "select lock_id from {rows} r where pg_try_advisory_xact_lock(lock_id)",
@@ -92,7 +96,8 @@ pub fn statements() -> [&'static Statement; 4] {
 }
 
 impl Key {
-    /// The advisory lock of this key: 63 bits of a hash, so that two keys in a great many share one, which costs a short wait.
+    /// The advisory lock of this key: 63 bits of a hash, so that two keys in a great many share
+    /// one, which costs a short wait.
     fn lock_id(&self) -> i64 {
         let mut hash = Sha256::new();
         hash.update(b"headmark:idempotency:");

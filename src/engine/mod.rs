@@ -1,5 +1,5 @@
-//! What is right for every feature: group commit, streams with their heads and marks, what nodes agree on, the outbox.
-//! No feature is named here, and no HTTP.
+//! What is right for every feature: group commit, streams with their heads and marks, what nodes
+//! agree on, the outbox. No feature is named here, and no HTTP.
 
 pub mod entries;
 pub mod epoch;

@@ -9,14 +9,18 @@ use crate::db::{Column, Conn, DbResult, Statement, Type};
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, Needs, RowSet};
 
-/// How many locks there are for pairs. An absent row cannot be locked, so a pair is locked by its stripe. All batches together hold no more locks than
-/// there are stripes, which must stay well below what Postgres has room for (`max_locks_per_transaction` × `max_connections`, 6400 by default).
+/// How many locks there are for pairs. An absent row cannot be locked, so each pair shares one of
+/// these locks with others. All batches together hold no more locks than there are here, which must
+/// stay well below what Postgres has room for (`max_locks_per_transaction` × `max_connections`,
+/// 6400 by default).
 pub const STRIPES: u64 = 1024;
 
-/// The first of the two numbers of these advisory locks ("pair" in ASCII); the second is the stripe.
+/// The first of the two numbers of these advisory locks ("pair" in ASCII); the second is the pair
+/// lock.
 const PAIR_LOCKS: i64 = 0x7061_6972;
 
-/// Two users, one of whom may follow the other, or block the other, or do something about the other.
+/// Two users, one of whom may follow the other, or block the other, or do something about the
+/// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Pair {
     /// Who follows, or acts.
@@ -38,12 +42,14 @@ impl Pair {
         self.min(self.reversed())
     }
 
-    /// Which lock keeps others from changing this pair, in either direction: the same on every node and in every version.
+    /// Which lock keeps others from changing this pair, in either direction: the same on every node
+    /// and in every version.
     #[must_use]
-    pub fn stripe(self) -> i64 {
+    pub fn pair_lock(self) -> i64 {
         let (low, high) = (self.follower.min(self.followee).get(), self.follower.max(self.followee).get());
-        // The finalizer of SplitMix64 (Steele, Lea, Flood 2014), twice: neighbouring ids must not share stripes by pattern. Written out, as the
-        // library's own hashers may change from one release to the next, and nodes of two releases run side by side.
+        // The finalizer of SplitMix64 (Steele, Lea, Flood 2014), twice: neighbouring ids must not
+        // share pair locks by pattern. Written out, as the library's own hashers may change from
+        // one release to the next, and nodes of two releases run side by side.
         let mix = |seed: u64| {
             let seed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             let seed = (seed ^ (seed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -54,27 +60,29 @@ impl Pair {
     }
 }
 
-/// Taken in the order of the stripes; the inner query is not merged into the outer one, as it is ordered. SQLite's one writer needs no lock.
+/// Taken in the order of the pair locks; the inner query is not merged into the outer one, as it is
+/// ordered. SQLite's one writer needs no lock.
 static LOCK_STRIPES: Statement = Statement::each(
-    "select stripe from {rows} r where lock_class < 0",
+    "select pair_lock from {rows} r where lock_class < 0",
     "select case when shared = 1
-        then pg_advisory_xact_lock_shared(cast(lock_class as integer), cast(stripe as integer))
-        else pg_advisory_xact_lock(cast(lock_class as integer), cast(stripe as integer)) end
-    from (select lock_class, stripe, shared from {rows} r order by stripe) sorted",
-    &[("lock_class", Type::Int), ("stripe", Type::Int), ("shared", Type::Int)],
+        then pg_advisory_xact_lock_shared(cast(lock_class as integer), cast(pair_lock as integer))
+        else pg_advisory_xact_lock(cast(lock_class as integer), cast(pair_lock as integer)) end
+    from (select lock_class, pair_lock, shared from {rows} r order by pair_lock) sorted",
+    &[("lock_class", Type::Int), ("pair_lock", Type::Int), ("shared", Type::Int)],
 );
 
-/// Locks pairs against each other for the rest of the transaction, by their stripes (sorted, without repeats), each shared with others who only look or not. The
-/// first thing that a transaction does, so that the order of the locks is also the order of the transactions' numbers.
+/// Locks pairs against each other for the rest of the transaction, (sorted, without repeats), each
+/// shared with others who only look or not. The first thing that a transaction does, so that the
+/// order of the locks is also the order of the transactions' numbers.
 ///
 /// # Errors
 /// The driver's own.
-pub async fn lock_stripes(conn: &mut Conn, stripes: &[(i64, bool)]) -> DbResult<()> {
-    if conn.locks_rows() && !stripes.is_empty() {
+pub async fn lock_pairs(conn: &mut Conn, pair_locks: &[(i64, bool)]) -> DbResult<()> {
+    if conn.locks_rows() && !pair_locks.is_empty() {
         let columns = [
-            Column::Int(vec![PAIR_LOCKS; stripes.len()]),
-            Column::Int(stripes.iter().map(|(stripe, _)| *stripe).collect()),
-            Column::Int(stripes.iter().map(|(_, shared)| i64::from(*shared)).collect()),
+            Column::Int(vec![PAIR_LOCKS; pair_locks.len()]),
+            Column::Int(pair_locks.iter().map(|(pair_lock, _)| *pair_lock).collect()),
+            Column::Int(pair_locks.iter().map(|(_, shared)| i64::from(*shared)).collect()),
         ];
         conn.later(&LOCK_STRIPES, &columns).await?;
     }
@@ -88,20 +96,20 @@ pub struct PairLocks;
 /// Which locks of pairs a batch needs.
 #[derive(Debug, Default)]
 pub struct PairNeeds {
-    stripes: BTreeSet<i64>,
-    /// Stripes of pairs that are only looked at.
-    seen_stripes: BTreeSet<i64>,
+    pair_locks: BTreeSet<i64>,
+    /// Locks of pairs that are only looked at.
+    seen_locks: BTreeSet<i64>,
 }
 
 /// The lock of a pair, to change what is between the two.
 pub fn need_pair(needs: &mut Needs, pair: Pair) {
-    needs.of::<PairLocks>().stripes.insert(pair.stripe());
+    needs.of::<PairLocks>().pair_locks.insert(pair.pair_lock());
 }
 
-/// The lock of a pair, only to look: nobody changes what is between the two before this transaction ends, so that what is done because neither
-/// blocks the other stands before the block.
+/// The lock of a pair, only to look: nobody changes what is between the two before this transaction
+/// ends, so that what is done because neither blocks the other stands before the block.
 pub fn need_pair_seen(needs: &mut Needs, pair: Pair) {
-    needs.of::<PairLocks>().seen_stripes.insert(pair.stripe());
+    needs.of::<PairLocks>().seen_locks.insert(pair.pair_lock());
 }
 
 impl RowSet for PairLocks {
@@ -113,10 +121,10 @@ impl RowSet for PairLocks {
 
     /// Takes the locks of the pairs that may change, and of those that are looked at, in one order.
     async fn lock(conn: &mut Conn, needs: &PairNeeds) -> DbResult<()> {
-        let mut stripes: Vec<_> = needs.stripes.iter().map(|stripe| (*stripe, false)).collect();
-        stripes.extend(needs.seen_stripes.difference(&needs.stripes).map(|stripe| (*stripe, true)));
-        stripes.sort_unstable();
-        lock_stripes(conn, &stripes).await
+        let mut pair_locks: Vec<_> = needs.pair_locks.iter().map(|pair_lock| (*pair_lock, false)).collect();
+        pair_locks.extend(needs.seen_locks.difference(&needs.pair_locks).map(|pair_lock| (*pair_lock, true)));
+        pair_locks.sort_unstable();
+        lock_pairs(conn, &pair_locks).await
     }
 
     async fn load(&mut self, _conn: &mut Conn, _core: &mut Core, _needs: &PairNeeds) -> DbResult<()> {

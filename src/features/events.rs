@@ -31,7 +31,8 @@ const DEFAULT_EVENTS: usize = 100;
 /// How often one who waits looks without being told.
 const RECHECK: Duration = Duration::from_secs(1);
 
-/// How many rows are read first; each may hold the events of a whole batch. Then twice as many each time, up to the most.
+/// How many rows are read first; each may hold the events of a whole batch. Then twice as many each
+/// time, up to the most.
 const FIRST_ROWS: i64 = 4;
 const MOST_ROWS: i64 = 256;
 
@@ -168,13 +169,15 @@ async fn read(state: &EventContext, after: Option<i64>, limit: usize) -> Result<
         }
         rows = (rows * 2).min(MOST_ROWS);
     }
-    // After the rows: what was swept meanwhile would be missing among them, and the head is no lower than any of them.
+    // After the rows: what was swept meanwhile would be missing among them, and the head is no
+    // lower than any of them.
     let store::Kept { floor, head } = store::kept(&state.db).await?;
     if from < floor {
         let detail = format!("Events up to {floor} have expired. Continue with after={floor}, or without after.");
         return Err(Problem::new(Code::Gone, detail).into());
     }
-    // What is committed is numbered a moment later, and may be asked for meanwhile by whoever has counted it.
+    // What is committed is numbered a moment later, and may be asked for meanwhile by whoever has
+    // counted it.
     if from > head && from > store::end(&state.db).await? {
         let detail = format!(
             "The last event is {head}, so event {from} is from before the database was restored. Continue without after, and \

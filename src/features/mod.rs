@@ -1,4 +1,5 @@
-//! One folder for each thing that clients poll for: its rules, its rows (`store.rs`) and its routes (`http.rs`).
+//! One folder for each thing that clients poll for: its rules, its rows (`store.rs`) and its routes
+//! (`http.rs`).
 
 pub mod badges;
 pub mod broadcasts;

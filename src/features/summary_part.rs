@@ -1,6 +1,7 @@
 //! What a feature adds to the unread summary and to its explanation.
 //!
-//! To add a kind of badge: a [`SummaryPart`] in the feature's `summary.rs`, and a line in the list in `summary/parts.rs`.
+//! To add a kind of badge: a [`SummaryPart`] in the feature's `summary.rs`, and a line in the list
+//! in `summary/parts.rs`.
 
 use std::fmt;
 
@@ -11,7 +12,7 @@ use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::cache::{Entry, Revision};
 use crate::engine::entries::UserRows;
-use crate::engine::heads::{Board, Versions};
+use crate::engine::heads::{BroadcastState, Versions};
 use crate::engine::marks::parts::enrolled;
 
 /// What a part depends on besides the user's own rows.
@@ -20,7 +21,7 @@ pub enum Shared {
     /// Nothing.
     Nothing,
     /// The channels of broadcasts and the dots, which every node holds in memory.
-    Board,
+    BroadcastState,
     /// Heads that the part looks up by itself.
     Heads,
 }
@@ -33,13 +34,13 @@ pub struct Facts<'a> {
     /// The user's own state.
     pub entry: &'a Entry,
     /// What everybody shares.
-    pub board: &'a Board,
+    pub broadcast_state: &'a BroadcastState,
     /// The highest number to show.
     pub cap: Cap,
 }
 
 impl Facts<'_> {
-    /// The head of the board at which the user was enrolled.
+    /// The head of the broadcast state at which the user was enrolled.
     #[must_use]
     pub fn enrolled(&self) -> i64 {
         enrolled(&self.entry.parts)
@@ -86,8 +87,8 @@ pub trait SummaryPart: fmt::Debug + Send + Sync {
     /// Whether the total on the app icon includes it.
     const IN_TOTAL: bool = false;
 
-    /// What a poll counts of it before it knows whether the client has the same already. `()` where the user's state and
-    /// the board say everything.
+    /// What a poll counts of it before it knows whether the client has the same already. `()` where
+    /// the user's state and the broadcast state say everything.
     type Count: Clone + fmt::Debug + Send + Sync;
 
     /// How a summary shows it.
@@ -104,8 +105,8 @@ pub trait SummaryPart: fmt::Debug + Send + Sync {
         Versions::default()
     }
 
-    /// The revision of the user that the count needs, where it was counted from newer rows than the user's state. Shown
-    /// together, they would be a revision with the numbers of another one.
+    /// The revision of the user that the count needs, where it was counted from newer rows than the
+    /// user's state. Shown together, they would be a revision with the numbers of another one.
     fn needs(_facts: Facts<'_>, _count: &Self::Count) -> Option<Revision> {
         None
     }
@@ -122,7 +123,7 @@ pub trait SummaryPart: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// 503 where a store is away: nothing is guessed.
-    fn explain(&self, rows: &UserRows, board: &Board) -> impl Future<Output = Result<Self::Terms>> + Send;
+    fn explain(&self, rows: &UserRows, broadcast_state: &BroadcastState) -> impl Future<Output = Result<Self::Terms>> + Send;
 
     /// What the total adds up of these terms.
     fn explained_unread(_terms: &Self::Terms) -> i64 {

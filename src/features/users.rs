@@ -1,8 +1,12 @@
-//! Who was seen: the first request on a user's own routes enrols the user, and the day of the last one is kept, so that those who stay away can be forgotten.
+//! Who was seen: the first request on a user's own routes enrols the user, and the day of the last
+//! one is kept, so that those who stay away can be forgotten.
 //!
-//! Enrolment is one number: the head of the board at that moment. What was on the board before it does not count for this user, in any channel and for any dot,
-//! also in those that are made later. What those posted whom the user followed already (an import, or a user who was forgotten) is likewise seen from then on: the
-//! enrolment carries their heads, read before, and takes effect only if the list is still the one that was read. To everything else a user needs no creation.
+//! Enrolment is one number: the head of the broadcast state at that moment. What was on the
+//! broadcast state before it does not count for this user, in any channel and for any dot, also in
+//! those that are made later. What those posted whom the user followed already (an import, or a
+//! user who was forgotten) is likewise seen from then on: the enrolment carries their heads, read
+//! before, and takes effect only if the list is still the one that was read. To everything else a
+//! user needs no creation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +25,12 @@ use crate::features::feed::{self, Followed};
 use crate::http::path::Witness;
 use crate::http::polling::Polling;
 
-/// How many users a node remembers to have seen today; one that is not among them costs a look into the database.
+/// How many users a node remembers to have seen today; one that is not among them costs a look into
+/// the database.
 const MAX_SEEN: u64 = 1_000_000;
 
-/// How long a request waits for the enrolment: should the database be away, the request goes on without.
+/// How long a request waits for the enrolment: should the database be away, the request goes on
+/// without.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// How often an enrolment is tried while the list of whom the user follows changes.
@@ -39,14 +45,15 @@ const FORGET_MOST: u32 = 20_000;
 /// When those who stay away are forgotten.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Polls")]
-pub struct PresenceConfig {
+pub struct LastSeenConfig {
     /// The number of days without a request after which the server forgets a user's marks of
     /// broadcasts, dots and feed. After that the user counts as new for those.
     #[arg(long, env = "HEADMARK_FORGET_AFTER_DAYS", default_value_t = 30, value_parser = clap::value_parser!(i64).range(1..=36_500))]
     pub forget_after_days: i64,
 }
 
-/// Those who were enrolled and not seen since before this day, and stand after this user, in the order of the index.
+/// Those who were enrolled and not seen since before this day, and stand after this user, in the
+/// order of the index.
 static ABSENT: Statement = Statement::one(
     "select user_id
     from users
@@ -64,7 +71,7 @@ pub fn statements() -> [&'static Statement; 1] {
 
 /// What forgets those who stay away.
 #[derive(Debug)]
-pub struct PresenceContext {
+pub struct LastSeenContext {
     /// Where writes go.
     pub lanes: Lanes,
     /// The truth.
@@ -81,7 +88,7 @@ pub struct PresenceContext {
 ///
 /// # Errors
 /// The driver's own, or what the lanes answer.
-pub async fn forget_the_absent(state: &PresenceContext) -> Result<u32> {
+pub async fn forget_the_absent(state: &LastSeenContext) -> Result<u32> {
     let before = state.clock.now().day() - state.forget_after_days;
     let mut forgotten = 0_u32;
     while forgotten < FORGET_MOST && !state.polling.draining.is_cancelled() {
@@ -101,7 +108,7 @@ pub async fn forget_the_absent(state: &PresenceContext) -> Result<u32> {
 
 /// Notes who was seen.
 #[derive(Debug)]
-pub struct Presence {
+pub struct LastSeen {
     db: Db,
     lanes: Lanes,
     guard: Arc<Guard>,
@@ -109,7 +116,7 @@ pub struct Presence {
     seen: moka::sync::Cache<UserId, i64>,
 }
 
-impl Presence {
+impl LastSeen {
     /// Through these lanes.
     #[must_use]
     pub fn new(db: Db, lanes: Lanes, guard: Arc<Guard>, clock: Clock) -> Self {
@@ -152,19 +159,20 @@ impl Presence {
     }
 }
 
-impl Witness for Presence {
-    /// Enrols the user if that was not done yet. Once a day for each user and node it is a write, or a look whether one is needed.
+impl Witness for LastSeen {
+    /// Enrols the user if that was not done yet. Once a day for each user and node it is a write,
+    /// or a look whether one is needed.
     fn saw(&self, user: UserId) -> Option<BoxFuture<'_, ()>> {
         let today = self.clock.now().day();
         (self.seen.get(&user) != Some(today)).then(|| Box::pin(self.note(user, today)) as BoxFuture<'_, ()>)
     }
 }
 
-/// What presence writes.
+/// What a user who is seen writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// The user was seen. One who is to be enrolled and follows somebody needs `followed` for it, as of the present list: without it nothing is changed, and the
-    /// answer is not empty.
+    /// The user was seen. One who is to be enrolled and follows somebody needs `followed` for it,
+    /// as of the present list: without it nothing is changed, and the answer is not empty.
     See {
         /// Who.
         user: UserId,
@@ -173,7 +181,8 @@ pub enum Command {
         /// Whom the user follows and what they had posted.
         followed: Option<Followed>,
     },
-    /// The user was not seen since before this day: the marks of what everybody shares are forgotten.
+    /// The user was not seen since before this day: the marks of what everybody shares are
+    /// forgotten.
     Forget {
         /// Who.
         user: UserId,

@@ -1,4 +1,5 @@
-//! Request bodies: bounded in length, time and depth, JSON only, and every fault told with its place.
+//! Request bodies: bounded in length, time and depth, JSON only, and every fault told with its
+//! place.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -25,19 +26,21 @@ use crate::http::canonical::canonical;
 use crate::http::context::{self, BodyRules};
 use crate::http::problem;
 
-/// How deep JSON may nest: what serde_json itself allows, also where it would not look (raw values).
+/// How deep JSON may nest: what serde_json itself allows, also where it would not look (raw
+/// values).
 const MAX_DEPTH: usize = 127;
 /// How much of a body that is too long is read and thrown away, as a multiple of the limit: a client that sends all before it
 /// listens would otherwise see a reset connection in place of the 413.
 const DISCARD_FACTOR: usize = 8;
 
-/// A JSON body, with the hash that tells whether a request with the same idempotency key is the same request.
+/// A JSON body, with the hash that tells whether a request with the same idempotency key is the
+/// same request.
 #[derive(Debug, Clone)]
 pub struct Body<T> {
     /// What the body says.
     pub value: T,
-    /// SHA-256 of the method, the path, and what the body says as JSON. Zeros where the request has no idempotency key, as nobody
-    /// compares it.
+    /// SHA-256 of the method, the path, and what the body says as JSON. Zeros where the request has
+    /// no idempotency key, as nobody compares it.
     pub digest: [u8; 32],
 }
 
@@ -70,7 +73,8 @@ pub(crate) fn text_within(text: &str, least: usize, most: usize, pointer: &str) 
     }
 }
 
-/// Why a body was refused. Where the rest of it was not read, an HTTP/1 connection is closed with the answer.
+/// Why a body was refused. Where the rest of it was not read, an HTTP/1 connection is closed with
+/// the answer.
 #[derive(Debug)]
 pub struct Refusal {
     /// What the caller is told.
@@ -107,7 +111,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         let is_json = content_type(&parts.headers)?;
         let bytes = read(&parts, body, context::body_rules()).await?;
         if bytes.is_empty() {
-            // Declared as JSON it is a body that was lost on the way, which must not mean the default: that may be "everything".
+            // Declared as JSON it is a body that was lost on the way, which must not mean the
+            // default: that may be "everything".
             if is_json {
                 return Err(malformed("The body is empty, but its content type is JSON. Send {} or omit Content-Type.").into());
             }
@@ -223,14 +228,16 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     }
     let is_object = bytes.iter().find(|b| !b.is_ascii_whitespace()).is_none_or(|b| *b == b'{');
     if is_object && !found.nul {
-        // Twice on failure, once on success: keeping track of the path costs an allocation for every key.
+        // Twice on failure, once on success: keeping track of the path costs an allocation for
+        // every key.
         match serde_json::from_str(text) {
             Ok(value) => return Ok(value),
             Err(error) if !is_of_values(&error) => return Err(malformed(&error.to_string())),
             Err(_) => {}
         }
     }
-    // A value can be wrong before the place where the syntax is; then the syntax is what the caller must mend first.
+    // A value can be wrong before the place where the syntax is; then the syntax is what the caller
+    // must mend first.
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
         return Err(malformed(&error.to_string()));
     }
@@ -243,7 +250,8 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Err(invalid::<T>(text))
 }
 
-/// Whether it is JSON, but says what cannot be meant: a number may be written that no computer holds.
+/// Whether it is JSON, but says what cannot be meant: a number may be written that no computer
+/// holds.
 fn is_of_values(error: &serde_json::Error) -> bool {
     error.classify() == Category::Data || error.to_string().starts_with("number out of range")
 }
@@ -269,8 +277,9 @@ struct Scan {
     nul: bool,
 }
 
-/// What no `T` may meet, in one pass over the bytes: nesting that a later reader's stack pays for, and U+0000, which Postgres
-/// cannot store. On malformed JSON the finding may be off; the parser refuses that anyway.
+/// What no `T` may meet, in one pass over the bytes: nesting that a later reader's stack pays for,
+/// and U+0000, which Postgres cannot store. On malformed JSON the finding may be off; the parser
+/// refuses that anyway.
 fn scan(bytes: &[u8]) -> Scan {
     let (mut depth, mut deepest, mut in_string, mut nul) = (0_usize, 0_usize, false, false);
     let mut bytes = bytes.iter();
@@ -314,8 +323,8 @@ fn nul_pointer(text: &str) -> String {
     problem::pointer(&path)
 }
 
-/// Reads an optional field that is there, and refuses `null`: a client that lost its value must not mean the default, which may be
-/// "everything": `#[serde(default, deserialize_with = "present")]`.
+/// Reads an optional field that is there, and refuses `null`: a client that lost its value must not
+/// mean the default, which may be "everything": `#[serde(default, deserialize_with = "present")]`.
 ///
 /// # Errors
 /// The deserializer's own.
@@ -323,8 +332,8 @@ pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) 
     T::deserialize(deserializer).map(Some)
 }
 
-/// Reads a list of objects. serde by itself takes an array for an object, whose values would then be its fields in order:
-/// `#[serde(deserialize_with = "objects")]`.
+/// Reads a list of objects. serde by itself takes an array for an object, whose values would then
+/// be its fields in order: `#[serde(deserialize_with = "objects")]`.
 ///
 /// # Errors
 /// The deserializer's own, and one for what is no object.
@@ -354,8 +363,8 @@ pub fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) 
     Ok(Vec::<Object<T>>::deserialize(deserializer)?.into_iter().map(|object| object.0).collect())
 }
 
-/// Reads an object and keeps its text, with its numbers and the order of its fields. `null` is refused, as [`present`] does:
-/// `#[serde(default, deserialize_with = "raw_object")]`.
+/// Reads an object and keeps its text, with its numbers and the order of its fields. `null` is
+/// refused, as [`present`] does: `#[serde(default, deserialize_with = "raw_object")]`.
 ///
 /// # Errors
 /// The deserializer's own, and one for what is no object.
@@ -375,8 +384,8 @@ pub fn raw_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<B
     Err(D::Error::invalid_type(found, &"an object"))
 }
 
-/// Reads an object as a map, and refuses a key that is there twice, of which serde would silently keep the last:
-/// `#[serde(default, deserialize_with = "unique_map")]`.
+/// Reads an object as a map, and refuses a key that is there twice, of which serde would silently
+/// keep the last: `#[serde(default, deserialize_with = "unique_map")]`.
 ///
 /// # Errors
 /// The deserializer's own, and one for the second key.

@@ -25,7 +25,8 @@ pub enum Caller {
 }
 
 impl Caller {
-    /// The caller as one text, to which idempotency keys and operations belong: `service:name`, `user:42` or `open`.
+    /// The caller as one text, to which idempotency keys and operations belong: `service:name`,
+    /// `user:42` or `open`.
     #[must_use]
     pub fn id(&self) -> String {
         self.to_string()

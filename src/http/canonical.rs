@@ -1,9 +1,9 @@
-//! One form for all texts of the same JSON value, so that a retry counts as the same request however
-//! a client writes it.
+//! One form for all texts of the same JSON value, so that a retry counts as the same request
+//! however a client writes it.
 //!
-//! Spaces, the order of an object's fields and the escapes in a string do not matter. A number counts
-//! as it is written: `1` and `1.0` differ, because Headmark keeps the text of numbers (`data` of a
-//! broadcast).
+//! Spaces, the order of an object's fields and the escapes in a string do not matter. A number
+//! counts as it is written: `1` and `1.0` differ, because Headmark keeps the text of numbers
+//! (`data` of a broadcast).
 
 use std::collections::BTreeMap;
 

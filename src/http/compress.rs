@@ -1,7 +1,8 @@
 //! Compression of long answers, as the caller accepts it.
 //!
-//! An answer is compressed whole, before it is sent. Every body here is in memory and knows its length, so a compressor that works
-//! while the caller receives would only hold its tables (up to a megabyte) for as long as a slow caller likes.
+//! An answer is compressed whole, before it is sent. Every body here is in memory and knows its
+//! length, so a compressor that works while the caller receives would only hold its tables (up to a
+//! megabyte) for as long as a slow caller likes.
 
 use std::io::{self, Write as _};
 
@@ -18,7 +19,8 @@ pub(super) const MIN_BYTES: u64 = 1024;
 /// What `Vary` names of an answer that may be compressed.
 pub(crate) const VARIES: HeaderValue = HeaderValue::from_static("accept-encoding");
 
-/// The fastest of zstd's levels: half a body less matters to the caller, the last tenth only to this processor.
+/// The fastest of zstd's levels: half a body less matters to the caller, the last tenth only to
+/// this processor.
 const ZSTD_LEVEL: i32 = 1;
 
 /// How a body can be compressed.

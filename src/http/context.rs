@@ -1,7 +1,8 @@
 //! What is known of the request being served, for log lines and extractors.
 //!
-//! It is a task-local, not a tracing span: entering costs a few nanoseconds at any log level, while a span that every error line
-//! could rely on would have to be formatted for every poll. The log format (`telemetry`) adds these fields to each line.
+//! It is a task-local, not a tracing span: entering costs a few nanoseconds at any log level, while
+//! a span that every error line could rely on would have to be formatted for every poll. The log
+//! format (`telemetry`) adds these fields to each line.
 
 use std::cell::{OnceCell, RefCell};
 use std::net::IpAddr;
@@ -45,16 +46,19 @@ pub(crate) struct Context {
     pub(crate) route: Option<MatchedPath>,
     pub(crate) body_rules: BodyRules,
     pub(crate) caller: OnceCell<Caller>,
-    /// Its span, while traces are sent anywhere. Boxed, since most requests have none and all are moved.
+    /// Its span, while traces are sent anywhere. Boxed, since most requests have none and all are
+    /// moved.
     pub(crate) span: Option<Box<RequestSpan>>,
-    /// The limit of each caller, if there is one, and the address that the request comes from, known only then.
+    /// The limit of each caller, if there is one, and the address that the request comes from,
+    /// known only then.
     pub(crate) limiter: Option<Arc<Limiter>>,
     pub(crate) peer: Option<IpAddr>,
     /// Its place among the requests in flight; the edge takes it out with the answer.
     pub(crate) place: RefCell<Option<Place>>,
 }
 
-/// What a request without a matching route is called in metrics and logs: its own path would be the caller's to choose.
+/// What a request without a matching route is called in metrics and logs: its own path would be the
+/// caller's to choose.
 pub(crate) const UNMATCHED: &str = "unmatched";
 
 impl Context {
@@ -109,7 +113,8 @@ pub fn request_id() -> Option<String> {
 /// A 429 problem.
 pub(crate) fn note_caller(caller: &Caller) -> Result<(), Problem> {
     let counted = with(|context| {
-        // A second extractor of one handler finds the same caller; the first note stands, and the request counts once.
+        // A second extractor of one handler finds the same caller; the first note stands, and the
+        // request counts once.
         if context.caller.set(caller.clone()).is_err() {
             return Ok(());
         }

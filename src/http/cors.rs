@@ -1,8 +1,10 @@
-//! Calls from pages of other origins (CORS), for the origins that are configured; with none this module does nothing.
+//! Calls from pages of other origins (CORS), for the origins that are configured; with none this
+//! module does nothing.
 //!
-//! tower-http makes the headers. What is here decides who gets them, and where: preflights are answered inside of the edge, so that
-//! they have a request id and are counted; every other answer gets its headers outside of it, so that what the edge itself refuses
-//! can be read by a page too. To expose one more header: [`EXPOSED`].
+//! tower-http makes the headers. What is here decides who gets them, and where: preflights are
+//! answered inside of the edge, so that they have a request id and are counted; every other answer
+//! gets its headers outside of it, so that what the edge itself refuses can be read by a page too.
+//! To expose one more header: [`EXPOSED`].
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -95,12 +97,14 @@ impl Origins {
         }
     }
 
-    /// Adds the headers to every other answer for these origins; the layer to put on outside of the edge.
+    /// Adds the headers to every other answer for these origins; the layer to put on outside of the
+    /// edge.
     pub(crate) fn answers(&self) -> CrossOriginLayer {
         CrossOriginLayer { origins: self.clone(), place: Place::Answers, cors: self.cors().expose_headers(EXPOSED).vary([header::ORIGIN]) }
     }
 
-    /// Without `Access-Control-Allow-Credentials`: callers show who they are by a header of their own, never by a cookie.
+    /// Without `Access-Control-Allow-Credentials`: callers show who they are by a header of their
+    /// own, never by a cookie.
     fn cors(&self) -> cors::CorsLayer {
         let allowed = match self {
             Self::None => AllowOrigin::list([]),
@@ -111,7 +115,8 @@ impl Origins {
     }
 }
 
-/// One origin exactly as browsers send it, or how it should have been written: one that never matches would be found out late.
+/// One origin exactly as browsers send it, or how it should have been written: one that never
+/// matches would be found out late.
 fn origin(text: &str) -> Result<HeaderValue, String> {
     let wrong = |why: &str| Err(format!("'{text}' {why}"));
     if text == "null" {

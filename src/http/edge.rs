@@ -1,7 +1,9 @@
-//! The one middleware, around every route: request id, in-flight limit, guard of an open server, panics, compression, metrics, logs.
+//! The one middleware, around every route: request id, in-flight limit, guard of an open server,
+//! panics, compression, metrics, logs.
 //!
-//! It is one service and not a stack of them, because every layer of a router boxes a future once more, and a poll has about a
-//! microsecond to spare. Put it on last: `router.fallback(unknown_route).method_not_allowed_fallback(method_not_allowed).layer(edge)`.
+//! It is one service and not a stack of them, because every layer of a router boxes a future once
+//! more, and a poll has about a microsecond to spare. Put it on last:
+//! `router.fallback(unknown_route).method_not_allowed_fallback(method_not_allowed).layer(edge)`.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -37,7 +39,8 @@ pub(crate) const PANICS: &str = "headmark_http_panics_total";
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
-/// What the routes of the interface answer depends on the caller: a shared cache must not give it to another one.
+/// What the routes of the interface answer depends on the caller: a shared cache must not give it
+/// to another one.
 const AUTHORIZATION: HeaderValue = HeaderValue::from_static("Authorization");
 const INTERFACE: &str = "/v1/";
 /// A request that takes longer is logged, unless it was asked to wait.
@@ -165,7 +168,8 @@ where
         let depends_on_caller = request.uri().path().starts_with(INTERFACE);
         let asked_to_wait = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("wait=")));
         let admitted = shared.admit(within, &context, &request).map(|()| self.inner.call(request));
-        // Below debug level the span is off and costs a comparison; log lines carry the request's fields without it.
+        // Below debug level the span is off and costs a comparison; log lines carry the request's
+        // fields without it.
         let span = tracing::debug_span!("request", request_id = ?context.request_id, method = %context.method, route = context.route());
         let served = context::scope(context, async move {
             let shared = &*shared;
@@ -281,7 +285,8 @@ pub async fn unknown_route(method: Method, uri: Uri) -> Problem {
     Problem::new(Code::UnknownRoute, format!("No route matches {} {path}.", super::problem::cut(method.as_str(), 32)))
 }
 
-/// Answers a method that a route does not take; for [`axum::Router::method_not_allowed_fallback`], which adds `Allow`.
+/// Answers a method that a route does not take; for [`axum::Router::method_not_allowed_fallback`],
+/// which adds `Allow`.
 pub async fn method_not_allowed(method: Method) -> Problem {
     let method = super::problem::cut(method.as_str(), 32);
     Problem::new(Code::MethodNotAllowed, format!("This route does not support {method}. See the Allow header."))

@@ -1,7 +1,8 @@
 //! An answer's body that keeps a guard until its last byte has been handed to the socket.
 //!
-//! hyper takes a body's data long before the caller has it: HTTP/2 queues what the caller's window does not allow yet. So each
-//! piece of the data carries the guard. The queue drops a piece when the socket has taken it, and with the last piece the guard goes.
+//! hyper takes a body's data long before the caller has it: HTTP/2 queues what the caller's window
+//! does not allow yet. So each piece of the data carries the guard. The queue drops a piece when
+//! the socket has taken it, and with the last piece the guard goes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use std::task::{Context, Poll, ready};
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 
-/// How long a piece is at most. What is handed to HTTP/1 is copied, so this and hyper's buffer bound what a connection holds.
+/// How long a piece is at most. What is handed to HTTP/1 is copied, so this and hyper's buffer
+/// bound what a connection holds.
 pub(crate) const PIECE_BYTES: usize = 16 * 1024;
 
 /// A body that keeps `guard`.

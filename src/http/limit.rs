@@ -1,8 +1,10 @@
-//! How many requests a second each caller may make: a token bucket for each, and nothing at all while no limit is set.
+//! How many requests a second each caller may make: a token bucket for each, and nothing at all
+//! while no limit is set.
 //!
-//! A request is counted where its caller becomes known ([`context::note_caller`](super::context)), so what needs no credentials
-//! (probes, documents, preflights, unknown routes) is not limited. Requests with bad credentials are counted against the address
-//! that they come from. To limit by something else: a variant of [`Key`].
+//! A request is counted where its caller becomes known ([`context::note_caller`](super::context)),
+//! so what needs no credentials (probes, documents, preflights, unknown routes) is not limited.
+//! Requests with bad credentials are counted against the address that they come from. To limit by
+//! something else: a variant of [`Key`].
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -91,7 +93,8 @@ impl StateStore for Buckets {
         }
         if self.count.load(Ordering::Relaxed) >= self.most {
             self.was_full.store(true, Ordering::Relaxed);
-            // As if its bucket were full: a busy node must not refuse newcomers for what others do. The bound on requests in flight holds.
+            // As if its bucket were full: a busy node must not refuse newcomers for what others do.
+            // The bound on requests in flight holds.
             return decide(None).map(|(allowed, _)| allowed);
         }
         let bucket = self.kept.entry(key.clone()).or_insert_with(|| {

@@ -1,4 +1,5 @@
-//! Counters and times of requests, with handles kept by route, so that a request formats and allocates no label.
+//! Counters and times of requests, with handles kept by route, so that a request formats and
+//! allocates no label.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -24,7 +25,8 @@ const STATUSES: [&str; 29] = [
 /// The handles of one route.
 struct RouteMeter {
     seconds: Histogram,
-    /// By method and status; a handle is made when it is first needed, so that no series stands at 0 for ever.
+    /// By method and status; a handle is made when it is first needed, so that no series stands at
+    /// 0 for ever.
     requests: [[OnceLock<Counter>; STATUSES.len()]; METHODS.len()],
 }
 

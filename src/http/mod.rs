@@ -1,8 +1,10 @@
 //! The HTTP edge, between the sockets and the features: what every route shares.
 //!
-//! [`edge`] is the one middleware (with [`cors`] around it where origins are configured), [`context`] what is known of the request
-//! being served, [`body`], [`path`] and [`params`] the extractors. Each refuses with a [`Problem`](crate::base::error::Problem), so a handler sees valid input only. To add an extractor,
-//! put it beside the one that reads the same part of the request.
+//! [`edge`] is the one middleware (with [`cors`] around it where origins are configured),
+//! [`context`] what is known of the request being served, [`body`], [`path`] and [`params`] the
+//! extractors. Each refuses with a [`Problem`](crate::base::error::Problem), so a handler sees
+//! valid input only. To add an extractor, put it beside the one that reads the same part of the
+//! request.
 
 mod answer;
 pub mod auth;
@@ -31,6 +33,6 @@ pub(crate) mod watch;
 
 pub(crate) use meter::{REQUESTS, SECONDS};
 
-/// Routes that are answered and left alone where other requests are refused or traced: machines ask them all the time, and act
-/// on the answer.
+/// Routes that are answered and left alone where other requests are refused or traced: machines ask
+/// them all the time, and act on the answer.
 pub(crate) const PROBES: [&str; 4] = ["/livez", "/healthz", "/readyz", "/metrics"];

@@ -1,6 +1,6 @@
-//! The guard of a server without credentials. It listens on loopback only, but any page that its user opens can send requests
-//! there: from its own origin, or from a name that it has made to resolve to 127.0.0.1. Neither may reach a route, but for the
-//! origins that are configured.
+//! The guard of a server without credentials. It listens on loopback only, but any page that its
+//! user opens can send requests there: from its own origin, or from a name that it has made to
+//! resolve to 127.0.0.1. Neither may reach a route, but for the origins that are configured.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, Version, header};
 use crate::base::error::{Code, Problem};
 use crate::http::cors::Origins;
 
-/// Headers that a proxy adds. Behind one every request comes from this machine, so that an open server would be open to the world.
+/// Headers that a proxy adds. Behind one every request comes from this machine, so that an open
+/// server would be open to the world.
 const FORWARDING: [HeaderName; 8] = [
     header::FORWARDED,
     header::VIA,
@@ -24,7 +25,8 @@ const FORWARDING_PREFIX: &str = "x-forwarded-";
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Refuses a request of HTTP/1.1 that does not name exactly one host, as RFC 9112 asks: servers on its way could take it for different ones.
+/// Refuses a request of HTTP/1.1 that does not name exactly one host, as RFC 9112 asks: servers on
+/// its way could take it for different ones.
 pub(super) fn check_host(version: Version, headers: &HeaderMap) -> Result<(), Problem> {
     let mut hosts = headers.get_all(header::HOST).iter();
     if version != Version::HTTP_11 || (hosts.next().is_some() && hosts.next().is_none()) {
@@ -33,7 +35,8 @@ pub(super) fn check_host(version: Version, headers: &HeaderMap) -> Result<(), Pr
     Err(Problem::new(Code::MalformedRequest, "An HTTP/1.1 request must have exactly one Host header."))
 }
 
-/// Refuses what a page of another origin would send, and what came through a proxy. Without an `Origin` and `Host` no browser is at work.
+/// Refuses what a page of another origin would send, and what came through a proxy. Without an
+/// `Origin` and `Host` no browser is at work.
 pub(super) fn check(headers: &HeaderMap, uri: &Uri, origins: &Origins) -> Result<(), Problem> {
     let foreign = |detail: &'static str| Problem::new(Code::CrossOrigin, detail);
     if headers.keys().any(|name| FORWARDING.contains(name) || name.as_str().starts_with(FORWARDING_PREFIX)) {
@@ -42,7 +45,8 @@ pub(super) fn check(headers: &HeaderMap, uri: &Uri, origins: &Origins) -> Result
         ));
     }
     let is_known = |origin: &HeaderValue| origin.to_str().is_ok_and(is_loopback_origin) || origins.allow(origin);
-    // A page's images and links carry no Origin. A known origin says more than this header, and was looked at.
+    // A page's images and links carry no Origin. A known origin says more than this header, and was
+    // looked at.
     let cross_site = headers.get_all(SEC_FETCH_SITE).iter().any(|site| site == "cross-site");
     if cross_site && !headers.contains_key(header::ORIGIN) {
         return Err(foreign(

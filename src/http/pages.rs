@@ -1,7 +1,8 @@
 //! Pages of a list: `?limit=` and `?cursor=` in, items, `next_cursor` and a `Link` header out.
 //!
-//! Keyset: a cursor names the last entry that was shown, by its place in the list's order, so what comes and goes between two pages neither repeats nor
-//! skips an entry that stays. A list asks its store for one entry more than the page holds, and hands all to [`respond`].
+//! Keyset: a cursor names the last entry that was shown, by its place in the list's order, so what
+//! comes and goes between two pages neither repeats nor skips an entry that stays. A list asks its
+//! store for one entry more than the page holds, and hands all to [`respond`].
 
 use std::fmt::{self, Write as _};
 
@@ -65,7 +66,8 @@ impl Position {
     }
 }
 
-/// Whose list of what: a cursor of another one would silently begin anywhere, or be at the end. A print of 16 bits, for mistakes; nothing is kept secret by it.
+/// Whose list of what: a cursor of another one would silently begin anywhere, or be at the end. A
+/// print of 16 bits, for mistakes; nothing is kept secret by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ListPrint(u16);
 
@@ -95,7 +97,8 @@ impl Wanted {
         if self.after == Position::TOP { 0 } else { self.after.id }
     }
 
-    /// How many entries to ask the store for: one more than the page holds, which tells whether another page follows.
+    /// How many entries to ask the store for: one more than the page holds, which tells whether
+    /// another page follows.
     #[must_use]
     pub fn rows(self) -> i64 {
         i64::from(self.limit) + 1
@@ -158,10 +161,12 @@ pub fn page<T, O>(wanted: Wanted, rows: &[T], position: impl Fn(&T) -> Position,
     PageOut { items: shown.iter().map(out).collect(), next_cursor }
 }
 
-/// Adds the link to the next page to an answer. `uri` is the request's own, from which the link is made.
+/// Adds the link to the next page to an answer. `uri` is the request's own, from which the link is
+/// made.
 ///
 /// # Errors
-/// None that a request could cause: the link is a valid header value, being made of a valid address.
+/// None that a request could cause: the link is a valid header value, being made of a valid
+/// address.
 pub fn add_link(response: &mut Response, uri: &Uri, next_cursor: Option<&str>) -> Result<(), Error> {
     if let Some(cursor) = next_cursor {
         let link = HeaderValue::try_from(link(uri, cursor))
@@ -190,7 +195,8 @@ pub fn respond<T, O: Serialize>(
     Ok(response)
 }
 
-/// RFC 8288, relative to the request: the server need not know under which name the client reaches it.
+/// RFC 8288, relative to the request: the server need not know under which name the client reaches
+/// it.
 fn link(uri: &Uri, cursor: &str) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).filter(|(name, _)| name != "cursor") {

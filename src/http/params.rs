@@ -11,7 +11,8 @@ use crate::base::error::Problem;
 use crate::base::fingerprint::Fingerprint;
 use crate::http::problem;
 
-/// The query as a `T`, which denies unknown fields: a misspelt, repeated or invalid parameter is a 400 problem that names it.
+/// The query as a `T`, which denies unknown fields: a misspelt, repeated or invalid parameter is a
+/// 400 problem that names it.
 #[derive(Debug, Clone)]
 pub struct Query<T>(pub T);
 
@@ -46,7 +47,8 @@ fn query<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     })
 }
 
-/// The query of a route that takes none: a parameter meant for another route is not passed over in silence.
+/// The query of a route that takes none: a parameter meant for another route is not passed over in
+/// silence.
 #[derive(Debug, Clone, Copy, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoParams {}
@@ -75,8 +77,8 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(decoded).ok().filter(|text| !text.contains('\0'))
 }
 
-/// The `If-None-Match` header, and of which resource it names answers. A malformed one counts as absent, so that a broken
-/// cache costs a body and not an error.
+/// The `If-None-Match` header, and of which resource it names answers. A malformed one counts as
+/// absent, so that a broken cache costs a body and not an error.
 #[derive(Debug, Clone, Default)]
 pub struct IfNoneMatch {
     condition: Condition,
@@ -93,7 +95,8 @@ enum Condition {
 }
 
 impl IfNoneMatch {
-    /// Whether the client already has the answer with this tag (weak comparison; `*` matches whatever there is).
+    /// Whether the client already has the answer with this tag (weak comparison; `*` matches
+    /// whatever there is).
     #[must_use]
     pub fn matches(&self, etag: &str) -> bool {
         match &self.condition {
@@ -121,8 +124,8 @@ impl IfNoneMatch {
         Tags { rest: list }.map_while(Result::ok)
     }
 
-    /// The resource that was asked for: its path and its query. Two ways to name the same user are one resource, and how
-    /// long to wait is no part of it.
+    /// The resource that was asked for: its path and its query. Two ways to name the same user are
+    /// one resource, and how long to wait is no part of it.
     #[must_use]
     pub fn resource(&self) -> Fingerprint {
         self.resource
@@ -165,7 +168,8 @@ impl Condition {
     }
 }
 
-/// A fingerprint of path and query, without the user in the path (who may be written as an id or as `me`) and without `wait`.
+/// A fingerprint of path and query, without the user in the path (who may be written as an id or as
+/// `me`) and without `wait`.
 #[must_use]
 pub fn resource(uri: &Uri) -> Fingerprint {
     let mut resource = Fingerprint::default();
@@ -180,7 +184,8 @@ pub fn resource(uri: &Uri) -> Fingerprint {
     resource
 }
 
-/// Walks a list of entity tags, which may hold commas inside their quotes; stops at the first that is malformed.
+/// Walks a list of entity tags, which may hold commas inside their quotes; stops at the first that
+/// is malformed.
 struct Tags<'a> {
     rest: &'a str,
 }

@@ -1,4 +1,5 @@
-//! Values in the path. Who is calling is checked first, so that a stranger learns nothing about which ids are valid.
+//! Values in the path. Who is calling is checked first, so that a stranger learns nothing about
+//! which ids are valid.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -61,8 +62,8 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParams {
     }
 }
 
-/// The user of `/v1/users/{user}/…`, for routes marked `U`: the one in the token (by id or as `me`), or, for a service, anyone by id. Asking for it notes that
-/// the user was seen.
+/// The user of `/v1/users/{user}/…`, for routes marked `U`: the one in the token (by id or as
+/// `me`), or, for a service, anyone by id. Asking for it notes that the user was seen.
 #[derive(Debug)]
 pub struct UserPath {
     /// Whose row it is about.
@@ -91,7 +92,8 @@ impl UserPath {
     }
 }
 
-/// The user of `/v1/users/{user}/…`, for routes marked `A`: anyone with credentials may ask about anyone.
+/// The user of `/v1/users/{user}/…`, for routes marked `A`: anyone with credentials may ask about
+/// anyone.
 #[derive(Debug)]
 pub struct AnyUserPath {
     /// Who it is about.

@@ -1,4 +1,5 @@
-//! The places of requests in flight. A request holds one until its answer has been handed to the socket, so the bound holds for bodies too.
+//! The places of requests in flight. A request holds one until its answer has been handed to the
+//! socket, so the bound holds for bodies too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,19 +16,22 @@ use crate::http::caller::Caller;
 /// Requests refused because too many were in flight.
 pub(crate) const REFUSED: &str = "headmark_http_overloaded_total";
 
-/// Up to this length an answer to a caller without credentials holds no place: it costs no more than a refusal.
+/// Up to this length an answer to a caller without credentials holds no place: it costs no more
+/// than a refusal.
 const SHORT_BYTES: u64 = 1024;
 
 /// From this length on an answer over HTTP/1 keeps its place.
 const LONG_BYTES: u64 = 16 * 1024 + 1;
 
-/// Long answers to callers without credentials may hold one place in so many: the documents must not keep callers out who have some.
+/// Long answers to callers without credentials may hold one place in so many: the documents must
+/// not keep callers out who have some.
 const ANONYMOUS_PART: usize = 2;
 
 /// Requests of one end user that may be in flight, where that is not set.
 pub(crate) const USUAL_PER_USER: usize = 100;
 
-/// How many long answers of probes (`/metrics`) may be on their way: they are answered whatever else is in flight, so they have places of their own.
+/// How many long answers of probes (`/metrics`) may be on their way: they are answered whatever
+/// else is in flight, so they have places of their own.
 const PROBE_PLACES: usize = 64;
 
 /// The bounds on requests in flight.
@@ -143,9 +147,11 @@ pub(super) fn overloaded() -> Problem {
     Problem::new(Code::Overloaded, "Too many requests are in flight. Try again shortly.")
 }
 
-/// The place that this answer keeps until it is sent, if it keeps one. `streams` says whether the connection is HTTP/2, `probe` whether it is a probe's.
+/// The place that this answer keeps until it is sent, if it keeps one. `streams` says whether the
+/// connection is HTTP/2, `probe` whether it is a probe's.
 ///
-/// HTTP/1 copies a short answer into its connection's buffer at once, and a connection has one answer at a time.
+/// HTTP/1 copies a short answer into its connection's buffer at once, and a connection has one
+/// answer at a time.
 ///
 /// # Errors
 /// A 503 problem, to be sent in place of a long answer to a caller without credentials.

@@ -1,6 +1,7 @@
 //! What every route marked **poll** shares: entity tags, 304, the pace, and waiting for a change.
 //!
-//! A route gives a function that reads its answer; [`poll`] does the rest. `tags.rs` says what a tag is made from.
+//! A route gives a function that reads its answer; [`poll`] does the rest. `tags.rs` says what a
+//! tag is made from.
 
 mod tags;
 mod waiting;
@@ -28,7 +29,8 @@ use crate::http::params::IfNoneMatch;
 /// The longest `wait`, in seconds.
 const MAX_WAIT_S: u32 = 60;
 
-/// How often a waiting poll looks again without being woken: a wake-up can be lost with its connection.
+/// How often a waiting poll looks again without being woken: a wake-up can be lost with its
+/// connection.
 const RECHECK: Duration = Duration::from_secs(5);
 
 /// How much later than asked a recheck may look, so that many waiters do not come at once.
@@ -37,7 +39,8 @@ const JITTER_MS: u64 = 250;
 /// The same after a post: those are many, and a reminder in the feed is in less of a hurry.
 const FEED_JITTER_MS: u64 = 1000;
 
-/// Room for the headers of an answer, with those that the edge and the router add: a map that grows is copied.
+/// Room for the headers of an answer, with those that the edge and the router add: a map that grows
+/// is copied.
 const HEADERS: usize = 10;
 
 /// As long as most bodies are, so that writing one allocates once.
@@ -108,7 +111,8 @@ pub struct Resource<R, W> {
     pub write: W,
 }
 
-/// Answers a poll about one user's own state: at once, or with `wait` (seconds) when the answer is another than the client has, or the time is up.
+/// Answers a poll about one user's own state: at once, or with `wait` (seconds) when the answer is
+/// another than the client has, or the time is up.
 ///
 /// # Errors
 /// Those of `read` and `write`.
@@ -128,7 +132,8 @@ where
     poll_on(node, asked, Wakers { user: Some(user), also: None, shared: true }, resource).await
 }
 
-/// Answers a poll about something that not one user's own state decides, such as who has read a message. `changes` tells when it is another.
+/// Answers a poll about something that not one user's own state decides, such as who has read a
+/// message. `changes` tells when it is another.
 ///
 /// # Errors
 /// Those of `read` and `write`.
@@ -149,8 +154,8 @@ where
     poll_on(node, asked, Wakers { user, also: changes, shared: false }, resource).await
 }
 
-/// Answers a poll for what comes after a place in one of the user's streams: `wait` needs no tag, and holds the request while there is nothing, or nothing
-/// but what the client has by its tag.
+/// Answers a poll for what comes after a place in one of the user's streams: `wait` needs no tag,
+/// and holds the request while there is nothing, or nothing but what the client has by its tag.
 ///
 /// # Errors
 /// Those of `read` and `write`.
@@ -207,7 +212,8 @@ where
     answer(node, asked, seen, &(resource.read)(seen).await?, &resource.write)
 }
 
-/// Without a tag every answer is another than the client has: it would be held for no time at all, again and again.
+/// Without a tag every answer is another than the client has: it would be held for no time at all,
+/// again and again.
 fn wait_needs_tag() -> Problem {
     let detail = "A request with wait must send the ETag of its last response in If-None-Match.";
     Problem::new(Code::WaitNeedsTag, detail).at("wait", "requires If-None-Match")
@@ -223,8 +229,9 @@ async fn told(also: &mut Option<watch::Receiver<()>>) {
     std::future::pending::<()>().await;
 }
 
-/// Holds the request while the client has the answer already, while the answer is one of `these`, and while it is degraded:
-/// nobody could tell whether that is news, and to answer it at once would be a hot loop.
+/// Holds the request while the client has the answer already, while the answer is one of `these`,
+/// and while it is degraded: nobody could tell whether that is news, and to answer it at once would
+/// be a hot loop.
 async fn wait_while<T, R, F, W>(
     node: &Polling,
     asked: Asked<'_>,
@@ -271,8 +278,9 @@ async fn woken(listener: &mut Option<Listener>) {
     }
 }
 
-/// Resolves some time after something changed that users share. Whoever waits for anything is told, so those that were told at once look at different times; a
-/// stream of posts makes each look at most a few times a second.
+/// Resolves some time after something changed that users share. Whoever waits for anything is told,
+/// so those that were told at once look at different times; a stream of posts makes each look at
+/// most a few times a second.
 async fn shared_changed(changes: &mut Option<watch::Receiver<Changes>>) {
     let Some(changes) = changes else { return std::future::pending().await };
     let before = *changes.borrow();
@@ -280,7 +288,7 @@ async fn shared_changed(changes: &mut Option<watch::Receiver<Changes>>) {
         return std::future::pending().await;
     }
     let after = *changes.borrow_and_update();
-    let most = if before.board == after.board { FEED_JITTER_MS } else { JITTER_MS };
+    let most = if before.broadcast_state == after.broadcast_state { FEED_JITTER_MS } else { JITTER_MS };
     let pause = Duration::from_millis(rand::rng().random_range(0..most));
     tokio::time::sleep(pause).await;
 }

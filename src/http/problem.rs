@@ -81,7 +81,8 @@ impl Problem {
     }
 }
 
-/// The keys and indexes that lead to the value that serde refused. serde reports a missing or duplicate field at its parent.
+/// The keys and indexes that lead to the value that serde refused. serde reports a missing or
+/// duplicate field at its parent.
 pub(super) fn place(path: &Path, message: &str) -> Vec<String> {
     let segments = path.iter().map_while(|segment| match segment {
         Segment::Seq { index } => Some(index.to_string()),

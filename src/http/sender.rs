@@ -18,8 +18,8 @@ pub struct SenderIn(
 );
 
 impl SenderIn {
-    /// The sender that a body means. An end user's token may leave the field out or say `me`, and sends as nobody else. A service
-    /// names the sender by id.
+    /// The sender that a body means. An end user's token may leave the field out or say `me`, and
+    /// sends as nobody else. A service names the sender by id.
     ///
     /// # Errors
     /// 422 where a service names nobody, 403 where a user names somebody else.

@@ -1,6 +1,8 @@
-//! What the handlers of a feature work with: the feature's own context, and what the extractors need to know callers.
+//! What the handlers of a feature work with: the feature's own context, and what the extractors
+//! need to know callers.
 //!
-//! A feature names its engines in a context of its own, its handlers take it as [`Served`], and `app/contexts.rs` fills it.
+//! A feature names its engines in a context of its own, its handlers take it as [`Served`], and
+//! `app/contexts.rs` fills it.
 
 use std::convert::Infallible;
 use std::fmt;

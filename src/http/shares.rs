@@ -1,7 +1,7 @@
 //! How much of a bounded resource each caller holds, so that one caller cannot take all of it.
 //!
-//! It counts what is held now, unlike [`limit`](super::limit), which counts requests per second. To bound one more resource: a
-//! [`Shares`] beside its total.
+//! It counts what is held now, unlike [`limit`](super::limit), which counts requests per second. To
+//! bound one more resource: a [`Shares`] beside its total.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,8 +29,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of this `total`, as `set` for a service and a user. Unset they are nine tenths for a service, and `usual` or as much as that for a
-    /// user. An `open` server has one caller, which may hold everything.
+    /// The bounds of this `total`, as `set` for a service and a user. Unset they are nine tenths
+    /// for a service, and `usual` or as much as that for a user. An `open` server has one caller,
+    /// which may hold everything.
     #[must_use]
     pub fn of(total: usize, open: bool, (service, user): (Option<usize>, Option<usize>), usual: usize) -> Self {
         let most = (total / 10 * 9 + total % 10 * 9 / 10).max(1);
@@ -65,7 +66,8 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Nothing is held yet. `what` names the resource in metrics, `detail` is what a caller is told.
+    /// Nothing is held yet. `what` names the resource in metrics, `detail` is what a caller is
+    /// told.
     #[must_use]
     pub fn new(what: &'static str, detail: &'static str, bounds: Bounds) -> Arc<Self> {
         let users = std::iter::repeat_with(Mutex::default).take(SHARDS).collect();

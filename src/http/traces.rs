@@ -1,8 +1,10 @@
-//! Traces: one span for each request, sent to an OpenTelemetry collector (OTLP, protobuf over HTTP) when one is configured.
+//! Traces: one span for each request, sent to an OpenTelemetry collector (OTLP, protobuf over HTTP)
+//! when one is configured.
 //!
-//! The span is not a span of `tracing`: those follow the filter of the logs, and each log line would have to look for its span. It
-//! lives in the request's [context](crate::http::context), and without a collector there is none. A thread of its own sends what
-//! has ended, so that a collector that is slow or away costs spans and nothing else.
+//! The span is not a span of `tracing`: those follow the filter of the logs, and each log line
+//! would have to look for its span. It lives in the request's [context](crate::http::context), and
+//! without a collector there is none. A thread of its own sends what has ended, so that a collector
+//! that is slow or away costs spans and nothing else.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -77,7 +79,8 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Starts the thread that sends, if a collector is configured. The collector itself may be away.
+    /// Starts the thread that sends, if a collector is configured. The collector itself may be
+    /// away.
     ///
     /// # Errors
     /// A sentence for the operator: an address that cannot be used.
@@ -139,7 +142,8 @@ fn endpoint_of_traces(endpoint: &str) -> Result<String, String> {
     Ok(if base.ends_with(TRACES_PATH) { base.to_owned() } else { format!("{base}{TRACES_PATH}") })
 }
 
-/// Sends requests on the runtime: the thread of the batch processor has none, and the client needs one.
+/// Sends requests on the runtime: the thread of the batch processor has none, and the client needs
+/// one.
 #[derive(Debug)]
 struct Client {
     inner: HyperClient,
@@ -198,13 +202,15 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// Begins the span of a request, as a child of the one that `traceparent` and `tracestate` name.
+    /// Begins the span of a request, as a child of the one that `traceparent` and `tracestate`
+    /// name.
     pub(crate) fn begin(&self, request: &Request) -> Option<RequestSpan> {
         let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
         if route.is_some_and(|route| PROBES.contains(&route)) {
             return None;
         }
-        // From an empty context, not the current one: a thread may be in the middle of another request.
+        // From an empty context, not the current one: a thread may be in the middle of another
+        // request.
         let parent = TraceContextPropagator::new().extract_with_context(&Context::new(), &Headers(request.headers()));
         let method = method_name(request.method());
         let mut attributes = vec![

@@ -1,8 +1,8 @@
 //! What the task of a connection has to know about its requests and writes to end it in time.
 //!
-//! hyper bounds how long HTTP/1 headers take. It bounds neither how long a caller takes to receive an
-//! answer nor how long an HTTP/2 connection stays without a request. [`Watch`] keeps the times from which
-//! `serve` decides both.
+//! hyper bounds how long HTTP/1 headers take. It bounds neither how long a caller takes to receive
+//! an answer nor how long an HTTP/2 connection stays without a request. [`Watch`] keeps the times
+//! from which `serve` decides both.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,8 @@ pub(crate) struct Watch {
     http2: AtomicBool,
     /// Whether its next answer is to be the last.
     last_answer: AtomicBool,
-    /// Since when the socket has taken less than it was given, in milliseconds after `opened`, plus one; 0: it has taken all.
+    /// Since when the socket has taken less than it was given, in milliseconds after `opened`, plus
+    /// one; 0: it has taken all.
     blocked_ms: AtomicU64,
     streams: Mutex<Streams>,
 }

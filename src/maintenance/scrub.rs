@@ -1,10 +1,13 @@
-//! The scrubber: walks those who were seen of late, again and again, and compares what polls show with what the rows say. On a healthy system it finds nothing, and
-//! `headmark_drift_total` reads 0; what it finds it repairs and counts.
+//! The scrubber: walks those who were seen of late, again and again, and compares what polls show
+//! with what the rows say. On a healthy system it finds nothing, and `headmark_drift_total` reads
+//! 0; what it finds it repairs and counts.
 //!
-//! Two things are compared. The *cache entry* of a user with the rows that it was made from, where both are at the same revision: each change of an entry raises
-//! the revision, so they must say the same. And the *numbers* that rows only carry along (how many counters a user has,
-//! follows, followers, groups, unread direct messages and notifications) with what they count, as `headmark recount` does. The heads of streams that
-//! users share are not: to count one is to read all that ever happened in it, which is left to that command.
+//! Two things are compared. The *cache entry* of a user with the rows that it was made from, where
+//! both are at the same revision: each change of an entry raises the revision, so they must say the
+//! same. And the *numbers* that rows only carry along (how many counters a user has, follows,
+//! followers, groups, unread direct messages and notifications) with what they count, as
+//! `headmark recount` does. The heads of streams that users share are not: to count one is to read
+//! all that ever happened in it, which is left to that command.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -20,7 +23,7 @@ use crate::cache::{Cache, Entry, Lookup, Writer};
 use crate::db::Db;
 use crate::engine::entries::Entries;
 use crate::engine::guard::{Guard, Trust};
-use crate::features::users::Presence;
+use crate::features::users::LastSeen;
 use crate::maintenance::recount;
 
 /// What was found to differ, by what it was.
@@ -54,7 +57,7 @@ pub struct ScrubContext {
     /// What all nodes agree on.
     pub guard: Arc<Guard>,
     /// Who was seen.
-    pub presence: Arc<Presence>,
+    pub last_seen: Arc<LastSeen>,
 }
 
 /// Scrubs until told to stop.
@@ -72,7 +75,7 @@ pub(crate) async fn run(state: Arc<ScrubContext>, config: ScrubConfig, stop: Can
             _ = tick.tick() => {}
         }
         if left.is_empty() {
-            left = state.presence.seen_today();
+            left = state.last_seen.seen_today();
         }
         let batch = left.split_off(left.len().saturating_sub(most));
         if batch.is_empty() || state.guard.trust() != Trust::Full {
@@ -85,7 +88,8 @@ pub(crate) async fn run(state: Arc<ScrubContext>, config: ScrubConfig, stop: Can
     }
 }
 
-/// Compares these users' entries and numbers with their rows, and repairs what differs. Returns how many differences there were.
+/// Compares these users' entries and numbers with their rows, and repairs what differs. Returns how
+/// many differences there were.
 ///
 /// # Errors
 /// When a store is away.
@@ -113,7 +117,8 @@ async fn entries(state: &ScrubContext, users: &[UserId]) -> Result<u64> {
     Ok(u64::try_from(drifted.len()).unwrap_or_default())
 }
 
-/// Has these users' entries read anew. A writer that touches and leaves makes an entry dirty, so that whoever reads next fills it.
+/// Has these users' entries read anew. A writer that touches and leaves makes an entry dirty, so
+/// that whoever reads next fills it.
 async fn read_anew(state: &ScrubContext, users: &[UserId]) {
     if users.is_empty() {
         return;
@@ -153,7 +158,8 @@ async fn differing(state: &ScrubContext, users: &[UserId]) -> Result<Vec<UserId>
     Ok(found)
 }
 
-/// The parts that say something: a mark at 0, no direct message, a group that was left, or an enrolment that is none, is as good as no part.
+/// The parts that say something: a mark at 0, no direct message, a group that was left, or an
+/// enrolment that is none, is as good as no part.
 fn saying(entry: &Entry) -> BTreeMap<&str, &str> {
     entry.parts.iter().filter(|(_, text)| !matches!(*text, "" | "0" | "0 0") && !text.starts_with('-')).collect()
 }

@@ -9,7 +9,7 @@ use crate::base::error::Result;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::Db;
 use crate::engine::entries::{Entries, UserRows};
-use crate::engine::heads::{Board, Versions};
+use crate::engine::heads::{BroadcastState, Versions};
 use crate::engine::marks::parts::directs;
 use crate::features::groups::chats::{ChatCount, ChatTerm, Chats};
 use crate::features::groups::part::groups;
@@ -134,7 +134,7 @@ impl SummaryPart for ChatPart {
         ChatsOut { unread, groups, directs, capped }
     }
 
-    async fn explain(&self, rows: &UserRows, _board: &Board) -> Result<ChatTermsOut> {
+    async fn explain(&self, rows: &UserRows, _broadcast_state: &BroadcastState) -> Result<ChatTermsOut> {
         let list = self.chats.list(rows.user, rows.entry.revision, groups(&rows.entry.parts));
         let (terms, _) = self.chats.terms(&list).await?;
         let groups: Vec<_> = terms.iter().map(GroupTermsOut::from).collect();

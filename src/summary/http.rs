@@ -1,4 +1,5 @@
-//! The routes of the unread summary: one user's, its explanation, many users', and the reset that answers with it.
+//! The routes of the unread summary: one user's, its explanation, many users', and the reset that
+//! answers with it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

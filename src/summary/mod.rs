@@ -1,8 +1,8 @@
-//! The unread summary: the user's own entry (`crate::engine::entries`) together with what users share, which each node holds in memory
-//! (`crate::engine::heads`).
+//! The unread summary: the user's own entry (`crate::engine::entries`) together with what users
+//! share, which each node holds in memory (`crate::engine::heads`).
 //!
-//! `parts.rs` lists the kinds of badges, `read.rs` puts summaries together, `unread.rs` is one of them, `chats.rs` is the kind that two features make
-//! together.
+//! `parts.rs` lists the kinds of badges, `read.rs` puts summaries together, `unread.rs` is one of
+//! them, `chats.rs` is the kind that two features make together.
 
 mod chats;
 pub mod feed_http;
@@ -83,5 +83,6 @@ impl PollConfig {
     }
 }
 
-/// How many polls of one end user may wait, where that is not set: below its requests in flight, so that it can write while it waits.
+/// How many polls of one end user may wait, where that is not set: below its requests in flight, so
+/// that it can write while it waits.
 const WAITING_PER_USER: usize = 50;

@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::cache::Revision;
 use crate::engine::entries::UserRows;
-use crate::engine::heads::{Board, Versions};
+use crate::engine::heads::{BroadcastState, Versions};
 use crate::features::badges::summary::{CounterPart, CounterTermsOut};
 use crate::features::broadcasts::summary::{BroadcastPart, ChannelTermsOut};
 use crate::features::dots::summary::{DotOut, DotPart, DotTermsOut};
@@ -17,7 +17,8 @@ use crate::features::notifications::summary::{NotificationPart, NotificationTerm
 use crate::features::summary_part::{ByName, Cap, CounterOut, Facts, Shared, SummaryPart, UnreadOut};
 use crate::summary::unread::ViewOut;
 
-/// For each kind a line: its name in `include` and in JSON, its part, and the OpenAPI types of what it shows.
+/// For each kind a line: its name in `include` and in JSON, its part, and the OpenAPI types of what
+/// it shows.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident: $part:ident, shows [$($shown:tt)+], explains [$($terms:tt)+];)+) => {
         /// The kinds that `include` may name.
@@ -57,7 +58,8 @@ macro_rules! kinds {
                 $((self.$name || !$part::IN_TOTAL))&&+
             }
 
-            /// The names of the wanted kinds that `pick` takes, by what they depend on and whether they are counted.
+            /// The names of the wanted kinds that `pick` takes, by what they depend on and whether
+            /// they are counted.
             pub(super) fn names(self, counts: &Counts, pick: impl Fn(Shared, bool) -> bool) -> Vec<&'static str> {
                 let kinds = [$((stringify!($name), self.$name && pick($part::SHARED, counts.$name.is_some()))),+];
                 kinds.into_iter().filter_map(|(name, is_picked)| is_picked.then_some(name)).collect()
@@ -77,7 +79,8 @@ macro_rules! kinds {
         }
 
         impl Counts {
-            /// The versions of the heads that the wanted kinds looked up; None where one is not known.
+            /// The versions of the heads that the wanted kinds looked up; None where one is not
+            /// known.
             pub(super) fn versions(&self, wanted: Wanted) -> Option<Versions> {
                 let mut versions = Versions::default();
                 $(if wanted.$name {
@@ -95,7 +98,8 @@ macro_rules! kinds {
                 Some(total)
             }
 
-            /// The revision of the user that a count needs, where it was counted from newer rows than `facts`.
+            /// The revision of the user that a count needs, where it was counted from newer rows
+            /// than `facts`.
             pub(super) fn needs(&self, facts: Facts<'_>) -> Option<Revision> {
                 [$(self.$name.as_ref().and_then(|count| $part::needs(facts, count))),+].into_iter().flatten().max()
             }
@@ -113,15 +117,15 @@ macro_rules! kinds {
             }
 
             /// The terms of every number.
-            pub(super) async fn explain(&self, rows: &UserRows, board: &Board) -> Result<ExplainOut> {
-                $(let $name = self.$name.explain(rows, board).await?;)+
+            pub(super) async fn explain(&self, rows: &UserRows, broadcast_state: &BroadcastState) -> Result<ExplainOut> {
+                $(let $name = self.$name.explain(rows, broadcast_state).await?;)+
                 let total = [$($part::explained_unread(&$name)),+].into_iter().fold(0, i64::saturating_add);
                 Ok(ExplainOut {
                     user_id: rows.user,
                     revision: rows.row.revision,
                     total,
                     enrolled_at: Some(rows.row.enrolled).filter(|_| rows.row.is_enrolled()),
-                    board_head: board.head,
+                    broadcast_head: broadcast_state.head,
                     $($name,)+
                 })
             }
@@ -133,23 +137,23 @@ macro_rules! kinds {
         pub struct UnreadSummaryOut<'a> {
             /// The user.
             pub user_id: UserId,
-            /// Identifies the history of the database. It changes when the database was restored: clients
-            /// must then discard their state.
+            /// Identifies the history of the database. It changes when the database was restored:
+            /// clients must then discard their state.
             #[schema(example = "7eb1c0de5a0f3d29")]
             pub epoch: &'a str,
-            /// The number of changes of the user's own rows. It never goes down within an epoch: a response
-            /// with a lower revision is older. Omitted if unknown in a degraded response.
+            /// The number of changes of the user's own rows. It never goes down within an epoch: a
+            /// response with a lower revision is older. Omitted if unknown in a degraded response.
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schema(nullable = false, minimum = 0, example = 918)]
             pub revision: Option<i64>,
-            /// The sum of the versions of the shared heads in this response. Of two responses to one
-            /// request at the same `revision`, the one with the lower number is older. Omitted if unknown
-            /// in a degraded response.
+            /// The sum of the versions of the shared heads in this response. Of two responses to
+            /// one request at the same `revision`, the one with the lower number is older. Omitted
+            /// if unknown in a degraded response.
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schema(nullable = false, minimum = 0, example = 5120)]
             pub shared_revision: Option<i64>,
-            /// The number on the app icon: the sum of counters, broadcasts, chats and notifications.
-            /// Omitted if one of them was not requested or is missing.
+            /// The number on the app icon: the sum of counters, broadcasts, chats and
+            /// notifications. Omitted if one of them was not requested or is missing.
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schema(nullable = false, minimum = 0, example = 3)]
             pub total: Option<i64>,
@@ -211,13 +215,13 @@ macro_rules! kinds {
             revision: i64,
             /// The sum of counters, broadcasts, chats and notifications.
             total: i64,
-            /// The number of broadcasts and lit dots when the user was enrolled. Omitted for a user who is
-            /// not enrolled: broadcasts, dots and feed are then 0.
+            /// The number of broadcasts and lit dots when the user was enrolled. Omitted for a user
+            /// who is not enrolled: broadcasts, dots and feed are then 0.
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schema(nullable = false)]
             enrolled_at: Option<i64>,
             /// The current value of the same number.
-            board_head: i64,
+            broadcast_head: i64,
             $(
                 $(#[$doc])*
                 #[schema(value_type = $($terms)+)]

@@ -16,7 +16,8 @@ use crate::features::feed::{FeedCount, Horizon};
 use crate::features::views::{self, ViewCount, ViewKey};
 use crate::http::polling::Seen;
 
-/// How often the user's own state is read again because something was counted from newer rows, before the answer is degraded.
+/// How often the user's own state is read again because something was counted from newer rows,
+/// before the answer is degraded.
 const MAX_READS_AGAIN: u32 = 3;
 
 /// How many summaries of a query are put together at once.
@@ -69,9 +70,17 @@ impl Summaries {
 
     async fn whole(&self, user: UserId, state: State, wanted: Wanted, views: &[ViewKey]) -> UnreadSummary {
         let shared_is_stale = !self.heads.is_fresh() && !Box::pin(self.entries.catch_up()).await;
-        let (board, counts) = (self.heads.board(), Counts::default());
-        let mut summary =
-            UnreadSummary { user, entry: None, own_is_stale: false, board, shared_is_stale, counts, views: Some(Vec::new()), wanted };
+        let (broadcast_state, counts) = (self.heads.broadcast_state(), Counts::default());
+        let mut summary = UnreadSummary {
+            user,
+            entry: None,
+            own_is_stale: false,
+            broadcast_state,
+            shared_is_stale,
+            counts,
+            views: Some(Vec::new()),
+            wanted,
+        };
         summary.set_own(state);
         self.counted(summary, views).await
     }
@@ -95,7 +104,8 @@ impl Summaries {
         }
     }
 
-    /// Counts all kinds of a newer state of the user. A kind whose rows are always newer still is not known.
+    /// Counts all kinds of a newer state of the user. A kind whose rows are always newer still is
+    /// not known.
     async fn count_again(&self, summary: &mut UnreadSummary, mut needed: i64) {
         for _ in 0..MAX_READS_AGAIN {
             summary.set_own(self.entries.read(summary.user, needed).await);
@@ -115,12 +125,13 @@ impl Summaries {
         self.views.count_in_turn(&self.entries, summary.user, revision, views).await
     }
 
-    /// The same summary with what users share as a look finds it that begins now; degraded where none comes through in time.
+    /// The same summary with what users share as a look finds it that begins now; degraded where
+    /// none comes through in time.
     async fn caught_up(&self, summary: UnreadSummary, views: &[ViewKey]) -> UnreadSummary {
         if !self.entries.catch_up().await {
             return UnreadSummary { shared_is_stale: true, ..summary };
         }
-        self.counted(UnreadSummary { board: self.heads.board(), ..summary }, views).await
+        self.counted(UnreadSummary { broadcast_state: self.heads.broadcast_state(), ..summary }, views).await
     }
 
     /// Every number of a summary as its terms.
@@ -131,7 +142,7 @@ impl Summaries {
         self.heads.catch_up().await?;
         let read = self.entries.in_turn(self.entries.rows(std::slice::from_ref(&user))).await?;
         let rows = read.into_iter().next().ok_or_else(Error::store_unavailable)?;
-        self.parts.explain(&rows, &self.heads.board()).await
+        self.parts.explain(&rows, &self.heads.broadcast_state()).await
     }
 
     /// Counts the feed of a summary again, so that it is known which posts were counted.

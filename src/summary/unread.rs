@@ -1,4 +1,5 @@
-//! An unread summary: the user's own state and what users share, with the version that its entity tag is made from.
+//! An unread summary: the user's own state and what users share, with the version that its entity
+//! tag is made from.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::{Entry, Revision};
 use crate::engine::entries::State;
-use crate::engine::heads::{Board, Versions};
+use crate::engine::heads::{BroadcastState, Versions};
 use crate::features::summary_part::{ByName, Facts, Shared};
 use crate::features::views::ViewCount;
 use crate::http::polling::{Seen, Version};
@@ -25,7 +26,7 @@ pub struct UnreadSummary {
     /// Whether that is only what was last known.
     pub own_is_stale: bool,
     /// What everybody shares.
-    pub board: Arc<Board>,
+    pub broadcast_state: Arc<BroadcastState>,
     /// Whether that is only what was last known.
     pub shared_is_stale: bool,
     /// What was counted of the kinds.
@@ -65,7 +66,7 @@ impl UnreadSummary {
     /// What the kinds are counted from.
     pub(super) fn facts(&self) -> Option<Facts<'_>> {
         let entry = self.entry.as_ref()?;
-        Some(Facts { user: self.user, entry, board: &self.board, cap: self.wanted.cap })
+        Some(Facts { user: self.user, entry, broadcast_state: &self.broadcast_state, cap: self.wanted.cap })
     }
 
     /// Takes the user's own state as it was read.
@@ -107,8 +108,8 @@ impl UnreadSummary {
     #[must_use]
     pub fn versions(&self) -> Option<Versions> {
         let mut versions = self.counts.versions(self.wanted)?;
-        if self.wanted.has(|shared| shared == Shared::Board) {
-            self.board.add_to(&mut versions);
+        if self.wanted.has(|shared| shared == Shared::BroadcastState) {
+            self.broadcast_state.add_to(&mut versions);
         }
         self.views.as_ref()?.iter().for_each(|view| view.add_to(&mut versions));
         Some(versions)
@@ -119,7 +120,8 @@ impl UnreadSummary {
         self.shares() && !self.is_stale() && self.versions().is_some_and(|versions| seen.has_other(versions))
     }
 
-    /// The revision at which the user's own state must be read again, because something was counted from newer rows.
+    /// The revision at which the user's own state must be read again, because something was counted
+    /// from newer rows.
     pub(super) fn needs(&self) -> Option<Revision> {
         self.facts().filter(|_| !self.own_is_stale).and_then(|facts| self.counts.needs(facts))
     }
@@ -128,7 +130,7 @@ impl UnreadSummary {
     #[must_use]
     pub fn out(&self) -> UnreadSummaryOut<'_> {
         let (stale, missing, cap) = (self.stale(), self.missing(), self.wanted.cap);
-        let out = UnreadSummaryOut::without_kinds(self.user, &self.board.epoch);
+        let out = UnreadSummaryOut::without_kinds(self.user, &self.broadcast_state.epoch);
         let view = |view: &'_ ViewCount| {
             let (unread, capped) = cap.show(view.unread);
             ViewOut { unread, head: view.head, last_access_at: view.at, capped }

@@ -91,7 +91,7 @@ both_tiers! {
     async fn metrics_are_prometheus_text(world: World) {
         let node = world.node().await;
         node.client.post("/v1/users/42/badges/mention/increment", &json!({})).await.ok();
-        node.client.sheet(42).await;
+        node.client.summary(42).await;
         node.client.get("/v1/users/7777777/unknown").await.problem(404, "unknown_route");
         let reply = node.client.get("/metrics").await;
         assert_eq!(reply.header("content-type"), "text/plain; version=0.0.4");
@@ -176,7 +176,8 @@ both_tiers! {
         node.stop().await;
     }
 
-    // New connections too: the balancer's next look is one, and until it has come, so are the requests that it sends.
+    // New connections too: the balancer's next look is one, and until it has come, so are the
+    // requests that it sends.
     async fn all_are_served_until_the_drain_delay_is_over(world: World) {
         let mut node = world.process(&["--drain-delay-ms", "6000"], &[]).await;
         node.terminate();
@@ -190,7 +191,8 @@ both_tiers! {
     }
 
     async fn sigterm_answers_what_runs_and_exits_0(world: World) {
-        // The write takes its time just before the commit; so does the first poll's enrolment, for which polls wait for 2 s at most.
+        // The write takes its time just before the commit; so does the first poll's enrolment, for
+        // which polls wait for 2 s at most.
         let mut node = world.process(&[], &[("FAILPOINTS", "lane::before_commit=sleep(1000)")]).await;
         let tag = node.client.get("/v1/users/43/badges").await.header("etag").to_owned();
         let poll = node.client.request(Method::GET, "/v1/users/43/badges?wait=60").header("if-none-match", tag);
@@ -209,7 +211,7 @@ both_tiers! {
         let gone = Client::new(&base);
         assert!(Client::try_send(gone.request(Method::GET, "/livez")).await.is_err());
         let node = world.node().await;
-        assert_eq!(node.client.sheet(42).await["total"], 1, "what was acknowledged is there after the restart");
+        assert_eq!(node.client.summary(42).await["total"], 1, "what was acknowledged is there after the restart");
         node.stop().await;
     }
 }

@@ -1,4 +1,5 @@
-//! Settings: misspelt variables, secrets in files, and a data folder that other accounts cannot read.
+//! Settings: misspelt variables, secrets in files, and a data folder that other accounts cannot
+//! read.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -86,7 +87,7 @@ both_tiers! {
         let mut node = Process::start(&["--listen", "127.0.0.1:0"].map(String::from), &env).await;
         let as_caller = |token: &str| Client::new(&node.base).with_bearer(token);
         as_caller(KEY).post("/v1/users/42/badges/mention/increment", &json!({"by": 3})).await.ok();
-        assert_eq!(as_caller(&format!("another-{KEY}")).sheet(42).await["total"], 3);
+        assert_eq!(as_caller(&format!("another-{KEY}")).summary(42).await["total"], 3);
         let token = run(&["token", "--user", "42"], &[("HEADMARK_JWT_SECRET_FILE", env[1].1)]).await;
         let token = String::from_utf8(token.stdout).unwrap();
         assert_eq!(as_caller(token.trim()).get("/v1/users/me/badges").await.ok()["total"], 3);
@@ -159,7 +160,7 @@ async fn files_of_an_earlier_version_are_closed_to_other_accounts_and_their_fold
     FILES.iter().for_each(|name| fs::set_permissions(dir.join(name), Permissions::from_mode(0o644)).unwrap());
     fs::set_permissions(&dir, Permissions::from_mode(0o755)).unwrap();
     let node = node_in(&dir).await;
-    assert_eq!(node.client.sheet(42).await["total"], 2);
+    assert_eq!(node.client.summary(42).await["total"], 2);
     assert_eq!(mode(&dir), 0o755, "the folder may be for other things too");
     assert_eq!(FILES.map(|name| mode(&dir.join(name))), [0o600; 4]);
 }

@@ -2,8 +2,8 @@
 //! them. It checks the promises while it runs and again at its end, and prints each finding.
 //!
 //! `fleet` has the nodes and their stores, `faults` breaks them, `ledger` holds what was
-//! acknowledged, `writers` write, `watchers` poll and read inboxes and events, `verdict` compares at
-//! the end, `soak` looks for what a long run leaves behind. To add a check: note what is
+//! acknowledged, `writers` write, `watchers` poll and read inboxes and events, `verdict` compares
+//! at the end, `soak` looks for what a long run leaves behind. To add a check: note what is
 //! acknowledged in `ledger`, and compare it in `watchers` or `verdict`.
 
 #![expect(

@@ -56,7 +56,8 @@ async fn drive(fleet: &mut Fleet, run: &Run, seed: usize, how_long: Duration, re
     }
 }
 
-/// Requests that are refused or given up: bad bodies, unknown routes, callers who hang up while they wait.
+/// Requests that are refused or given up: bad bodies, unknown routes, callers who hang up while
+/// they wait.
 async fn refusals(run: Run, seed: usize) {
     let mut dice = Dice::new(seed + 77);
     while !run.over.is_cancelled() {

@@ -141,7 +141,8 @@ async fn all_rows(client: &Client, user: i64) -> Vec<Value> {
     }
 }
 
-/// Inboxes have every message to the steady group that delivers by writing, and every direct message.
+/// Inboxes have every message to the steady group that delivers by writing, and every direct
+/// message.
 async fn inboxes(run: &Run, client: &Client) -> usize {
     let group = STEADY_GROUPS[1];
     let mut compared = 0;
@@ -170,7 +171,8 @@ async fn inboxes(run: &Run, client: &Client) -> usize {
     compared
 }
 
-/// `headmark recount --dry-run`, which on SQLite needs the file for itself or reads beside the node.
+/// `headmark recount --dry-run`, which on SQLite needs the file for itself or reads beside the
+/// node.
 async fn recount(fleet: &Fleet, run: &Run) {
     let mut args = vec!["recount".to_owned(), "--dry-run".to_owned()];
     args.extend(fleet.world.store_args());

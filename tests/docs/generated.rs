@@ -1,4 +1,5 @@
-//! The pages of the reference that follow from the code. To add one: a function that makes it, and a line in `pages`.
+//! The pages of the reference that follow from the code. To add one: a function that makes it, and
+//! a line in `pages`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -46,7 +47,7 @@ fn code(text: &str) -> String {
 }
 
 /// A text as a cell of a table.
-fn cell(text: &str) -> String {
+fn cached_head(text: &str) -> String {
     let text: Vec<&str> = text.split_whitespace().collect();
     text.join(" ").replace('|', "\\|").trim_end_matches('.').to_owned()
 }
@@ -91,7 +92,7 @@ fn default(arg: &Arg) -> String {
 
 /// What an argument is for, with the values that it takes where they are few.
 fn help(arg: &Arg) -> String {
-    let help = cell(&arg.get_long_help().or(arg.get_help()).unwrap().to_string());
+    let help = cached_head(&arg.get_long_help().or(arg.get_help()).unwrap().to_string());
     let values: Vec<String> = arg.get_possible_values().iter().map(|value| code(value.get_name())).collect();
     let is_told = values.is_empty() || values == ["`true`", "`false`"] || values.iter().all(|value| help.contains(value));
     if is_told { help } else { format!("{help}. One of {}", values.join(", ")) }
@@ -120,8 +121,8 @@ fn settings() -> String {
         let _ = write!(page, "\n## {section}\n\n| variable | option | default | meaning |\n| --- | --- | --- | --- |\n");
         for arg in args {
             let option = format!("--{}", arg.get_long().unwrap());
-            let cells = [code(&variable(arg)), code(&option), code(&default(arg)), help(arg)];
-            let _ = writeln!(page, "| {} |", cells.join(" | "));
+            let cached_heads = [code(&variable(arg)), code(&option), code(&default(arg)), help(arg)];
+            let _ = writeln!(page, "| {} |", cached_heads.join(" | "));
         }
     }
     page
@@ -160,8 +161,8 @@ fn command_page(command: &mut Command, parent: &str, settings: &BTreeMap<String,
         *page += "| argument | variable | default | meaning |\n| --- | --- | --- | --- |\n";
         for arg in own {
             let name = arg.get_long().map_or_else(|| format!("<{}>", arg.get_id().as_str().to_uppercase()), |long| format!("--{long}"));
-            let cells = [code(&name), code(&variable(arg)), code(&default(arg)), help(arg)];
-            let _ = writeln!(page, "| {} |", cells.join(" | "));
+            let cached_heads = [code(&name), code(&variable(arg)), code(&default(arg)), help(arg)];
+            let _ = writeln!(page, "| {} |", cached_heads.join(" | "));
         }
         page.push('\n');
     }
@@ -228,7 +229,7 @@ fn routes() -> String {
                 if operation["tags"][0] == name {
                     let id = operation["operationId"].as_str().unwrap();
                     let who = caller(&sources, id, operation);
-                    let what = cell(operation["summary"].as_str().unwrap());
+                    let what = cached_head(operation["summary"].as_str().unwrap());
                     let route = code(&format!("{} {path}", method.to_uppercase()));
                     let _ = writeln!(page, "| {route} | {who} | {what} | {} | {} |", takes(operation), successes(operation));
                 }

@@ -1,4 +1,5 @@
-//! The documentation is true: its curls are sent, generated pages follow from the code, names exist, links lead somewhere.
+//! The documentation is true: its curls are sent, generated pages follow from the code, names
+//! exist, links lead somewhere.
 //!
 //! `make docs` writes the generated pages.
 

@@ -59,10 +59,10 @@ fn the_limits_that_are_settings_have_their_defaults() {
     let page = fs::read_to_string(root().join("docs/reference/limits.md")).unwrap();
     let (mut compared, mut wrong) = (0, Vec::new());
     for row in page.lines().filter(|line| line.starts_with("| ")) {
-        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let cached_heads: Vec<&str> = row.split('|').map(str::trim).collect();
         // Only what is one plain number and one setting can be compared.
-        let default = cells[2].replace(',', "");
-        let setting = cells[3].trim_matches('`');
+        let default = cached_heads[2].replace(',', "");
+        let setting = cached_heads[3].trim_matches('`');
         if !default.is_empty() && default.bytes().all(|b| b.is_ascii_digit()) && setting.starts_with("HEADMARK_") && !setting.contains('`')
         {
             compared += 1;
@@ -110,7 +110,8 @@ fn every_route_that_a_page_names_exists() {
     let paths = document["paths"].as_object().unwrap();
     let mut unknown = Vec::new();
     for page in pages().iter().filter(|page| page.path != "docs/benchmarks.md") {
-        // Between backticks: a method, then the pattern of a path, and perhaps a query. The benchmarks name their own parameters.
+        // Between backticks: a method, then the pattern of a path, and perhaps a query. The
+        // benchmarks name their own parameters.
         for code in page.text.split('`').filter(|code| code.contains(" /v1/") && code.contains('{') && !code.contains('\n')) {
             let (methods, path) = code.split_once(" /v1/").unwrap();
             let path = format!("/v1/{}", path.split('?').next().unwrap());

@@ -85,8 +85,9 @@ fn show(reply: &Reply, shows_headers: bool) -> String {
     format!("HTTP/1.1 {} {reason}\n{headers}{text}", reply.status.as_u16())
 }
 
-/// A text with what is another each time taken out of it: times, dates, and ids of sixteen hexadecimal digits and more (or of
-/// several parts, the first of which is as long, as tags are), and tokens, which are returned.
+/// A text with what is another each time taken out of it: times, dates, and ids of sixteen
+/// hexadecimal digits and more (or of several parts, the first of which is as long, as tags are),
+/// and tokens, which are returned.
 fn masked(text: &str) -> (String, Vec<String>) {
     let (mut masked, mut ids) = (String::new(), Vec::new());
     let is_time = |word: &str| word.len() == 24 && word.ends_with('Z') && word.contains('T') && word.starts_with("20");

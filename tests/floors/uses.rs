@@ -34,7 +34,8 @@ impl Modules {
         edges.collect()
     }
 
-    /// The file that defines what a module calls so, if it is no module itself and no name of elsewhere.
+    /// The file that defines what a module calls so, if it is no module itself and no name of
+    /// elsewhere.
     fn file(&self, at: &[String], path: &[String]) -> Option<String> {
         let (module, name) = self.resolve(at, path)?;
         name.then(|| self.0[&module].file.clone())

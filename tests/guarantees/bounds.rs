@@ -13,7 +13,8 @@ use crate::support::{Client, Dice, Process, eventually};
 const CONNECTIONS: usize = 300;
 const FLOOD: Duration = Duration::from_secs(4);
 
-/// What a node may have in use with a few thousand users and several hundred connections; a debug build at that.
+/// What a node may have in use with a few thousand users and several hundred connections; a debug
+/// build at that.
 const MEMORY_BYTES: u64 = 400 * 1024 * 1024;
 
 /// Far more than it should be, for a machine that has other things to do.
@@ -113,8 +114,8 @@ both_tiers! {
                 reply.problem(503, "overloaded");
             }
         }
-        let sheet = node.client.get("/v1/users/1/badges").await.ok();
-        assert_eq!(sheet["total"], taken);
+        let summary = node.client.get("/v1/users/1/badges").await.ok();
+        assert_eq!(summary["total"], taken);
         assert_eq!(taken, 20);
     }
 }

@@ -1,5 +1,5 @@
-//! How little a Redis that stalls may cost: no bypass for a short stall, and the shortest safe one for a
-//! long stall.
+//! How little a Redis that stalls may cost: no bypass for a short stall, and the shortest safe one
+//! for a long stall.
 
 use std::sync::Arc;
 use std::time::Duration;

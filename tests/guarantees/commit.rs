@@ -1,4 +1,5 @@
-//! A connection lost in the middle of a write, above all in its commit: each write is counted once, and the caller is told the truth.
+//! A connection lost in the middle of a write, above all in its commit: each write is counted once,
+//! and the caller is told the truth.
 
 use std::time::Duration;
 
@@ -30,7 +31,8 @@ async fn scene() -> Scene {
     let (proxy, url) = Proxy::start(&world.database_url).await;
     world.database_url = url;
     let node = world.node_with(&["--lanes", "1"]).await;
-    // Both have seen the user, and the lane has its connection. On a machine with much else to do, a store may seem away for a moment.
+    // Both have seen the user, and the lane has its connection. On a machine with much else to do,
+    // a store may seem away for a moment.
     eventually("the node writes", async || node.client.post_once(INCREMENT, "first", &json!({})).await.status == 200).await;
     poll(&other.client, 1).await;
     Scene { proxy, node, other, truth, hand, _world: world }
@@ -55,16 +57,16 @@ impl Scene {
     }
 
     async fn expect(&mut self, head: i64) {
-        let sheet = self.truth.sheet(1).await;
-        assert_eq!(sheet.counters["mention"], (head, head));
-        assert_eq!(poll(&self.node.client, 1).await, sheet);
-        assert_eq!(poll(&self.other.client, 1).await, sheet);
+        let summary = self.truth.summary(1).await;
+        assert_eq!(summary.counters["mention"], (head, head));
+        assert_eq!(poll(&self.node.client, 1).await, summary);
+        assert_eq!(poll(&self.other.client, 1).await, summary);
     }
 }
 
 /// The head in the rows, and then the head that the node shows.
 async fn look(truth: &mut Truth, node: &Node) -> (i64, i64) {
-    let known = truth.sheet(1).await.head("mention");
+    let known = truth.summary(1).await.head("mention");
     (known, poll(&node.client, 1).await.head("mention"))
 }
 
@@ -160,7 +162,8 @@ async fn insist(scene: &Scene, mut reply: Reply) -> Value {
     reply.ok()
 }
 
-/// The database stays away: the caller is told that nobody knows, and the same key finds it out later.
+/// The database stays away: the caller is told that nobody knows, and the same key finds it out
+/// later.
 async fn stays_unknown(trap: Trap) {
     let mut scene = scene().await;
     scene.proxy.arm_and_leave(trap);
@@ -190,7 +193,7 @@ async fn a_lane_whose_row_is_gone_does_not_take_that_for_no() {
     scene.proxy.arm_and_leave(Trap::AfterCommit);
     let client = scene.node.client.clone();
     let write = tokio::spawn(async move { client.post_once(INCREMENT, "a", &json!({})).await });
-    eventually("the commit is in the rows", async || scene.truth.sheet(1).await.head("mention") == 2).await;
+    eventually("the commit is in the rows", async || scene.truth.summary(1).await.head("mention") == 2).await;
     scene.hand.execute("delete from lanes").await.unwrap();
     scene.proxy.come_back().await;
     write.await.unwrap().problem(503, "outcome_unknown");

@@ -61,8 +61,8 @@ both_tiers! {
             assert_eq!(raised.ok()["head"], 7);
             cleared.ok();
             for node in &nodes {
-                let sheet = poll(&node.client, round).await;
-                assert_eq!(sheet.counters["mention"], (2, 7));
+                let summary = poll(&node.client, round).await;
+                assert_eq!(summary.counters["mention"], (2, 7));
             }
         }
     }

@@ -20,7 +20,8 @@ async fn engine_a_crash_of_the_database_loses_nothing_acknowledged() {
     let load = tokio::spawn(async move {
         let mut acknowledged = Vec::new();
         for n in 0..400 {
-            // The same key until it is acknowledged: a crash in between must neither lose it nor count it twice.
+            // The same key until it is acknowledged: a crash in between must neither lose it nor
+            // count it twice.
             while client.post_once("/v1/users/1/badges/dm/increment", &format!("k{n}"), &json!({})).await.status != 200 {}
             acknowledged.push(n);
         }

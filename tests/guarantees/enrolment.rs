@@ -1,4 +1,5 @@
-//! No poll shows a state from before an enrolment: it is a change like any other, also where the cache never heard of it.
+//! No poll shows a state from before an enrolment: it is a change like any other, also where the
+//! cache never heard of it.
 
 use headmark::cache::Lookup;
 use serde_json::json;
@@ -36,9 +37,9 @@ async fn counts_from_here_on(node: &Node) {
     increment(node).await;
     node.client.post("/v1/broadcasts/system", &json!({"title": "t"})).await.ok();
     for _ in 0..3 {
-        let sheet = node.client.sheet(1).await;
-        assert_eq!(sheet["broadcasts"]["system"]["unread"], 1, "{sheet}");
-        assert_eq!(sheet["counters"]["like"]["unread"], 2, "{sheet}");
+        let summary = node.client.summary(1).await;
+        assert_eq!(summary["broadcasts"]["system"]["unread"], 1, "{summary}");
+        assert_eq!(summary["counters"]["like"]["unread"], 2, "{summary}");
     }
     let user = 1.try_into().unwrap();
     assert_eq!(headmark::maintenance::scrub::scrub(&node.app.state().contexts.scrub, &[user]).await.unwrap(), 0, "no drift");
@@ -50,7 +51,7 @@ both_tiers! {
         filled(&node).await;
         // The lane dies between the commit and the publish of the enrolment.
         fail::cfg("lane::after_commit", "1*panic").unwrap();
-        node.client.sheet(1).await;
+        node.client.summary(1).await;
         assert_eq!(entry(&node).await, (false, false), "the dead writer's lease holds");
         eventually("the lease has ended", async || entry(&node).await == (false, true)).await;
         counts_from_here_on(&node).await;
@@ -62,7 +63,7 @@ both_tiers! {
         filled(&node).await;
         let (users, writer) = ([1.try_into().unwrap()], headmark::cache::Writer(7));
         node.app.state().cache.touch(&users, writer).await.unwrap();
-        node.client.sheet(1).await;
+        node.client.summary(1).await;
         node.app.state().cache.leave(&users, writer).await.unwrap();
         counts_from_here_on(&node).await;
         node.stop().await;

@@ -1,4 +1,5 @@
-//! Counts equal lists, and both directions agree, whoever acts on the same pair at the same moment, and whatever dies meanwhile.
+//! Counts equal lists, and both directions agree, whoever acts on the same pair at the same moment,
+//! and whatever dies meanwhile.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,7 +44,8 @@ async fn insist(nodes: &Nodes, dice: &mut Dice, method: &Method, path: &str) -> 
     panic!("no answer to {method} {path}");
 }
 
-/// One writer: it alone changes the pairs that are its own, so it knows how they stand; others change the same pairs the other way round.
+/// One writer: it alone changes the pairs that are its own, so it knows how they stand; others
+/// change the same pairs the other way round.
 async fn write(nodes: Nodes, number: usize, steps: usize, done: Arc<AtomicUsize>) -> Follows {
     let mut dice = Dice::new(number + 1);
     let every = (1..=USERS).flat_map(|a| (1..=USERS).map(move |b| (a, b))).filter(|(a, b)| a != b);
@@ -188,7 +190,7 @@ both_tiers! {
         for client in &clients {
             let counts = client.get(&format!("/v1/users/{STAR}/relation-counts")).await.ok();
             assert_eq!((&counts["following"], &counts["followers"], &counts["mutuals"]), (&json!(0), &json!(FANS), &json!(0)));
-            assert_eq!(client.sheet(STAR).await["counters"]["fans"]["head"], FANS);
+            assert_eq!(client.summary(STAR).await["counters"]["fans"]["head"], FANS);
         }
         let items = clients[0].walk(&format!("/v1/users/{STAR}/followers"), 100).await;
         let shown = ids(&items);
@@ -198,7 +200,8 @@ both_tiers! {
         Node::stop_all(running).await;
     }
 
-    /// While a star gains followers as fast as they come, from every node, whatever others write or read is answered in time.
+    /// While a star gains followers as fast as they come, from every node, whatever others write or
+    /// read is answered in time.
     async fn nobody_waits_for_a_star(world: World) {
         const STAR: i64 = 1;
         const FANS: i64 = 6000;
@@ -249,14 +252,16 @@ both_tiers! {
         Node::stop_all(running).await;
     }
 
-    /// A node dies at every step of a block that severs both follows: all of it is there afterwards, or nothing.
+    /// A node dies at every step of a block that severs both follows: all of it is there
+    /// afterwards, or nothing.
     async fn kill_a_node_amid_a_block(world: World) {
         for (at, step) in ["lane::after_touch", "lane::before_commit", "lane::after_commit", "lane::after_publish"].iter().enumerate() {
             let (a, b) = (10 + 2 * i64::try_from(at).unwrap(), 11 + 2 * i64::try_from(at).unwrap());
-            // It dies in the fifth batch: after the first sight of both users, and a follow each way.
+            // It dies in the fifth batch: after the first sight of both users, and a follow each
+            // way.
             let mut doomed = world.process(&[], &[("FAILPOINTS", &format!("{step}=4*off->return"))]).await;
-            doomed.client.sheet(a).await;
-            doomed.client.sheet(b).await;
+            doomed.client.summary(a).await;
+            doomed.client.summary(b).await;
             doomed.client.follow(a, b).await;
             doomed.client.follow(b, a).await;
             let sent = Client::try_send(doomed.client.request(Method::PUT, &format!("/v1/users/{b}/blocks/{a}"))).await;

@@ -1,4 +1,5 @@
-//! Nodes die, by SIGKILL under load and at each step of a write: no acknowledged write is lost, none counts twice, and no poll goes back.
+//! Nodes die, by SIGKILL under load and at each step of a write: no acknowledged write is lost,
+//! none counts twice, and no poll goes back.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use crate::support::{Client, Process, Tier, World, connect, eventually};
 /// How often the node is killed.
 const DEATHS: usize = 5;
 
-/// Changes that are to be acknowledged between two deaths, so that each comes in the middle of the work.
+/// Changes that are to be acknowledged between two deaths, so that each comes in the middle of the
+/// work.
 const BETWEEN_DEATHS: i64 = 60;
 
 /// Kills the node in the first place again and again, and puts a new one there.
@@ -31,7 +33,8 @@ async fn keep_killing(world: &World, storm: &Storm, mut process: Process) -> Pro
     process
 }
 
-/// Writes what the failpoint lets pass, then three at once, in the middle of which the node dies. Returns which of the three were acknowledged.
+/// Writes what the failpoint lets pass, then three at once, in the middle of which the node dies.
+/// Returns which of the three were acknowledged.
 async fn write_until_death(doomed: &mut Process) -> usize {
     for n in 1..=2 {
         let raised = doomed.client.post_once("/v1/users/1/badges/mention/increment", &format!("early-{n}"), &json!({})).await.ok();
@@ -53,7 +56,8 @@ async fn increment(client: &Client, n: usize) -> bool {
     sent.is_ok_and(|reply| reply.status == 200)
 }
 
-/// The node dies at this step of its third increment: the first poll in between is a write too, the enrolment.
+/// The node dies at this step of its third increment: the first poll in between is a write too, the
+/// enrolment.
 async fn dies_at(world: World, step: &str) {
     let survivor = if world.tier == Tier::Server { Some(world.node().await) } else { None };
     let mut doomed = world.process(&[], &[("FAILPOINTS", &format!("{step}=3*off->return"))]).await;
@@ -64,9 +68,10 @@ async fn dies_at(world: World, step: &str) {
     };
     let mut truth = Truth::of(&world).await;
     let least = i64::try_from(2 + acknowledged).unwrap();
-    // Well past the death, while the dead one's lease holds and a backend may still be at its commit.
+    // Well past the death, while the dead one's lease holds and a backend may still be at its
+    // commit.
     for _ in 0..100 {
-        let before = truth.sheet(1).await;
+        let before = truth.summary(1).await;
         let shown = poll(&survivor.client, 1).await;
         assert!(shown.head("mention") >= least && shown.revision >= before.revision, "{before:?} but {shown:?}");
     }
@@ -74,14 +79,14 @@ async fn dies_at(world: World, step: &str) {
         survivor.client.post_once("/v1/users/1/badges/mention/increment", &format!("late-{n}"), &json!({})).await.ok();
     }
     survivor.client.post("/v1/users/1/badges/mention/reset", &json!({"up_to": 4})).await.ok();
-    let sheet = truth.sheet(1).await;
-    assert_eq!(sheet.counters["mention"], (1, 5), "each once");
-    assert_eq!(poll(&survivor.client, 1).await, sheet);
+    let summary = truth.summary(1).await;
+    assert_eq!(summary.counters["mention"], (1, 5), "each once");
+    assert_eq!(poll(&survivor.client, 1).await, summary);
     if world.tier == Tier::Server {
         let mut redis = connect(&world.redis_url).await.unwrap();
         let key = format!("{}{{u:1}}", world.prefix);
         eventually("the lease has ended, and the entry is filled again", async || {
-            assert_eq!(poll(&survivor.client, 1).await, sheet);
+            assert_eq!(poll(&survivor.client, 1).await, summary);
             let dirty: bool = deadpool_redis::redis::cmd("HEXISTS").arg(&key).arg("!d").query_async(&mut redis).await.unwrap();
             !dirty
         })

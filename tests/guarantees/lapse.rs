@@ -1,4 +1,5 @@
-//! No poll shows an older state when two things fail at once: a commit that outlives its writer's lease, on a node that cannot reach the cache to renew it.
+//! No poll shows an older state when two things fail at once: a commit that outlives its writer's
+//! lease, on a node that cannot reach the cache to renew it.
 
 use serde_json::json;
 use sqlx::Executor as _;

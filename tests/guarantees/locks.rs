@@ -1,5 +1,5 @@
-//! Locks that somebody else holds, and a database that has become slow: neither stops the writes that
-//! could be done.
+//! Locks that somebody else holds, and a database that has become slow: neither stops the writes
+//! that could be done.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ async fn one_locked_row_holds_up_nobody_else_and_keeps_its_order() {
     }
     let shown = poll(&node.client, 1).await;
     assert_eq!(shown.head("mention"), 13);
-    assert_eq!(shown, Truth::of(&world).await.sheet(1).await);
+    assert_eq!(shown, Truth::of(&world).await.summary(1).await);
     eventually("nothing is set aside", async || node.client.metric("headmark_lane_set_aside").await == 0.0).await;
     node.stop().await;
 }
@@ -137,8 +137,9 @@ both_tiers! {
         increment(&node.client, 1000).await.ok();
         make_batches_slow(&mut hand).await;
         let before = node.client.metric("headmark_lane_batch_seconds_count").await;
-        // More than it can take in the time of a transaction: 300 new rows. The lane pauses with a quick one in hand
-        // until they all wait: otherwise it would learn from smaller batches how slow they are.
+        // More than it can take in the time of a transaction: 300 new rows. The lane pauses with a
+        // quick one in hand until they all wait: otherwise it would learn from smaller batches how
+        // slow they are.
         fail::cfg("lane::outside_of_a_batch", "pause").unwrap();
         let waiting = async |count| eventually("they wait", async || node.app.state().lanes.waiting() == count).await;
         let quick = tokio::spawn({ let client = node.client.clone(); async move { increment(&client, 1000).await } });
@@ -151,7 +152,7 @@ both_tiers! {
         assert!(batches >= 4.0, "the quick one, and the others in {} batches", batches - 1.0);
         let mut truth = Truth::of(&world).await;
         for user in [1, 100, 300] {
-            assert_eq!(truth.sheet(user).await.head("mention"), 1, "each once");
+            assert_eq!(truth.summary(user).await.head("mention"), 1, "each once");
         }
         node.stop().await;
     }
@@ -160,8 +161,9 @@ both_tiers! {
 /// From here on a batch of hundreds of new marks takes longer than a transaction may.
 async fn make_batches_slow(hand: &mut Hand) {
     if let Hand::Sqlite(_) = hand {
-        // SQLite has no statement that sleeps, and one that works takes as long as the machine likes. So this says it of the
-        // batches instead: the quick one, then three that are too large, then those that are not.
+        // SQLite has no statement that sleeps, and one that works takes as long as the machine
+        // likes. So this says it of the batches instead: the quick one, then three that are too
+        // large, then those that are not.
         fail::cfg("lane::after_touch", "1*off->3*sleep(3000)->off").unwrap();
         return;
     }

@@ -66,7 +66,8 @@ async fn an_index_is_made_beside_writes_once_and_again_after_a_failure() {
         let later = migrator(9002, "create index concurrently if not exists later_kind on marks (kind)", true);
         tokio::spawn(async move { db.migrate_with(later).await })
     });
-    // Asked over a connection of its own: a transaction sees one state of `pg_stat_activity` to its end.
+    // Asked over a connection of its own: a transaction sees one state of `pg_stat_activity` to its
+    // end.
     let mut watcher = Hand::on(&world).await;
     eventually("the index waits", async || watcher.waiting().await > 0).await;
     for node in &nodes {

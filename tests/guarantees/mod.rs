@@ -1,17 +1,19 @@
-//! The promises, each tried as hard as a test can: on both tiers, on several nodes, with processes killed and stores
-//! taken away.
+//! The promises, each tried as hard as a test can: on both tiers, on several nodes, with processes
+//! killed and stores taken away.
 //!
 //! - An acknowledged write is kept and counts once: `commit`, `crash`, `kill`, `nodes`.
-//! - No poll shows an older state than the last acknowledged write, on any node: `bypass`, `enrolment`, `lapse`,
-//!   `shared_heads`, `stores`.
+//! - No poll shows an older state than the last acknowledged write, on any node: `bypass`,
+//!   `enrolment`, `lapse`, `shared_heads`, `stores`.
 //! - Every number is what a naive model says: `all_kinds`, `concurrent`, `model`.
 //! - Counts equal lists, and nobody sees what is secret: `follows`, `relations`, `contents`.
 //! - Whatever the load, everything is bounded: `bounds`, `locks`.
-//! - Both engines run every statement, and migrations run while nodes serve: `errors`, `migrations`, `statements`.
+//! - Both engines run every statement, and migrations run while nodes serve: `errors`,
+//!   `migrations`, `statements`.
 //!
-//! `truth` asks the rows themselves. `storm` is a crowd that checks what it sees while a test disturbs the nodes or
-//! their stores. To add a promise: a file named after it, or a case in the one that it belongs to. A case that starts
-//! engines of its own has `engine_` in its name, one that kills processes `kill_`: few of those run at once.
+//! `truth` asks the rows themselves. `storm` is a crowd that checks what it sees while a test
+//! disturbs the nodes or their stores. To add a promise: a file named after it, or a case in the
+//! one that it belongs to. A case that starts engines of its own has `engine_` in its name, one
+//! that kills processes `kill_`: few of those run at once.
 
 mod all_kinds;
 mod bounds;

@@ -1,4 +1,5 @@
-//! Whatever the sequence of operations, restarts and evictions, every node shows what a naive model says.
+//! Whatever the sequence of operations, restarts and evictions, every node shows what a naive model
+//! says.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +41,7 @@ impl Model {
         things.iter_mut().take(up_to).filter(|thing| **thing == Thing::Unread).for_each(|thing| *thing = Thing::Read);
     }
 
-    fn sheet(&self) -> Sheet {
+    fn summary(&self) -> Sheet {
         let counters = self.things.iter().map(|(badge, things)| (badge.to_string(), numbers(things)));
         Sheet { revision: self.revision, counters: counters.collect() }
     }
@@ -252,7 +253,7 @@ impl Run<'_> {
                 let users: Vec<_> = (0..USERS).map(|user| self.user(user)).collect();
                 let body = client.post("/v1/badges/query", &json!({"user_ids": users})).await.ok();
                 let shown: Vec<_> = body["items"].as_array().unwrap().iter().map(Sheet::shown).collect();
-                assert_eq!(shown, self.models.iter().map(Model::sheet).collect::<Vec<_>>());
+                assert_eq!(shown, self.models.iter().map(Model::summary).collect::<Vec<_>>());
             }
             Step::Forget => self.arena.forget(None).await,
             Step::ForgetUser { user } => self.arena.forget(Some(self.user(*user))).await,
@@ -275,18 +276,18 @@ impl Run<'_> {
                     percent.iter().map(|(badge, percent)| (*badge, self.head(*user, *badge) * percent / 100)).collect();
                 let named: BTreeMap<_, _> = up_to.iter().map(|(badge, up_to)| (BADGES[*badge], up_to)).collect();
                 let path = format!("/v1/users/{}/badges/reset", self.user(*user));
-                let sheet = client.post(&path, &json!({"up_to": named})).await.ok();
+                let summary = client.post(&path, &json!({"up_to": named})).await.ok();
                 self.models[*user].change(|things| {
                     for (badge, up_to) in up_to {
                         things.get_mut(BADGES[badge]).into_iter().for_each(|things| Model::read(things, up_to));
                     }
                 });
-                assert_eq!(Sheet::shown(&sheet), self.models[*user].sheet());
+                assert_eq!(Sheet::shown(&summary), self.models[*user].summary());
             }
             Step::ResetAll { user } => {
-                let sheet = client.post(&format!("/v1/users/{}/badges/reset", self.user(*user)), &json!({})).await.ok();
+                let summary = client.post(&format!("/v1/users/{}/badges/reset", self.user(*user)), &json!({})).await.ok();
                 self.models[*user].change(|things| things.values_mut().for_each(|things| Model::read(things, usize::MAX)));
-                assert_eq!(Sheet::shown(&sheet), self.models[*user].sheet());
+                assert_eq!(Sheet::shown(&summary), self.models[*user].summary());
             }
             other => unreachable!("{other:?} is no reset"),
         }
@@ -315,7 +316,7 @@ impl Run<'_> {
         assert_eq!(reply.header("idempotent-replayed"), "true");
     }
 
-    /// Every node shows the model; the tag is another exactly if the sheet is.
+    /// Every node shows the model; the tag is another exactly if the unread summary is.
     async fn compare(&mut self) {
         for at in 0..self.arena.nodes.len() {
             let client = self.arena.client(at);
@@ -327,7 +328,7 @@ impl Run<'_> {
                 let full = client.get(&path).await;
                 let tag = full.header("etag").to_owned();
                 assert_eq!(conditional.header("etag"), tag);
-                assert_eq!(Sheet::shown(&full.ok()), self.models[user].sheet());
+                assert_eq!(Sheet::shown(&full.ok()), self.models[user].summary());
                 if at + 1 == self.arena.nodes.len() {
                     self.tags[user] = (tag, self.models[user].clone());
                 }
@@ -343,7 +344,7 @@ async fn run(arena: &mut Arena, steps: &[(Step, usize)]) {
     let mut run = Run { arena, first_user, models: vec![Model { revision: 1, ..Model::default() }; USERS], sent: Vec::new(), tags };
     for user in 0..USERS {
         // Each is enrolled by its first poll.
-        run.arena.client(0).sheet(run.user(user)).await;
+        run.arena.client(0).summary(run.user(user)).await;
     }
     for (step, node) in steps {
         run.step(step, *node).await;
@@ -351,7 +352,7 @@ async fn run(arena: &mut Arena, steps: &[(Step, usize)]) {
     }
     let mut truth = Truth::of(&run.arena.world).await;
     for user in 0..USERS {
-        assert_eq!(truth.sheet(run.user(user)).await, run.models[user].sheet());
+        assert_eq!(truth.summary(run.user(user)).await, run.models[user].summary());
     }
 }
 

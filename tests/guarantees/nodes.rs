@@ -88,21 +88,23 @@ async fn a_node_that_loses_its_place_stops_writing_until_it_has_it_again() {
     let other = "update cache_guard set epoch = epoch + 1; update marks set head = head + 5; update users set revision = revision + 1";
     thief.execute(other).await.unwrap();
     let mut truth = Truth::of(&world).await;
-    assert_eq!(poll(&node.client, 1).await, truth.sheet(1).await);
+    assert_eq!(poll(&node.client, 1).await, truth.summary(1).await);
     thief.execute("select pg_advisory_unlock_all()").await.unwrap();
     eventually("it writes again", async || node.client.post(INCREMENT, &json!({})).await.status == 200).await;
-    assert_eq!(poll(&node.client, 1).await, truth.sheet(1).await);
+    assert_eq!(poll(&node.client, 1).await, truth.summary(1).await);
 }
 
-/// A node alone on its Postgres loses the lock without knowing, and another one comes: no poll of the first is older than what the second acknowledged.
-/// With `busy` the first writes meanwhile; else it has nothing but its polls, which are hits.
+/// A node alone on its Postgres loses the lock without knowing, and another one comes: no poll of
+/// the first is older than what the second acknowledged. With `busy` the first writes meanwhile;
+/// else it has nothing but its polls, which are hits.
 async fn is_succeeded(mut world: World, redis_of_second: String, busy: bool) {
     world.redis_url.clear();
     let first = world.node().await;
     let mut hand = world.postgres().await;
     let mut acknowledged = 1;
     first.client.post(INCREMENT, &json!({})).await.ok();
-    // Right after the first node has looked, so that it notices as late as it can. Should it be quicker even so, it is lost anew.
+    // Right after the first node has looked, so that it notices as late as it can. Should it be
+    // quicker even so, it is lost anew.
     world.redis_url = redis_of_second;
     let start = async {
         loop {
@@ -175,9 +177,9 @@ async fn a_node_that_was_stopped_for_long_wakes_up_fenced_off() {
     for write in writes {
         assert!(!write.await.unwrap(), "acknowledged by a node that had lost its place");
     }
-    let sheet = truth.sheet(1).await;
-    assert_eq!(sheet.head("mention"), 2);
-    assert_eq!(poll(&second.client, 1).await, sheet);
+    let summary = truth.summary(1).await;
+    assert_eq!(summary.head("mention"), 2);
+    assert_eq!(poll(&second.client, 1).await, summary);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -226,9 +228,9 @@ both_tiers! {
                 reply.problem(503, "overloaded");
             }
             taken += i64::from(taken_now);
-            assert_eq!(truth.sheet(user).await.head("mention"), if taken_now { 99 } else { 0 });
+            assert_eq!(truth.summary(user).await.head("mention"), if taken_now { 99 } else { 0 });
         }
-        assert_eq!((taken, truth.sheet(1).await.head("mention")), (10, 10));
+        assert_eq!((taken, truth.summary(1).await.head("mention")), (10, 10));
     }
 
     async fn a_poisonous_write_fails_alone(world: World) {
@@ -249,7 +251,8 @@ both_tiers! {
         let paths: Vec<String> = (0..30).map(|n| format!("/v1/users/{}/badges/{}/increment", 1 + n % 3, if n % 10 == 4 { "poison" } else { "mention" })).collect();
         let writes = join_all(paths.iter().map(|path| client.post_once(path, path, &body)));
         let (replies, ()) = tokio::join!(writes, async {
-            // Enough for all to be in the queue; should some come later, they only make the batch smaller.
+            // Enough for all to be in the queue; should some come later, they only make the batch
+            // smaller.
             tokio::time::sleep(Duration::from_millis(200)).await;
             hand.release().await;
         });
@@ -265,9 +268,9 @@ both_tiers! {
         for user in 1..=3 {
             // The poll enrols the user.
             let shown = poll(&node.client, user).await;
-            let sheet = truth.sheet(user).await;
-            assert_eq!(sheet.counters.keys().collect::<Vec<_>>(), ["mention"]);
-            assert_eq!(shown, sheet);
+            let summary = truth.summary(user).await;
+            assert_eq!(summary.counters.keys().collect::<Vec<_>>(), ["mention"]);
+            assert_eq!(shown, summary);
         }
         hand.run(if world.tier == Tier::Server { "drop trigger poison on marks" } else { "drop trigger poison" }).await;
         let path = paths.iter().find(|path| path.contains("poison")).unwrap();

@@ -1,6 +1,6 @@
-//! All that two users can be to each other: counts equal lists, and nobody sees what is secret. Random acts of many
-//! users at two nodes, at once and asynchronous, run against a naive model. Every race of two acts on one pair must end
-//! as if one had come after the other.
+//! All that two users can be to each other: counts equal lists, and nobody sees what is secret.
+//! Random acts of many users at two nodes, at once and asynchronous, run against a naive model.
+//! Every race of two acts on one pair must end as if one had come after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -134,7 +134,8 @@ async fn stands_on(client: &Client, user: i64, name: &str, other: i64) -> bool {
     list["ids"].as_array().unwrap().contains(&json!(other.to_string()))
 }
 
-/// Acts on pairs of its own, from both sides, through any node; what is acknowledged must show at once on each.
+/// Acts on pairs of its own, from both sides, through any node; what is acknowledged must show at
+/// once on each.
 async fn act(clients: Arc<Vec<Client>>, pairs: Vec<(i64, i64)>, seed: usize, steps: usize) -> (Naive, Vec<Later>) {
     let (mut dice, mut naive, mut later) = (Dice::new(seed + 1), Naive::default(), Vec::new());
     for _ in 0..steps {
@@ -216,7 +217,7 @@ async fn check(client: &Client, naive: &Naive) {
         let counts = client.get(&format!("/v1/users/{user}/relation-counts")).await.ok();
         let expected = json!({"following": following, "followers": followers, "mutuals": mutuals, "secret": secret, "special": special, "blocked": blocked});
         assert_eq!(counts, expected, "{user}");
-        let fans = client.sheet(user).await["counters"]["fans"]["unread"].as_u64().unwrap_or_default();
+        let fans = client.summary(user).await["counters"]["fans"]["unread"].as_u64().unwrap_or_default();
         assert_eq!(fans, u64::try_from(followers).unwrap(), "new followers of {user}");
         let ids = others().map(|other| other.to_string()).collect::<Vec<_>>().join(",");
         let looked = client.get(&format!("/v1/users/{user}/relations?ids={ids}")).await.ok();
@@ -267,7 +268,8 @@ impl Command for Ask {
     }
 }
 
-/// What is kept beside the entries may be lost at any moment, and with it the entries: nothing that is shown is older for it.
+/// What is kept beside the entries may be lost at any moment, and with it the entries: nothing that
+/// is shown is older for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn engine_redis_is_flushed_while_relations_change() {
     let mut world = World::new(Tier::Server).await;

@@ -1,4 +1,5 @@
-//! The board: what a node writes to it shows there at once, whoever else writes, and how many channels and dots there may be holds across nodes.
+//! The broadcast state: what a node writes to it shows there at once, whoever else writes, and how
+//! many channels and dots there may be holds across nodes.
 
 use futures_util::future::join_all;
 use headmark::features::broadcasts::MAX_CHANNELS;
@@ -17,7 +18,7 @@ async fn light(client: &Client, dot: &str) -> Reply {
 }
 
 async fn unread(client: &Client) -> i64 {
-    client.sheet(1).await["broadcasts"]["system"]["unread"].as_i64().unwrap_or(0)
+    client.summary(1).await["broadcasts"]["system"]["unread"].as_i64().unwrap_or(0)
 }
 
 /// How many of these were refused, each because it was one too many.
@@ -38,7 +39,7 @@ both_tiers! {
                 assert!(unread(&node.client).await >= sent["seq"].as_i64().unwrap(), "all up to {sent}");
                 if n % 5 == 0 {
                     let lit = light(&node.client, "mall").await.ok();
-                    assert!(node.client.sheet(1).await["dots"]["mall"]["head"].as_i64() >= lit["head"].as_i64(), "{lit}");
+                    assert!(node.client.summary(1).await["dots"]["mall"]["head"].as_i64() >= lit["head"].as_i64(), "{lit}");
                 }
             }
         };
@@ -53,15 +54,16 @@ both_tiers! {
     async fn what_a_node_alone_writes_to_the_board_is_not_read_back(world: World) {
         let node = world.node().await;
         send(&node.client, "system").await.ok();
-        // Nothing but the lanes reaches the database from here on: they have connections of their own.
+        // Nothing but the lanes reaches the database from here on: they have connections of their
+        // own.
         node.app.state().db.close().await;
         let sent = send(&node.client, "system").await.ok();
         send(&node.client, "news").await.ok();
         light(&node.client, "mall").await.ok();
         assert_eq!(node.client.delete("/v1/broadcasts/system/1").await.status, 204);
-        let board = node.app.state().heads.board();
-        assert_eq!((board.head, board.channels["news"].head, board.dots["mall"].head, &sent["seq"]), (5, 1, 1, &json!(2)));
-        assert_eq!(board.channels["system"].unread(0, 0), 1, "one of two was taken back");
+        let broadcast_state = node.app.state().heads.broadcast_state();
+        assert_eq!((broadcast_state.head, broadcast_state.channels["news"].head, broadcast_state.dots["mall"].head, &sent["seq"]), (5, 1, 1, &json!(2)));
+        assert_eq!(broadcast_state.channels["system"].unread(0, 0), 1, "one of two was taken back");
         node.stop().await;
     }
 
@@ -75,7 +77,7 @@ both_tiers! {
         assert_eq!(too_many, i64::try_from(race.len()).unwrap() - 5);
         for node in &nodes {
             node.app.state().heads.catch_up().await.unwrap();
-            assert_eq!(i64::try_from(node.app.state().heads.board().channels.len()).unwrap(), MAX_CHANNELS);
+            assert_eq!(i64::try_from(node.app.state().heads.broadcast_state().channels.len()).unwrap(), MAX_CHANNELS);
             send(&node.client, "early-1").await.ok();
             send(&node.client, "another").await.problem(409, "too_many");
         }
@@ -92,7 +94,7 @@ both_tiers! {
         assert_eq!(too_many, i64::try_from(race.len()).unwrap() - 5);
         for node in &nodes {
             node.app.state().heads.catch_up().await.unwrap();
-            assert_eq!(i64::try_from(node.app.state().heads.board().dots.len()).unwrap(), MAX_DOTS);
+            assert_eq!(i64::try_from(node.app.state().heads.broadcast_state().dots.len()).unwrap(), MAX_DOTS);
             light(&node.client, "early-1").await.ok();
             light(&node.client, "another").await.problem(409, "too_many");
         }

@@ -1,5 +1,5 @@
-//! Every statement of the row sets and of all others runs on both engines, every table has one, and bytes come back
-//! as they went.
+//! Every statement of the row sets and of all others runs on both engines, every table has one, and
+//! bytes come back as they went.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! A store is away, comes back, or forgets what it knew: no acknowledged write is lost, and no poll shows an older state.
+//! A store is away, comes back, or forgets what it knew: no acknowledged write is lost, and no poll
+//! shows an older state.
 
 use std::time::Duration;
 
@@ -57,10 +58,11 @@ impl Scene {
             let shown = poll(&node.client, 1).await;
             assert_eq!(shown.revision, raised["revision"], "{raised} acknowledged, {shown:?} shown");
         }
-        assert_eq!(poll(&self.nodes[0].client, 1).await, self.truth.sheet(1).await);
+        assert_eq!(poll(&self.nodes[0].client, 1).await, self.truth.summary(1).await);
     }
 
-    /// Writes at both nodes in turn until every node says that the cache is in use; what is shown must be exact all the while.
+    /// Writes at both nodes in turn until every node says that the cache is in use; what is shown
+    /// must be exact all the while.
     pub(super) async fn recover(&mut self) {
         let give_up = Instant::now() + Duration::from_secs(RECOVERY_S);
         loop {
@@ -76,9 +78,9 @@ impl Scene {
         for user in 1..=3 {
             // The first poll of a user is an enrolment, which raises the revision.
             poll(&self.nodes[0].client, user).await;
-            let sheet = self.truth.sheet(user).await;
+            let summary = self.truth.summary(user).await;
             for node in &self.nodes {
-                assert_eq!(poll(&node.client, user).await, sheet);
+                assert_eq!(poll(&node.client, user).await, summary);
             }
         }
         self.write_and_look(0).await;
@@ -168,7 +170,7 @@ async fn engine_redis_stalls_and_remembers_what_is_outdated_since() {
     scene.redis.go_on();
     for user in 1..=3 {
         for node in &scene.nodes {
-            assert_eq!(poll(&node.client, user).await, scene.truth.sheet(user).await);
+            assert_eq!(poll(&node.client, user).await, scene.truth.summary(user).await);
         }
     }
     scene.recover().await;
@@ -266,7 +268,8 @@ async fn engine_a_read_passes_over_connections_that_postgres_has_ended() {
     let node = world.node().await;
     let mut admin = world.postgres().await;
     for round in 0..5 {
-        // Many at once, so that the pool holds more than one connection; of other users each time, whom the cache does not know.
+        // Many at once, so that the pool holds more than one connection; of other users each time,
+        // whom the cache does not know.
         let queries = async |from: i64| {
             let query = async |user: i64| node.client.post("/v1/badges/query", &json!({"user_ids": [user]})).await;
             join_all((from..from + 20).map(query)).await.into_iter().map(Reply::ok).count()
@@ -281,13 +284,13 @@ async fn engine_a_read_passes_over_connections_that_postgres_has_ended() {
 /// Waits until a node has its database again.
 async fn recovered(client: &Client) {
     eventually_within(20, "the node is ready and polls are full", async || {
-        let sheet = client.get("/v1/users/1/badges").await;
-        client.get("/readyz").await.body["degraded"] == false && sheet.body["degraded"] == false
+        let summary = client.get("/v1/users/1/badges").await;
+        client.get("/readyz").await.body["degraded"] == false && summary.body["degraded"] == false
     })
     .await;
 }
 
-/// All that a sheet shows.
+/// All that an unread summary shows.
 const KINDS: [&str; 6] = ["counters", "broadcasts", "dots", "feed", "chats", "notifications"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -324,7 +327,7 @@ async fn engine_postgres_is_away() {
     assert_eq!(poll(second, 1).await.counters["mention"], (4, 4));
 }
 
-/// A degraded sheet's content.
+/// A degraded unread summary's content.
 fn last_known(mut body: Value) -> Sheet {
     body["degraded"] = false.into();
     Sheet::shown(&body)

@@ -1,4 +1,5 @@
-//! A crowd of writers and pollers on the same few users. Writers note what was acknowledged; pollers check that nothing they see is older.
+//! A crowd of writers and pollers on the same few users. Writers note what was acknowledged;
+//! pollers check that nothing they see is older.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -141,15 +142,15 @@ impl Storm {
     pub async fn settle(&self, truth: &mut Truth) {
         let tallies = self.ledger.lock().unwrap().badges.clone();
         for &user in &self.users {
-            let sheet = truth.sheet(user).await;
+            let summary = truth.summary(user).await;
             for badge in BADGES {
                 let tally = tallies.get(&(user, badge)).cloned().unwrap_or_default();
-                assert_eq!(sheet.head(badge), tally.added, "every acknowledged increment once: {user} {badge}");
+                assert_eq!(summary.head(badge), tally.added, "every acknowledged increment once: {user} {badge}");
                 let unread = (tally.up_to + 1..=tally.added).filter(|position| !tally.retracted.contains(position)).count();
-                assert_eq!(sheet.unread(badge), i64::try_from(unread).unwrap(), "{user} {badge} {tally:?}");
+                assert_eq!(summary.unread(badge), i64::try_from(unread).unwrap(), "{user} {badge} {tally:?}");
             }
             for client in self.nodes.up() {
-                assert_eq!(poll(&client, user).await, sheet, "user {user}");
+                assert_eq!(poll(&client, user).await, summary, "user {user}");
             }
         }
     }
@@ -257,21 +258,22 @@ impl Storm {
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 continue;
             }
-            let sheet = Sheet::shown(&body);
+            let summary = Sheet::shown(&body);
             let newest = seen.entry(user).or_default();
-            assert!(sheet.revision >= *newest, "user {user} went back from {newest} to {sheet:?}");
-            assert!(sheet.revision >= revision, "user {user} is at {revision}, acknowledged, but the poll shows {sheet:?}");
+            assert!(summary.revision >= *newest, "user {user} went back from {newest} to {summary:?}");
+            assert!(summary.revision >= revision, "user {user} is at {revision}, acknowledged, but the poll shows {summary:?}");
             for (badge, head) in BADGES.into_iter().zip(heads) {
-                assert!(sheet.head(badge) >= head, "user {user}: {badge} is at {head}, acknowledged, but the poll shows {sheet:?}");
+                assert!(summary.head(badge) >= head, "user {user}: {badge} is at {head}, acknowledged, but the poll shows {summary:?}");
             }
-            *newest = sheet.revision;
+            *newest = summary.revision;
             polls += 1;
         }
         polls
     }
 }
 
-/// What a client may send again: a store that is away, an unknown outcome, a key that is still in use.
+/// What a client may send again: a store that is away, an unknown outcome, a key that is still in
+/// use.
 fn may_repeat(reply: &Reply) -> bool {
     reply.status == 503 || reply.body["code"] == "idempotency_in_progress"
 }

@@ -1,4 +1,4 @@
-//! What is so: a user's sheet recounted from the rows, and the same as a poll shows it.
+//! What is so: a user's unread summary recounted from the rows, and the same as a poll shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use sqlx::{ConnectOptions as _, Connection as _, PgConnection, SqliteConnection}
 
 use crate::support::{Client, Tier, World, eventually_within};
 
-/// A sheet, bare.
+/// An unread summary, bare.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sheet {
     pub revision: i64,
@@ -41,8 +41,8 @@ impl Sheet {
     }
 }
 
-/// Polls one node until the answer is a full one, for at most three seconds: on a machine that is busy with other things a node may hear too late of what
-/// users share, and says so.
+/// Polls one node until the answer is a full one, for at most three seconds: on a machine that is
+/// busy with other things a node may hear too late of what users share, and says so.
 pub async fn poll(client: &Client, user: i64) -> Sheet {
     let path = format!("/v1/users/{user}/badges");
     let mut body = client.get(&path).await.ok();
@@ -77,8 +77,8 @@ impl Truth {
         }
     }
 
-    /// A user's sheet, recounted position by position.
-    pub async fn sheet(&mut self, user: i64) -> Sheet {
+    /// A user's unread summary, recounted position by position.
+    pub async fn summary(&mut self, user: i64) -> Sheet {
         let marks: Vec<(String, i64, i64, String)> = match self {
             Self::Sqlite(conn) => sqlx::query_as(MARKS).bind(user).fetch_all(conn).await.unwrap(),
             Self::Postgres(conn) => sqlx::query_as(MARKS).bind(user).fetch_all(conn).await.unwrap(),

@@ -34,7 +34,7 @@ both_tiers! {
             service.post("/v1/users/42/badges/mention/retract", &json!({})).await.ok();
             service.post("/v1/users/42/badges/mention/reset", &json!({})).await.ok();
             service.post("/v1/users/42/badges/reset", &json!({})).await.ok();
-            service.sheet(42).await;
+            service.summary(42).await;
             service.get("/v1/users/me/badges").await.problem(403, "forbidden");
         }
         node.stop().await;
@@ -44,7 +44,7 @@ both_tiers! {
         let node = world.node_with(&CREDENTIALS).await;
         node.client.with_bearer("s3cret-of-the-suite").post("/v1/users/42/badges/mention/increment", &json!({"by": 3})).await.ok();
         let alice = user(&node, 42);
-        assert_eq!(alice.get("/v1/users/me/badges").await.ok(), alice.sheet(42).await);
+        assert_eq!(alice.get("/v1/users/me/badges").await.ok(), alice.summary(42).await);
         let tag = alice.get("/v1/users/me/badges").await.header("etag").to_owned();
         assert_eq!(node.client.with_bearer("s3cret-of-the-suite").get_if_changed("/v1/users/42/badges", &tag).await.status, 304, "one tag for every token");
         let reset = alice.post("/v1/users/me/badges/mention/reset", &json!({"up_to": 2})).await.ok();
@@ -67,7 +67,7 @@ both_tiers! {
         for path in SERVICE_ONLY {
             alice.post(path, &json!({})).await.problem(403, "forbidden");
         }
-        assert_eq!(service.sheet(42).await["total"], 3);
+        assert_eq!(service.summary(42).await["total"], 3);
         node.stop().await;
     }
 
@@ -111,7 +111,7 @@ both_tiers! {
         let node = world.try_node(&CREDENTIALS, Clock::Manual(Arc::clone(&clock))).await.unwrap();
         let alice = user(&node, 42);
         clock.fetch_add(3_600_000 - 1000, Ordering::Relaxed);
-        alice.sheet(42).await;
+        alice.summary(42).await;
         // Half a minute of grace for clocks that differ.
         clock.fetch_add(31_000, Ordering::Relaxed);
         alice.get("/v1/users/42/badges").await.problem(401, "unauthorized");
@@ -141,7 +141,7 @@ both_tiers! {
                 reply.problem(403, "cross_origin");
             }
         }
-        assert_eq!(node.client.sheet(42).await["revision"], 1, "the enrolment");
+        assert_eq!(node.client.summary(42).await["revision"], 1, "the enrolment");
         for (header, value) in [("origin", "http://localhost:3000"), ("origin", "http://127.0.0.1:8080"), ("host", "localhost")] {
             Client::send(node.client.request(Method::POST, increment).header(header, value)).await.ok();
         }
@@ -188,7 +188,7 @@ async fn without_credentials_it_listens_on_loopback_only() {
     let node = Process::start(&args, &[("HEADMARK_SERVICE_KEYS", "web:s3cret-of-the-suite")]).await;
     let client = Client::new(&node.base.replace("0.0.0.0", "127.0.0.1"));
     client.get("/v1/users/42/badges").await.problem(401, "unauthorized");
-    client.with_bearer("s3cret-of-the-suite").sheet(42).await;
+    client.with_bearer("s3cret-of-the-suite").summary(42).await;
 }
 
 #[tokio::test]
@@ -239,7 +239,7 @@ async fn a_data_folder_takes_one_node() {
     let node = world.node().await;
     let why = world.try_node(&[], Clock::System).await.unwrap_err();
     assert!(why.contains("another headmark is using the data folder"), "{why}");
-    node.client.sheet(42).await;
+    node.client.summary(42).await;
     node.stop().await;
     world.node().await.stop().await;
 }
@@ -257,6 +257,6 @@ async fn postgres_without_redis_takes_one_node() {
     alone.terminate();
     assert!(alone.ended().await.success());
     let node = world.node().await;
-    assert_eq!(node.client.sheet(42).await["total"], 1);
+    assert_eq!(node.client.summary(42).await["total"], 1);
     node.stop().await;
 }

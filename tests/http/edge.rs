@@ -128,12 +128,12 @@ both_tiers! {
             assert!(!asked.header("x-request-id").is_empty());
         }
         let service = node.client.with_bearer("s3cret-of-the-suite");
-        let sheet = from_page(&service, APP, Method::GET, SHEET).await;
-        assert_eq!((sheet.status.as_u16(), sheet.header("access-control-allow-origin")), (200, APP));
-        assert_eq!(varies(&sheet.headers), ["authorization", "origin"]);
+        let summary = from_page(&service, APP, Method::GET, SHEET).await;
+        assert_eq!((summary.status.as_u16(), summary.header("access-control-allow-origin")), (200, APP));
+        assert_eq!(varies(&summary.headers), ["authorization", "origin"]);
         let may_read = ["etag", "idempotent-replayed", "link", "location", "preference-applied", "retry-after", "x-poll-interval", "x-request-id"];
-        assert_eq!(listed(&sheet, "access-control-expose-headers"), may_read);
-        assert!(!sheet.headers.contains_key("access-control-allow-credentials"), "cookies are no credentials here");
+        assert_eq!(listed(&summary, "access-control-expose-headers"), may_read);
+        assert!(!summary.headers.contains_key("access-control-allow-credentials"), "cookies are no credentials here");
         node.stop().await;
     }
 
@@ -199,7 +199,7 @@ both_tiers! {
         // A loopback page may call, as before, but is not told what came of it: it is not listed.
         let local = from_page(&node.client, "http://localhost:5173", Method::GET, SHEET).await;
         assert!(local.status == 200 && cors_headers(&local).is_empty());
-        assert_eq!(node.client.sheet(42).await["total"], 1);
+        assert_eq!(node.client.summary(42).await["total"], 1);
         node.stop().await;
     }
 

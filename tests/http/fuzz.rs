@@ -1,4 +1,5 @@
-//! Random input: whatever comes, the answer is no 5xx, in time, and a problem where it is no success.
+//! Random input: whatever comes, the answer is no 5xx, in time, and a problem where it is no
+//! success.
 
 use std::time::Duration;
 
@@ -120,7 +121,8 @@ fn check(reply: Reply) {
     }
 }
 
-/// Sends each of so many random requests, which must be answered within ten seconds; shrinks what fails.
+/// Sends each of so many random requests, which must be answered within ten seconds; shrinks what
+/// fails.
 async fn storm<S: Strategy>(world: &World, cases: u32, strategy: S, request: impl Fn(&Client, S::Value) -> reqwest::RequestBuilder) {
     let node = world.node().await;
     let handle = tokio::runtime::Handle::current();

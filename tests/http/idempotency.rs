@@ -39,8 +39,8 @@ both_tiers! {
         assert!(is_replayed(&again));
         assert_eq!((again.status, &again.text), (first.status, &first.text));
         assert_eq!(again.header("content-type"), "application/json");
-        let sheet = node.client.sheet(42).await;
-        assert_eq!((&sheet["total"], &sheet["revision"]), (&json!(7), &json!(3)));
+        let summary = node.client.summary(42).await;
+        assert_eq!((&summary["total"], &summary["revision"]), (&json!(7), &json!(3)));
         node.stop().await;
     }
 
@@ -57,7 +57,7 @@ both_tiers! {
         ] {
             node.client.post_once(path, "k1", &body).await.problem(422, "idempotency_key_reused");
         }
-        assert_eq!(node.client.sheet(42).await["revision"], 2);
+        assert_eq!(node.client.summary(42).await["revision"], 2);
         assert!(is_replayed(&node.client.post_once(INCREMENT, "k1", &json!({"by": 3})).await), "the kept answer outlives those");
         assert!(!is_replayed(&node.client.post_once(INCREMENT, "k2", &json!({"by": 3})).await), "another key is another request");
         node.stop().await;
@@ -78,8 +78,8 @@ both_tiers! {
         sent("k2", path, r#"{"title":"t","data":{"a":1,"b":2}}"#).await.ok();
         assert!(is_replayed(&sent("k2", path, r#"{"data":{"b":2,"a":1},"title":"t"}"#).await));
         sent("k2", path, r#"{"title":"t","data":{"a":1.0,"b":2}}"#).await.problem(422, "idempotency_key_reused");
-        let sheet = node.client.sheet(42).await;
-        assert_eq!((&sheet["total"], &sheet["counters"]["mention"]["head"]), (&json!(3), &json!(3)));
+        let summary = node.client.summary(42).await;
+        assert_eq!((&summary["total"], &summary["counters"]["mention"]["head"]), (&json!(3), &json!(3)));
         node.stop().await;
     }
 
@@ -104,7 +104,7 @@ both_tiers! {
             assert!(!is_replayed(&first) && is_replayed(&again), "{path}");
             assert_eq!(first.text, again.text);
         }
-        assert_eq!((&node.client.sheet(42).await["total"], &node.client.sheet(43).await["total"]), (&json!(7), &json!(1)));
+        assert_eq!((&node.client.summary(42).await["total"], &node.client.summary(43).await["total"]), (&json!(7), &json!(1)));
         node.stop().await;
     }
 
@@ -142,7 +142,7 @@ both_tiers! {
         let node = world.node().await;
         let again = node.client.post_once(INCREMENT, "k1", &json!({"by": 3})).await;
         assert!(is_replayed(&again));
-        assert_eq!((again.text, node.client.sheet(42).await["total"].clone()), (first.text, json!(3)));
+        assert_eq!((again.text, node.client.summary(42).await["total"].clone()), (first.text, json!(3)));
         node.stop().await;
     }
 
@@ -151,7 +151,7 @@ both_tiers! {
         let first = node.client.post_once(INCREMENT, "k1", &json!({"by": 3})).await;
         node.kill().await;
         let node = world.node().await;
-        assert_eq!(node.client.sheet(42).await["total"], 3);
+        assert_eq!(node.client.summary(42).await["total"], 3);
         let again = node.client.post_once(INCREMENT, "k1", &json!({"by": 3})).await;
         assert!(is_replayed(&again));
         assert_eq!((again.text, first.status.as_u16()), (first.text, 200));
@@ -174,7 +174,7 @@ both_tiers! {
             assert_eq!(replies.iter().filter(|reply| !is_replayed(reply)).count(), 1);
             assert!(replies.iter().all(|reply| reply.status == 200 && reply.text == replies[0].text));
         }
-        assert_eq!(nodes[0].client.sheet(42).await["total"], 9);
+        assert_eq!(nodes[0].client.summary(42).await["total"], 9);
         Node::stop_all(nodes).await;
     }
 
@@ -224,7 +224,7 @@ both_tiers! {
         }
         let twice = node.client.request(Method::POST, INCREMENT).header("idempotency-key", "a").header("idempotency-key", "b");
         assert_eq!(Client::send(twice).await.pointers(400, "invalid_header"), ["Idempotency-Key"]);
-        assert_eq!(node.client.sheet(42).await["total"], 4);
+        assert_eq!(node.client.summary(42).await["total"], 4);
         node.stop().await;
     }
 }
@@ -237,7 +237,8 @@ async fn keys_kept(node: &Node) -> i64 {
     rows[0].0
 }
 
-/// The advisory lock that a transaction holds while it decides about a key of the open server's caller.
+/// The advisory lock that a transaction holds while it decides about a key of the open server's
+/// caller.
 fn lock_of(key: &str) -> i64 {
     let digest = Sha256::new().chain_update("headmark:idempotency:open\0").chain_update(key).finalize();
     i64::from_be_bytes(digest[..8].try_into().unwrap())
@@ -269,7 +270,8 @@ async fn a_key_that_is_still_running_elsewhere_is_waited_for() {
     assert!((Duration::from_millis(4900)..Duration::from_secs(8)).contains(&asked.elapsed()), "{:?}", asked.elapsed());
     assert!(others > 5, "only {others} others in five seconds");
 
-    // That 409 was not decided by state and is not kept: as soon as the other is done, the request goes through.
+    // That 409 was not decided by state and is not kept: as soon as the other is done, the request
+    // goes through.
     let client = node.client.clone();
     let held = tokio::spawn(async move { client.post_once(INCREMENT, "k1", &json!({"by": 3})).await });
     tokio::time::sleep(Duration::from_millis(300)).await;

@@ -21,7 +21,8 @@ const SHEET: &str = "/v1/users/42/badges";
 const CONNECTIONS: usize = 20;
 const REQUESTS: usize = 100;
 
-/// What all of them together may cost: 2000 answers of half a megabyte and their compressors would be more than a gigabyte.
+/// What all of them together may cost: 2000 answers of half a megabyte and their compressors would
+/// be more than a gigabyte.
 const MEMORY_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What is long and needs no credentials.
@@ -110,7 +111,8 @@ both_tiers! {
             assert_eq!(asked(&node, SHEET).await, 200, "window {window}");
             let left: Vec<_> = callers.iter_mut().filter(|_| reads).map(Greedy::go_on).collect();
             if !reads {
-                // The system's own buffers take what these were sent, so the server has nothing to wait for.
+                // The system's own buffers take what these were sent, so the server has nothing to
+                // wait for.
                 callers.clear();
             }
             let connections = async || node.client.metric("headmark_http_connections").await;
@@ -295,7 +297,8 @@ both_tiers! {
     }
 }
 
-/// Polls over one connection until the server announces its end; how many answers came. A lost request fails the test.
+/// Polls over one connection until the server announces its end; how many answers came. A lost
+/// request fails the test.
 async fn until_told(address: String, at: u64) -> usize {
     let mut stream = TcpStream::connect(&address).await.unwrap();
     let mut answered = 0;

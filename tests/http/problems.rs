@@ -20,7 +20,7 @@ const QUERY: &str = "/v1/badges/query";
 /// A user with something to lose.
 async fn prepare(node: &Node) -> Value {
     node.client.post(INCREMENT, &json!({"by": 5})).await.ok();
-    node.client.sheet(42).await
+    node.client.summary(42).await
 }
 
 /// The problem has one pointer, or with None no errors at all.
@@ -45,7 +45,8 @@ both_tiers! {
                 refused(node.client.post_text(path, body.to_owned()).await, &format!("{path} {body:.60}"), 400, "malformed_json", None);
             }
         }
-        // What JSON's grammar allows, and no reader holds: half a character is no text, while a number is one, of whatever size.
+        // What JSON's grammar allows, and no reader holds: half a character is no text, while a
+        // number is one, of whatever size.
         refused(node.client.post_text(INCREMENT, r#"{"by": "\ud800"}"#).await, "half a character", 400, "malformed_json", None);
         for body in [r#"{"by": 1e400}"#, r#"{"by": -1e400}"#] {
             refused(node.client.post_text(INCREMENT, body).await, body, 422, "invalid_body", Some("/by"));
@@ -53,7 +54,7 @@ both_tiers! {
         for bytes in [&b"\xff"[..], b"{\"by\": \"\xff\"}", b"{\"by\": \"\xc0\x80\"}", b"{\"by\": \"\xed\xa0\x80\"}", b"\xff\xfe{\0}\0"] {
             refused(node.client.post_text(INCREMENT, bytes).await, &format!("{bytes:?}"), 400, "malformed_json", None);
         }
-        assert_eq!(node.client.sheet(42).await, before);
+        assert_eq!(node.client.summary(42).await, before);
         node.stop().await;
     }
 
@@ -106,7 +107,7 @@ both_tiers! {
             let reply = node.client.post_text(path, body.to_owned()).await;
             refused(reply, &format!("{path} {body:.60}"), 422, "invalid_body", Some(pointer));
         }
-        assert_eq!(node.client.sheet(42).await, before);
+        assert_eq!(node.client.summary(42).await, before);
         node.stop().await;
     }
 
@@ -121,7 +122,7 @@ both_tiers! {
         refused(Client::send(bare).await, "no content type", 415, "unsupported_media_type", None);
         let packed = node.client.request(Method::POST, INCREMENT).header("content-type", "application/json").header("content-encoding", "gzip");
         refused(Client::send(packed.body("{}")).await, "gzip", 415, "unsupported_media_type", None);
-        assert_eq!(node.client.sheet(42).await, before);
+        assert_eq!(node.client.summary(42).await, before);
         for content_type in ["application/json; charset=utf-8", "Application/JSON", "application/vnd.mine+json"] {
             let request = node.client.request(Method::POST, INCREMENT).header("content-type", content_type).body("{}");
             Client::send(request).await.ok();
@@ -137,11 +138,12 @@ both_tiers! {
             let reply = Client::try_send(node.client.request(Method::POST, RESET).header("content-type", "application/json").body(padded(bytes)));
             match reply.await {
                 Ok(reply) => refused(reply, &bytes.to_string(), 413, "body_too_large", None),
-                // Far beyond the limit the connection is closed while the client still sends; it may not come to read the answer.
+                // Far beyond the limit the connection is closed while the client still sends; it
+                // may not come to read the answer.
                 Err(error) => assert!(bytes > 8 * 1024 * 1024, "{error:?}"),
             }
         }
-        assert_eq!(node.client.sheet(42).await, before);
+        assert_eq!(node.client.summary(42).await, before);
         node.client.post_text(RESET, padded(1024 * 1024)).await.ok();
         node.stop().await;
     }
@@ -166,7 +168,7 @@ both_tiers! {
                 refused(reply, &format!("{what} {badge:.80}"), 400, "invalid_path", Some("badge"));
             }
         }
-        assert_eq!(node.client.sheet(42).await, before);
+        assert_eq!(node.client.summary(42).await, before);
         assert_eq!(node.client.get("/v1/users/%34%32/badges").await.ok(), before, "percent-encoding is only a way to write it");
         node.stop().await;
     }
@@ -182,12 +184,12 @@ both_tiers! {
             refused(node.client.get(&format!("/v1/users/42/badges?{query}")).await, query, 400, "invalid_query", Some(name));
         }
         node.client.get("/v1/users/42/badges?").await.ok();
-        let before = node.client.sheet(42).await;
+        let before = node.client.summary(42).await;
         for path in [INCREMENT, RETRACT, RESET, RESET_MANY, BATCH, QUERY] {
             // Ignored, it would mean another thing than the caller meant.
             refused(node.client.post_text(&format!("{path}?up_to=1"), "{}").await, path, 400, "invalid_query", None);
         }
-        assert_eq!(node.client.sheet(42).await, before);
+        assert_eq!(node.client.summary(42).await, before);
         node.stop().await;
     }
 
@@ -214,7 +216,7 @@ both_tiers! {
             assert_eq!(reply.header("allow"), allow, "{method} {path}");
             refused(reply, &format!("{method} {path}"), 405, "method_not_allowed", None);
         }
-        assert_eq!(node.client.sheet(42).await, before);
+        assert_eq!(node.client.summary(42).await, before);
         node.stop().await;
     }
 
@@ -242,7 +244,7 @@ both_tiers! {
             assert!(read.is_ok(), "no answer to {sent:.60}");
             assert_eq!(String::from_utf8_lossy(&answer), format!("HTTP/1.1 {status}"), "{sent:.120}");
         }
-        assert_eq!(node.client.sheet(42).await, before);
+        assert_eq!(node.client.summary(42).await, before);
         node.stop().await;
     }
 

@@ -1,4 +1,5 @@
-//! End users' tokens signed with private keys: a public key, and a file of them that changes while the server runs.
+//! End users' tokens signed with private keys: a public key, and a file of them that changes while
+//! the server runs.
 
 use std::path::PathBuf;
 
@@ -68,7 +69,7 @@ both_tiers! {
         let node = world.node_with(&["--jwks", path.to_str().unwrap()]).await;
         let first = node.client.with_bearer(&token(Algorithm::RS256, &rsa(), Some("first"), &json!({})));
         let second = node.client.with_bearer(&token(Algorithm::EdDSA, &ed(), Some("second"), &json!({})));
-        first.sheet(42).await;
+        first.summary(42).await;
         second.get("/v1/users/42/badges").await.problem(401, "unauthorized");
         write_set(&path, &[("second", &ed(), Algorithm::EdDSA)]);
         eventually_within(30, "the second key is in use", async || second.get("/v1/users/42/badges").await.status == 200).await;
@@ -98,5 +99,5 @@ async fn a_public_key_is_a_credential_and_a_bad_one_is_told_at_the_start() {
     let node = Process::start(&anywhere.map(String::from), &[("HEADMARK_JWT_PUBLIC_KEY", &pem)]).await;
     let client = crate::support::Client::new(&node.base.replace("0.0.0.0", "127.0.0.1"));
     client.get("/v1/users/42/badges").await.problem(401, "unauthorized");
-    client.with_bearer(&token(Algorithm::RS256, &rsa(), None, &json!({}))).sheet(42).await;
+    client.with_bearer(&token(Algorithm::RS256, &rsa(), None, &json!({}))).summary(42).await;
 }

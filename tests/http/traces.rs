@@ -123,7 +123,7 @@ both_tiers! {
         let collector = Collector::start().await;
         let node = world.node_with(&["--otlp-endpoint", &collector.endpoint, "--otlp-sample", "0"]).await;
         traced(&node, Method::GET, SHEET, "00").await.ok();
-        node.client.sheet(43).await;
+        node.client.summary(43).await;
         traced(&node, Method::GET, SHEET, "01").await.ok();
         node.stop().await;
         assert_eq!(collector.spans().len(), 1);
@@ -131,7 +131,7 @@ both_tiers! {
         let collector = Collector::start().await;
         let node = world.node_with(&["--otlp-endpoint", &collector.endpoint]).await;
         traced(&node, Method::GET, SHEET, "00").await.ok();
-        node.client.sheet(43).await;
+        node.client.summary(43).await;
         node.stop().await;
         let sent: Vec<_> = collector.spans().iter().map(|span| attribute(&span.attributes, "url.path")).collect();
         assert_eq!(sent, ["/v1/users/43/badges"]);

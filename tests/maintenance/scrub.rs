@@ -1,4 +1,5 @@
-//! The scrubber: what somebody's hand has changed is found, counted and repaired; what nodes do is no drift.
+//! The scrubber: what somebody's hand has changed is found, counted and repaired; what nodes do is
+//! no drift.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -38,15 +39,15 @@ both_tiers! {
             node.client.post(&format!("/v1/users/{user}/badges/like/increment"), &json!({"by": 3})).await.ok();
             // The second poll finds the entry that the first has filled.
             for _ in 0..2 {
-                assert_eq!(node.client.sheet(user).await["counters"]["like"]["unread"], 3);
+                assert_eq!(node.client.summary(user).await["counters"]["like"]["unread"], 3);
             }
         }
         let state = node.app.state();
         assert_eq!(scrub(&state.contexts.scrub, &users).await.unwrap(), 0, "nothing differs");
         by_hand(&node, &RAISE_HEAD).await;
-        assert_eq!(node.client.sheet(1).await["counters"]["like"]["unread"], 3, "the cache does not know");
+        assert_eq!(node.client.summary(1).await["counters"]["like"]["unread"], 3, "the cache does not know");
         assert_eq!(scrub(&state.contexts.scrub, &users).await.unwrap(), 1);
-        assert_eq!(node.client.sheet(1).await["counters"]["like"]["unread"], 8, "read anew");
+        assert_eq!(node.client.summary(1).await["counters"]["like"]["unread"], 8, "read anew");
         assert_eq!(scrub(&state.contexts.scrub, &users).await.unwrap(), 0);
         by_hand(&node, &RAISE_COUNT).await;
         assert_eq!(scrub(&state.contexts.scrub, &users).await.unwrap(), 1);
@@ -62,11 +63,11 @@ both_tiers! {
         send("a").await;
         let users: Vec<_> = [1_i64, 2].map(|user| user.try_into().unwrap()).into();
         for _ in 0..2 {
-            assert_eq!(node.client.sheet(1).await["revision"], 2);
+            assert_eq!(node.client.summary(1).await["revision"], 2);
         }
         by_hand(&node, &RAISE_DIRECTS).await;
         assert!(scrub(&node.app.state().contexts.scrub, &users).await.unwrap() >= 1);
-        assert_eq!(node.client.sheet(1).await["revision"], 3, "the entry is read anew, under another tag");
+        assert_eq!(node.client.summary(1).await["revision"], 3, "the entry is read anew, under another tag");
         assert_eq!(scrub(&node.app.state().contexts.scrub, &users).await.unwrap(), 0);
         send("b").await;
         node.client.post("/v1/users/1/directs/2/read", &json!({})).await.ok();
@@ -91,7 +92,7 @@ both_tiers! {
         fail::remove("recount::before_repair");
         assert_eq!(found, 1, "it is counted once, too");
         assert_eq!(scrub(&node.app.state().contexts.scrub, &[1_i64.try_into().unwrap()]).await.unwrap(), 0);
-        assert_eq!(node.client.sheet(1).await["chats"]["unread"], 1);
+        assert_eq!(node.client.summary(1).await["chats"]["unread"], 1);
         node.stop().await;
     }
 
@@ -103,11 +104,11 @@ both_tiers! {
         by_hand(&node, &RAISE_NOTIFICATIONS).await;
         // The entries are made from what is wrong.
         for _ in 0..2 {
-            assert_eq!(node.client.sheet(1).await["notifications"]["notice"]["unread"], 5);
+            assert_eq!(node.client.summary(1).await["notifications"]["notice"]["unread"], 5);
         }
         assert_eq!(scrub(&node.app.state().contexts.scrub, &users).await.unwrap(), 1);
-        let sheet = node.client.sheet(1).await;
-        assert_eq!((&sheet["notifications"]["notice"]["unread"], &sheet["revision"]), (&json!(1), &json!(3)), "read anew, under another tag");
+        let summary = node.client.summary(1).await;
+        assert_eq!((&summary["notifications"]["notice"]["unread"], &summary["revision"]), (&json!(1), &json!(3)), "read anew, under another tag");
         assert_eq!(scrub(&node.app.state().contexts.scrub, &users).await.unwrap(), 0);
         node.stop().await;
     }
@@ -117,7 +118,7 @@ both_tiers! {
         let client = &node.client;
         for round in 0..40 {
             let user = round % 5 + 1;
-            client.sheet(user).await;
+            client.summary(user).await;
             client.post(&format!("/v1/users/{user}/badges/like/increment"), &json!({})).await.ok();
             client.post("/v1/broadcasts/system", &json!({"title": "t"})).await.ok();
             client.post(&format!("/v1/users/{user}/broadcasts/system/read"), &json!({})).await.ok();

@@ -1,4 +1,4 @@
-//! Explain: every number of the sheet as its terms.
+//! Explain: every number of the unread summary as its terms.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ both_tiers! {
         let node = world.node().await;
         let client = &node.client;
         post(client, "/v1/broadcasts/system", json!({"title": "before the user"})).await;
-        client.sheet(1).await;
+        client.summary(1).await;
         for n in 1..=4 {
             post(client, "/v1/broadcasts/system", json!({"title": format!("notice {n}")})).await;
         }
@@ -45,9 +45,9 @@ both_tiers! {
         for n in 1..=2 {
             post(client, "/v1/users/1/inbox", json!({"sender_id": 3, "client_id": format!("d{n}"), "content": "hello"})).await;
         }
-        let (sheet, explained) = (client.sheet(1).await, client.get("/v1/users/1/badges/explain").await.ok());
-        assert_eq!((&explained["revision"], &explained["total"]), (&sheet["revision"], &sheet["total"]));
-        assert_eq!((&explained["enrolled_at"], &explained["board_head"]), (&json!(1), &json!(7)));
+        let (summary, explained) = (client.summary(1).await, client.get("/v1/users/1/badges/explain").await.ok());
+        assert_eq!((&explained["revision"], &explained["total"]), (&summary["revision"], &summary["total"]));
+        assert_eq!((&explained["enrolled_at"], &explained["broadcast_head"]), (&json!(1), &json!(7)));
         assert_eq!(explained["counters"], json!({"like": {"head": 7, "mark": 3, "retracted": "5", "unread": 3}}));
         assert_eq!(explained["broadcasts"], json!({"system": {"head": 5, "mark": 2, "enrolled_at": 1, "gone": 1, "unread": 2}}));
         let dot = &explained["dots"]["mall"];
@@ -70,11 +70,11 @@ both_tiers! {
                 "directs": [{"peer_id": "3", "head": 2, "mark": 0, "unread": 2, "muted": false}]
             })
         );
-        assert_eq!(sheet["chats"], json!({"unread": 4, "groups": 1, "directs": 1}));
+        assert_eq!(summary["chats"], json!({"unread": 4, "groups": 1, "directs": 1}));
         for (kind, name) in [("counters", "like"), ("broadcasts", "system")] {
-            assert_eq!(explained[kind][name]["unread"], sheet[kind][name]["unread"], "{kind}");
+            assert_eq!(explained[kind][name]["unread"], summary[kind][name]["unread"], "{kind}");
         }
-        assert_eq!(explained["feed"]["unread"], sheet["feed"]["unread"]);
+        assert_eq!(explained["feed"]["unread"], summary["feed"]["unread"]);
         let other = client.get("/v1/users/99/badges/explain").await.ok();
         assert_eq!((&other["total"], &other["counters"], &other["feed"]["creators"]), (&json!(0), &json!({}), &json!([])));
         node.stop().await;

@@ -1,4 +1,4 @@
-//! The sheet: what one poll returns, narrowed and capped.
+//! The unread summary: what one poll returns, narrowed and capped.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ async fn raise(client: &Client, badge: &str, by: i64) {
     client.post(&format!("{SHEET}/{badge}/increment"), &json!({ "by": by })).await.ok();
 }
 
-async fn sheet(client: &Client, query: &str) -> Value {
+async fn summary(client: &Client, query: &str) -> Value {
     client.get(&format!("{SHEET}{query}")).await.ok()
 }
 
@@ -20,7 +20,7 @@ both_tiers! {
     async fn a_kind_of_a_newer_version_is_passed_over(world: World) {
         let node = world.node().await;
         raise(&node.client, "mention", 3).await;
-        let before = sheet(&node.client, "").await;
+        let before = summary(&node.client, "").await;
         let mut hand = Hand::on(&world).await;
         for kind in 8..=30 {
             hand.run(&format!("insert into marks (user_id, kind, name, head, mark, retracted) values (42, {kind}, 'newer', 5, 0, '')")).await;
@@ -28,7 +28,7 @@ both_tiers! {
         // As another node of that version would, so that the cache does not show the old state.
         hand.run("update users set revision = 9 where user_id = 42").await;
         raise(&node.client, "mention", 1).await;
-        let mut after = sheet(&node.client, "").await;
+        let mut after = summary(&node.client, "").await;
         assert_eq!((&after["counters"]["mention"]["unread"], &after["revision"]), (&json!(4), &json!(10)));
         for kind in ["counters", "total", "revision"] {
             after[kind] = before[kind].clone();
@@ -48,7 +48,7 @@ both_tiers! {
             @r#"{"user_id":"42","epoch":"EPOCH","revision":4,"shared_revision":0,"total":3,"degraded":false,"counters":{"comment":{"unread":0,"head":8},"mention":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"groups":0,"directs":0},"notifications":{}}"#
         );
         assert_eq!(reply.header("content-type"), "application/json");
-        assert_eq!(sheet(&node.client, "?include=counters").await["counters"], reply.ok()["counters"]);
+        assert_eq!(summary(&node.client, "?include=counters").await["counters"], reply.ok()["counters"]);
         node.stop().await;
     }
 
@@ -68,9 +68,9 @@ both_tiers! {
         "chats":{"unread":0,"groups":0,"directs":0,"capped":false},
         "notifications":{}}
         "#);
-        let wide = sheet(&node.client, "?cap=297").await;
+        let wide = summary(&node.client, "?cap=297").await;
         assert_eq!((&wide["total"], &wide["capped"]), (&json!(297), &json!(false)), "exactly the cap is not more");
-        let narrow = sheet(&node.client, "?cap=296").await;
+        let narrow = summary(&node.client, "?cap=296").await;
         assert_eq!((&narrow["total"], &narrow["capped"]), (&json!(296), &json!(true)));
         let plain = node.client.get(SHEET).await.text;
         assert!(!plain.contains("capped"), "{plain}");

@@ -27,7 +27,7 @@ both_tiers! {
         let node = world.node().await;
         let users = |count: i64| (1..=count).rev().collect::<Vec<_>>();
         let answer = node.client.post(QUERY, &json!({"user_ids": users(500)})).await.ok();
-        let ids: Vec<_> = answer["items"].as_array().unwrap().iter().map(|sheet| sheet["user_id"].as_str().unwrap().to_owned()).collect();
+        let ids: Vec<_> = answer["items"].as_array().unwrap().iter().map(|summary| summary["user_id"].as_str().unwrap().to_owned()).collect();
         assert_eq!(ids, users(500).iter().map(ToString::to_string).collect::<Vec<_>>());
         for bad in [users(501), users(0)] {
             assert_eq!(node.client.post(QUERY, &json!({ "user_ids": bad })).await.pointers(422, "invalid_body"), ["/user_ids"]);
@@ -41,7 +41,7 @@ both_tiers! {
         let node = world.node().await;
         let items = json!([{"user_id": 1, "badge": "like", "by": 70}, {"user_id": 1, "badge": "mention", "by": 70}]);
         node.client.post(BATCH, &json!({ "items": items })).await.ok();
-        node.client.sheet(1).await;
+        node.client.summary(1).await;
         let capped = node.client.post(QUERY, &json!({"user_ids": [1], "include": ["counters"], "cap": 99})).await.ok();
         assert_eq!(capped["items"][0], node.client.get("/v1/users/1/badges?include=counters&cap=99").await.ok());
         assert_eq!((&capped["items"][0]["total"], &capped["items"][0]["capped"]), (&Value::Null, &Value::Null), "a total of counters alone would mislead");
@@ -70,7 +70,7 @@ both_tiers! {
             let items = json!([{"user_id": 1, "badge": "like"}, {"user_id": 2, "badge": "like"}]);
             node.client.post(BATCH, &json!({ "items": items })).await.ok();
             let answer = node.client.post(QUERY, &json!({"user_ids": [1, 2, 3]})).await.ok();
-            let totals: Vec<_> = answer["items"].as_array().unwrap().iter().map(|sheet| sheet["total"].as_i64().unwrap()).collect();
+            let totals: Vec<_> = answer["items"].as_array().unwrap().iter().map(|summary| summary["total"].as_i64().unwrap()).collect();
             assert_eq!(totals, [n, n, 0]);
         }
         node.stop().await;

@@ -106,8 +106,8 @@ impl Client {
         Self::send(self.request(Method::POST, path).header("content-type", "application/json").body(body)).await
     }
 
-    /// A user's sheet, which must be there.
-    pub async fn sheet(&self, user: i64) -> Value {
+    /// A user's unread summary, which must be there.
+    pub async fn summary(&self, user: i64) -> Value {
         self.get(&format!("/v1/users/{user}/badges")).await.ok()
     }
 

@@ -1,4 +1,5 @@
-//! A world per test: its own data folder, or its own database and key prefix; nodes over real sockets, in this process or as processes.
+//! A world per test: its own data folder, or its own database and key prefix; nodes over real
+//! sockets, in this process or as processes.
 
 mod client;
 mod dice;
@@ -18,7 +19,8 @@ pub use process::{Process, refusal, run, run_with_input, start};
 pub use proxy::{Proxy, Trap, upstream_and_account};
 pub use world::{Node, Tier, World, engine};
 
-/// Runs each case on both tiers: `both_tiers! { async fn name(world: World) { … } }` becomes `name::embedded` and `name::server`.
+/// Runs each case on both tiers: `both_tiers! { async fn name(world: World) { … } }` becomes
+/// `name::embedded` and `name::server`.
 #[macro_export]
 macro_rules! both_tiers {
     ($($(#[$meta:meta])* async fn $name:ident($world:ident: World) $body:block)*) => {

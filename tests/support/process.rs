@@ -23,8 +23,8 @@ pub async fn run_with_input(args: &[&str], env: &[(&str, &str)], input: Vec<u8>)
     tokio::join!(write, child.wait_with_output()).1.unwrap()
 }
 
-/// `headmark` with these arguments, of which the URLs of the stores go by the environment: they hold passwords, and every account of the
-/// machine can read the arguments of a process.
+/// `headmark` with these arguments, of which the URLs of the stores go by the environment: they
+/// hold passwords, and every account of the machine can read the arguments of a process.
 fn headmark<T: AsRef<str>>(args: &[T]) -> Command {
     with_args(Command::new(env!("CARGO_BIN_EXE_headmark")), args)
 }
@@ -114,7 +114,8 @@ impl Process {
         self.signal("-TERM");
     }
 
-    /// SIGSTOP, and waits until it stands still: on busy cores it may go on for a while, and serve what comes.
+    /// SIGSTOP, and waits until it stands still: on busy cores it may go on for a while, and serve
+    /// what comes.
     pub async fn stall(&self) {
         self.signal("-STOP");
         stands_still(self.id()).await;

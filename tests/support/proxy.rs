@@ -1,5 +1,5 @@
-//! A TCP proxy in front of a store. In front of Postgres it reads the frontend's messages, so that a test can break a connection at a chosen point
-//! of a transaction.
+//! A TCP proxy in front of a store. In front of Postgres it reads the frontend's messages, so that
+//! a test can break a connection at a chosen point of a transaction.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,8 @@ pub enum Trap {
     AfterCommit,
     /// The commit's answer comes so much later.
     SlowAnswer(Duration),
-    /// Cut off after so many messages of the transaction, which are texts or end in a Sync; the first has its begin.
+    /// Cut off after so many messages of the transaction, which are texts or end in a Sync; the
+    /// first has its begin.
     AfterStatements(usize),
 }
 

@@ -43,7 +43,8 @@ pub fn engine(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: the suite needs private engines; run `make test`"))
 }
 
-/// Shows what nodes in this process log, where a filter is given: `HEADMARK_TEST_LOG=headmark=debug make test ARGS=name`.
+/// Shows what nodes in this process log, where a filter is given:
+/// `HEADMARK_TEST_LOG=headmark=debug make test ARGS=name`.
 fn show_log() {
     if let Ok(filter) = std::env::var("HEADMARK_TEST_LOG") {
         // A second world of the same test finds it set.
@@ -54,10 +55,12 @@ fn show_log() {
 impl World {
     pub async fn new(tier: Tier) -> Self {
         show_log();
-        // Random, as process ids come again, and an engine that outlives a run still holds what that run made.
+        // Random, as process ids come again, and an engine that outlives a run still holds what
+        // that run made.
         let name = format!("hm_{:016x}", rand::rng().random::<u64>());
         let dir = std::env::temp_dir().join(format!("headmark-test-{name}"));
-        // A data folder is as Headmark makes it, which warns of one that is open to others. A Postgres of the test's own runs as another account.
+        // A data folder is as Headmark makes it, which warns of one that is open to others. A
+        // Postgres of the test's own runs as another account.
         let mode = if tier == Tier::Embedded { 0o700 } else { 0o755 };
         std::fs::DirBuilder::new().recursive(true).mode(mode).create(&dir).unwrap();
         let (mut database_url, mut redis_url) = (String::new(), String::new());
@@ -99,7 +102,8 @@ impl World {
         args.extend(self.store_args());
         args.extend(self.cache_args());
         args.extend(["--event-stream".to_owned(), self.event_stream()]);
-        // The clients of the tests keep idle connections, and most tests do not look at how those end.
+        // The clients of the tests keep idle connections, and most tests do not look at how those
+        // end.
         args.extend(["--drain-idle-ms", "0"].map(String::from));
         args
     }

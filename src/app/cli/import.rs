@@ -269,7 +269,8 @@ fn import_directs(args: ImportMessagesArgs) -> Result<Done, String> {
     ended(report.broken_off, report.bad + report.done.refused)
 }
 
-/// Opens the stores as a node does, runs an import through lanes, and shows how far it is. What became of it, and how long it took.
+/// Opens the stores as a node does, runs an import through lanes, and shows how far it is. What
+/// became of it, and how long it took.
 fn through_lanes<R>(
     stores: &StoreConfig,
     cache: &CacheArgs,

@@ -122,6 +122,6 @@ impl Cli {
     }
 }
 
-/// The exit status of a command that ran to its end and found something that is not as it should be. (1: it could not run, or not to its end; 2: it was
-/// called wrongly.)
+/// The exit status of a command that ran to its end and found something that is not as it should
+/// be. (1: it could not run, or not to its end; 2: it was called wrongly.)
 const FINDINGS: u8 = 3;

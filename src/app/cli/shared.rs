@@ -38,7 +38,8 @@ pub(super) fn failed(what: &str, error: &sqlx::Error) -> String {
     format!("the {what} ended early: {error}{hint}")
 }
 
-/// A line on standard error. A reader that went away is no error of ours, nor is a full disk: there is nowhere else to say it.
+/// A line on standard error. A reader that went away is no error of ours, nor is a full disk: there
+/// is nowhere else to say it.
 pub(super) fn complain_of_line(text: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "headmark: {text}");

@@ -1,16 +1,17 @@
-//! Refuses `HEADMARK_*` variables that no setting has. Otherwise a misspelt one would leave its setting at the default, and a
-//! misspelt HEADMARK_SERVICE_KEYS would make an open server.
+//! Refuses `HEADMARK_*` variables that no setting has. Otherwise a misspelt one would leave its
+//! setting at the default, and a misspelt HEADMARK_SERVICE_KEYS would make an open server.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 const PREFIX: &str = "HEADMARK_";
 
-/// What `scripts/engines.sh` sets for tests and measurements. The servers that these start inherit it.
+/// What `scripts/engines.sh` sets for tests and measurements. The servers that these start inherit
+/// it.
 const OF_ENGINES: [&str; 4] = ["HEADMARK_TEST_POSTGRES", "HEADMARK_TEST_REDIS", "HEADMARK_PG_BIN", "HEADMARK_PG_OWNER"];
 
-/// Checks the environment's variables against the settings of a command and its subcommands. No value is ever shown: it may
-/// be a secret.
+/// Checks the environment's variables against the settings of a command and its subcommands. No
+/// value is ever shown: it may be a secret.
 ///
 /// # Errors
 /// A sentence for the operator for each unknown name.
@@ -41,14 +42,16 @@ fn fault(name: &str, known: &BTreeSet<String>) -> String {
     )
 }
 
-/// Whether Kubernetes sets such a variable in every pod beside a Service whose name begins with `headmark`: `HEADMARK_PORT`,
-/// `HEADMARK_SERVICE_HOST`, `HEADMARK_REDIS_PORT_6379_TCP_ADDR` and the like. No setting has such a name.
+/// Whether Kubernetes sets such a variable in every pod beside a Service whose name begins with
+/// `headmark`: `HEADMARK_PORT`, `HEADMARK_SERVICE_HOST`, `HEADMARK_REDIS_PORT_6379_TCP_ADDR` and
+/// the like. No setting has such a name.
 fn is_service_link(name: &str, value: &str) -> bool {
     if name.ends_with("_SERVICE_HOST") || name.ends_with("_SERVICE_PORT") || name.contains("_SERVICE_PORT_") {
         return true;
     }
     let Some((_, port)) = name.rsplit_once("_PORT_") else {
-        // `HEADMARK_LISTEN_PORT=8080` is somebody's mistake; `HEADMARK_PORT=tcp://10.0.0.1:8080` is a link.
+        // `HEADMARK_LISTEN_PORT=8080` is somebody's mistake; `HEADMARK_PORT=tcp://10.0.0.1:8080` is
+        // a link.
         return name.ends_with("_PORT") && value.contains("://");
     };
     let (number, protocol) = port.split_once('_').unwrap_or((port, ""));

@@ -116,7 +116,8 @@ impl Default for HttpConfig {
 }
 
 impl HttpConfig {
-    /// The part that the edge enforces. `open` is [`Auth::is_open`](crate::http::auth::Auth::is_open).
+    /// The part that the edge enforces. `open` is
+    /// [`Auth::is_open`](crate::http::auth::Auth::is_open).
     #[must_use]
     pub fn edge(&self, open: bool) -> EdgeConfig {
         let body_rules = BodyRules { limit_bytes: self.body_limit_bytes, timeout: Duration::from_millis(self.body_timeout_ms) };

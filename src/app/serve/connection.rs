@@ -27,18 +27,22 @@ use crate::http::watch::{Link, Watch};
 /// Connections that are open.
 pub(crate) const CONNECTIONS: &str = "headmark_http_connections";
 
-/// How long the headers of a request may be together; beyond it, 431. There may be 100 of them, which is hyper's own bound: to set it, even to the
-/// same, makes hyper take room for them from the heap for each request.
+/// How long the headers of a request may be together; beyond it, 431. There may be 100 of them,
+/// which is hyper's own bound: to set it, even to the same, makes hyper take room for them from the
+/// heap for each request.
 const MAX_HEADER_BYTES: u32 = 64 * 1024;
 /// How much of an answer HTTP/2 may queue for each request beyond what its caller's window allows.
 const MAX_SEND_BUFFER_BYTES: usize = 64 * 1024;
-/// How much of its body each HTTP/2 request may send before it is read, and all requests of a connection together.
+/// How much of its body each HTTP/2 request may send before it is read, and all requests of a
+/// connection together.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
-/// How often an HTTP/2 peer is asked whether it is still there, and how long it may take to say so, or to take leave.
+/// How often an HTTP/2 peer is asked whether it is still there, and how long it may take to say so,
+/// or to take leave.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
-/// How many times within the shortest of its timeouts a connection is looked at whether it is over: it may come late by as large a part.
+/// How many times within the shortest of its timeouts a connection is looked at whether it is over:
+/// it may come late by as large a part.
 const LOOKS: u32 = 8;
 
 /// What all connections of a server share.
@@ -56,7 +60,8 @@ impl Server {
         let mut builder = Builder::new(TokioExecutor::new());
         let mut http1 = builder.http1();
         http1.timer(TokioTimer::new()).header_read_timeout(config.header_timeout());
-        // Bodies are small: one piece of memory with the headers is cheaper for the system to send than two.
+        // Bodies are small: one piece of memory with the headers is cheaper for the system to send
+        // than two.
         http1.writev(false).max_buf_size(usize::try_from(MAX_HEADER_BYTES).unwrap_or(usize::MAX));
         let mut http2 = builder.http2();
         http2.timer(TokioTimer::new()).max_concurrent_streams(config.max_streams).max_header_list_size(MAX_HEADER_BYTES);
@@ -75,7 +80,8 @@ impl Server {
         watch.quiet_for().is_some_and(|quiet| quiet > self.header_timeout)
     }
 
-    /// Whether there is nothing to wait for: the caller does not take its answer, or does not take leave.
+    /// Whether there is nothing to wait for: the caller does not take its answer, or does not take
+    /// leave.
     fn is_over(&self, watch: &Watch) -> bool {
         let leave = self.header_timeout + PING_TIMEOUT.min(self.header_timeout);
         watch.sending_for() > self.send_timeout || watch.quiet_for().is_some_and(|quiet| quiet > leave)
@@ -137,7 +143,8 @@ pub(super) async fn run(stream: TcpStream, peer: Peer, server: Arc<Server>, _per
     .await;
 }
 
-/// The application, as one connection sees it: where it is needed, each request says where it comes from.
+/// The application, as one connection sees it: where it is needed, each request says where it comes
+/// from.
 #[derive(Clone)]
 struct Named {
     app: Router,

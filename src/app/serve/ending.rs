@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio_util::sync::CancellationToken;
 
-/// A connection looks at the flags on every poll. It registers with each token only once, because asking a token takes a lock that all connections
-/// share. A flag is set before its token is cancelled.
+/// A connection looks at the flags on every poll. It registers with each token only once, because
+/// asking a token takes a lock that all connections share. A flag is set before its token is
+/// cancelled.
 #[derive(Default)]
 pub(super) struct Ending {
     announcing: AtomicBool,

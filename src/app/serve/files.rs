@@ -3,8 +3,9 @@
 /// Files that are open beside connections: stores, lanes, logs, and what the runtime needs.
 const SPARE: u64 = 512;
 
-/// Raises this process's limit so that as many connections fit. Where the system allows fewer, it says so: beyond the limit a connection waits as one
-/// beyond HEADMARK_MAX_CONNECTIONS does, but the stores would find no files either.
+/// Raises this process's limit so that as many connections fit. Where the system allows fewer, it
+/// says so: beyond the limit a connection waits as one beyond HEADMARK_MAX_CONNECTIONS does, but
+/// the stores would find no files either.
 #[cfg(unix)]
 pub(crate) fn allow(connections: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -12,17 +12,20 @@ use tokio::time::Sleep;
 
 use crate::http::watch::Watch;
 
-/// With what an HTTP/2 connection begins; until so much came it is not known what the client speaks.
+/// With what an HTTP/2 connection begins; until so much came it is not known what the client
+/// speaks.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How long a closed connection still takes what its client sends, and how much of it. A request that crosses the close would otherwise be answered
-/// with a reset, which also takes away what the client has not read yet.
+/// How long a closed connection still takes what its client sends, and how much of it. A request
+/// that crosses the close would otherwise be answered with a reset, which also takes away what the
+/// client has not read yet.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 64 * 1024;
 
-/// A connection whose first bytes must come in time, whose writes are watched, and which is closed without a reset.
+/// A connection whose first bytes must come in time, whose writes are watched, and which is closed
+/// without a reset.
 ///
-/// The header timeout does not run until it is known which HTTP the client speaks, so a client that sends nothing, or `P` alone, would keep its
-/// place for ever.
+/// The header timeout does not run until it is known which HTTP the client speaks, so a client that
+/// sends nothing, or `P` alone, would keep its place for ever.
 pub(super) struct Socket {
     stream: TcpStream,
     watch: Arc<Watch>,

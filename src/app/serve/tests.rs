@@ -261,7 +261,8 @@ async fn an_http1_caller_who_does_not_read_loses_the_connection() {
     let server = start(HttpConfig { send_timeout_ms: 300, header_timeout_ms: 60_000, ..quick() }).await;
     let stream = server.connect("GET /long HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let closed = async {
-        // A write fails once the server has closed; until then it is not read, and fits into the buffers.
+        // A write fails once the server has closed; until then it is not read, and fits into the
+        // buffers.
         while stream.try_write(b" ").is_ok() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -327,7 +328,8 @@ async fn a_drain_says_goodbye_to_http2_at_once() {
     assert!(connection.await.unwrap().is_ok() && answers.is_empty());
 }
 
-/// Reads frames to the end, and answers each PING as every HTTP/2 client does: a graceful end waits for one.
+/// Reads frames to the end, and answers each PING as every HTTP/2 client does: a graceful end waits
+/// for one.
 async fn until_end_of_file(stream: &mut TcpStream) {
     let mut head = [0; 9];
     while stream.read_exact(&mut head).await.is_ok() {

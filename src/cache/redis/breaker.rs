@@ -1,4 +1,5 @@
-//! Fails fast while Redis is away, so that no poll waits for a timeout that the one before it has waited for already.
+//! Fails fast while Redis is away, so that no poll waits for a timeout that the one before it has
+//! waited for already.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -9,7 +10,8 @@ use crate::cache::CacheError;
 /// Failures in a row that open the breaker.
 const FAILURES_TO_OPEN: u32 = 3;
 
-/// Closed until some operations in a row failed for want of a server; then open until a probe gets through.
+/// Closed until some operations in a row failed for want of a server; then open until a probe gets
+/// through.
 #[derive(Default)]
 pub(super) struct Breaker {
     failures: AtomicU32,

@@ -1,5 +1,6 @@
-//! What Redis keeps of users and others: a hash for each user (`{u:42}:r`), by the other's id. A look-up is one read of it, however many others it asks about.
-//! Beside it, while somebody writes, who does (`{u:42}:rw`).
+//! What Redis keeps of users and others: a hash for each user (`{u:42}:r`), by the other's id. A
+//! look-up is one read of it, however many others it asks about. Beside it, while somebody writes,
+//! who does (`{u:42}:rw`).
 
 use std::sync::atomic::Ordering;
 

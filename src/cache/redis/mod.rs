@@ -1,12 +1,16 @@
 //! The cache that all nodes share: one hash for each user in Redis or Redis Cluster.
 //!
-//! `beside.rs` and `facts.rs` hold what is kept beside the entries, `wire.rs` connects and sends, `shared.rs` is what all of them share, `breaker.rs` fails fast while Redis is away and `probe.rs` looks for its return, `reads.rs` makes one pipeline of many reads, `pipe.rs` is the
-//! connection for them, `resp.rs` what is said over it, `scripts.rs` builds the calls and reads the replies, `wakes.rs` holds the subscription. To add an operation: a `.lua` in `scripts/`, a
-//! field in `Scripts`, a method here, the same in `entry.rs`, and a step in the test that compares the two.
+//! `lists.rs` and `facts.rs` hold what is kept beside the entries, `wire.rs` connects and sends,
+//! `shared.rs` is what all of them share, `breaker.rs` fails fast while Redis is away and
+//! `probe.rs` looks for its return, `reads.rs` makes one pipeline of many reads, `pipe.rs` is the
+//! connection for them, `resp.rs` what is said over it, `scripts.rs` builds the calls and reads the
+//! replies, `wakes.rs` holds the subscription. To add an operation: a `.lua` in `scripts/`, a field
+//! in `Scripts`, a method here, the same in `entry.rs`, and a step in the test that compares the
+//! two.
 
-mod beside;
 mod breaker;
 mod facts;
+mod lists;
 mod pipe;
 mod probe;
 mod read;
@@ -51,8 +55,8 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Connects and loads the scripts. Where Redis is away, the breaker is open from the start: a restart in the middle of an outage must not make it
-    /// a larger one.
+    /// Connects and loads the scripts. Where Redis is away, the breaker is open from the start: a
+    /// restart in the middle of an outage must not make it a larger one.
     pub(super) async fn connect(config: CacheConfig, redis: RedisConfig) -> Result<Self, CacheError> {
         let scripts = Scripts::new(&config);
         let (links, breaker, meters) = (wire::connect(&redis, &scripts).await, Breaker::default(), Meters::new());
@@ -207,7 +211,8 @@ impl Redis {
             }
         };
         shared.breaker.succeeded();
-        // One that answers but takes no writes (full, or a replica) is as good as away: it could not be touched.
+        // One that answers but takes no writes (full, or a replica) is as good as away: it could
+        // not be touched.
         let mut write = cmd("SET");
         write.arg(format!("{}probe", shared.config.prefix)).arg(1).arg("PX").arg(PROBE_TTL_MS);
         for written in shared.send(shared.scripts_wire(), vec![write], shared.deadline()).await? {

@@ -1,8 +1,9 @@
-//! A connection for one command, `HGETALL`: all reads of a turn of the runtime go out in one write, and what comes back becomes entries straight from
-//! the bytes.
+//! A connection for one command, `HGETALL`: all reads of a turn of the runtime go out in one write,
+//! and what comes back becomes entries straight from the bytes.
 //!
-//! A turn is what a worker does between two looks at its sockets. With the redis crate a read costs two channels, two tasks and a tree of values more. The
-//! crate still makes all other connections, and these too where they speak TLS or to a cluster (`wire.rs`, `reads.rs`).
+//! A turn is what a worker does between two looks at its sockets. With the redis crate a read costs
+//! two channels, two tasks and a tree of values more. The crate still makes all other connections,
+//! and these too where they speak TLS or to a cluster (`wire.rs`, `reads.rs`).
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -26,7 +27,8 @@ use crate::cache::CacheError;
 /// Reads that may be under way on one connection; what comes then waits in the queue.
 const READS_IN_FLIGHT: usize = 512;
 
-/// Room for replies that came in together, to begin with. It grows for a reply that is larger, up to …
+/// Room for replies that came in together, to begin with. It grows for a reply that is larger, up
+/// to …
 const INPUT_BYTES: usize = 64 * 1024;
 
 /// … this, far beyond any entry of ours.
@@ -47,7 +49,8 @@ pub(super) async fn run(shared: Arc<Shared>, node: ConnectionInfo, mut queue: mp
         match pipe_of(&shared, &node, &fresh).await {
             Ok(mut pipe) => {
                 let Err(error) = pipe.serve(&shared, &mut queue, &mut fresh).await else { return };
-                // One that did its work and was closed while nobody waited, as all are when Redis stops, is no failure: the next is tried at once.
+                // One that did its work and was closed while nobody waited, as all are when Redis
+                // stops, is no failure: the next is tried at once.
                 if !pipe.sent.is_empty() || !pipe.has_served {
                     shared.failed(&error.to_string());
                     refuse(pipe.sent.drain(..).chain(fresh.drain(..)), &error);
@@ -125,7 +128,8 @@ struct Pipe {
     sent: VecDeque<Read>,
     /// Whether it has brought any answer.
     has_served: bool,
-    /// Fires no later than the oldest of them is due. A timer for each would cost more than its share of a write.
+    /// Fires no later than the oldest of them is due. A timer for each would cost more than its
+    /// share of a write.
     timer: Pin<Box<Sleep>>,
 }
 
@@ -144,7 +148,8 @@ impl Pipe {
         }
     }
 
-    /// Sends what is in `fresh` and in the queue, and answers it, until the queue is dropped or the connection fails.
+    /// Sends what is in `fresh` and in the queue, and answers it, until the queue is dropped or the
+    /// connection fails.
     async fn serve(&mut self, shared: &Shared, queue: &mut mpsc::Receiver<Read>, fresh: &mut Vec<Read>) -> Result<(), CacheError> {
         loop {
             // First of all, for nothing should be sent over a connection that has ended meanwhile.
@@ -153,7 +158,8 @@ impl Pipe {
             if poll_fn(|cx| self.poll(cx, shared, queue, fresh)).await? == 0 {
                 return Ok(());
             }
-            // The worker first does what else it has to do, and looks at its sockets: the reads that come of it go out together with this one.
+            // The worker first does what else it has to do, and looks at its sockets: the reads
+            // that come of it go out together with this one.
             tokio::task::yield_now().await;
             let room = READS_IN_FLIGHT.saturating_sub(self.sent.len());
             while fresh.len() < room
@@ -184,7 +190,8 @@ impl Pipe {
         }
     }
 
-    /// Goes on with everything; ready when there are new reads (how many), or none will come any more (0).
+    /// Goes on with everything; ready when there are new reads (how many), or none will come any
+    /// more (0).
     fn poll(
         &mut self,
         cx: &mut Context<'_>,

@@ -9,8 +9,8 @@ use super::wire;
 /// Pause between two tries to reach Redis while it is open.
 const PROBE_EVERY: Duration = Duration::from_millis(200);
 
-/// While the breaker is open, tries to reach Redis. It does so over new connections, which then replace the old: one whose other end
-/// vanished without a word would only time out again.
+/// While the breaker is open, tries to reach Redis. It does so over new connections, which then
+/// replace the old: one whose other end vanished without a word would only time out again.
 pub(super) async fn run(shared: Arc<Shared>) {
     loop {
         shared.breaker.opened.notified().await;

@@ -1,5 +1,5 @@
-//! One pipeline of many reads: polls that arrive together cost one round trip, not one each. Over a connection of its own (`pipe.rs`), or, with TLS and
-//! in a cluster, over one of the redis crate's.
+//! One pipeline of many reads: polls that arrive together cost one round trip, not one each. Over a
+//! connection of its own (`pipe.rs`), or, with TLS and in a cluster, over one of the redis crate's.
 
 use std::sync::Arc;
 
@@ -20,10 +20,12 @@ const READS_WAITING: usize = 8192;
 /// Reads in one pipeline.
 const READS_PER_PIPELINE: usize = 128;
 
-/// Pipelines under way at once on one connection of the crate's: while these are out, the next one gathers.
+/// Pipelines under way at once on one connection of the crate's: while these are out, the next one
+/// gathers.
 const PIPELINES_IN_FLIGHT: usize = 4;
 
-/// Reads that wait for a connection before the next one is used too: the more go together, the less each costs.
+/// Reads that wait for a connection before the next one is used too: the more go together, the less
+/// each costs.
 const READS_TOGETHER: usize = 128;
 
 /// The way to the readers, one for each read connection.
@@ -55,7 +57,8 @@ impl ReadQueue {
         if !matches!(queued, Some(Ok(()))) {
             return Err(CacheError::Away("read queue full".to_owned()));
         }
-        // No timeout here: the reader answers by the deadline, and a timer for each poll costs more than its share of a pipeline.
+        // No timeout here: the reader answers by the deadline, and a timer for each poll costs more
+        // than its share of a pipeline.
         answer.await.unwrap_or_else(|_| Err(CacheError::Away("the reader has ended".to_owned())))
     }
 }

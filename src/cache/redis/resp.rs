@@ -1,4 +1,5 @@
-//! Commands and replies as bytes, as far as a [pipe](super::pipe) needs them: `HGETALL`, and what it is answered with in RESP2.
+//! Commands and replies as bytes, as far as a [pipe](super::pipe) needs them: `HGETALL`, and what
+//! it is answered with in RESP2.
 
 use std::io::Write as _;
 

@@ -42,7 +42,8 @@ pub(super) struct Scripts {
     ttl_ms: u64,
 }
 
-/// What is filled in lives up to this part of a whole life less: what was filled in at one moment (after a flush, say) is then not read anew at one moment.
+/// What is filled in lives up to this part of a whole life less: what was filled in at one moment
+/// (after a flush, say) is then not read anew at one moment.
 const SPREAD: u64 = 8;
 
 /// How a call names its script.
@@ -152,7 +153,8 @@ impl Scripts {
         call
     }
 
-    /// A change for each key; `prefix` is what all keys begin with. Its reply is for [`read_answers`].
+    /// A change for each key; `prefix` is what all keys begin with. Its reply is for
+    /// [`read_answers`].
     pub(super) fn publish(&self, form: Form, keys: &[String], prefix: &str, writer: Writer, epoch: i64, changes: &[Change]) -> Cmd {
         let mut call = self.publish.call_on(form, keys.len());
         call.arg(keys).arg(hex(writer.0)).arg(epoch).arg(prefix);
@@ -270,7 +272,8 @@ fn number(bytes: &[u8]) -> Option<i64> {
     std::str::from_utf8(bytes).ok()?.parse().ok()
 }
 
-/// The reply to HGETALL, of either protocol version; empty where there is no key. None if it has another form.
+/// The reply to HGETALL, of either protocol version; empty where there is no key. None if it has
+/// another form.
 pub(super) fn read_hash(reply: &Value) -> Option<Found> {
     let mut found = Found::default();
     match reply {

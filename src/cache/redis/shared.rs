@@ -1,4 +1,5 @@
-//! What the operations and the background tasks share: the connections, the scripts, and how calls go out.
+//! What the operations and the background tasks share: the connections, the scripts, and how calls
+//! go out.
 
 use arc_swap::ArcSwap;
 use deadpool_redis::redis::{Cmd, RedisError, ServerErrorKind, Value, cmd};
@@ -11,11 +12,12 @@ use crate::base::ids::UserId;
 use crate::cache::meters::Meters;
 use crate::cache::{CacheConfig, CacheError, RedisConfig};
 
-/// Commands in one pipeline, or keys in its calls: bounds what one reply holds in memory, and how long Redis keeps others waiting.
+/// Commands in one pipeline, or keys in its calls: bounds what one reply holds in memory, and how
+/// long Redis keeps others waiting.
 pub(super) const COMMANDS_PER_PIPELINE: usize = 256;
 
-/// Keys in one call of a writer's script. A call costs Redis as much as what the script does to two or three keys. On a cluster keys live apart, and each
-/// has a call of its own.
+/// Keys in one call of a writer's script. A call costs Redis as much as what the script does to two
+/// or three keys. On a cluster keys live apart, and each has a call of its own.
 const KEYS_PER_CALL: usize = 64;
 
 /// What the operations and the background tasks share.
@@ -33,8 +35,10 @@ pub(super) struct Shared {
 enum Limit {
     /// All of them together, until then: a poll waits for the answer.
     Until(Instant),
-    /// Each pipeline has the timeout of one operation; all together have one lease, after which a writer counts as gone. How many pipelines a batch needs depends on
-    /// how many users it has, and on a cluster on their keys, which go one by one: that they take long does not say that Redis is away.
+    /// Each pipeline has the timeout of one operation; all together have one lease, after which a
+    /// writer counts as gone. How many pipelines a batch needs depends on how many users it has,
+    /// and on a cluster on their keys, which go one by one: that they take long does not say that
+    /// Redis is away.
     EachTurn,
 }
 
@@ -65,7 +69,8 @@ impl Shared {
         self.links.load().scripts.clone()
     }
 
-    /// Sends, bounded by the deadline, and tells the breaker how it went. As many results as commands.
+    /// Sends, bounded by the deadline, and tells the breaker how it went. As many results as
+    /// commands.
     pub(super) async fn send(
         &self,
         wire: Wire,
@@ -84,7 +89,8 @@ impl Shared {
                 Ok(results)
             }
             Err(_) => {
-                // What had waited for its turn until shortly before the deadline tells nothing about Redis.
+                // What had waited for its turn until shortly before the deadline tells nothing
+                // about Redis.
                 if begun.elapsed() >= self.redis.timeout / 2 {
                     self.failed("no answer in time");
                 }
@@ -100,8 +106,8 @@ impl Shared {
         }
     }
 
-    /// Runs one script call for each item, in pipelines. Every call is sent, whatever became of the others of its pipeline; the first error
-    /// is returned.
+    /// Runs one script call for each item, in pipelines. Every call is sent, whatever became of the
+    /// others of its pipeline; the first error is returned.
     pub(super) async fn run<T>(&self, items: &[T], deadline: Instant, call: impl Fn(&T, Form) -> Cmd) -> Result<Vec<Value>, CacheError> {
         self.run_by(COMMANDS_PER_PIPELINE, items, Limit::Until(deadline), call).await
     }
@@ -135,7 +141,8 @@ impl Shared {
         failure.map_or(Ok(values), Err)
     }
 
-    /// Calls whose script the server did not know (it restarted, or was told to forget) are sent again with the script itself.
+    /// Calls whose script the server did not know (it restarted, or was told to forget) are sent
+    /// again with the script itself.
     async fn repeat_unknown<T>(
         &self,
         items: &[T],

@@ -21,7 +21,8 @@ const CHANNELS_AT_ONCE: usize = 256;
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// How often an otherwise quiet connection is asked whether it still lives: one whose other end vanished would be silent for ever.
+/// How often an otherwise quiet connection is asked whether it still lives: one whose other end
+/// vanished would be silent for ever.
 const PING_EVERY: Duration = Duration::from_secs(5);
 
 /// Keeps the subscription, until aborted.

@@ -22,7 +22,8 @@ const CLUSTER_COMMANDS_AT_ONCE: usize = 64;
 /// Requests that may wait inside one connection.
 const CONNECTION_BUFFER: usize = 1024;
 
-/// Times that a dropped connection is made again before what waits for it fails; the breaker's probe goes on from there.
+/// Times that a dropped connection is made again before what waits for it fails; the breaker's
+/// probe goes on from there.
 const RECONNECTS: usize = 1;
 
 /// The pause before that, at most.
@@ -31,7 +32,8 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
 /// How often a cluster command may be sent again, when a slot has moved or a node is gone.
 const CLUSTER_RETRIES: u32 = 2;
 
-/// Connecting is several steps (each connection, each script); all together may take this many times the timeout of one operation.
+/// Connecting is several steps (each connection, each script); all together may take this many
+/// times the timeout of one operation.
 const CONNECT_TIMEOUTS: u32 = 4;
 
 /// One connection, cheap to clone, that many requests share.
@@ -43,7 +45,8 @@ pub(super) enum Wire {
     None,
 }
 
-/// The connections of a node. Scripts have their own, so that a big batch of writes does not stand in front of the polls.
+/// The connections of a node. Scripts have their own, so that a big batch of writes does not stand
+/// in front of the polls.
 pub(super) struct Links {
     /// None where reads have pipes.
     pub(super) reads: Vec<Wire>,
@@ -58,7 +61,8 @@ impl Links {
 }
 
 impl Wire {
-    /// Sends the commands, in one pipeline where they can go together. As many results as commands, in their order.
+    /// Sends the commands, in one pipeline where they can go together. As many results as commands,
+    /// in their order.
     pub(super) async fn send(self, mut commands: Vec<Cmd>) -> Vec<Result<Value, RedisError>> {
         let count = commands.len();
         match self {
@@ -172,7 +176,8 @@ pub(super) async fn connect(redis: &RedisConfig, scripts: &Scripts) -> Result<Li
     }
 }
 
-/// Whether waiting may help against this failure to connect: Redis is away, rather than refusing us or wrongly set.
+/// Whether waiting may help against this failure to connect: Redis is away, rather than refusing us
+/// or wrongly set.
 pub(super) fn may_come_back(error: &RedisError) -> bool {
     is_outage(error) && !matches!(error.kind(), ErrorKind::AuthenticationFailed | ErrorKind::Client | ErrorKind::Parse)
 }
@@ -211,7 +216,8 @@ async fn connect_one(redis: &RedisConfig) -> Result<Wire, RedisError> {
     ConnectionManager::new_with_config(Client::open(node)?, config).await.map(Wire::Single)
 }
 
-/// A connection for subscriptions, to the first node that answers: a cluster passes what is published on to all of its nodes.
+/// A connection for subscriptions, to the first node that answers: a cluster passes what is
+/// published on to all of its nodes.
 pub(super) async fn subscriber(redis: &RedisConfig) -> Result<PubSub, CacheError> {
     let mut failure = CacheError::Away("no address".to_owned());
     for node in nodes(redis).map_err(|error| away(&error))? {

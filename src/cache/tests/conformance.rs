@@ -122,7 +122,8 @@ impl Pair {
                 if memory.evict(user(id)) {
                     let key = self.key(id);
                     let deleted: i64 = self.raw.ask(&["DEL", &key]).await;
-                    // The scripts remove an entry that shows nothing when the last writer leaves it.
+                    // The scripts remove an entry that shows nothing when the last writer leaves
+                    // it.
                     assert!(deleted == 1 || !shows, "one engine held an entry, the other did not");
                 }
             }
@@ -226,8 +227,9 @@ async fn leases_end_by_themselves() {
     }
 }
 
-/// Too rare for chance to find: one writer commits, another commits after it and dies, and only the second one's lease is over when the
-/// first one publishes. What the first one knows is not the newest then, though the entry shows just what it found.
+/// Too rare for chance to find: one writer commits, another commits after it and dies, and only the
+/// second one's lease is over when the first one publishes. What the first one knows is not the
+/// newest then, though the entry shows just what it found.
 #[tokio::test]
 async fn a_writer_that_died_inside_spoils_the_entry() {
     for renews in [false, true] {

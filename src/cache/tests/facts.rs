@@ -215,7 +215,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// One pair and its truth, which is a number that goes up. A transaction ends before its writer's lease does, as those of lanes do.
+/// One pair and its truth, which is a number that goes up. A transaction ends before its writer's
+/// lease does, as those of lanes do.
 struct Scene {
     cache: Cache,
     raw: Raw,
@@ -252,7 +253,8 @@ impl Scene {
             Op::Read(reader) => self.readers[reader].1 = Some(self.truth),
             Op::Fill(reader) => {
                 if let (Some(token), Some(read)) = self.readers[reader] {
-                    // Of the last reader all; the first truth is that the two are nothing to each other.
+                    // Of the last reader all; the first truth is that the two are nothing to each
+                    // other.
                     let all: &[(i64, u8)] = if read == 0 { &[] } else { &[(2, read)] };
                     if reader == 2 {
                         fill_all(&self.cache, 1, token, all).await;
@@ -274,7 +276,8 @@ impl Scene {
     }
 }
 
-/// Takes half a lease from each writer, and from the key's own life, which ends with that of the last one.
+/// Takes half a lease from each writer, and from the key's own life, which ends with that of the
+/// last one.
 async fn pass_half_of_the_leases(raw: &mut Raw, key: &str) {
     let Some(writers) = raw.ask::<Option<String>>(&["GET", key]).await else { return };
     let half = i64::try_from(LEASE.as_millis()).unwrap() / 2;

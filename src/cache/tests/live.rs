@@ -28,7 +28,8 @@ async fn an_entry_is_small_and_stays_a_listpack() {
     assert!(size_bytes <= 250, "{size_bytes}");
     assert_eq!(raw.ask::<String>(&["OBJECT", "ENCODING", &key]).await, "listpack");
 
-    // So many writers that their field outgrows a listpack; the next one to leave a clean entry puts that right.
+    // So many writers that their field outgrows a listpack; the next one to leave a clean entry
+    // puts that right.
     for writer in 0..8 {
         cache.touch(&[user(id)], Writer(u64::MAX - writer)).await.unwrap();
     }

@@ -131,7 +131,8 @@ async fn listeners_are_bounded() {
     assert_eq!(cache.hub().listened(), 0);
 }
 
-/// Writers and readers on real threads, few users, a table too small for them: after each acknowledged write, every hit shows it.
+/// Writers and readers on real threads, few users, a table too small for them: after each
+/// acknowledged write, every hit shows it.
 #[test]
 fn threads_see_what_was_acknowledged() {
     const HITS: u64 = 20_000;
@@ -171,7 +172,8 @@ fn threads_see_what_was_acknowledged() {
             .map(|writer| {
                 let (cache, db, hits) = (&cache, &db, &hits);
                 scope.spawn(move || {
-                    // Until enough was seen to prove something; a limit, for readers that fail see no more.
+                    // Until enough was seen to prove something; a limit, for readers that fail see
+                    // no more.
                     for turn in (0..5_000_000_usize).take_while(|_| hits.load(Ordering::Relaxed) < HITS) {
                         let at = (turn * 13 + writer * 5) % users;
                         let id = i64::try_from(at).unwrap() + 1;

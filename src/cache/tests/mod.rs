@@ -1,8 +1,9 @@
-//! The protocol on both engines: that they agree, that a hit is never stale, and what only a real server shows.
+//! The protocol on both engines: that they agree, that a hit is never stale, and what only a real
+//! server shows.
 
-mod beside;
 mod conformance;
 mod facts;
+mod lists;
 mod live;
 mod memory;
 mod outage;
@@ -20,7 +21,8 @@ use super::memory::LeaseClock;
 use super::nonce::Nonces;
 use super::*;
 
-/// A Redis for the tests that share one. The variable is not optional: a test that is silently skipped proves nothing.
+/// A Redis for the tests that share one. The variable is not optional: a test that is silently
+/// skipped proves nothing.
 fn shared_redis() -> String {
     std::env::var("HEADMARK_TEST_REDIS").expect("set HEADMARK_TEST_REDIS to a Redis that tests may use, such as redis://127.0.0.1:6379")
 }
@@ -35,7 +37,8 @@ fn config() -> CacheConfig {
 }
 
 fn redis_at(url: &str) -> RedisConfig {
-    // Patient, for machines that are busy with the other tests; those about time-outs set their own.
+    // Patient, for machines that are busy with the other tests; those about time-outs set their
+    // own.
     RedisConfig { timeout: std::time::Duration::from_secs(10), ..RedisConfig::new(SecretString::from(url)) }
 }
 
@@ -107,7 +110,8 @@ async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl Fn
     assert!(tokio::time::timeout(Duration::from_secs(10), asked).await.is_ok(), "not within 10 s: {what}");
 }
 
-/// As if half a lease had passed on the server: by the leases of the writers in this hash, for its clock is not ours to set.
+/// As if half a lease had passed on the server: by the leases of the writers in this hash, for its
+/// clock is not ours to set.
 async fn pass_half_a_lease(raw: &mut Raw, key: &str, lease: Duration) {
     let Some(writers) = raw.ask::<Option<String>>(&["HGET", key, "!w"]).await else { return };
     let half = i64::try_from(lease.as_millis()).unwrap() / 2;

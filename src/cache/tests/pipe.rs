@@ -1,4 +1,5 @@
-//! The connections that carry polls: many at once, with a password, over a socket in a folder, and when they break.
+//! The connections that carry polls: many at once, with a password, over a socket in a folder, and
+//! when they break.
 
 use futures_util::future::join_all;
 

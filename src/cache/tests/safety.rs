@@ -1,10 +1,11 @@
-//! The promise itself: a hit is never older than what was acknowledged. A simulated database, with writers that may die at any point,
-//! readers that may stall at any point, and evictions.
+//! The promise itself: a hit is never older than what was acknowledged. A simulated database, with
+//! writers that may die at any point, readers that may stall at any point, and evictions.
 //!
-//! One exception is known, and modelled exactly: Redis evicted (or lost) an entry *between a writer's touch and its commit*. Until that
-//! writer publishes, which is before it acknowledges anything, a reader may fill the state from before the commit and others may see it;
-//! and if the writer dies between commit and publish, they may do so until the next change or the end of the entry's life. In memory there
-//! is no exception.
+//! One exception is known, and modelled exactly: Redis evicted (or lost) an entry *between a
+//! writer's touch and its commit*. Until that writer publishes, which is before it acknowledges
+//! anything, a reader may fill the state from before the commit and others may see it; and if the
+//! writer dies between commit and publish, they may do so until the next change or the end of the
+//! entry's life. In memory there is no exception.
 
 use std::sync::atomic::Ordering;
 
@@ -53,7 +54,8 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Debug, Clone, Copy)]
 enum WriterState {
     Idle,
-    /// The touch may have been lost to an eviction. After its lease, of two halves, a transaction can no longer commit.
+    /// The touch may have been lost to an eviction. After its lease, of two halves, a transaction
+    /// can no longer commit.
     Touched {
         user: usize,
         lost: bool,

@@ -1,6 +1,8 @@
-//! A user's own state, for every reader: from the cache where it is sure to be as new as the last acknowledged write, else from SQL.
+//! A user's own state, for every reader: from the cache where it is sure to be as new as the last
+//! acknowledged write, else from SQL.
 //!
-//! An entry holds a short field and a text for each number. What users share is not in it; an unread summary is both together.
+//! An entry holds a short field and a text for each number. What users share is not in it; an
+//! unread summary is both together.
 //!
 //! | field | text | what |
 //! | --- | --- | --- |
@@ -14,7 +16,8 @@
 //! | `g:42` | `120 1767225600123m 122-124` | a group: read up to, when the user was there last, `m` where it is muted, single messages above that are read; empty: not in it any more |
 //! | `h` | `6 2` | direct messages: unread, from how many peers |
 //!
-//! `reader.rs` makes entries from rows. `marks/parts.rs` and the features' row sets say how each part is written.
+//! `reader.rs` makes entries from rows. `marks/parts.rs` and the features' row sets say how each
+//! part is written.
 
 mod reader;
 
@@ -45,14 +48,16 @@ const LOAD_TTL: Duration = Duration::from_secs(1);
 const MAX_LAST_KNOWN_BYTES: u64 = 256 * 1024 * 1024;
 const LAST_KNOWN_TTL: Duration = Duration::from_secs(300);
 
-/// How many polls at once try a database that did not answer of late, and for how long; the others get what is last known at once.
+/// How many polls at once try a database that did not answer of late, and for how long; the others
+/// get what is last known at once.
 const SQL_TRIALS: usize = 4;
 const SQL_TRIAL: Duration = Duration::from_millis(500);
 
 /// How long any read of SQL may take.
 const MAX_SQL_READ: Duration = Duration::from_secs(4);
 
-/// How many bytes of states are remembered for revisions that are ahead of the truth, and for how long.
+/// How many bytes of states are remembered for revisions that are ahead of the truth, and for how
+/// long.
 const MAX_MADE_UP_BYTES: u64 = 16 * 1024 * 1024;
 const MADE_UP_TTL: Duration = Duration::from_secs(1);
 
@@ -86,7 +91,8 @@ pub struct Entries {
     guard: Arc<Guard>,
     heads: Arc<Heads>,
     reader: &'static EntryReader,
-    /// One load for all readers that hold the same fill token: it stays the same until the next touch, so no writer came between them.
+    /// One load for all readers that hold the same fill token: it stays the same until the next
+    /// touch, so no writer came between them.
     loads: moka::future::Cache<(UserId, FillToken), Arc<Entry>>,
     /// Revisions that clients claim to have seen and that SQL has not reached, with what SQL said.
     made_up: moka::sync::Cache<(UserId, Revision), Arc<Entry>>,
@@ -115,8 +121,8 @@ impl Entries {
         }
     }
 
-    /// Waits for a look that begins now, so that what users share is as new as SQL has it; whether one came through in time.
-    /// Not tried where the database has not answered recently.
+    /// Waits for a look that begins now, so that what users share is as new as SQL has it; whether
+    /// one came through in time. Not tried where the database has not answered recently.
     pub async fn catch_up(&self) -> bool {
         self.guard.trust() != Trust::Unsure && matches!(tokio::time::timeout(MAX_CATCH_UP, self.heads.catch_up()).await, Ok(Ok(())))
     }
@@ -130,7 +136,8 @@ impl Entries {
         Ok(tokio::time::timeout(MAX_SQL_READ, read).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
     }
 
-    /// The same for a part of an answer that can do without: None where the database cannot be asked now.
+    /// The same for a part of an answer that can do without: None where the database cannot be
+    /// asked now.
     pub async fn in_turn_or_none<T>(&self, what: &'static str, read: impl Future<Output = DbResult<T>>) -> Option<T> {
         if self.guard.trust() == Trust::Unsure {
             return None;
@@ -145,7 +152,8 @@ impl Entries {
         }
     }
 
-    /// Reads one user's state. `at_least` is the revision that the client has seen: what is older is read anew from SQL.
+    /// Reads one user's state. `at_least` is the revision that the client has seen: what is older
+    /// is read anew from SQL.
     pub async fn read(&self, user: UserId, at_least: Revision) -> State {
         let trust = self.guard.trust();
         let found = if trust == Trust::Full { self.cache.get(user).await.ok() } else { None };
@@ -184,7 +192,7 @@ impl Entries {
         let mut loaded = BTreeMap::new();
         if !missing.is_empty() {
             let _turn = self.turns.take().await?;
-            metrics::counter!("headmark_sheet_sql_reads_total").increment(u64::try_from(missing.len()).unwrap_or_default());
+            metrics::counter!("headmark_summary_sql_reads_total").increment(u64::try_from(missing.len()).unwrap_or_default());
             for UserRows { user, complete, entry, .. } in self.ask(&missing).await? {
                 loaded.insert(user, (complete, Arc::new(entry)));
             }
@@ -205,8 +213,9 @@ impl Entries {
         Ok(users.iter().map(pick).collect())
     }
 
-    /// For a client that claims to have seen more than the cache shows: the truth. A revision that SQL has not reached either is made up, or from before a
-    /// restore; asking again at once costs no further read.
+    /// For a client that claims to have seen more than the cache shows: the truth. A revision that
+    /// SQL has not reached either is made up, or from before a restore; asking again at once costs
+    /// no further read.
     async fn read_ahead(&self, user: UserId, at_least: Revision, behind: Arc<Entry>) -> State {
         if let Some(truth) = self.made_up.get(&(user, at_least)) {
             return State::Current(if truth.revision > behind.revision { truth } else { behind });
@@ -248,12 +257,13 @@ impl Entries {
     async fn read_sql(&self, user: UserId) -> Result<(bool, Arc<Entry>), Error> {
         let _turn = self.turns.take().await?;
         let loaded = self.ask(&[user]).await?.into_iter().next();
-        metrics::counter!("headmark_sheet_sql_reads_total").increment(1);
+        metrics::counter!("headmark_summary_sql_reads_total").increment(1);
         let (complete, entry) = loaded.map_or((true, Entry { revision: 0, parts: Parts::new() }), |loaded| (loaded.complete, loaded.entry));
         Ok((complete, Arc::new(entry)))
     }
 
-    /// Reads SQL, for no longer than a statement may take: a network that swallows everything must not hold a turn for ever.
+    /// Reads SQL, for no longer than a statement may take: a network that swallows everything must
+    /// not hold a turn for ever.
     async fn ask(&self, users: &[UserId]) -> Result<Vec<UserRows>, Error> {
         let asked = tokio::time::timeout(MAX_SQL_READ, self.rows(users)).await;
         Ok(asked.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
@@ -280,9 +290,11 @@ impl Entries {
         }
     }
 
-    /// The database does not answer this node: what the cache shows may be old, but is the best there is.
+    /// The database does not answer this node: what the cache shows may be old, but is the best
+    /// there is.
     async fn read_unsure(&self, user: UserId) -> State {
-        // A few find out whether it answers again; a database that hangs must not hold up all the others.
+        // A few find out whether it answers again; a database that hangs must not hold up all the
+        // others.
         if let Ok(_trial) = self.sql_trials.try_acquire()
             && let Ok(Ok((_, entry))) = tokio::time::timeout(SQL_TRIAL, self.read_sql(user)).await
         {
@@ -298,7 +310,7 @@ impl Entries {
 
     fn fall_back(&self, user: UserId, last_known: Option<Arc<Entry>>, error: &dyn std::fmt::Debug) -> State {
         tracing::debug!(?error, "answering a poll degraded");
-        metrics::counter!("headmark_sheet_degraded_total").increment(1);
+        metrics::counter!("headmark_summary_degraded_total").increment(1);
         match last_known.or_else(|| self.last_known.get(&user)) {
             Some(entry) => State::LastKnown(entry),
             None => State::Unknown,

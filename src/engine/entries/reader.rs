@@ -12,7 +12,8 @@ use crate::engine::marks::parts::{Part, mark_part, user_parts};
 use crate::engine::marks::store::{User, ids, mark_of_row};
 use crate::engine::marks::{Kind, Mark, MarkKey};
 
-/// The user's own row comes first (as kind 0), then the marks, without those of views, which are many and read one by one.
+/// The user's own row comes first (as kind 0), then the marks, without those of views, which are
+/// many and read one by one.
 const USERS_AND_MARKS: &str = "select u.user_id, 0 as kind, '' as name, u.revision as a, u.enrolled as b, u.seen_day as c, u.feed as d,
         u.direct_unread as e, u.direct_chats as f, '' as retracted, cast(null as bytea) as data
     from {rows} r
@@ -25,7 +26,8 @@ const USERS_AND_MARKS: &str = "select u.user_id, 0 as kind, '' as name, u.revisi
 /// Rows of a feature that a user's entry shows.
 #[derive(Debug, Clone, Copy)]
 pub struct EntryRows {
-    /// Selects them for the users in `{rows} r`: user id, `{kind}`, a text, six numbers, `''` and bytes.
+    /// Selects them for the users in `{rows} r`: user id, `{kind}`, a text, six numbers, `''` and
+    /// bytes.
     pub select: &'static str,
     /// How the entry shows a row; None where the row adds nothing.
     pub part: fn(&EntryRow) -> Option<Part>,
@@ -56,8 +58,8 @@ pub struct UserRows {
     pub marks: Vec<(MarkKey, Mark)>,
     /// What the entry shows.
     pub entry: Entry,
-    /// Whether that is all there is. During an upgrade, a newer version may write rows of a kind that this one does not
-    /// know. Then the cache that both share must not be filled from here.
+    /// Whether that is all there is. During an upgrade, a newer version may write rows of a kind
+    /// that this one does not know. Then the cache that both share must not be filled from here.
     pub complete: bool,
 }
 
@@ -126,7 +128,8 @@ impl EntryReader {
         &self.statement
     }
 
-    /// Reads these users, in the order asked (without repeats); one without any row is at revision 0 with nothing.
+    /// Reads these users, in the order asked (without repeats); one without any row is at revision
+    /// 0 with nothing.
     ///
     /// # Errors
     /// The driver's own.

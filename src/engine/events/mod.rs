@@ -1,16 +1,21 @@
-//! Events: what happened to relations, broadcasts, posts and the members of groups, for services that read along.
+//! Events: what happened to relations, broadcasts, posts and the members of groups, for services
+//! that read along.
 //!
 //! ```text
 //!   a lane's transaction: the change, and one row of events ──▶ publisher (one node at a time): numbers what is committed ──▶ GET /v1/events
 //!                                                                                      └─ what is numbered and durable ──▶ the stream in Redis
 //! ```
 //!
-//! The row is written in the transaction of the change (a transactional outbox), so there is an event exactly for what happened. Numbers are given afterwards: a number
-//! that is drawn before the commit can appear after a higher one, and a reader who goes on after the highest would skip it. The publisher holds the lock of one
-//! small row while it numbers rows that are committed, so a number never appears before a lower one is there, and no write waits for it. What concerns one pair, creator, channel or
-//! group is written under one lock, later rows have higher keys, and they are numbered in that order.
+//! The row is written in the transaction of the change (a transactional outbox), so there is an
+//! event exactly for what happened. Numbers are given afterwards: a number that is drawn before the
+//! commit can appear after a higher one, and a reader who goes on after the highest would skip it.
+//! The publisher holds the lock of one small row while it numbers rows that are committed, so a
+//! number never appears before a lower one is there, and no write waits for it. What concerns one
+//! pair, creator, channel or group is written under one lock, later rows have higher keys, and they
+//! are numbered in that order.
 //!
-//! `publisher.rs` numbers and streams, `store.rs` has the SQL, `features/events.rs` the route. To add an event: a variant of [`Event`], and [`Rows::event`](crate::engine::lanes::Rows::event) in
+//! `publisher.rs` numbers and streams, `store.rs` has the SQL, `features/events.rs` the route. To
+//! add an event: a variant of [`Event`], and [`Rows::event`](crate::engine::lanes::Rows::event) in
 //! the command, while the lock is held that puts the changes of the thing in order.
 
 pub mod publisher;
@@ -182,7 +187,8 @@ impl Bell {
     }
 }
 
-/// Removes some events that are kept no longer; returns how many rows. Call again while it returns any.
+/// Removes some events that are kept no longer; returns how many rows. Call again while it returns
+/// any.
 ///
 /// # Errors
 /// The driver's own.

@@ -1,7 +1,9 @@
 //! Numbers events that are committed, and appends those that are numbered to the stream in Redis.
 //!
-//! Every node has a publisher; whichever has the lock of `event_head` does the work. What is appended was numbered in an earlier transaction, so the stream never
-//! has a number that the database might give again. It has each at least once as far as the node lives; what Redis loses is read from the database.
+//! Every node has a publisher; whichever has the lock of `event_head` does the work. What is
+//! appended was numbered in an earlier transaction, so the stream never has a number that the
+//! database might give again. It has each at least once as far as the node lives; what Redis loses
+//! is read from the database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +19,8 @@ use crate::db::{Conn, Db, DbResult};
 /// How often a publisher looks by itself: others may have written.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// The pause between two rounds, in which more gathers: each is a commit, for which on SQLite the writes wait.
+/// The pause between two rounds, in which more gathers: each is a commit, for which on SQLite the
+/// writes wait.
 const ROUNDS_APART: Duration = Duration::from_millis(50);
 
 /// The pause after a store did not answer.
@@ -26,7 +29,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long one round may take.
 const MAX_ROUND: Duration = Duration::from_secs(5);
 
-/// How many rows are read at once for the stream, each of which may hold the events of a whole batch; and from how many events on a round has done enough.
+/// How many rows are read at once for the stream, each of which may hold the events of a whole
+/// batch; and from how many events on a round has done enough.
 const ROWS_AT_ONCE: i64 = 20;
 const ENOUGH_EVENTS: usize = 5000;
 
@@ -103,7 +107,8 @@ impl Publisher {
         if !seen.waiting && !behind {
             return Ok(Round::Done);
         }
-        // Held by nobody while it works: a round that is cut off closes it, which gives the lock back.
+        // Held by nobody while it works: a round that is cut off closes it, which gives the lock
+        // back.
         let mut conn = match kept.take() {
             Some(conn) => conn,
             None => self.db.connect().await?,
@@ -125,7 +130,8 @@ impl Publisher {
         Ok(if stuck { Round::Done } else { Round::More })
     }
 
-    /// Appends what was numbered before, after `streamed` and up to `head`; up to where the stream is now. None without a stream.
+    /// Appends what was numbered before, after `streamed` and up to `head`; up to where the stream
+    /// is now. None without a stream.
     async fn append(&self, conn: &mut Conn, streamed: i64, head: i64) -> DbResult<Option<i64>> {
         let Some(stream) = &self.stream else { return Ok(None) };
         if streamed >= head {

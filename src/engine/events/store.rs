@@ -18,7 +18,8 @@ static INSERT: Statement = Statement::new(
     &[("size", Type::Int), ("created_at", Type::Int), ("content", Type::Text)],
 );
 
-/// How far events are numbered and streamed, and whether there are some to be numbered. Without a lock.
+/// How far events are numbered and streamed, and whether there are some to be numbered. Without a
+/// lock.
 static PEEK: Statement = Statement::new(
     "select h.head, h.streamed, (select count(*) from (select e.batch_id from events e where e.last_id = 0 limit 1) waiting)
     from event_head h
@@ -98,7 +99,8 @@ static RAISE_FLOOR: Statement = Statement::new(
     &[("floor", Type::Int)],
 );
 
-/// How many events there ever were: those that are numbered, and those that will be soon. As of one moment, as numbering moves them.
+/// How many events there ever were: those that are numbered, and those that will be soon. As of one
+/// moment, as numbering moves them.
 static END: Statement = Statement::new(
     "select h.head + coalesce((select cast(sum(e.size) as bigint) from events e where e.last_id = 0), 0)
     from event_head h
@@ -147,7 +149,8 @@ pub(crate) async fn lock(conn: &mut Conn) -> DbResult<Option<Progress>> {
     Ok(rows.first().map(|(head, streamed)| Progress { head: *head, streamed: *streamed, waiting: false }))
 }
 
-/// Numbers what is committed and has no number, in the order in which it was written; the new head, and how many rows it was.
+/// Numbers what is committed and has no number, in the order in which it was written; the new head,
+/// and how many rows it was.
 pub(crate) async fn number(conn: &mut Conn, head: i64) -> DbResult<(i64, usize)> {
     let rows: Vec<(i64, i64)> = conn.fetch(&UNNUMBERED, &[Column::Int(vec![NUMBERED_AT_ONCE])]).await?;
     let mut last = head;

@@ -1,14 +1,20 @@
-//! What all nodes must agree on before they trust a cache: who may write, which entries count, and when none does.
+//! What all nodes must agree on before they trust a cache: who may write, which entries count, and
+//! when none does.
 //!
-//! With Redis, a row in SQL (`cache_guard`) carries an *epoch*: entries of another epoch are misses. Each node refreshes its view every second
-//! ([`REFRESH`]) and trusts it for [`FRESH`]; after that it answers polls degraded. A node that cannot touch the cache raises the epoch and sets
-//! a *bypass*: until its end nobody reads or fills the cache. It then waits [`SEEN`], until every other node has refreshed its view or
-//! has stopped trusting it, and commits untouched for as long as the bypass holds; it is prolonged ahead of time while the cache stays away. Once
-//! the cache is back and no untouched commit is under way, `bypass.rs` ends it. Another run of Redis (a restart, a failover) raises the epoch too.
+//! With Redis, a row in SQL (`cache_guard`) carries an *epoch*: entries of another epoch are
+//! misses. Each node refreshes its view every second ([`REFRESH`]) and trusts it for [`FRESH`];
+//! after that it answers polls degraded. A node that cannot touch the cache raises the epoch and
+//! sets a *bypass*: until its end nobody reads or fills the cache. It then waits [`SEEN`], until
+//! every other node has refreshed its view or has stopped trusting it, and commits untouched for as
+//! long as the bypass holds; it is prolonged ahead of time while the cache stays away. Once the
+//! cache is back and no untouched commit is under way, `bypass.rs` ends it. Another run of Redis (a
+//! restart, a failover) raises the epoch too.
 //!
-//! Postgres without Redis is one node: an advisory lock, held exclusively by a node without Redis and shared by nodes with it, keeps others out.
-//! Should the connection that holds it be lost, a successor raises the epoch, waits [`SEEN`] until the predecessor serves nothing from its own
-//! cache any more, and only then begins; every commit of a node alone checks that the epoch is still its own ([`Guard::fence`]).
+//! Postgres without Redis is one node: an advisory lock, held exclusively by a node without Redis
+//! and shared by nodes with it, keeps others out. Should the connection that holds it be lost, a
+//! successor raises the epoch, waits [`SEEN`] until the predecessor serves nothing from its own
+//! cache any more, and only then begins; every commit of a node alone checks that the epoch is
+//! still its own ([`Guard::fence`]).
 
 mod bypass;
 mod store;
@@ -36,13 +42,15 @@ pub const REFRESH: Duration = Duration::from_secs(1);
 /// How long a view is trusted.
 pub const FRESH: Duration = Duration::from_millis(2500);
 
-/// How long a node that raised the epoch waits before it commits untouched: longer than any view is trusted.
+/// How long a node that raised the epoch waits before it commits untouched: longer than any view is
+/// trusted.
 pub const SEEN: Duration = Duration::from_millis(3000);
 
 /// How long a bypass lasts unless it is prolonged.
 const BYPASS: Duration = Duration::from_secs(15);
 
-/// When less than this is left of a bypass that is still needed, it is prolonged. Longer than [`SEEN`], so that nobody ever sees a gap.
+/// When less than this is left of a bypass that is still needed, it is prolonged. Longer than
+/// [`SEEN`], so that nobody ever sees a gap.
 const PROLONG: Duration = Duration::from_secs(10);
 
 /// How long any single question to the database may take here.
@@ -55,7 +63,8 @@ pub enum Trust {
     Full,
     /// Somebody commits without touching it: read SQL, fill nothing.
     Bypass,
-    /// The database did not answer of late, so this node cannot know: what the cache shows is the last known state, and degraded.
+    /// The database did not answer of late, so this node cannot know: what the cache shows is the
+    /// last known state, and degraded.
     Unsure,
 }
 
@@ -69,8 +78,8 @@ pub struct Guard {
     viewed_ms: AtomicI64,
     /// This node among those that may be in a bypass: random.
     node: i64,
-    /// Milliseconds since `started` until which the bypass of any node holds, as readers must see it
-    /// (late).
+    /// Milliseconds since `started` until which the bypass of any node holds, as readers must see
+    /// it (late).
     bypass_read_ms: AtomicI64,
     /// This node's own bypass.
     bypass: Bypass,
@@ -96,7 +105,8 @@ impl Guard {
     /// Takes the node lock and the first view.
     ///
     /// # Errors
-    /// A sentence for the operator: why this node may not run beside those that do, or that the database does not answer.
+    /// A sentence for the operator: why this node may not run beside those that do, or that the
+    /// database does not answer.
     pub async fn start(db: Db, cache: Arc<Cache>) -> Result<Arc<Self>, String> {
         let this = Self {
             db,
@@ -180,7 +190,8 @@ impl Guard {
         Ok(())
     }
 
-    /// Keeps the view fresh, the bypass alive while it is needed, and the node lock held. Runs until told to stop.
+    /// Keeps the view fresh, the bypass alive while it is needed, and the node lock held. Runs
+    /// until told to stop.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         if !self.db.is_shared() {
             return;
@@ -202,8 +213,9 @@ impl Guard {
         }
     }
 
-    /// For a node alone: fails once another node has claimed the database. Run in every transaction, it holds a share of the row to the commit, so
-    /// that a claim waits for the commits that began before it.
+    /// For a node alone: fails once another node has claimed the database. Run in every
+    /// transaction, it holds a share of the row to the commit, so that a claim waits for the
+    /// commits that began before it.
     ///
     /// # Errors
     /// The driver's own; `Ok(false)` when the database is another's.
@@ -230,7 +242,8 @@ impl Guard {
         *conn = None;
     }
 
-    /// Claims the database for this node alone. A predecessor that did not release it may serve from its own cache for a while yet.
+    /// Claims the database for this node alone. A predecessor that did not release it may serve
+    /// from its own cache for a while yet.
     async fn begin_alone(&self) -> DbResult<()> {
         let mut guard = self.lock_conn.lock().await;
         let conn = guard.as_mut().ok_or(sqlx::Error::PoolClosed)?;
@@ -249,7 +262,8 @@ impl Guard {
         self.refresh_on(conn).await
     }
 
-    /// Joins the nodes with Redis. A node that had the database for itself and did not release it may serve from its own cache for a while yet.
+    /// Joins the nodes with Redis. A node that had the database for itself and did not release it
+    /// may serve from its own cache for a while yet.
     async fn begin_shared(&self) -> DbResult<()> {
         let fenced_off = {
             let mut guard = self.lock_conn.lock().await;
@@ -278,7 +292,8 @@ impl Guard {
         }
     }
 
-    /// Raises the epoch when Redis is another run than the one that the entries were made in. Returns whether the cache answered.
+    /// Raises the epoch when Redis is another run than the one that the entries were made in.
+    /// Returns whether the cache answered.
     async fn check_run(&self) -> DbResult<bool> {
         let Ok(run_id) = self.cache.run_id().await else { return Ok(false) };
         let mut conn = self.lock_conn.lock().await;
@@ -309,8 +324,8 @@ impl Guard {
         // Readers err to the late side, writers to the early one.
         let until = if view.bypass_left_ms > 0 { self.now_ms() + view.bypass_left_ms } else { 0 };
         self.bypass.holds_until(if view.own_left_ms > 0 { asked + view.own_left_ms } else { 0 });
-        // A bypass is seen before its epoch, and its end after the next one: so nothing that was read
-        // during a bypass is ever filled in.
+        // A bypass is seen before its epoch, and its end after the next one: so nothing that was
+        // read during a bypass is ever filled in.
         self.bypass_read_ms.fetch_max(until, Ordering::AcqRel);
         self.cache.set_epoch(view.epoch);
         self.bypass_read_ms.store(until, Ordering::Release);
@@ -318,7 +333,8 @@ impl Guard {
         Ok(())
     }
 
-    /// Opens the connection that holds the node lock for as long as it lives. Returns whether the lock was free.
+    /// Opens the connection that holds the node lock for as long as it lives. Returns whether the
+    /// lock was free.
     async fn take_lock(&self, max_connect: Duration) -> DbResult<bool> {
         let mut conn = answer_within(max_connect, self.db.connect()).await?;
         if !answer_in_time(store::try_lock(&mut conn, self.cache.is_shared())).await? {

@@ -7,8 +7,8 @@ use super::bypass::{COMMIT_MARGIN, ms};
 use super::{Guard, PROLONG, SEEN, store};
 use crate::db::DbResult;
 
-/// The right to one transaction that commits without touching the cache. Where it is dropped without
-/// [`Untouched::is_over`], the transaction counts as in doubt.
+/// The right to one transaction that commits without touching the cache. Where it is dropped
+/// without [`Untouched::is_over`], the transaction counts as in doubt.
 #[derive(Debug)]
 pub struct Untouched {
     guard: Arc<Guard>,
@@ -67,8 +67,9 @@ impl Guard {
         Ok(())
     }
 
-    /// The cache is back: no further commit goes untouched, and once the last one is over, the bypass
-    /// ends. The epoch rises with it, as a reader may hold a fill token that it was given meanwhile.
+    /// The cache is back: no further commit goes untouched, and once the last one is over, the
+    /// bypass ends. The epoch rises with it, as a reader may hold a fill token that it was given
+    /// meanwhile.
     pub(super) async fn try_to_end_bypass(&self) -> DbResult<()> {
         // Whoever enters one at this moment needs it.
         let Ok(_entering) = self.entering.try_lock() else { return Ok(()) };

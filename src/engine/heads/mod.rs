@@ -1,30 +1,35 @@
-//! The heads of the streams that users share, as this node holds them: the board (all channels and dots) and a *cell* for each other stream that somebody here
-//! looked at, such as a creator's posts.
+//! The heads of the streams that users share, as this node holds them: the broadcast state (all
+//! channels and dots) and a *cached head* for each other stream that somebody here looked at, such
+//! as a creator's posts.
 //!
 //! ```text
 //!   a lane here commits ──▶ apply (at once)
 //!                                  ╲
-//!   lanes elsewhere ─▶ SQL ─ follow ▶ cells, board ──▶ feeds, sheets, views
+//!   lanes elsewhere ─▶ SQL ─ follow ▶ cached heads, broadcast state ──▶ feeds, unread summaries, views
 //!                         (twice a second)
 //! ```
 //!
-//! What a lane here writes to the board is put on top of the board that is here, without a look at the database, where that is the board it was written to. Where
-//! another node wrote in between, what it wrote is read first: the head of the board is the version of all that is on it, so nothing below it may be missing.
+//! What a lane here writes to the broadcast state is put on top of the broadcast state that is
+//! here, without a look at the database, where that is the broadcast state it was written to. Where
+//! another node wrote in between, what it wrote is read first: the head of the broadcast state is
+//! the version of all that is on it, so nothing below it may be missing.
 //!
-//! Each row of `heads` names the lane and the batch that changed it last, and a lane's batches commit one after the other.
-//! So a node that remembers how far each lane was asks for exactly what others changed since. Nothing can be missed, as a
-//! number drawn before its commit could be. A head only ever goes from a lower version to a higher one, whichever way it
-//! comes.
+//! Each row of `heads` names the lane and the batch that changed it last, and a lane's batches
+//! commit one after the other. So a node that remembers how far each lane was asks for exactly what
+//! others changed since. Nothing can be missed, as a number drawn before its commit could be. A
+//! head only ever goes from a lower version to a higher one, whichever way it comes.
 //!
-//! A *look* is that question: one statement, so that all it finds is of one moment. [`Heads::catch_up`] waits for a look that
-//! began after it was called. So it shows every commit that anybody had been told of by then. One look serves all who asked
-//! before it began.
+//! A *look* is that question: one statement, so that all it finds is of one moment.
+//! [`Heads::catch_up`] waits for a look that began after it was called. So it shows every commit
+//! that anybody had been told of by then. One look serves all who asked before it began.
 //!
-//! A cell stays the same object for as long as anybody holds it: a decoded feed holds those of its creators, and counting is reading them.
-//! To add a sort of stream: a [`crate::engine::marks::Kind`], a constructor of [`StreamKey`], and reading its cells with [`Heads::cells`].
+//! A cached head stays the same object for as long as anybody holds it: a decoded feed holds those
+//! of its creators, and counting is reading them. To add a sort of stream: a
+//! [`crate::engine::marks::Kind`], a constructor of [`StreamKey`], and reading its cached heads
+//! with [`Heads::cached_heads`].
 
-mod board;
-mod cell;
+mod broadcast_state;
+mod cached_head;
 pub mod store;
 mod versions;
 
@@ -39,15 +44,16 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use self::board::{Board, Channel, Dot};
-pub use self::cell::Cell;
+pub use self::broadcast_state::{BroadcastState, Channel, Dot};
+pub use self::cached_head::CachedHead;
 pub use self::store::NoticeRow;
 pub use self::versions::{Batch, Versions};
 use crate::base::clock::Clock;
 use crate::db::{Db, DbResult, MAX_FIRST_CONNECT, classify};
 use crate::engine::marks::{Kind, Stream, StreamKey};
 
-/// How often a node asks what others changed. Together with the time that asking takes it stays well below the 2 s that a change may take to show.
+/// How often a node asks what others changed. Together with the time that asking takes it stays
+/// well below the 2 s that a change may take to show.
 const FOLLOW_EVERY: Duration = Duration::from_millis(500);
 
 /// For how long what was last heard counts as new.
@@ -62,13 +68,13 @@ const LOOKS_APART: Duration = Duration::from_millis(10);
 /// How often this node has asked what others changed.
 const LOOKS: &str = "headmark_shared_looks_total";
 
-/// Independent parts of the table of cells, each with its own lock.
+/// Independent parts of the table of cached heads, each with its own lock.
 const SHARDS: usize = 64;
 
 /// Heads that one statement reads.
 const HEADS_AT_ONCE: usize = 5000;
 
-/// How many cells a node keeps. Those that somebody holds stay in any case.
+/// How many cached heads a node keeps. Those that somebody holds stay in any case.
 pub const MAX_CELLS: usize = 2_000_000;
 
 /// What was heard of the lanes so far.
@@ -94,8 +100,8 @@ struct Looked {
 pub struct Heads {
     db: Db,
     clock: Clock,
-    board: ArcSwap<Board>,
-    shards: Vec<Mutex<HashMap<StreamKey, Arc<Cell>>>>,
+    broadcast_state: ArcSwap<BroadcastState>,
+    shards: Vec<Mutex<HashMap<StreamKey, Arc<CachedHead>>>>,
     hasher: RandomState,
     followed: tokio::sync::Mutex<Followed>,
     /// Whether a look is about to begin: whoever asks now need not have one of its own.
@@ -103,7 +109,7 @@ pub struct Heads {
     looked: watch::Sender<Looked>,
     /// Until when what is here counts as new.
     fresh_until: ArcSwap<Option<Instant>>,
-    /// Counts the changes of the board, and those of cells: for polls that wait.
+    /// Counts the changes of the broadcast state, and those of cached heads: for polls that wait.
     changes: watch::Sender<Changes>,
     /// How far each lane was at the last look: all that was written up to there is here.
     lanes: ArcSwap<BTreeMap<i64, i64>>,
@@ -112,10 +118,10 @@ pub struct Heads {
 /// How often something changed on this node; only for being woken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The board.
-    pub board: u64,
-    /// Any cell.
-    pub cells: u64,
+    /// The broadcast state.
+    pub broadcast_state: u64,
+    /// Any cached head.
+    pub cached_heads: u64,
 }
 
 /// What a batch of a lane of this node has changed of what users share.
@@ -125,12 +131,12 @@ pub struct Committed {
     pub heads: Vec<(StreamKey, Stream)>,
     /// The notices that were sent or taken back, as they are now.
     pub notices: Vec<NoticeRow>,
-    /// Where the board is among the heads: its head before.
-    pub board_before: Option<i64>,
+    /// Where the broadcast state is among the heads: its head before.
+    pub broadcast_state_before: Option<i64>,
 }
 
 impl Heads {
-    /// Over this database, with the board as it is now.
+    /// Over this database, with the broadcast state as it is now.
     ///
     /// # Errors
     /// The driver's own.
@@ -138,7 +144,7 @@ impl Heads {
         let this = Self {
             db,
             clock,
-            board: ArcSwap::default(),
+            broadcast_state: ArcSwap::default(),
             shards: std::iter::repeat_with(Mutex::default).take(SHARDS).collect(),
             hasher: RandomState::new(),
             followed: tokio::sync::Mutex::default(),
@@ -167,25 +173,25 @@ impl Heads {
                 () = stop.cancelled() => return,
                 _ = tick.tick() => {}
             }
-            // For polls that wait: whoever reads the board sees no expired notice anyway.
+            // For polls that wait: whoever reads the broadcast state sees no expired notice anyway.
             self.expire();
-            // Nothing is lost where that fails: the next look asks for all since the last one that came through. Until then
-            // polls say that they are degraded.
+            // Nothing is lost where that fails: the next look asks for all since the last one that
+            // came through. Until then polls say that they are degraded.
             let _ = self.catch_up().await;
         }
     }
 
-    /// The board without what has expired by now.
+    /// The broadcast state without what has expired by now.
     #[must_use]
-    pub fn board(&self) -> Arc<Board> {
+    pub fn broadcast_state(&self) -> Arc<BroadcastState> {
         self.expire();
-        self.board.load_full()
+        self.broadcast_state.load_full()
     }
 
     fn expire(&self) {
         let now = self.clock.now();
-        if self.board.load().is_outdated(now) {
-            self.change_board(|board| Some(board.clone().expired(now)));
+        if self.broadcast_state.load().is_outdated(now) {
+            self.change_broadcast_state(|broadcast_state| Some(broadcast_state.clone().expired(now)));
         }
     }
 
@@ -204,11 +210,11 @@ impl Heads {
     /// The epoch of the installation, as of the last look.
     #[must_use]
     pub fn epoch(&self) -> Arc<str> {
-        Arc::clone(&self.board.load().epoch)
+        Arc::clone(&self.broadcast_state.load().epoch)
     }
 
-    /// Returns after a look that began after this call, so that all that was committed before it is here. A look goes on also
-    /// where nobody waits for it any more.
+    /// Returns after a look that began after this call, so that all that was committed before it is
+    /// here. A look goes on also where nobody waits for it any more.
     ///
     /// # Errors
     /// The pool's, should that look have failed; the log has the database's own.
@@ -241,15 +247,16 @@ impl Heads {
     /// What a lane of this node has committed: it shows here at once.
     pub async fn committed(self: &Arc<Self>, committed: Committed) {
         self.take(&committed.heads);
-        let Some(before) = committed.board_before else { return };
+        let Some(before) = committed.broadcast_state_before else { return };
         let mut missed = false;
-        self.change_board(|board| {
-            missed = board.head < before;
+        self.change_broadcast_state(|broadcast_state| {
+            missed = broadcast_state.head < before;
             // One that is further already was read after the commit.
-            (board.head == before).then(|| board.with(&committed.heads, &committed.notices, self.clock.now()))
+            (broadcast_state.head == before).then(|| broadcast_state.with(&committed.heads, &committed.notices, self.clock.now()))
         });
         if missed && self.catch_up().await.is_err() {
-            // The write is durable all the same. Until a look brings it, polls must not pass for current.
+            // The write is durable all the same. Until a look brings it, polls must not pass for
+            // current.
             self.fresh_until.store(Arc::new(None));
         }
     }
@@ -275,23 +282,25 @@ impl Heads {
     }
 
     async fn look_at(&self, followed: &mut Followed) -> DbResult<()> {
-        let here = self.board.load_full();
+        let here = self.broadcast_state.load_full();
         if let Some(lanes) = &followed.lanes {
             let look = store::look(&self.db, lanes, here.head).await?;
             if look.heads.len() <= store::MAX_CHANGES && look.epoch == here.epoch {
-                let on_board = |(key, _): &(StreamKey, Stream)| matches!(key.kind, Kind::Board | Kind::Broadcast | Kind::Dot);
-                if !look.notices.is_empty() || look.heads.iter().any(on_board) {
-                    self.change_board(|board| Some(board.with(&look.heads, &look.notices, self.clock.now())));
+                let is_shared = |(key, _): &(StreamKey, Stream)| matches!(key.kind, Kind::BroadcastState | Kind::Broadcast | Kind::Dot);
+                if !look.notices.is_empty() || look.heads.iter().any(is_shared) {
+                    self.change_broadcast_state(|broadcast_state| Some(broadcast_state.with(&look.heads, &look.notices, self.clock.now())));
                 }
                 self.take(&look.heads);
                 followed.lanes = Some(look.lanes);
                 return Ok(());
             }
         }
-        // Nothing is here yet, too much was missed, or another database is in place of the one that was here.
+        // Nothing is here yet, too much was missed, or another database is in place of the one that
+        // was here.
         let look = store::first_look(&self.db).await?;
-        self.change_board(|board| {
-            let base = if board.epoch == look.epoch { board.clone() } else { Board::of(Arc::clone(&look.epoch)) };
+        self.change_broadcast_state(|broadcast_state| {
+            let base =
+                if broadcast_state.epoch == look.epoch { broadcast_state.clone() } else { BroadcastState::of(Arc::clone(&look.epoch)) };
             Some(base.with(&look.heads, &look.notices, self.clock.now()))
         });
         self.forget_all();
@@ -299,20 +308,21 @@ impl Heads {
         Ok(())
     }
 
-    /// Puts another board in place of the one that is here. `next` is asked again should somebody else do so in the same moment.
-    fn change_board(&self, mut next: impl FnMut(&Board) -> Option<Board>) {
+    /// Puts another broadcast state in place of the one that is here. `next` is asked again should
+    /// somebody else do so in the same moment.
+    fn change_broadcast_state(&self, mut next: impl FnMut(&BroadcastState) -> Option<BroadcastState>) {
         let mut changed = false;
-        self.board.rcu(|board| {
-            let next = next(board).filter(|next| *next != **board);
+        self.broadcast_state.rcu(|broadcast_state| {
+            let next = next(broadcast_state).filter(|next| *next != **broadcast_state);
             changed = next.is_some();
-            next.map_or_else(|| Arc::clone(board), Arc::new)
+            next.map_or_else(|| Arc::clone(broadcast_state), Arc::new)
         });
         if changed {
-            self.changes.send_modify(|changes| changes.board = changes.board.wrapping_add(1));
+            self.changes.send_modify(|changes| changes.broadcast_state = changes.broadcast_state.wrapping_add(1));
         }
     }
 
-    fn shard(&self, key: &StreamKey) -> Option<MutexGuard<'_, HashMap<StreamKey, Arc<Cell>>>> {
+    fn shard(&self, key: &StreamKey) -> Option<MutexGuard<'_, HashMap<StreamKey, Arc<CachedHead>>>> {
         let hash = usize::try_from(self.hasher.hash_one(key) >> 32).unwrap_or(0);
         let shard = self.shards.get(hash % SHARDS)?;
         // Every change below is made in one step, so a poisoned lock guards whole data.
@@ -323,66 +333,68 @@ impl Heads {
     fn take(&self, heads: &[(StreamKey, Stream)]) {
         let mut changed = false;
         for (key, stream) in heads {
-            let cell = self.shard(key).and_then(|shard| shard.get(key).map(Arc::clone));
-            changed |= cell.is_some_and(|cell| cell.set(stream));
+            let cached_head = self.shard(key).and_then(|shard| shard.get(key).map(Arc::clone));
+            changed |= cached_head.is_some_and(|cached_head| cached_head.set(stream));
         }
         if changed {
-            self.changes.send_modify(|changes| changes.cells = changes.cells.wrapping_add(1));
+            self.changes.send_modify(|changes| changes.cached_heads = changes.cached_heads.wrapping_add(1));
         }
     }
 
-    /// After too much was missed: every cell is to be read anew.
+    /// After too much was missed: every cached head is to be read anew.
     pub fn forget_all(&self) {
         for shard in &self.shards {
-            shard.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|cell| cell.forget());
+            shard.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|cached_head| cached_head.forget());
         }
     }
 
-    /// The cells of these streams, in their order, all with a head. They stand in the table before SQL is asked, so that no change can fall in between.
+    /// The cached heads of these streams, in their order, all with a head. They stand in the table
+    /// before SQL is asked, so that no change can fall in between.
     ///
     /// # Errors
     /// The driver's own.
-    pub async fn cells(&self, keys: &[StreamKey]) -> DbResult<Vec<Arc<Cell>>> {
-        let cells: Vec<_> = keys.iter().map(|key| self.cell(key)).collect();
-        self.load(keys, &cells).await?;
-        Ok(cells)
+    pub async fn cached_heads(&self, keys: &[StreamKey]) -> DbResult<Vec<Arc<CachedHead>>> {
+        let cached_heads: Vec<_> = keys.iter().map(|key| self.cached_head(key)).collect();
+        self.load(keys, &cached_heads).await?;
+        Ok(cached_heads)
     }
 
     /// The same, if none of them needs to be read.
     #[must_use]
-    pub fn cells_here(&self, keys: &[StreamKey]) -> Option<Vec<Arc<Cell>>> {
-        keys.iter().map(|key| Some(self.cell(key)).filter(|cell| cell.is_loaded())).collect()
+    pub fn cached_heads_here(&self, keys: &[StreamKey]) -> Option<Vec<Arc<CachedHead>>> {
+        keys.iter().map(|key| Some(self.cached_head(key)).filter(|cached_head| cached_head.is_loaded())).collect()
     }
 
-    /// Reads those of these cells from SQL that have no head. `keys` and `cells` belong together.
+    /// Reads those of these cached heads from SQL that have no head. `keys` and `cached_heads`
+    /// belong together.
     ///
     /// # Errors
     /// The driver's own.
-    pub async fn load(&self, keys: &[StreamKey], cells: &[Arc<Cell>]) -> DbResult<()> {
-        let missing: Vec<_> = keys.iter().zip(cells).filter(|(_, cell)| !cell.is_loaded()).collect();
+    pub async fn load(&self, keys: &[StreamKey], cached_heads: &[Arc<CachedHead>]) -> DbResult<()> {
+        let missing: Vec<_> = keys.iter().zip(cached_heads).filter(|(_, cached_head)| !cached_head.is_loaded()).collect();
         for chunk in missing.chunks(HEADS_AT_ONCE) {
             let wanted: Vec<_> = chunk.iter().map(|(key, _)| (*key).clone()).collect();
             let mut found: HashMap<_, _> = store::read(&self.db, &wanted).await?.into_iter().collect();
-            for (key, cell) in chunk {
-                cell.set(&found.remove(*key).unwrap_or_default());
+            for (key, cached_head) in chunk {
+                cached_head.set(&found.remove(*key).unwrap_or_default());
             }
         }
         Ok(())
     }
 
-    /// The cell of a stream, which may have no head yet.
+    /// The cached head of a stream, which may have no head yet.
     #[must_use]
-    pub fn cell(&self, key: &StreamKey) -> Arc<Cell> {
+    pub fn cached_head(&self, key: &StreamKey) -> Arc<CachedHead> {
         let Some(mut shard) = self.shard(key) else { return Arc::default() };
-        if let Some(cell) = shard.get(key) {
-            return Arc::clone(cell);
+        if let Some(cached_head) = shard.get(key) {
+            return Arc::clone(cached_head);
         }
         if shard.len() >= MAX_CELLS / SHARDS {
             // One that nobody holds can go: whoever wants it next reads it anew.
-            shard.retain(|_, cell| Arc::strong_count(cell) > 1);
+            shard.retain(|_, cached_head| Arc::strong_count(cached_head) > 1);
         }
-        let cell = Arc::new(Cell::default());
-        shard.insert(key.clone(), Arc::clone(&cell));
-        cell
+        let cached_head = Arc::new(CachedHead::default());
+        shard.insert(key.clone(), Arc::clone(&cached_head));
+        cached_head
     }
 }

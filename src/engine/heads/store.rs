@@ -10,7 +10,8 @@ use crate::engine::marks::{Intervals, Kind, Stream, StreamKey};
 
 const KEY: &[(&str, Type)] = &[("owner_id", Type::Int), ("kind", Type::Int), ("name", Type::Text)];
 
-/// Makes the rows that are missing and locks all, in the order of the key, as the users' rows are locked.
+/// Makes the rows that are missing and locks all, in the order of the key, as the users' rows are
+/// locked.
 static LOCK: Statement = Statement::new(
     "insert into heads (owner_id, kind, name, head, retracted, floor, version, position, at, lane_id, batch)
     select owner_id, kind, name, 0, '', 0, 0, 0, 0, 0, 0
@@ -59,12 +60,13 @@ static SAVE: Statement = Statement::new(
     ],
 );
 
-/// All that a look finds, in one statement, so that it is of one moment: the epoch (part 0), how far each lane is (part 1),
-/// the heads that changed (part 2), and the notices that changed (part 3). A row of the parameters is a lane and the last
-/// batch that is known of it; lane 0 is the board, with its head.
+/// All that a look finds, in one statement, so that it is of one moment: the epoch (part 0), how
+/// far each lane is (part 1), the heads that changed (part 2), and the notices that changed (part
+/// 3). A row of the parameters is a lane and the last batch that is known of it; lane 0 is the
+/// broadcast state, with its head.
 ///
-/// One statement for each engine: on Postgres, only a lateral join with its own order and limit is sure to go along the index
-/// for each lane, however many heads there are.
+/// One statement for each engine: on Postgres, only a lateral join with its own order and limit is
+/// sure to go along the index for each lane, however many heads there are.
 static LOOK: Statement = Statement::each(
     "select 0 as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version, 0 as position, 0 as at
     from inbox_epoch e
@@ -112,7 +114,8 @@ static LOOK: Statement = Statement::each(
     &[("lane_id", Type::Int), ("batch", Type::Int)],
 );
 
-/// The same for a node that knows nothing yet: of the heads all channels and dots, and the board itself.
+/// The same for a node that knows nothing yet: of the heads all channels and dots, and the
+/// broadcast state itself.
 static FIRST_LOOK: Statement = Statement::new(
     "select cast(0 as bigint) as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version,
         0 as position, 0 as at
@@ -184,7 +187,8 @@ pub async fn load(conn: &mut Conn, keys: &[StreamKey]) -> DbResult<Vec<(StreamKe
     Ok(conn.fetch(&LOAD, &key_columns(keys)).await?.into_iter().filter_map(stream_of_row).collect())
 }
 
-/// How many channels and how many dots there are. Under the lock of the board, without which none is made, that stays so until the commit.
+/// How many channels and how many dots there are. Under the lock of the broadcast state, without
+/// which none is made, that stays so until the commit.
 ///
 /// # Errors
 /// The driver's own.
@@ -223,7 +227,8 @@ pub async fn save(conn: &mut Conn, heads: &[(&StreamKey, &Stream)], batch: Batch
     conn.later(&SAVE, &columns).await
 }
 
-/// A notice as far as counting needs it: channel, seq, position, when it expires (0: never), whether it was withdrawn.
+/// A notice as far as counting needs it: channel, seq, position, when it expires (0: never),
+/// whether it was withdrawn.
 pub type NoticeRow = (String, i64, i64, i64, i64);
 
 /// What a look finds, all of one moment.
@@ -250,7 +255,8 @@ impl Look {
                 0 => look.epoch = name.into(),
                 1 => drop(look.lanes.insert(a, b)),
                 2 => look.heads.extend(stream_of_row((a, b, name, head, retracted, floor, version, position, at))),
-                // The position and the time of the expiry stand where a head has its head and its floor.
+                // The position and the time of the expiry stand where a head has its head and its
+                // floor.
                 _ => look.notices.push((name, a, head, floor, b)),
             }
         }
@@ -266,12 +272,13 @@ pub(super) async fn first_look(db: &Db) -> DbResult<Look> {
     Ok(Look::of(db.fetch(&FIRST_LOOK, &[]).await?))
 }
 
-/// What changed after these batches of these lanes, and on the board after this head of it.
+/// What changed after these batches of these lanes, and on the broadcast state after this head of
+/// it.
 ///
 /// # Errors
 /// The driver's own.
-pub(super) async fn look(db: &Db, lanes: &HashMap<i64, i64>, board: i64) -> DbResult<Look> {
-    let known = || std::iter::once((&0, &board)).chain(lanes);
+pub(super) async fn look(db: &Db, lanes: &HashMap<i64, i64>, broadcast_state: i64) -> DbResult<Look> {
+    let known = || std::iter::once((&0, &broadcast_state)).chain(lanes);
     let columns = [Column::Int(known().map(|(lane, _)| *lane).collect()), Column::Int(known().map(|(_, batch)| *batch).collect())];
     Ok(Look::of(db.fetch(&LOOK, &columns).await?))
 }

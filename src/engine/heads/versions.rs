@@ -19,10 +19,11 @@ pub struct Batch {
 /// The versions of the shared heads that an answer was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Versions {
-    /// All of them added up. Clients see it as `shared_revision`: of two answers at one revision, the lower is older.
+    /// All of them added up. Clients see it as `shared_revision`: of two answers at one revision,
+    /// the lower is older.
     pub sum: i64,
-    /// A fingerprint of each head with its version. Two nodes that heard of different changes may show the same sum,
-    /// but not the same fingerprint. The order of the heads does not matter.
+    /// A fingerprint of each head with its version. Two nodes that heard of different changes may
+    /// show the same sum, but not the same fingerprint. The order of the heads does not matter.
     pub fingerprint: u64,
 }
 
@@ -41,7 +42,8 @@ impl Versions {
     }
 }
 
-/// Spreads the bits of a number (the last step of SplitMix64), so that sums of mixed numbers do not collide by mistake.
+/// Spreads the bits of a number (the last step of SplitMix64), so that sums of mixed numbers do not
+/// collide by mistake.
 fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,5 +1,5 @@
-//! What a write answers: a typed value. It becomes HTTP at the edge alone (`http/answer.rs`), and JSON here only where it is kept
-//! for an idempotency key.
+//! What a write answers: a typed value. It becomes HTTP at the edge alone (`http/answer.rs`), and
+//! JSON here only where it is kept for an idempotency key.
 
 use std::any::Any;
 use std::fmt;
@@ -111,7 +111,8 @@ impl Answer {
         }
     }
 
-    /// What the command says, for a caller who knows the command. One that is sent with an idempotency key has JSON alone.
+    /// What the command says, for a caller who knows the command. One that is sent with an
+    /// idempotency key has JSON alone.
     ///
     /// # Errors
     /// When the command says something else, which is a bug.

@@ -2,7 +2,8 @@
 //!
 //! A batch that meets a lock (`HEADMARK_LOCK_TIMEOUT_MS`) comes here whole. A worker with a
 //! connection of its own halves it, with short waits, until the jobs at fault stand alone, and does
-//! the others at once. Those at fault are tried in turn until the lock is free or their time is over.
+//! the others at once. Those at fault are tried in turn until the lock is free or their time is
+//! over.
 //!
 //! The order within a key is kept: whatever comes later for a key that is here comes here too, and
 //! waits behind. What is here is bounded (`HEADMARK_LANE_ASIDE`).
@@ -29,7 +30,8 @@ use crate::engine::idempotency::MAX_KEYS_PER_BATCH;
 /// How long several jobs wait for a lock together, while those at fault are looked for.
 const PROBE: Duration = Duration::from_millis(50);
 
-/// How long it takes to try each of the jobs that are known to wait for a lock, one after the other.
+/// How long it takes to try each of the jobs that are known to wait for a lock, one after the
+/// other.
 const ROUND: Duration = Duration::from_secs(1);
 
 /// How long the connection is kept while nothing is set aside.
@@ -132,8 +134,8 @@ impl Waiting {
         queue.push_back(ticket);
     }
 
-    /// How long the next jobs wait for their lock: one that stands alone has its part of the round, and
-    /// no more than what is left of its time.
+    /// How long the next jobs wait for their lock: one that stands alone has its part of the round,
+    /// and no more than what is left of its time.
     fn turn(&self, batch: &[Ticket]) -> Duration {
         let [alone] = batch else { return PROBE };
         let groups = u32::try_from(self.groups.len() + 1).unwrap_or(u32::MAX);
@@ -141,8 +143,8 @@ impl Waiting {
         (ROUND / groups).min(left).max(PROBE)
     }
 
-    /// The next group, with its next jobs up to this weight, and the bound on keys, but one at least. None where nothing of
-    /// it is left to do.
+    /// The next group, with its next jobs up to this weight, and the bound on keys, but one at
+    /// least. None where nothing of it is left to do.
     fn next(&mut self, max_weight: u32) -> Option<(Group, Vec<Ticket>)> {
         if !self.fresh.is_empty() {
             let keys = std::mem::take(&mut self.fresh);

@@ -20,14 +20,16 @@ use crate::failpoint;
 /// How old a touch may be at the commit: well below the lease, so that a commit never outlives it.
 const MAX_TOUCH_AGE: Duration = Duration::from_millis(2500);
 
-/// How long a lane's plans are kept: one that was made while a table was empty goes through all of a table that an import has filled since.
+/// How long a lane's plans are kept: one that was made while a table was empty goes through all of
+/// a table that an import has filled since.
 const MAX_PLAN_AGE: Duration = Duration::from_secs(5);
 
 /// How long everything before the commit may take; then the connection is dropped, which undoes it.
 const MAX_WORK: Duration = Duration::from_secs(4);
 
-/// How long the database may take to answer a commit before its outcome counts as unknown. With [`MAX_TOUCH_AGE`] it stays below the lease:
-/// after it the touch is renewed for as long as the outcome is in doubt.
+/// How long the database may take to answer a commit before its outcome counts as unknown. With
+/// [`MAX_TOUCH_AGE`] it stays below the lease: after it the touch is renewed for as long as the
+/// outcome is in doubt.
 const MAX_COMMIT: Duration = Duration::from_secs(2);
 
 /// Why a batch was not committed.
@@ -68,12 +70,14 @@ pub(super) enum Outcome {
     KeyTaken,
 }
 
-/// One lane: a connection, and a number in the database that tells which of its commits took effect.
+/// One lane: a connection, and a number in the database that tells which of its commits took
+/// effect.
 #[derive(Debug)]
 pub(super) struct Lane {
     engines: Engines,
     id: i64,
-    /// To which slot of counts that are spread out it adds: two lanes of one node never to the same, those of two nodes seldom.
+    /// To which slot of counts that are spread out it adds: two lanes of one node never to the
+    /// same, those of two nodes seldom.
     slot: i64,
     batch: i64,
     conn: Option<Conn>,
@@ -98,7 +102,8 @@ impl Lane {
         Self { engines, id, slot, batch: 0, conn: None, planned: Instant::now(), lock_wait, told_lock_wait: None }
     }
 
-    /// Whether jobs that meet a lock are set aside. SQLite has one lock for all: there everybody waits.
+    /// Whether jobs that meet a lock are set aside. SQLite has one lock for all: there everybody
+    /// waits.
     pub(super) fn sets_aside(&self) -> bool {
         self.engines.db.is_shared()
     }
@@ -117,7 +122,8 @@ impl Lane {
         &self.engines
     }
 
-    /// After a panic nobody knows what is open on the connection: closing it undoes that. The number is passed over, as it may have been used.
+    /// After a panic nobody knows what is open on the connection: closing it undoes that. The
+    /// number is passed over, as it may have been used.
     pub(super) fn reset(&mut self) {
         self.conn = None;
         self.batch += 1;
@@ -129,7 +135,8 @@ impl Lane {
         }
     }
 
-    /// The lane's connection, opened if need be. A new one registers the lane, so that its row can be locked from the first batch on.
+    /// The lane's connection, opened if need be. A new one registers the lane, so that its row can
+    /// be locked from the first batch on.
     pub(super) async fn connected(&mut self) -> Result<&mut Conn, sqlx::Error> {
         if self.conn.is_none() {
             let open = async {
@@ -154,7 +161,8 @@ impl Lane {
         [Column::Int(vec![self.id]), Column::Int(vec![batch]), Column::Int(vec![self.engines.clock.now().0])]
     }
 
-    /// Tries once. After an error nothing of the batch took effect, except with [`Failure::Unknown`].
+    /// Tries once. After an error nothing of the batch took effect, except with
+    /// [`Failure::Unknown`].
     pub(super) async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Outcome>, Failure> {
         let untouched = self.engines.guard.untouched();
         let result = self.attempt_with(jobs, untouched.is_some()).await;
@@ -186,8 +194,9 @@ impl Lane {
         failpoint("lane::after_commit");
         if let Err(error) = touched.publish(&self.engines.cache, writer, &prepared.changes).await {
             tracing::debug!(%error, "could not publish to the cache");
-            // The entries stay dirty until they are read anew, so nothing stale can show. Not so if the commit may have come after the lease had
-            // ended: then what was filled in between must go first.
+            // The entries stay dirty until they are read anew, so nothing stale can show. Not so if
+            // the commit may have come after the lease had ended: then what was filled in between
+            // must go first.
             if !was_inside && self.engines.guard.enter_bypass().await.is_err() {
                 return Err(Failure::Unknown);
             }
@@ -250,8 +259,8 @@ impl Lane {
             Ok(Prepared { outcomes, changes: rows.changes(needs), rows })
         };
         if !engines.db.is_shared() {
-            // SQLite goes on with a statement whose connection is dropped, and keeps its one lock: so the
-            // work is waited for, and undone afterwards if it took too long.
+            // SQLite goes on with a statement whose connection is dropped, and keeps its one lock:
+            // so the work is waited for, and undone afterwards if it took too long.
             return work.await;
         }
         match tokio::time::timeout(MAX_WORK, work).await {
@@ -260,8 +269,8 @@ impl Lane {
         }
     }
 
-    /// Commits, and finds out what became of it should the connection be lost meanwhile. Returns whether the writer was inside the cache entries all the
-    /// time.
+    /// Commits, and finds out what became of it should the connection be lost meanwhile. Returns
+    /// whether the writer was inside the cache entries all the time.
     async fn commit(&mut self, touched: &Touched, writer: Writer) -> Result<bool, Failure> {
         let Some(conn) = self.conn.as_mut() else { return Err(Failure::NotCommitted) };
         let committed = tokio::time::timeout(MAX_COMMIT, conn.commit()).await;
@@ -314,7 +323,8 @@ impl Lane {
     }
 }
 
-/// Raises the lane's number before it waits for any row, so that whoever asks for the outcome of the commit waits until the transaction has ended.
+/// Raises the lane's number before it waits for any row, so that whoever asks for the outcome of
+/// the commit waits until the transaction has ended.
 async fn load(
     conn: &mut Conn,
     jobs: &[Job],

@@ -22,8 +22,8 @@ const MAX_TRIES: u32 = 4;
 /// batch, is the trouble, and what is left of the batch is refused.
 const NO_PROGRESS: Duration = Duration::from_secs(10);
 
-/// How long a cache that cannot be touched is tried again before the epoch is raised, which costs all
-/// nodes the cache for some seconds: a stall shorter than this costs its own time only.
+/// How long a cache that cannot be touched is tried again before the epoch is raised, which costs
+/// all nodes the cache for some seconds: a stall shorter than this costs its own time only.
 const TOUCH_PATIENCE: Duration = Duration::from_millis(1500);
 
 /// The pause between two of these tries.

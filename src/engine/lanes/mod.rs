@@ -1,5 +1,5 @@
-//! The one way to write: a command goes into the bounded queue of a lane; the lane takes all that is waiting, commits it in one transaction,
-//! and answers every caller.
+//! The one way to write: a command goes into the bounded queue of a lane; the lane takes all that
+//! is waiting, commits it in one transaction, and answers every caller.
 //!
 //! ```text
 //!   handler ─ submit ─▶ queue ─▶ lane: take a batch
@@ -10,8 +10,9 @@
 //!                                  └─ answer
 //! ```
 //!
-//! An answer means durable. Lanes, here and on other nodes, run side by side: row locks in one order keep them apart, so which lane a command goes
-//! to matters for speed alone. To add a command: implement [`Command`] in the feature.
+//! An answer means durable. Lanes, here and on other nodes, run side by side: row locks in one
+//! order keep them apart, so which lane a command goes to matters for speed alone. To add a
+//! command: implement [`Command`] in the feature.
 
 mod answer;
 mod aside;
@@ -137,7 +138,8 @@ pub trait Command: fmt::Debug + Send + Sync {
         1
     }
 
-    /// The rule: pure, over the loaded rows. It may run several times (retries), so it keeps nothing.
+    /// The rule: pure, over the loaded rows. It may run several times (retries), so it keeps
+    /// nothing.
     ///
     /// # Errors
     /// The problem that the caller gets; then the rows are put back as they were.

@@ -1,4 +1,5 @@
-//! Which rows the commands of a batch need: said before any is looked at, so that they can be locked in one order and loaded together.
+//! Which rows the commands of a batch need: said before any is looked at, so that they can be
+//! locked in one order and loaded together.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -67,7 +68,8 @@ impl Needs {
         self.all_marks.insert((user, kind));
     }
 
-    /// The head of a shared stream, to change it: locked until the commit, so that its numbers are in the order of commits.
+    /// The head of a shared stream, to change it: locked until the commit, so that its numbers are
+    /// in the order of commits.
     pub fn head(&mut self, key: StreamKey) {
         self.heads.insert(key);
     }
@@ -81,7 +83,7 @@ impl Needs {
     pub fn enrolment(&mut self, user: UserId) {
         self.users.insert(user);
         self.enrolling.insert(user);
-        self.seen_heads.insert(StreamKey::board());
+        self.seen_heads.insert(StreamKey::broadcast_state());
     }
 
     /// Whether the user's own row is asked for.

@@ -24,7 +24,8 @@ use crate::engine::idempotency::MAX_KEYS_PER_BATCH;
 /// How long a command waits for an idempotency key that a transaction elsewhere holds.
 const KEY_WAIT: Duration = Duration::from_secs(5);
 
-/// What weighs no more than this is never large, however few changes a batch may take: a request of many items, or a step of fan-out.
+/// What weighs no more than this is never large, however few changes a batch may take: a request of
+/// many items, or a step of fan-out.
 const MIN_LARGE: u32 = 1000;
 
 /// The way into a lane.
@@ -33,7 +34,8 @@ struct Entrance {
     queue: mpsc::Sender<Ticket>,
     /// Changes for which there is room in the queue.
     room: Arc<Semaphore>,
-    /// Held by the one large job that may be in the queue or in the lane: so small ones wait for one large one at most.
+    /// Held by the one large job that may be in the queue or in the lane: so small ones wait for
+    /// one large one at most.
     large: Arc<Semaphore>,
     /// Places for large jobs that wait for their turn.
     large_waiting: Semaphore,
@@ -79,7 +81,8 @@ impl Lanes {
     /// Queues a job and waits for its answer, which means that it is durable.
     ///
     /// # Errors
-    /// The command's own problem; 503 when the queue is full, the server shuts down, a store is away, or the answer took too long.
+    /// The command's own problem; 503 when the queue is full, the server shuts down, a store is
+    /// away, or the answer took too long.
     pub async fn submit(&self, job: Job) -> Verdict {
         let lanes = i64::try_from(self.lanes.len()).unwrap_or(1);
         let index = usize::try_from(job.command.lane_key().rem_euclid(lanes)).unwrap_or(0);
@@ -107,14 +110,16 @@ impl Lanes {
         }
     }
 
-    /// How much waits in the queues and in the lanes: the weights of all jobs that are not answered yet.
+    /// How much waits in the queues and in the lanes: the weights of all jobs that are not answered
+    /// yet.
     #[must_use]
     pub fn waiting(&self) -> usize {
         let room = usize::try_from(self.max_weight).unwrap_or(usize::MAX);
         self.lanes.iter().map(|entrance| room.saturating_sub(entrance.room.available_permits())).sum()
     }
 
-    /// Whether a lane has ended though the node is not stopping. Its writes fail until the node is restarted.
+    /// Whether a lane has ended though the node is not stopping. Its writes fail until the node is
+    /// restarted.
     #[must_use]
     pub fn have_failed(&self) -> bool {
         // Each lane is two tasks: one that commits, and one for the jobs that it sets aside.
@@ -128,7 +133,8 @@ impl Lanes {
     }
 }
 
-/// Waits until it is a large job's turn, first come, first served; None where too many wait already, or the time is over.
+/// Waits until it is a large job's turn, first come, first served; None where too many wait
+/// already, or the time is over.
 async fn large_turn(entrance: &Entrance, give_up: Instant) -> Option<OwnedSemaphorePermit> {
     if let Ok(turn) = Arc::clone(&entrance.large).try_acquire_owned() {
         return Some(turn);
@@ -176,7 +182,8 @@ struct Resting {
     until: Instant,
 }
 
-/// Fills `waiting` with what the queue holds; waits only while there is nothing at all. Returns whether the queue is closed and empty.
+/// Fills `waiting` with what the queue holds; waits only while there is nothing at all. Returns
+/// whether the queue is closed and empty.
 async fn take(
     queue: &mut mpsc::Receiver<Ticket>,
     waiting: &mut VecDeque<Ticket>,
@@ -212,8 +219,8 @@ async fn take(
     false
 }
 
-/// The next batch: in order, up to the bounds on weight and keys, but always at least one job. A caller that is gone is passed over. What must stay
-/// behind jobs that are set aside goes there.
+/// The next batch: in order, up to the bounds on weight and keys, but always at least one job. A
+/// caller that is gone is passed over. What must stay behind jobs that are set aside goes there.
 fn pick(waiting: &mut VecDeque<Ticket>, max_weight: u32, aside: &Aside) -> Vec<Ticket> {
     let (mut batch, mut weight, mut keys) = (Vec::new(), 0_u32, 0);
     while let Some(ticket) = waiting.pop_front() {

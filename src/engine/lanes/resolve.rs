@@ -1,8 +1,9 @@
 //! After a connection was lost during COMMIT: did it take effect?
 //!
-//! Each transaction of a lane raises that lane's own row by one, so the row tells. Reading it under a lock waits for the old transaction should
-//! its backend still be at work. (Asking `pg_xact_status` would do the same until Postgres itself crashes: a transaction id that never reached the
-//! log may be given out again. See `docs/adr/0003-unknown-commits.md`.)
+//! Each transaction of a lane raises that lane's own row by one, so the row tells. Reading it under
+//! a lock waits for the old transaction should its backend still be at work. (Asking
+//! `pg_xact_status` would do the same until Postgres itself crashes: a transaction id that never
+//! reached the log may be given out again. See `docs/adr/0003-unknown-commits.md`.)
 
 use std::time::Duration;
 
@@ -40,7 +41,8 @@ pub(super) fn statements() -> [&'static Statement; 1] {
 pub(super) struct Resolved {
     /// Whether the transaction took effect; None when the database could not tell.
     pub(super) committed: Option<bool>,
-    /// Whether the writer was inside the cache entries all the time. If not, a reader may have filled in what was there before the commit.
+    /// Whether the writer was inside the cache entries all the time. If not, a reader may have
+    /// filled in what was there before the commit.
     pub(super) was_inside: bool,
 }
 

@@ -1,5 +1,5 @@
-//! A lane's own row: its number is raised with every batch, and tells afterwards whether the batch took
-//! effect (`resolve.rs`).
+//! A lane's own row: its number is raised with every batch, and tells afterwards whether the batch
+//! took effect (`resolve.rs`).
 
 use rand::RngExt as _;
 
@@ -27,7 +27,8 @@ pub(super) static RAISE: Statement = Statement::new(
 static SWEEP: Statement =
     Statement::new("delete from lanes where committed_at < (select min(committed_at) from {rows} r)", &[("committed_at", Type::Int)]);
 
-/// How long the row of a lane that ended is kept: other nodes read in it what the lane did last. A living lane that was idle for longer registers again.
+/// How long the row of a lane that ended is kept: other nodes read in it what the lane did last. A
+/// living lane that was idle for longer registers again.
 const ABANDONED_MS: i64 = crate::base::clock::DAY_MS;
 
 /// Removes the rows of lanes that ended long ago.
@@ -38,7 +39,8 @@ pub(crate) async fn sweep(db: &Db, now: UnixMs) -> DbResult<u64> {
     db.connect().await?.run(&SWEEP, &[Column::Int(vec![now.0 - ABANDONED_MS])]).await
 }
 
-/// Registers, inside a transaction, a lane that writes nothing but this one batch: what is not written by a lane of a node signs with it, so that nodes hear of it.
+/// Registers, inside a transaction, a lane that writes nothing but this one batch: what is not
+/// written by a lane of a node signs with it, so that nodes hear of it.
 ///
 /// # Errors
 /// The driver's own.

@@ -1,8 +1,8 @@
 //! What a feature adds to a batch: its rows, and how they are locked, loaded and written.
 //!
-//! To add a table: a [`RowSet`] in the feature's `rows.rs`, and a line in the list in `app`. That list is the order in which
-//! the sets are locked, loaded and written, and each set takes its rows in the order of their keys: the one lock order of the
-//! program.
+//! To add a table: a [`RowSet`] in the feature's `rows.rs`, and a line in the list in `app`. That
+//! list is the order in which the sets are locked, loaded and written, and each set takes its rows
+//! in the order of their keys: the one lock order of the program.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +39,8 @@ pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Loads what is needed, after users, marks and heads are locked and loaded. Called where any command asked for rows of this set.
+    /// Loads what is needed, after users, marks and heads are locked and loaded. Called where any
+    /// command asked for rows of this set.
     ///
     /// # Errors
     /// The driver's own.

@@ -1,6 +1,8 @@
-//! The rows that a batch works on: loaded together, changed by pure functions, written back together.
+//! The rows that a batch works on: loaded together, changed by pure functions, written back
+//! together.
 //!
-//! [`Core`] has what every feature shares: users, marks, heads, events. What a feature adds is its [`RowSet`].
+//! [`Core`] has what every feature shares: users, marks, heads, events. What a feature adds is its
+//! [`RowSet`].
 
 mod core;
 
@@ -123,7 +125,8 @@ impl Rows {
         self.sets.iter().flat_map(|set| set.facts(needs)).collect()
     }
 
-    /// What the batch did, for the cache: one change for each user that was needed, also where nothing changed.
+    /// What the batch did, for the cache: one change for each user that was needed, also where
+    /// nothing changed.
     #[must_use]
     pub fn changes(&self, needs: &Needs) -> Vec<Change> {
         let mut parts: BTreeMap<UserId, Parts> = BTreeMap::new();

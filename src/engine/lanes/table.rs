@@ -1,8 +1,10 @@
-//! Rows of one table inside a batch: as loaded and as they are now, with what the present command changed.
+//! Rows of one table inside a batch: as loaded and as they are now, with what the present command
+//! changed.
 
 use std::collections::BTreeMap;
 
-/// Rows of one table: as loaded, and as they are now. A row that is not there counts as its default.
+/// Rows of one table: as loaded, and as they are now. A row that is not there counts as its
+/// default.
 #[derive(Debug)]
 pub struct Table<K, V> {
     pub(crate) rows: BTreeMap<K, (V, V)>,

@@ -1,4 +1,5 @@
-//! What of the cache a batch may change: the entries of its users, and the facts of its users. Touched before the commit, left after it.
+//! What of the cache a batch may change: the entries of its users, and the facts of its users.
+//! Touched before the commit, left after it.
 
 use crate::base::ids::UserId;
 use crate::cache::{Cache, CacheError, Change, Writer};

@@ -57,7 +57,8 @@ impl Intervals {
         self.0.insert(first, merged);
     }
 
-    /// The position of the `n`-th (from 1) number that is not in the set, counted downwards from `head`.
+    /// The position of the `n`-th (from 1) number that is not in the set, counted downwards from
+    /// `head`.
     #[must_use]
     pub fn nth_free_below(&self, head: i64, n: i64) -> i64 {
         let mut at = head;

@@ -1,6 +1,7 @@
 //! The kinds of streams, and why one does not take a change.
 
-/// What sort of stream a row of `marks` or `heads` is about; the number is how the databases hold it.
+/// What sort of stream a row of `marks` or `heads` is about; the number is how the databases hold
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A counter badge: head and mark are the user's own.
@@ -16,7 +17,7 @@ pub enum Kind {
     /// The messages of a group. How far members have read them is in their memberships.
     Group,
     /// All that ever happened to channels and dots, of which each user has one mark: the enrolment.
-    Board,
+    BroadcastState,
 }
 
 impl Kind {
@@ -30,7 +31,7 @@ impl Kind {
             Self::View => 4,
             Self::Post => 5,
             Self::Group => 6,
-            Self::Board => 7,
+            Self::BroadcastState => 7,
         }
     }
 
@@ -44,7 +45,7 @@ impl Kind {
             4 => Some(Self::View),
             5 => Some(Self::Post),
             6 => Some(Self::Group),
-            7 => Some(Self::Board),
+            7 => Some(Self::BroadcastState),
             _ => None,
         }
     }

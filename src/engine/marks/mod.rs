@@ -1,13 +1,17 @@
-//! Heads and marks: the one rule behind nearly every number of a sheet.
+//! Heads and marks: the one rule behind nearly every number of an unread summary.
 //!
-//! A *head* counts how many things ever happened in a stream; the thing that raised the head to `n` is at position `n`. A *mark* is how
-//! far a user has read it. What was taken back above the mark is kept as positions, not as a count: with head 115, four taken back
-//! and five more to come, reading up to 115 must leave five, and only positions tell that.
+//! A *head* counts how many things ever happened in a stream; the thing that raised the head to `n`
+//! is at position `n`. A *mark* is how far a user has read it. What was taken back above the mark
+//! is kept as positions, not as a count: with head 115, four taken back and five more to come,
+//! reading up to 115 must leave five, and only positions tell that.
 //!
-//! A counter badge is a stream of the user's own, so its head lies in the same row ([`Mark`]). Of a stream that users share the head lies in a row of its own
-//! ([`Stream`]), and only the mark with the user. Both are pure; `store.rs` holds the users' rows, `parts.rs` is how the cache holds them, `crate::engine::heads` those of the streams.
+//! A counter badge is a stream of the user's own, so its head lies in the same row ([`Mark`]). Of a
+//! stream that users share the head lies in a row of its own ([`Stream`]), and only the mark with
+//! the user. Both are pure; `store.rs` holds the users' rows, `parts.rs` is how the cache holds
+//! them, `crate::engine::heads` those of the streams.
 //!
-//! To add a kind of stream: a [`Kind`], and the feature's own rules on top of [`Mark`] or [`Stream`].
+//! To add a kind of stream: a [`Kind`], and the feature's own rules on top of [`Mark`] or
+//! [`Stream`].
 
 mod intervals;
 mod kind;
@@ -46,7 +50,8 @@ impl MarkKey {
 /// The kinds of marks that are forgotten with a user who was not seen for long.
 pub const FORGOTTEN: [Kind; 2] = [Kind::Broadcast, Kind::Dot];
 
-/// How many separate runs of positions a stream may have taken back above its mark. Reading clears them.
+/// How many separate runs of positions a stream may have taken back above its mark. Reading clears
+/// them.
 pub const MAX_RETRACTED_RUNS: usize = 1000;
 
 /// How far one user has read one stream.
@@ -106,8 +111,8 @@ impl Mark {
         Ok(())
     }
 
-    /// The user has read up to this position, or up to the head. Marks never move backwards; a position beyond the head is clamped to it.
-    /// Returns whether anything changed.
+    /// The user has read up to this position, or up to the head. Marks never move backwards; a
+    /// position beyond the head is clamped to it. Returns whether anything changed.
     pub fn read(&mut self, up_to: Option<i64>) -> bool {
         let to = up_to.unwrap_or(self.head).min(self.head);
         if to <= self.mark {
@@ -118,14 +123,16 @@ impl Mark {
         true
     }
 
-    /// Of a shared stream, whose head is not in this row: the user has read up to this position. Marks never move backwards. Returns whether anything changed.
+    /// Of a shared stream, whose head is not in this row: the user has read up to this position.
+    /// Marks never move backwards. Returns whether anything changed.
     pub fn read_shared(&mut self, up_to: i64) -> bool {
         self.head = self.head.max(up_to);
         self.read(Some(up_to))
     }
 
-    /// Of a shared stream: the thing at this position does not count for this user, such as what it made itself. Where there are more runs than
-    /// [`MAX_RETRACTED_RUNS`], the lowest are left to the rows of the things themselves (see [`Mark::untold`]). Returns whether anything changed.
+    /// Of a shared stream: the thing at this position does not count for this user, such as what it
+    /// made itself. Where there are more runs than [`MAX_RETRACTED_RUNS`], the lowest are left to
+    /// the rows of the things themselves (see [`Mark::untold`]). Returns whether anything changed.
     pub fn pass_over(&mut self, at: i64) -> bool {
         if at <= self.mark || self.retracted.contains(at) {
             return false;
@@ -139,20 +146,23 @@ impl Mark {
         true
     }
 
-    /// Of a shared stream: up to which position above the mark only the rows tell what does not count for this user; 0 where the mark tells it all.
+    /// Of a shared stream: up to which position above the mark only the rows tell what does not
+    /// count for this user; 0 where the mark tells it all.
     ///
-    /// Runs are only ever left out while there are as many as there may be. Reading takes away runs from below, and with the first of them all that was left out.
+    /// Runs are only ever left out while there are as many as there may be. Reading takes away runs
+    /// from below, and with the first of them all that was left out.
     #[must_use]
     pub fn untold(&self) -> i64 {
         let full = self.retracted.runs() >= MAX_RETRACTED_RUNS;
         self.retracted.first().filter(|_| full).map_or(0, |first| first - 1)
     }
 
-    /// The thing at this position is gone: one less if it was unread, no change if it was read or taken back before. Returns whether
-    /// anything changed.
+    /// The thing at this position is gone: one less if it was unread, no change if it was read or
+    /// taken back before. Returns whether anything changed.
     ///
     /// # Errors
-    /// [`Refused::UnknownPosition`] for a position that was never reached, [`Refused::TooManyRuns`].
+    /// [`Refused::UnknownPosition`] for a position that was never reached,
+    /// [`Refused::TooManyRuns`].
     pub fn retract_at(&mut self, at: i64) -> Result<bool, Refused> {
         if at < 1 || at > self.head {
             return Err(Refused::UnknownPosition);
@@ -170,7 +180,8 @@ impl Mark {
     /// [`Refused::TooManyRuns`].
     pub fn retract_newest(&mut self, n: i64) -> Result<i64, Refused> {
         let go = n.clamp(0, self.unread());
-        // What lies above the answer is, together with what was taken back there before, one run up to the head.
+        // What lies above the answer is, together with what was taken back there before, one run up
+        // to the head.
         if go > 0 {
             let from = self.retracted.nth_free_below(self.head, go).max(self.mark + 1);
             self.take_back(from, self.head)?;
@@ -190,7 +201,8 @@ impl Mark {
         Ok(())
     }
 
-    /// Forgets what the mark has passed, and moves the mark over what was taken back right above it: nothing there is left to read.
+    /// Forgets what the mark has passed, and moves the mark over what was taken back right above
+    /// it: nothing there is left to read.
     fn settle(&mut self) {
         self.retracted.drop_up_to(self.mark);
         self.retracted.drop_above(self.head);

@@ -1,5 +1,6 @@
-//! How a cache entry holds marks and a user's own row: a short field and a text for each number. The other fields of an entry
-//! are the features' (`rows.rs`); `crate::engine::entries` lists all of them.
+//! How a cache entry holds marks and a user's own row: a short field and a text for each number.
+//! The other fields of an entry are the features' (`rows.rs`); `crate::engine::entries` lists all
+//! of them.
 
 use crate::cache::Parts;
 use crate::engine::marks::store::{NOT_ENROLLED, User};
@@ -16,7 +17,7 @@ pub fn mark_part(key: &MarkKey, mark: &Mark) -> Option<Part> {
         Kind::Counter => Some((format!("c:{name}").into(), format!("{} {}", mark.unread(), mark.head()).into())),
         Kind::Broadcast => Some((format!("b:{name}").into(), mark.mark().to_string().into())),
         Kind::Dot => Some((format!("d:{name}").into(), mark.mark().to_string().into())),
-        Kind::View | Kind::Post | Kind::Group | Kind::Board => None,
+        Kind::View | Kind::Post | Kind::Group | Kind::BroadcastState => None,
     }
 }
 
@@ -54,7 +55,7 @@ pub(crate) fn counters(parts: &Parts) -> impl Iterator<Item = (&str, i64, i64)> 
     })
 }
 
-/// The head of the board at which the user was enrolled.
+/// The head of the broadcast state at which the user was enrolled.
 pub(crate) fn enrolled(parts: &Parts) -> i64 {
     number(parts.get("e"), NOT_ENROLLED)
 }

@@ -17,7 +17,7 @@ pub struct User {
     pub counters: i64,
     /// How many others the user follows.
     pub following: i64,
-    /// The head of the board when the user was first seen; [`NOT_ENROLLED`] before that.
+    /// The head of the broadcast state when the user was first seen; [`NOT_ENROLLED`] before that.
     pub enrolled: i64,
     /// The day on which the user was seen last.
     pub seen_day: i64,
@@ -35,7 +35,7 @@ pub struct User {
     pub direct_chats: i64,
 }
 
-/// In place of a head of the board: the user was not seen yet, or is forgotten.
+/// In place of a head of the broadcast state: the user was not seen yet, or is forgotten.
 pub const NOT_ENROLLED: i64 = -1;
 
 impl Default for User {
@@ -64,9 +64,10 @@ impl User {
     }
 }
 
-/// Makes rows that [`LOCK_USERS`] did not find, in the order of the key. Whoever makes has locked all it will lock among those that were there, and waits only
-/// for makers of later rows: so no two wait for each other. One that another transaction made meanwhile fails the batch, which finds it when it is tried
-/// again.
+/// Makes rows that [`LOCK_USERS`] did not find, in the order of the key. Whoever makes has locked
+/// all it will lock among those that were there, and waits only for makers of later rows: so no two
+/// wait for each other. One that another transaction made meanwhile fails the batch, which finds it
+/// when it is tried again.
 static MAKE_USERS: Statement = Statement::new(
     "insert into users (user_id, revision, counters)
     select user_id, 0, 0
@@ -91,7 +92,8 @@ static LOCK_USERS: Statement = Statement::each(
     &[("user_id", Type::Int)],
 );
 
-/// On Postgres the rows are there, as [`lock_users`] makes those that are not: an update writes less to the log than an insert that meets a row.
+/// On Postgres the rows are there, as [`lock_users`] makes those that are not: an update writes
+/// less to the log than an insert that meets a row.
 static SAVE_USERS: Statement = Statement::each(
     "insert into users (user_id, revision, counters, following, enrolled, seen_day, feed, notification_seq, chat_groups, inbox_seq, direct_unread,
         direct_chats)
@@ -141,7 +143,8 @@ static SAVE_USERS: Statement = Statement::each(
     ],
 );
 
-/// For rows of which no more than this changed, as with most writes: the fewer columns, the less it costs.
+/// For rows of which no more than this changed, as with most writes: the fewer columns, the less it
+/// costs.
 static SAVE_REVISIONS: Statement = Statement::new(
     "update users
     set revision = r.revision, following = r.following, feed = r.feed
@@ -174,7 +177,8 @@ static LOAD_MARKS_OF_USERS: Statement = Statement::new(
     &[("user_id", Type::Int), ("kind", Type::Int)],
 );
 
-/// For marks that were loaded, so that they are there: an update costs less than an insert that meets a row.
+/// For marks that were loaded, so that they are there: an update costs less than an insert that
+/// meets a row.
 static UPDATE_MARKS: Statement = Statement::new(
     "update marks
     set head = r.head, mark = r.mark, retracted = r.retracted, at = r.at
@@ -250,7 +254,8 @@ pub async fn lock_users(conn: &mut Conn, users: &[UserId]) -> DbResult<Vec<(User
 /// What a batch finds of its users: their own rows, and the marks that it needs.
 pub type Found = (Vec<(UserId, User)>, Vec<(MarkKey, Mark)>);
 
-/// The same, and then loads these marks, whose rows the locks protect; the missing ones are left out.
+/// The same, and then loads these marks, whose rows the locks protect; the missing ones are left
+/// out.
 ///
 /// # Errors
 /// The driver's own.
@@ -261,7 +266,8 @@ pub async fn lock_users_and_load_marks(conn: &mut Conn, users: &[UserId], keys: 
     Ok((found, marks.into_iter().filter_map(mark_of_row).collect()))
 }
 
-/// Users without a row are at revision 0, and have no marks. On SQLite, where nobody else writes, they get their rows when they are saved.
+/// Users without a row are at revision 0, and have no marks. On SQLite, where nobody else writes,
+/// they get their rows when they are saved.
 async fn make_missing(conn: &mut Conn, users: &[UserId], found: &[(UserId, User)]) -> DbResult<()> {
     if found.len() == users.len() || !conn.locks_rows() {
         return Ok(());

@@ -20,8 +20,8 @@ pub struct StreamKey {
 impl StreamKey {
     /// All that ever happened to channels and dots.
     #[must_use]
-    pub fn board() -> Self {
-        Self { owner: 0, kind: Kind::Board, name: Arc::from("") }
+    pub fn broadcast_state() -> Self {
+        Self { owner: 0, kind: Kind::BroadcastState, name: Arc::from("") }
     }
 
     /// A channel of broadcasts.
@@ -55,8 +55,9 @@ impl StreamKey {
     }
 }
 
-/// How many separate runs of positions that were taken back a shared stream keeps at hand. Users' marks lie anywhere below the head, so what was taken back
-/// can never be forgotten: what does not fit is counted from the rows of the things themselves, for the few whose mark is as far behind.
+/// How many separate runs of positions that were taken back a shared stream keeps at hand. Users'
+/// marks lie anywhere below the head, so what was taken back can never be forgotten: what does not
+/// fit is counted from the rows of the things themselves, for the few whose mark is as far behind.
 pub const MAX_SHARED_RUNS: usize = 200;
 
 /// A shared stream, as its row has it. The default is one in which nothing ever happened.
@@ -70,7 +71,8 @@ pub struct Stream {
     pub floor: i64,
     /// Raised by each change.
     pub version: i64,
-    /// For channels and dots: the head of the board when this head was raised last. For posts: how many of them are gone.
+    /// For channels and dots: the head of the broadcast state when this head was raised last. For
+    /// posts: how many of them are gone.
     pub position: i64,
     /// When the head was raised last.
     pub at: UnixMs,
@@ -92,7 +94,8 @@ impl Stream {
         Ok(self.head)
     }
 
-    /// The thing at this position is gone: one less for those who had not read it. Once is enough; a second time changes nothing.
+    /// The thing at this position is gone: one less for those who had not read it. Once is enough;
+    /// a second time changes nothing.
     pub fn retract(&mut self, at: i64) {
         if at < 1 || at > self.head || self.retracted.contains(at) {
             return;
@@ -106,8 +109,9 @@ impl Stream {
         }
     }
 
-    /// What lies above a mark and was neither taken back nor is in `own` (positions that do not count for this user, such as what it made itself). None
-    /// where the mark lies below the floor, so that the rows must be asked.
+    /// What lies above a mark and was neither taken back nor is in `own` (positions that do not
+    /// count for this user, such as what it made itself). None where the mark lies below the floor,
+    /// so that the rows must be asked.
     #[must_use]
     pub fn unread(&self, mark: i64, own: &Intervals) -> Option<i64> {
         if mark < self.floor {
@@ -117,7 +121,8 @@ impl Stream {
     }
 }
 
-/// The rule: what lies above the mark, less what was taken back or does not count. Never negative, also where a head that is a little old lies below the mark.
+/// The rule: what lies above the mark, less what was taken back or does not count. Never negative,
+/// also where a head that is a little old lies below the mark.
 #[must_use]
 pub fn unread(head: i64, mark: i64, retracted: &Intervals, own: &Intervals) -> i64 {
     let gone = if own.is_empty() { retracted.count_within(mark, head) } else { retracted.union(own).count_within(mark, head) };

@@ -1,4 +1,5 @@
-//! The rule against a naive model: a list of all things that ever happened, each read, gone or unread.
+//! The rule against a naive model: a list of all things that ever happened, each read, gone or
+//! unread.
 
 use proptest::prelude::*;
 

@@ -1,6 +1,8 @@
-//! Counter badges: mentions, likes, private messages; one number for each user and name, raised by services and read by the user.
+//! Counter badges: mentions, likes, private messages; one number for each user and name, raised by
+//! services and read by the user.
 //!
-//! The rule itself is [`Mark`]; this file turns requests into [`Command`]s over it. `http.rs` has the routes.
+//! The rule itself is [`Mark`]; this file turns requests into [`Command`]s over it. `http.rs` has
+//! the routes.
 
 pub mod http;
 pub mod summary;
@@ -57,7 +59,7 @@ pub struct IncrementBadgesOut {
     pub items: Vec<UserBadgeOut>,
 }
 
-/// What a reset of many badges answers inside; the route answers with the sheet.
+/// What a reset of many badges answers inside; the route answers with the unread summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ResetOut {
     pub(crate) revision: i64,

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::base::error::Result;
 use crate::engine::entries::UserRows;
-use crate::engine::heads::Board;
+use crate::engine::heads::BroadcastState;
 use crate::engine::marks::parts::counters;
 use crate::engine::marks::{Kind, Mark};
 use crate::features::summary_part::{ByName, CounterOut, Facts, Shared, SummaryPart};
@@ -55,7 +55,7 @@ impl SummaryPart for CounterPart {
         ByName(counters(&facts.entry.parts).map(|(name, unread, head)| (name, facts.cap.counter(unread, head))).collect())
     }
 
-    async fn explain(&self, rows: &UserRows, _board: &Board) -> Result<Self::Terms> {
+    async fn explain(&self, rows: &UserRows, _broadcast_state: &BroadcastState) -> Result<Self::Terms> {
         Ok(rows.marks_of(Kind::Counter).map(|(name, mark)| (name.to_owned(), mark.into())).collect())
     }
 

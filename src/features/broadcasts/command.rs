@@ -10,7 +10,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
 use crate::engine::events::{BroadcastEventOut, Event};
-use crate::engine::heads::Board;
+use crate::engine::heads::BroadcastState;
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::marks::{Kind, Refused, Stream, StreamKey};
 
@@ -56,10 +56,10 @@ impl lanes::Command for Command {
         match self {
             Self::Send { channel, .. } => {
                 needs.head(StreamKey::channel(channel));
-                needs.head(StreamKey::board());
+                needs.head(StreamKey::broadcast_state());
             }
             Self::Withdraw { channel, seq } => {
-                needs.head(StreamKey::board());
+                needs.head(StreamKey::broadcast_state());
                 needs.of::<NoticeRows>().insert(NoticeKey { channel: channel.shared(), seq: *seq });
             }
             Self::Read { user, channel, .. } => {
@@ -69,7 +69,7 @@ impl lanes::Command for Command {
         }
     }
 
-    // All that changes the board goes through one lane, as it is one row.
+    // All that changes the broadcast state goes through one lane, as it is one row.
     fn lane_key(&self) -> i64 {
         match self {
             Self::Send { .. } | Self::Withdraw { .. } => 0,
@@ -92,21 +92,22 @@ impl lanes::Command for Command {
     }
 }
 
-/// Raises the head of the board and returns it.
+/// Raises the head of the broadcast state and returns it.
 ///
 /// # Errors
 /// 409 when it has reached the highest head there is.
-pub fn raise_board(rows: &mut Rows, now: UnixMs) -> Result<i64, Problem> {
-    let mut board = rows.head(&StreamKey::board());
-    let position = board.advance(now).map_err(|_| full())?;
-    rows.set_head(&StreamKey::board(), board);
+pub fn raise_broadcast_state(rows: &mut Rows, now: UnixMs) -> Result<i64, Problem> {
+    let mut broadcast_state = rows.head(&StreamKey::broadcast_state());
+    let position = broadcast_state.advance(now).map_err(|_| full())?;
+    rows.set_head(&StreamKey::broadcast_state(), broadcast_state);
     Ok(position)
 }
 
-/// Refuses what the rule would refuse, as far as this node has heard: channels never get fewer. It spares the row that would be made to be locked.
-pub(super) fn check_room(board: &Board, channel: &Name) -> Result<(), Problem> {
-    let is_full = i64::try_from(board.channels.len()).unwrap_or(i64::MAX) >= MAX_CHANNELS;
-    if is_full && !board.channels.contains_key(channel.as_str()) { Err(too_many_channels()) } else { Ok(()) }
+/// Refuses what the rule would refuse, as far as this node has heard: channels never get fewer. It
+/// spares the row that would be made to be locked.
+pub(super) fn check_room(broadcast_state: &BroadcastState, channel: &Name) -> Result<(), Problem> {
+    let is_full = i64::try_from(broadcast_state.channels.len()).unwrap_or(i64::MAX) >= MAX_CHANNELS;
+    if is_full && !broadcast_state.channels.contains_key(channel.as_str()) { Err(too_many_channels()) } else { Ok(()) }
 }
 
 fn too_many_channels() -> Problem {
@@ -118,7 +119,8 @@ fn full() -> Problem {
 }
 
 fn send(rows: &mut Rows, channel: &Name, content: &Arc<str>, expires_at: Option<UnixMs>, now: UnixMs) -> Result<Answer, Problem> {
-    // Here and not where the request is read: one that was taken is answered as it was the first time, also when it is sent again after the notice has expired.
+    // Here and not where the request is read: one that was taken is answered as it was the first
+    // time, also when it is sent again after the notice has expired.
     if expires_at.is_some_and(|at| at <= now) {
         return Err(Problem::invalid("/expires_at", "must be in the future"));
     }
@@ -133,7 +135,7 @@ fn send(rows: &mut Rows, channel: &Name, content: &Arc<str>, expires_at: Option<
     let seq = stream.advance(now).map_err(|refused| match refused {
         Refused::HeadFull | Refused::UnknownPosition | Refused::TooManyRuns => full(),
     })?;
-    let position = raise_board(rows, now)?;
+    let position = raise_broadcast_state(rows, now)?;
     stream.position = position;
     rows.set_head(&key, stream);
     let (content, expires_at) = (Arc::clone(content), expires_at.unwrap_or_default());
@@ -152,7 +154,7 @@ fn withdraw(rows: &mut Rows, channel: &Name, seq: i64, now: UnixMs) -> Result<An
     };
     if !notice.withdrawn {
         notice.withdrawn = true;
-        notice.changed = raise_board(rows, now)?;
+        notice.changed = raise_broadcast_state(rows, now)?;
         rows.get_mut::<NoticeRows>().set(&key, notice);
         rows.event(now, &Event::Broadcast(BroadcastEventOut { channel: channel.clone(), seq, withdrawn: true }));
     }

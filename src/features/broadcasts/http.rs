@@ -136,7 +136,7 @@ async fn send_broadcast(
     if data.as_ref().is_some_and(|data| data.get().len() > MAX_DATA_BYTES) {
         return Err(Problem::invalid("/data", format!("must have at most {MAX_DATA_BYTES} bytes")).into());
     }
-    check_room(&state.heads.board(), &channel)?;
+    check_room(&state.heads.broadcast_state(), &channel)?;
     let content = ContentOut { title, body: text, data };
     let content = serde_json::to_string(&content).map_err(|error| crate::base::error::Fault::Bug(error.to_string()))?;
     let command = Command::Send { channel, content: content.into(), expires_at };
@@ -188,7 +188,7 @@ async fn withdraw_broadcast(state: Served<BroadcastContext>, _: Service, path: P
 struct ReadUpTo {
     /// Notices up to this seq are read.
     mark: i64,
-    /// Notices up to this head of the board came before the user.
+    /// Notices up to this head of the broadcast state came before the user.
     enrolled: i64,
 }
 
@@ -242,7 +242,7 @@ async fn read_broadcasts(state: Served<BroadcastContext>, path: UserPath, body: 
     let command = Command::Read { user, channel: channel.clone(), up_to };
     let answer = state.lanes.submit(Job { command: Arc::new(command), key: None }).await?;
     let ReadOut { head, revision } = answer.value()?;
-    if state.heads.board().channels.get(channel.as_str()).map_or(0, |channel| channel.head) < head {
+    if state.heads.broadcast_state().channels.get(channel.as_str()).map_or(0, |channel| channel.head) < head {
         // Another node sent what this one has not heard of yet.
         state.heads.catch_up().await?;
     }
@@ -258,5 +258,5 @@ async fn unread(state: &BroadcastContext, user: UserId, channel: &Name, revision
         state.entries.catch_up().await;
     }
     let (since, mark) = (enrolled(&entry.parts), mark(&entry.parts, "b:", channel.as_str()));
-    state.heads.board().channels.get(channel.as_str()).map_or(0, |channel| channel.unread(since, mark))
+    state.heads.broadcast_state().channels.get(channel.as_str()).map_or(0, |channel| channel.unread(since, mark))
 }

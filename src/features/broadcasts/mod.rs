@@ -1,7 +1,10 @@
-//! Broadcasts: notices to everybody, in channels. One row a notice, and nothing for a user but the mark of those who read.
+//! Broadcasts: notices to everybody, in channels. One row a notice, and nothing for a user but the
+//! mark of those who read.
 //!
-//! A notice raises two heads: that of its channel (its `seq`) and that of the board (its position, from which the enrolment of each user tells whether it came
-//! before or after the user was first seen). Every node holds the board in memory (`crate::engine::heads`), so a poll asks nobody. `command.rs` has the rules, `http.rs` the routes.
+//! A notice raises two heads: that of its channel (its `seq`) and that of the broadcast state (its
+//! position, from which the enrolment of each user tells whether it came before or after the user
+//! was first seen). Every node holds the broadcast state in memory (`crate::engine::heads`), so a
+//! poll asks nobody. `command.rs` has the rules, `http.rs` the routes.
 
 mod command;
 pub mod http;
@@ -15,11 +18,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-pub use self::command::{Command, raise_board};
+pub use self::command::{Command, raise_broadcast_state};
 use crate::base::clock::UnixMs;
 use crate::base::ids::Name;
 
-/// How many channels there may be: each is shown in every sheet.
+/// How many channels there may be: each is shown in every unread summary.
 pub const MAX_CHANNELS: i64 = 200;
 
 /// How many notices a channel may ever have: every node remembers 8 bytes of each.
@@ -37,7 +40,7 @@ pub struct NoticeKey {
 /// A notice, as its row has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// The head of the board when it was sent.
+    /// The head of the broadcast state when it was sent.
     pub position: i64,
     /// Title, body and data, as one JSON object.
     pub content: Arc<str>,
@@ -47,7 +50,7 @@ pub struct Notice {
     pub expires_at: UnixMs,
     /// Whether the broadcast was withdrawn.
     pub withdrawn: bool,
-    /// The head of the board at its last change.
+    /// The head of the broadcast state at its last change.
     pub changed: i64,
 }
 

@@ -7,7 +7,7 @@ use crate::db::{Conn, DbResult, Statement};
 use crate::engine::heads::{Batch, NoticeRow};
 use crate::engine::lanes::{Core, RowSet, Table};
 
-/// The notices of a batch. The lock of the board guards them.
+/// The notices of a batch. The lock of the broadcast state guards them.
 #[derive(Debug, Default)]
 pub struct NoticeRows(Table<NoticeKey, Option<Notice>>);
 

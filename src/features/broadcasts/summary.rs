@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::base::error::Result;
 use crate::engine::entries::UserRows;
-use crate::engine::heads::{Board, Channel};
+use crate::engine::heads::{BroadcastState, Channel};
 use crate::engine::marks::{Kind, parts};
 use crate::features::summary_part::{ByName, CounterOut, Facts, Shared, SummaryPart};
 
@@ -42,14 +42,14 @@ impl ChannelTermsOut {
 /// The channels: name, unread, head.
 fn channels(facts: Facts<'_>) -> impl Iterator<Item = (&str, i64, i64)> {
     let enrolled = facts.enrolled();
-    facts.board.channels.iter().map(move |(name, channel)| {
+    facts.broadcast_state.channels.iter().map(move |(name, channel)| {
         let mark = parts::mark(&facts.entry.parts, "b:", name);
         (name.as_str(), channel.unread(enrolled, mark), channel.head)
     })
 }
 
 impl SummaryPart for BroadcastPart {
-    const SHARED: Shared = Shared::Board;
+    const SHARED: Shared = Shared::BroadcastState;
     const IN_TOTAL: bool = true;
     type Count = ();
     type Out<'a> = ByName<'a, CounterOut>;
@@ -67,11 +67,11 @@ impl SummaryPart for BroadcastPart {
         ByName(channels(facts).map(|(name, unread, head)| (name, facts.cap.counter(unread, head))).collect())
     }
 
-    async fn explain(&self, rows: &UserRows, board: &Board) -> Result<Self::Terms> {
+    async fn explain(&self, rows: &UserRows, broadcast_state: &BroadcastState) -> Result<Self::Terms> {
         let terms = |(name, channel): (&String, &Channel)| {
             (name.clone(), ChannelTermsOut::new(channel, rows.row.enrolled, rows.mark(Kind::Broadcast, name)))
         };
-        Ok(board.channels.iter().map(terms).collect())
+        Ok(broadcast_state.channels.iter().map(terms).collect())
     }
 
     fn explained_unread(terms: &Self::Terms) -> i64 {

@@ -55,7 +55,7 @@ pub struct ClearDotIn {
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn light_dot(state: Served<DotContext>, _: Service, path: PathParams, _: Body<NoFields>) -> Result<Answer> {
     let dot = path.name("dot")?;
-    super::check_room(&state.heads.board(), &dot)?;
+    super::check_room(&state.heads.broadcast_state(), &dot)?;
     state.lanes.submit(Job { command: Arc::new(Command::Light(dot)), key: None }).await
 }
 

@@ -1,6 +1,8 @@
-//! Dots: lit for everybody by one write, cleared by each user alone. A head and a mark like everything else; only whether there is anything is shown.
+//! Dots: lit for everybody by one write, cleared by each user alone. A head and a mark like
+//! everything else; only whether there is anything is shown.
 //!
-//! Like a notice, a light raises the head of the board, so that it is dark for whoever is seen for the first time later. `http.rs` has the routes.
+//! Like a notice, a light raises the head of the broadcast state, so that it is dark for whoever is
+//! seen for the first time later. `http.rs` has the routes.
 
 pub mod http;
 pub mod summary;
@@ -11,12 +13,12 @@ use utoipa::ToSchema;
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
-use crate::engine::heads::{self, Board};
+use crate::engine::heads::{self, BroadcastState};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::marks::{Kind, StreamKey};
-use crate::features::broadcasts::raise_board;
+use crate::features::broadcasts::raise_broadcast_state;
 
-/// How many dots there may be: each is shown in every sheet.
+/// How many dots there may be: each is shown in every unread summary.
 pub const MAX_DOTS: i64 = 200;
 
 /// A dot that was lit.
@@ -67,7 +69,7 @@ impl lanes::Command for Command {
         match self {
             Self::Light(dot) => {
                 needs.head(StreamKey::dot(dot));
-                needs.head(StreamKey::board());
+                needs.head(StreamKey::broadcast_state());
             }
             Self::Clear { user, dot, .. } => {
                 needs.mark(*user, Kind::Dot, dot);
@@ -76,7 +78,7 @@ impl lanes::Command for Command {
         }
     }
 
-    // All that changes the board goes through one lane, as it is one row.
+    // All that changes the broadcast state goes through one lane, as it is one row.
     fn lane_key(&self) -> i64 {
         match self {
             Self::Light(_) => 0,
@@ -92,10 +94,11 @@ impl lanes::Command for Command {
     }
 }
 
-/// Refuses what the rule would refuse, as far as this node has heard: dots never get fewer. It spares the row that would be made to be locked.
-fn check_room(board: &Board, dot: &Name) -> Result<(), Problem> {
-    let is_full = i64::try_from(board.dots.len()).unwrap_or(i64::MAX) >= MAX_DOTS;
-    if is_full && !board.dots.contains_key(dot.as_str()) { Err(too_many_dots()) } else { Ok(()) }
+/// Refuses what the rule would refuse, as far as this node has heard: dots never get fewer. It
+/// spares the row that would be made to be locked.
+fn check_room(broadcast_state: &BroadcastState, dot: &Name) -> Result<(), Problem> {
+    let is_full = i64::try_from(broadcast_state.dots.len()).unwrap_or(i64::MAX) >= MAX_DOTS;
+    if is_full && !broadcast_state.dots.contains_key(dot.as_str()) { Err(too_many_dots()) } else { Ok(()) }
 }
 
 fn too_many_dots() -> Problem {
@@ -109,7 +112,7 @@ fn light(rows: &mut Rows, dot: &Name, now: UnixMs) -> Result<Answer, Problem> {
         return Err(too_many_dots());
     }
     let head = stream.advance(now).map_err(|_| Problem::new(Code::TooMany, "The dot has reached the highest possible head, 2^53-1."))?;
-    stream.position = raise_board(rows, now)?;
+    stream.position = raise_broadcast_state(rows, now)?;
     rows.set_head(&key, stream);
     Ok(Answer::ok(LitDotOut { dot: dot.clone(), head, lit_at: now }))
 }

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::engine::entries::UserRows;
-use crate::engine::heads::{self, Board};
+use crate::engine::heads::{self, BroadcastState};
 use crate::engine::marks::{Kind, parts};
 use crate::features::summary_part::{ByName, Facts, Shared, SummaryPart};
 
@@ -42,7 +42,7 @@ pub struct DotTermsOut {
 }
 
 impl SummaryPart for DotPart {
-    const SHARED: Shared = Shared::Board;
+    const SHARED: Shared = Shared::BroadcastState;
     type Count = ();
     type Out<'a> = ByName<'a, DotOut>;
     type Terms = BTreeMap<String, DotTermsOut>;
@@ -57,10 +57,10 @@ impl SummaryPart for DotPart {
             let lit = dot.is_lit(enrolled, parts::mark(&facts.entry.parts, "d:", name));
             (name.as_str(), DotOut { lit, head: dot.head })
         };
-        ByName(facts.board.dots.iter().map(dot).collect())
+        ByName(facts.broadcast_state.dots.iter().map(dot).collect())
     }
 
-    async fn explain(&self, rows: &UserRows, board: &Board) -> Result<Self::Terms> {
+    async fn explain(&self, rows: &UserRows, broadcast_state: &BroadcastState) -> Result<Self::Terms> {
         let enrolled = rows.row.enrolled;
         let terms = |(name, dot): (&String, &heads::Dot)| {
             let mark = rows.mark(Kind::Dot, name);
@@ -68,6 +68,6 @@ impl SummaryPart for DotPart {
             let lit = dot.is_lit(enrolled, mark);
             (name.clone(), DotTermsOut { head: dot.head, mark, lit_at: dot.lit_at, after_enrolment, lit })
         };
-        Ok(board.dots.iter().map(terms).collect())
+        Ok(broadcast_state.dots.iter().map(terms).collect())
     }
 }

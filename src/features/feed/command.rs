@@ -9,7 +9,8 @@ use crate::engine::events::{Event, PostEventOut};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::marks::StreamKey;
 
-/// How many creators a snapshot may have beside those that the user follows: of resets that meet changes of the list, or each other.
+/// How many creators a snapshot may have beside those that the user follows: of resets that meet
+/// changes of the list, or each other.
 const MAX_OTHERS: usize = 5_000;
 
 /// A write to posts or to a user's feed.
@@ -161,14 +162,18 @@ fn take_over(rows: &mut Rows, posts: &[(UserId, ClientId)], now: UnixMs) -> Impo
     done
 }
 
-/// The user has seen so much of those whom it follows. No mark goes back, whichever reset was read first. Creators who are no longer followed are dropped where that
-/// is certain: where the list is still the one that was read. Else the snapshot may know of creators who were followed, and looked at, since.
+/// The user has seen so much of those whom it follows. No mark goes back, whichever reset was read
+/// first. Creators who are no longer followed are dropped where that is certain: where the list is
+/// still the one that was read. Else the snapshot may know of creators who were followed, and
+/// looked at, since.
 ///
 /// # Errors
-/// 503 where the list changed, and there are too many of those who may no longer be followed; nothing is changed then.
+/// 503 where the list changed, and there are too many of those who may no longer be followed;
+/// nothing is changed then.
 pub(crate) fn look(rows: &mut Rows, user: UserId, followed: &Followed) -> Result<(), Problem> {
     let (stored, row) = (rows.get::<FeedRows>().snapshot(user), rows.user(user));
-    // What a newer version wrote in another form is replaced: these heads are as new, but for another look at the same moment.
+    // What a newer version wrote in another form is replaced: these heads are as new, but for
+    // another look at the same moment.
     let before = Snapshot::decode(&stored).unwrap_or_default();
     let is_same_list = followed.version == row.feed;
     let seen = if is_same_list { followed.heads.raised_by(&before) } else { followed.heads.merged_with(&before) }.without_zeros();

@@ -16,7 +16,8 @@ use super::snapshot::{pull, push};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 
-/// The most characters of a token that is taken. A token has about 20 for each lane of the last day.
+/// The most characters of a token that is taken. A token has about 20 for each lane of the last
+/// day.
 pub const MAX_TOKEN_CHARS: usize = 256 * 1024;
 
 /// The first byte: how the rest is to be read.
@@ -27,8 +28,8 @@ const FORMAT: u8 = 1;
 const CHECK_BYTES: usize = 8;
 
 /// What a lane wrote that the horizon does not name: it began after the horizon, or it ended more
-/// than a day before it, after which the rows of lanes go. Half a day tells these two apart, however
-/// the clocks of nodes differ.
+/// than a day before it, after which the rows of lanes go. Half a day tells these two apart,
+/// however the clocks of nodes differ.
 const LANE_GONE_MS: i64 = crate::base::clock::DAY_MS / 2;
 
 /// Who wrote a row, and when.
@@ -108,8 +109,9 @@ impl Horizon {
     }
 }
 
-/// Looks for the head that a creator had at a horizon, among the creator's posts: those up to it were
-/// there, and those above were not. Most have few above, so the search begins at the present head.
+/// Looks for the head that a creator had at a horizon, among the creator's posts: those up to it
+/// were there, and those above were not. Most have few above, so the search begins at the present
+/// head.
 #[derive(Debug)]
 pub(super) struct Search {
     /// Posts up to here were there.

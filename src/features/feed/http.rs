@@ -1,4 +1,5 @@
-//! The routes of posts; those of the feed are beside the rest of the summary (`summary/feed_http.rs`).
+//! The routes of posts; those of the feed are beside the rest of the summary
+//! (`summary/feed_http.rs`).
 
 use std::sync::Arc;
 
@@ -80,7 +81,8 @@ async fn delete_post(state: Served<FeedContext>, _: Service, path: PathParams, _
     submit(&state, Command::Delete { creator: path.get("user")?, post: path.get("post_id")? }).await
 }
 
-/// `count` is an id like any other; its path alone is also that of the number of posts, which would keep these two from it.
+/// `count` is an id like any other; its path alone is also that of the number of posts, which would
+/// keep these two from it.
 fn count_as_post() -> MethodRouter<Served<FeedContext>> {
     let count = || "count".parse::<ClientId>().map_err(|rule| Fault::Bug(rule.0.to_owned()));
     let put = async move |state: Served<FeedContext>, _: Service, path: PathParams, _: Body<PutPostIn>| {

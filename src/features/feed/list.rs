@@ -1,7 +1,10 @@
-//! Users' lists, decoded: a cell of memory and a mark for each creator, so that counting a feed is reading cells, without a lock, a hash or a store.
+//! Users' lists, decoded: a cached head and a mark for each creator, so that counting a feed is
+//! reading cached heads, without a lock, a hash or a store.
 //!
-//! A list belongs to a *version*, the revision at which it changed last, which a user's cache entry names. So one that is kept is never wrong: it is either that of the
-//! version or it is loaded anew, from Redis where another node has left it, else from SQL. Neither evictions nor a Redis that lost them change a number.
+//! A list belongs to a *version*, the revision at which it changed last, which a user's cache entry
+//! names. So one that is kept is never wrong: it is either that of the version or it is loaded
+//! anew, from Redis where another node has left it, else from SQL. Neither evictions nor a Redis
+//! that lost them change a number.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +20,7 @@ use crate::base::ids::UserId;
 use crate::cache::{Cache, Revision};
 use crate::db::{Db, DbResult};
 use crate::engine::guard::{Guard, Trust};
-use crate::engine::heads::{Cell, Heads, Versions};
+use crate::engine::heads::{CachedHead, Heads, Versions};
 use crate::engine::marks::{Intervals, Kind, StreamKey};
 use crate::engine::turns::Turns;
 
@@ -27,7 +30,7 @@ const MAX_SQL_READ: Duration = Duration::from_secs(4);
 /// The same for a database that did not answer of late: what is in memory may do without it.
 const SQL_TRIAL: Duration = Duration::from_millis(500);
 
-/// How often cells are loaded that were forgotten meanwhile, before the count is given up.
+/// How often cached heads are loaded that were forgotten meanwhile, before the count is given up.
 const MAX_LOADS: u32 = 4;
 
 /// How often a list is counted whose heads change while it is, before the count is given up.
@@ -39,7 +42,8 @@ const LIST_BYTES: usize = 160;
 /// How many unread posts the feed has, and what they were counted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FeedCount {
-    /// Posts that came since the user last looked; where the sheet is capped, no more than one above the cap.
+    /// Posts that came since the user last looked; where the unread summary is capped, no more than
+    /// one above the cap.
     pub unread: i64,
     /// How many the user follows.
     pub creators: i64,
@@ -52,7 +56,7 @@ pub struct FeedCount {
 /// One creator of a list.
 #[derive(Debug)]
 struct Followee {
-    cell: Arc<Cell>,
+    cached_head: Arc<CachedHead>,
     /// What counts as seen.
     mark: i64,
     creator: UserId,
@@ -77,17 +81,18 @@ pub struct FeedList {
     version: i64,
     /// In the order of the creators, so that every node adds up in the same order.
     followees: Box<[Followee]>,
-    /// Of those whose marks lie below what the cells tell: the sum of the cells' versions, and of what is unread. Looked at only where there are any.
+    /// Of those whose marks lie below what the cached heads tell: the sum of the cached heads'
+    /// versions, and of what is unread. Looked at only where there are any.
     below: Mutex<Option<(i64, i64)>>,
 }
 
-/// A count as far as the cells tell.
+/// A count as far as the cached heads tell.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counted {
     unread: i64,
-    /// The cells' versions.
+    /// The cached heads' versions.
     versions: Versions,
-    /// Whether a cell has no head.
+    /// Whether a head is not loaded.
     unloaded: bool,
     /// Those of whom only the rows tell.
     below: Vec<usize>,
@@ -112,17 +117,18 @@ impl FeedList {
         self.followees.is_empty()
     }
 
-    /// The creators one by one: creator, head, mark, and what is unread; None where only the rows tell, see [`Feeds::terms`].
+    /// The creators one by one: creator, head, mark, and what is unread; None where only the rows
+    /// tell, see [`Feeds::terms`].
     pub fn iter(&self) -> impl Iterator<Item = (UserId, i64, i64, Option<i64>)> + '_ {
         let none = Intervals::default();
-        self.followees.iter().map(move |of| (of.creator, of.cell.head(), of.mark, of.cell.unread(of.mark, &none)))
+        self.followees.iter().map(move |of| (of.creator, of.cached_head.head(), of.mark, of.cached_head.unread(of.mark, &none)))
     }
 
     fn count(&self, most: i64) -> Counted {
         let (mut counted, none) = (Counted::default(), Intervals::default());
         for (at, of) in self.followees.iter().enumerate() {
             // Before the head: then the head is at least as new.
-            let version = of.cell.version();
+            let version = of.cached_head.version();
             if version < 0 {
                 return Counted { unloaded: true, ..Counted::default() };
             }
@@ -131,7 +137,7 @@ impl FeedList {
             if counted.unread >= most {
                 continue;
             }
-            match of.cell.unread(of.mark, &none) {
+            match of.cached_head.unread(of.mark, &none) {
                 Some(unread) => counted.unread = counted.unread.saturating_add(unread),
                 None => counted.below.push(at),
             }
@@ -144,7 +150,7 @@ impl FeedList {
 
     /// The heads of the creators, in their order; None where one is not known.
     fn heads(&self) -> Option<Vec<i64>> {
-        self.followees.iter().map(|of| Some(of.cell.head()).filter(|_| of.cell.is_loaded())).collect()
+        self.followees.iter().map(|of| Some(of.cached_head.head()).filter(|_| of.cached_head.is_loaded())).collect()
     }
 
     fn below(&self) -> std::sync::MutexGuard<'_, Option<(i64, i64)>> {
@@ -179,7 +185,8 @@ impl Feeds {
         Self { db, cache, guard, heads, turns, lists, posts_kept_ms }
     }
 
-    /// How much of a list is unread; above `most` it is not counted on. `version` is that of the user's state: an older list will not do.
+    /// How much of a list is unread; above `most` it is not counted on. `version` is that of the
+    /// user's state: an older list will not do.
     ///
     /// # Errors
     /// When a store is away.
@@ -206,7 +213,8 @@ impl Feeds {
     pub async fn count_up_to_horizon(&self, user: UserId, version: i64, now: UnixMs) -> Result<(FeedCount, Horizon), Error> {
         let list = self.list(user, version).await?;
         let before = self.heads_of(&list).await?;
-        // What is the same before and after this look is what the lanes had written: the look brought all of that, and what was here before it was written by then.
+        // What is the same before and after this look is what the lanes had written: the look
+        // brought all of that, and what was here before it was written by then.
         let lanes = BTreeMap::clone(&*self.in_time(self.heads.lanes()).await?);
         for _ in 0..MAX_COUNTS {
             let heads = self.heads_of(&list).await?;
@@ -227,7 +235,7 @@ impl Feeds {
             if let Some(heads) = list.heads() {
                 return Ok(heads);
             }
-            self.load_cells(list).await?;
+            self.load_cached_heads(list).await?;
         }
         Err(Error::store_unavailable())
     }
@@ -249,7 +257,7 @@ impl Feeds {
     /// When a store is away.
     pub async fn terms(&self, user: UserId, version: i64) -> Result<Vec<Term>, Error> {
         let list = self.list(user, version).await?;
-        self.load_cells(&list).await?;
+        self.load_cached_heads(&list).await?;
         let terms: Vec<_> = list.iter().collect();
         let below = terms.iter().filter(|(.., unread)| unread.is_none()).map(|(creator, head, mark, _)| (*creator, *mark, *head)).collect();
         let mut counted = self.count_rows(below).await?.into_iter();
@@ -332,12 +340,13 @@ impl Feeds {
     async fn decoded(&self, version: i64, marks: &Snapshot) -> Result<FeedList, Error> {
         let keys: Vec<_> = marks.iter().map(|(creator, _)| StreamKey::posts(creator)).collect();
         let _turn = if self.guard.trust() == Trust::Unsure { None } else { Some(self.turns.take().await?) };
-        let cells = self.in_time(self.heads.cells(&keys)).await?;
-        let followees = marks.iter().zip(cells).map(|((creator, mark), cell)| Followee { cell, mark, creator }).collect();
+        let cached_heads = self.in_time(self.heads.cached_heads(&keys)).await?;
+        let followees =
+            marks.iter().zip(cached_heads).map(|((creator, mark), cached_head)| Followee { cached_head, mark, creator }).collect();
         Ok(FeedList { version, followees, below: Mutex::new(None) })
     }
 
-    /// Counts on where a cell has no head, or a mark lies so far back that only the rows tell.
+    /// Counts on where a head is not loaded, or a mark lies so far back that only the rows tell.
     async fn count_on(&self, list: &FeedList, counted: Counted, most: i64) -> Result<FeedCount, Error> {
         let mut counted = counted;
         for _ in 0..MAX_LOADS {
@@ -345,38 +354,40 @@ impl Feeds {
                 counted.unread = counted.unread.saturating_add(self.count_below(list, &counted.below).await?);
                 return Ok(count_out(list, &counted, most));
             }
-            self.load_cells(list).await?;
+            self.load_cached_heads(list).await?;
             counted = list.count(most);
         }
         Err(Error::store_unavailable())
     }
 
-    /// Gives a head to cells that have none.
-    async fn load_cells(&self, list: &FeedList) -> Result<(), Error> {
-        let without: Vec<_> = list.followees.iter().filter(|of| !of.cell.is_loaded()).collect();
+    /// Loads the heads that are not loaded.
+    async fn load_cached_heads(&self, list: &FeedList) -> Result<(), Error> {
+        let without: Vec<_> = list.followees.iter().filter(|of| !of.cached_head.is_loaded()).collect();
         if without.is_empty() {
             return Ok(());
         }
         let keys: Vec<_> = without.iter().map(|of| StreamKey::posts(of.creator)).collect();
-        let cells: Vec<_> = without.iter().map(|of| Arc::clone(&of.cell)).collect();
+        let cached_heads: Vec<_> = without.iter().map(|of| Arc::clone(&of.cached_head)).collect();
         let _turn = self.sql_turn().await?;
-        self.in_time(self.heads.load(&keys, &cells)).await
+        self.in_time(self.heads.load(&keys, &cached_heads)).await
     }
 
-    /// What is unread of those of whom only the rows tell. Each deletion raises a version, so what was counted holds for as long as the versions do.
+    /// What is unread of those of whom only the rows tell. Each deletion raises a version, so what
+    /// was counted holds for as long as the versions do.
     async fn count_below(&self, list: &FeedList, below: &[usize]) -> Result<i64, Error> {
         let these: Vec<_> = below.iter().filter_map(|at| list.followees.get(*at)).collect();
-        let version = these.iter().map(|of| of.cell.version()).fold(0, i64::saturating_add);
+        let version = these.iter().map(|of| of.cached_head.version()).fold(0, i64::saturating_add);
         if let Some((_, unread)) = list.below().filter(|(known, _)| *known == version) {
             return Ok(unread);
         }
-        let unread = self.count_rows(these.iter().map(|of| (of.creator, of.mark, of.cell.head())).collect()).await?;
+        let unread = self.count_rows(these.iter().map(|of| (of.creator, of.mark, of.cached_head.head())).collect()).await?;
         let unread = unread.into_iter().fold(0, i64::saturating_add);
         *list.below() = Some((version, unread));
         Ok(unread)
     }
 
-    /// What each of these creators (with mark and head) has that is unread, by the rows of what is gone.
+    /// What each of these creators (with mark and head) has that is unread, by the rows of what is
+    /// gone.
     async fn count_rows(&self, creators: Vec<(UserId, i64, i64)>) -> Result<Vec<i64>, Error> {
         if creators.is_empty() {
             return Ok(Vec::new());

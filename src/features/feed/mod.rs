@@ -4,18 +4,24 @@
 //!   unread = Σ over the creators: what their streams hold above max(mark of the follow, mark in the snapshot)
 //! ```
 //!
-//! A creator's posts are a shared stream ([`crate::engine::heads`]), one head for however many follow. A follow carries the head as it was when it was made; a
-//! *snapshot* has the heads of all creators as they were when the user last looked. The higher of the two counts: so following, unfollowing, following again and
-//! looking come out right in every order, and what is left in a snapshot of somebody who is no longer followed does no harm. A user who was not seen before looks,
-//! so to say, when it is enrolled (`crate::features::users`).
+//! A creator's posts are a shared stream ([`crate::engine::heads`]), one head for however many
+//! follow. A follow carries the head as it was when it was made; a *snapshot* has the heads of all
+//! creators as they were when the user last looked. The higher of the two counts: so following,
+//! unfollowing, following again and looking come out right in every order, and what is left in a
+//! snapshot of somebody who is no longer followed does no harm. A user who was not seen before
+//! looks, so to say, when it is enrolled (`crate::features::users`).
 //!
-//! The list of a user, with its *version* (`users.feed`, the revision at which it changed last), is what `list.rs` keeps decoded: a cell of memory and a mark for
-//! each creator. `horizon.rs` is what the token of a feed says. `snapshot.rs` is the form in which rows and Redis hold it, `store.rs` has the SQL, `http.rs` the
-//! routes of posts; those of the feed itself stand beside the summary (`summary/feed_http.rs`).
+//! The list of a user, with its *version* (`users.feed`, the revision at which it changed last), is
+//! what `list.rs` keeps decoded: a cached head and a mark for each creator. `horizon.rs` is what
+//! the token of a feed says. `snapshot.rs` is the form in which rows and Redis hold it, `store.rs`
+//! has the SQL, `http.rs` the routes of posts; those of the feed itself stand beside the summary
+//! (`summary/feed_http.rs`).
 //!
-//! Every post has a row, so that its id counts once. Rows are kept for as long as is set from when they were written; after that an id counts as new and can no longer be
-//! deleted, while the number of posts stays what it is. Rows of posts that are gone are kept for ever, as the streams keep only so many of their positions
-//! at hand: a mark that lies further back is compared with these rows, and any user who never looks may have such a mark.
+//! Every post has a row, so that its id counts once. Rows are kept for as long as is set from when
+//! they were written; after that an id counts as new and can no longer be deleted, while the number
+//! of posts stays what it is. Rows of posts that are gone are kept for ever, as the streams keep
+//! only so many of their positions at hand: a mark that lies further back is compared with these
+//! rows, and any user who never looks may have such a mark.
 
 mod command;
 mod horizon;

@@ -25,7 +25,8 @@ pub struct FeedNeeds {
     snapshots: BTreeSet<UserId>,
 }
 
-/// A post, and with it the head of its creator's stream, whose lock guards all posts of the creator.
+/// A post, and with it the head of its creator's stream, whose lock guards all posts of the
+/// creator.
 pub fn need_post(needs: &mut Needs, creator: UserId, post: ClientId) {
     needs.head(StreamKey::posts(creator));
     needs.of::<FeedRows>().posts.insert((creator, post));
@@ -55,7 +56,8 @@ impl FeedRows {
         self.snapshots.get(&user)
     }
 
-    /// Sets the snapshot of a user's feed. That the feed changed is to be said with [`Core::feed_changed`].
+    /// Sets the snapshot of a user's feed. That the feed changed is to be said with
+    /// [`Core::feed_changed`].
     pub fn set_snapshot(&mut self, user: UserId, data: Arc<[u8]>) {
         self.snapshots.set(&user, data);
     }

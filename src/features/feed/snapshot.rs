@@ -1,4 +1,5 @@
-//! Creators with a mark each, in few bytes: what a user had seen of those it follows when it last looked.
+//! Creators with a mark each, in few bytes: what a user had seen of those it follows when it last
+//! looked.
 
 use crate::base::ids::UserId;
 
@@ -38,8 +39,8 @@ impl Snapshot {
         self.0.iter().copied()
     }
 
-    /// The creators of this one, each with the higher of its two marks: so no mark goes back, in whichever order two are merged. Creators of the other one
-    /// alone are dropped.
+    /// The creators of this one, each with the higher of its two marks: so no mark goes back, in
+    /// whichever order two are merged. Creators of the other one alone are dropped.
     #[must_use]
     pub fn raised_by(&self, other: &Self) -> Self {
         let mut others = other.0.iter().copied().peekable();
@@ -64,7 +65,8 @@ impl Snapshot {
         self
     }
 
-    /// As rows hold it: the format, then for each creator the distance from the one before and the mark, seven bits a byte. Nothing where it is empty.
+    /// As rows hold it: the format, then for each creator the distance from the one before and the
+    /// mark, seven bits a byte. Nothing where it is empty.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         if self.0.is_empty() {
@@ -81,7 +83,8 @@ impl Snapshot {
         bytes
     }
 
-    /// Reads what [`Snapshot::encode`] wrote; None where a newer version wrote it, or it is damaged.
+    /// Reads what [`Snapshot::encode`] wrote; None where a newer version wrote it, or it is
+    /// damaged.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let Some((format, rest)) = bytes.split_first() else { return Some(Self::default()) };

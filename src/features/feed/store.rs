@@ -66,8 +66,10 @@ static DELETE_SNAPSHOTS: Statement = Statement::new(
     USER,
 );
 
-/// Whom a user follows, with how much each has posted; the first row (creator 0) has the version of the list, so that they belong together. Each head is asked
-/// for by itself: as a join, planned while there are few heads, it would compare each creator with all of them for as long as the connection keeps the plan.
+/// Whom a user follows, with how much each has posted; the first row (creator 0) has the version of
+/// the list, so that they belong together. Each head is asked for by itself: as a join, planned
+/// while there are few heads, it would compare each creator with all of them for as long as the
+/// connection keeps the plan.
 static FOLLOWED: Statement = Statement::one(
     "select 0 as creator_id, u.feed as head
     from users u
@@ -80,7 +82,8 @@ static FOLLOWED: Statement = Statement::one(
     USER,
 );
 
-/// Whom a user follows, with the mark of each follow; the first row (creator 0) has the version of the list and the snapshot.
+/// Whom a user follows, with the mark of each follow; the first row (creator 0) has the version of
+/// the list and the snapshot.
 static LIST: Statement = Statement::one(
     "select 0 as creator_id, u.feed as mark, s.data
     from users u
@@ -263,8 +266,8 @@ async fn written_heads(db: &Db, creators: &[UserId]) -> DbResult<Vec<(UserId, i6
     Ok(rows.into_iter().filter_map(head).collect())
 }
 
-/// Brings these searches to their ends, one statement for a step of all of them. There are as many steps as a head has bits at most, and twice that where the
-/// horizon is far below.
+/// Brings these searches to their ends, one statement for a step of all of them. There are as many
+/// steps as a head has bits at most, and twice that where the horizon is far below.
 async fn search(db: &Db, searches: &mut [(UserId, Search)], horizon: &Horizon) -> DbResult<()> {
     loop {
         let asked: Vec<_> = searches.iter().filter_map(|(creator, search)| Some((creator.get(), search.next()?))).collect();
@@ -285,7 +288,8 @@ async fn search(db: &Db, searches: &mut [(UserId, Search)], horizon: &Horizon) -
     }
 }
 
-/// A user's list as SQL has it: its version, whom the user follows with the mark of the follow, and the snapshot as it is stored.
+/// A user's list as SQL has it: its version, whom the user follows with the mark of the follow, and
+/// the snapshot as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListRows {
     /// The revision at which it changed last.
@@ -312,7 +316,8 @@ pub async fn read_list(db: &Db, user: UserId) -> DbResult<ListRows> {
     Ok(ListRows { version, follows: Snapshot::new(follows), snapshot })
 }
 
-/// How many posts of each creator are gone above its mark and up to its head; given creator, mark and head.
+/// How many posts of each creator are gone above its mark and up to its head; given creator, mark
+/// and head.
 ///
 /// # Errors
 /// The driver's own.

@@ -10,7 +10,7 @@ use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::cache::Revision;
 use crate::engine::entries::UserRows;
-use crate::engine::heads::{Board, Versions};
+use crate::engine::heads::{BroadcastState, Versions};
 use crate::engine::marks::parts;
 use crate::engine::marks::store::NOT_ENROLLED;
 use crate::features::summary_part::{Facts, Shared, SummaryPart, UnreadOut};
@@ -56,7 +56,8 @@ pub struct FeedTermsOut {
     creators: Vec<CreatorTermsOut>,
 }
 
-/// The version of the user's list; None where nothing counts: nobody is followed, or the user is not enrolled.
+/// The version of the user's list; None where nothing counts: nobody is followed, or the user is
+/// not enrolled.
 #[must_use]
 pub fn list_version(facts: Facts<'_>) -> Option<i64> {
     Some(parts::feed(&facts.entry.parts)).filter(|version| *version > 0 && facts.enrolled() > NOT_ENROLLED)
@@ -92,7 +93,7 @@ impl SummaryPart for FeedPart {
         facts.cap.unread(count.unread)
     }
 
-    async fn explain(&self, rows: &UserRows, _board: &Board) -> Result<FeedTermsOut> {
+    async fn explain(&self, rows: &UserRows, _broadcast_state: &BroadcastState) -> Result<FeedTermsOut> {
         let changed_at = rows.row.feed;
         if changed_at == 0 || !rows.row.is_enrolled() {
             return Ok(FeedTermsOut { unread: 0, changed_at, creators: Vec::new() });

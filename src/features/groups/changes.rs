@@ -31,7 +31,8 @@ impl GroupChanges {
         self.slots.get(hash % SLOTS)
     }
 
-    /// This node has changed something in a group: what was read before is not shown any more, and waiting polls look again.
+    /// This node has changed something in a group: what was read before is not shown any more, and
+    /// waiting polls look again.
     pub fn tell(&self, group: GroupId) {
         if let Some((count, listeners)) = self.slot(group) {
             count.fetch_add(1, Ordering::AcqRel);

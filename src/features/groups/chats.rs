@@ -1,7 +1,8 @@
-//! A user's groups as its sheet counts them: a cell of memory and a mark for each group, so that counting is reading cells.
+//! A user's groups as its unread summary counts them: a cached head and a mark for each group, so
+//! that counting is reading cached heads.
 //!
-//! The marks are part of the user's entry in the cache, so a list belongs to the user's revision: one that is kept is either that of the revision or it is made
-//! anew from the entry at hand.
+//! The marks are part of the user's entry in the cache, so a list belongs to the user's revision:
+//! one that is kept is either that of the revision or it is made anew from the entry at hand.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +14,7 @@ use super::{GroupMark, lists};
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::Revision;
 use crate::db::{Db, DbResult};
-use crate::engine::heads::{Cell, Heads, Versions};
+use crate::engine::heads::{CachedHead, Heads, Versions};
 use crate::engine::marks::{Kind, StreamKey, unread};
 
 /// How many bytes of decoded lists a node keeps, and for how long one is kept.
@@ -23,7 +24,7 @@ const LIST_TTL: Duration = Duration::from_secs(300);
 /// What a list takes besides its groups.
 const LIST_BYTES: usize = 200;
 
-/// How often cells are loaded that were forgotten meanwhile, before the count is given up.
+/// How often cached heads are loaded that were forgotten meanwhile, before the count is given up.
 const MAX_LOADS: u32 = 4;
 
 /// One group of a user.
@@ -33,7 +34,7 @@ pub struct Chat {
     pub group: GroupId,
     /// How far the user has read it.
     pub mark: GroupMark,
-    cell: Arc<Cell>,
+    cached_head: Arc<CachedHead>,
 }
 
 /// A user's groups, as of one revision.
@@ -70,7 +71,7 @@ pub struct ChatCount {
     pub versions: Versions,
 }
 
-/// What the cells tell of one group.
+/// What the cached heads tell of one group.
 enum Told {
     /// The number and the head's version.
     Unread(i64, i64),
@@ -87,11 +88,11 @@ impl Chat {
 
     fn told(&self) -> Told {
         // Before the head: then the head is at least as new.
-        let version = self.cell.version();
+        let version = self.cached_head.version();
         if version < 0 {
             return Told::Unloaded;
         }
-        self.cell.unread(self.mark.read_seq, &self.mark.extra).map_or(Told::Below(version), |unread| Told::Unread(unread, version))
+        self.cached_head.unread(self.mark.read_seq, &self.mark.extra).map_or(Told::Below(version), |unread| Told::Unread(unread, version))
     }
 }
 
@@ -115,7 +116,8 @@ impl ChatList {
         for chat in self.chats.iter().filter(|chat| !chat.mark.muted) {
             let (unread, version) = self.known(chat)?;
             chat.add_to(&mut count.versions, version);
-            // The versions stay whole also where the count has enough; so does the number of groups.
+            // The versions stay whole also where the count has enough; so does the number of
+            // groups.
             count.unread = count.unread.saturating_add(unread).min(most);
             count.groups += i64::from(unread > 0);
         }
@@ -157,7 +159,7 @@ impl Chats {
         }
         let mut marks: Vec<_> = marks.collect();
         marks.sort_unstable_by_key(|(group, _)| *group);
-        let chat = |(group, mark)| Chat { group, mark, cell: self.heads.cell(&StreamKey::group(group)) };
+        let chat = |(group, mark)| Chat { group, mark, cached_head: self.heads.cached_head(&StreamKey::group(group)) };
         let list = ChatList { revision, chats: marks.into_iter().map(chat).collect(), below: Mutex::default() };
         let list = Arc::new(list);
         self.lists.insert(user, Arc::clone(&list));
@@ -184,7 +186,8 @@ impl Chats {
         Err(sqlx::Error::PoolTimedOut)
     }
 
-    /// The groups of a list with their numbers, in the order of their ids, with the versions of all their heads.
+    /// The groups of a list with their numbers, in the order of their ids, with the versions of all
+    /// their heads.
     ///
     /// # Errors
     /// The driver's own.
@@ -205,7 +208,7 @@ impl Chats {
         let term = |chat: &'a Chat| {
             let (unread, version) = list.known(chat)?;
             chat.add_to(&mut versions, version);
-            Some(ChatTerm { group: chat.group, mark: &chat.mark, head: chat.cell.head(), unread })
+            Some(ChatTerm { group: chat.group, mark: &chat.mark, head: chat.cached_head.head(), unread })
         };
         let terms = list.chats.iter().map(term).collect::<Option<Vec<_>>>()?;
         Some((terms, versions))
@@ -223,19 +226,20 @@ impl Chats {
         Ok(unread(head, mark.read_seq, &gone, &mark.extra))
     }
 
-    /// Reads what is missing: heads that are not here, and recalled messages that only the rows know.
+    /// Reads what is missing: heads that are not here, and recalled messages that only the rows
+    /// know.
     async fn load(&self, list: &ChatList) -> DbResult<()> {
-        let unloaded: Vec<_> = list.chats.iter().filter(|chat| !chat.cell.is_loaded()).collect();
+        let unloaded: Vec<_> = list.chats.iter().filter(|chat| !chat.cached_head.is_loaded()).collect();
         if !unloaded.is_empty() {
             let keys: Vec<_> = unloaded.iter().map(|chat| StreamKey::group(chat.group)).collect();
-            let cells: Vec<_> = unloaded.iter().map(|chat| Arc::clone(&chat.cell)).collect();
-            self.heads.load(&keys, &cells).await?;
+            let cached_heads: Vec<_> = unloaded.iter().map(|chat| Arc::clone(&chat.cached_head)).collect();
+            self.heads.load(&keys, &cached_heads).await?;
         }
         for chat in &list.chats {
             if let Told::Below(version) = chat.told()
                 && list.known(chat).is_none()
             {
-                let unread = self.count_rows(chat.group, &chat.mark, chat.cell.head()).await?;
+                let unread = self.count_rows(chat.group, &chat.mark, chat.cached_head.head()).await?;
                 list.below().insert(chat.group, (version, unread));
             }
         }

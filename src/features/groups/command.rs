@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::store::Task;
+use super::store::DeliveryJob;
 use super::{
     Delivery, Group, GroupOut, GroupSentOut, MAX_GROUPS, MAX_MEMBERS, MemberOut, MembersOut, Membership, Message, ReadStep, Reading,
     TooScattered,
@@ -127,7 +127,8 @@ impl Command {
         }
     }
 
-    /// Whether it changes nothing but the member's own rows: then the group's head is only looked at, so that many who read at once do not wait for each other.
+    /// Whether it changes nothing but the member's own rows: then the group's head is only looked
+    /// at, so that many who read at once do not wait for each other.
     fn is_own(&self) -> bool {
         matches!(self, Self::Read { .. } | Self::ReadOne { .. } | Self::Mute { .. })
     }
@@ -158,7 +159,8 @@ impl lanes::Command for Command {
     }
 
     fn lane_key(&self) -> i64 {
-        // What locks the group's head is kept together, so that it shares a batch and does not wait for another lane.
+        // What locks the group's head is kept together, so that it shares a batch and does not wait
+        // for another lane.
         if self.is_own() { self.users().first().map_or(0, |user| user.get()) } else { self.group().get() }
     }
 
@@ -239,7 +241,8 @@ pub(super) fn put(
     if before.is_none() { Ok(Answer::created(out)) } else { Ok(Answer::ok(out)) }
 }
 
-/// Returns the member, and whether it is one only now. `pointer` is the place in the request, for what is refused.
+/// Returns the member, and whether it is one only now. `pointer` is the place in the request, for
+/// what is refused.
 pub(super) fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, pointer: &str) -> Result<(MemberOut, bool), Problem> {
     let mut group = known(rows, id)?;
     let out = |of: &Membership| MemberOut { user_id: user, ordinal: of.ordinal, joined_at: of.joined_at };
@@ -283,7 +286,8 @@ pub(super) fn leave(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs) -> 
     Ok(true)
 }
 
-/// Tells those who read events that somebody is a member from now on, or no longer; None: nothing has changed.
+/// Tells those who read events that somebody is a member from now on, or no longer; None: nothing
+/// has changed.
 pub(super) fn tell(rows: &mut Rows, now: UnixMs, group_id: GroupId, user_id: UserId, member: Option<bool>) {
     if let Some(member) = member {
         rows.event(now, &Event::Member(MemberEventOut { group_id, user_id, member }));
@@ -334,21 +338,22 @@ pub(super) fn add_message(
     let written = group.delivery == Delivery::Write;
     rows.get_mut::<GroupRows>().add_message(id, seq, Message { sender, client_id, content, sent_at: now, recalled: false, written });
     if written {
-        add_task(rows, id, &mut group, Task { seq, recall: false });
+        add_job(rows, id, &mut group, DeliveryJob { seq, recall: false });
     }
     Ok(seq)
 }
 
-fn add_task(rows: &mut Rows, id: GroupId, group: &mut Group, task: Task) {
-    group.tasks += 1;
-    rows.get_mut::<GroupRows>().add_task(id, group.tasks, task);
+fn add_job(rows: &mut Rows, id: GroupId, group: &mut Group, job: DeliveryJob) {
+    group.jobs += 1;
+    rows.get_mut::<GroupRows>().add_job(id, group.jobs, job);
     rows.get_mut::<GroupRows>().set_group(id, *group);
 }
 
 fn recall(rows: &mut Rows, id: GroupId, seq: i64, by: Option<UserId>) -> Result<Answer, Problem> {
     let mut group = known(rows, id)?;
     let found = rows.get::<GroupRows>().message(id, seq);
-    // To a stranger, what is there and what is not look alike. A sender who has left may still recall.
+    // To a stranger, what is there and what is not look alike. A sender who has left may still
+    // recall.
     if let Some(by) = by.filter(|by| found.as_ref().is_none_or(|message| *by != message.sender)) {
         member(rows, id, by)?;
     }
@@ -366,12 +371,13 @@ fn recall(rows: &mut Rows, id: GroupId, seq: i64, by: Option<UserId>) -> Result<
     rows.get_mut::<GroupRows>().recall(id, seq, &message);
     // Devices that hold the message must hear of it, also after the delivery was switched.
     if message.written || group.delivery == Delivery::Write {
-        add_task(rows, id, &mut group, Task { seq, recall: true });
+        add_job(rows, id, &mut group, DeliveryJob { seq, recall: true });
     }
     Ok(Answer::no_content())
 }
 
-/// What a read answers. The number may only be known to the rows, where what was recalled lies far back.
+/// What a read answers. The number may only be known to the rows, where what was recalled lies far
+/// back.
 fn step(rows: &Rows, id: GroupId, user: UserId, of: &Membership) -> ReadStep {
     let stream = rows.head(&StreamKey::group(id));
     let unread = stream.unread(of.reading.read_seq(), &of.reading.extra_runs());

@@ -1,7 +1,9 @@
-//! What fan-out writes: one step puts some tasks of a group into the inboxes of some of its members, and moves the group's progress, in one transaction.
+//! What fan-out writes: one page puts some jobs of a group into the inboxes of some of its
+//! members, and moves the group's progress, in one transaction.
 //!
-//! A step names the progress that it was made for and does nothing where the progress is another by then. So whoever fans out, and however many at once on
-//! however many nodes, each member gets each task once and in order, and a step that was cut off leaves nothing behind.
+//! A page names the progress that it was made for and does nothing where the progress is another by
+//! then. So whoever fans out, and however many at once on however many nodes, each member gets each
+//! job once and in order, and a page that was cut off leaves nothing behind.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +19,7 @@ use crate::features::inbox::append_inbox;
 use crate::features::inbox::{Item, Of};
 
 static MAKE: Statement = Statement::new(
-    "insert into group_deliveries (group_id, delivered, round_task, round_ordinal, at)
+    "insert into group_deliveries (group_id, delivered, up_to_job, up_to_ordinal, at)
     select group_id, 0, 0, 0, at
     from {rows} r
     where true
@@ -26,10 +28,10 @@ static MAKE: Statement = Statement::new(
 );
 
 static LOCK: Statement = Statement::each(
-    "select d.group_id, d.delivered, d.round_task, d.round_ordinal
+    "select d.group_id, d.delivered, d.up_to_job, d.up_to_ordinal
     from {rows} r
     join group_deliveries d on d.group_id = r.group_id",
-    "select d.group_id, d.delivered, d.round_task, d.round_ordinal
+    "select d.group_id, d.delivered, d.up_to_job, d.up_to_ordinal
     from {rows} r
     join group_deliveries d on d.group_id = r.group_id
     order by d.group_id
@@ -39,56 +41,58 @@ static LOCK: Statement = Statement::each(
 
 static SAVE: Statement = Statement::new(
     "update group_deliveries
-    set delivered = r.delivered, round_task = r.round_task, round_ordinal = r.round_ordinal, at = r.at
+    set delivered = r.delivered, up_to_job = r.up_to_job, up_to_ordinal = r.up_to_ordinal, at = r.at
     from {rows} r
     where group_deliveries.group_id = r.group_id",
-    &[("group_id", Type::Int), ("delivered", Type::Int), ("round_task", Type::Int), ("round_ordinal", Type::Int), ("at", Type::Int)],
+    &[("group_id", Type::Int), ("delivered", Type::Int), ("up_to_job", Type::Int), ("up_to_ordinal", Type::Int), ("at", Type::Int)],
 );
 
-static DELETE_TASKS: Statement = Statement::new(
-    "delete from group_tasks
-    where (group_id, task) in (
-        select t.group_id, t.task
+static DELETE_JOBS: Statement = Statement::new(
+    "delete from delivery_jobs
+    where (group_id, job) in (
+        select t.group_id, t.job
         from {rows} r
-        join group_tasks t on t.group_id = r.group_id and t.task <= r.delivered
+        join delivery_jobs t on t.group_id = r.group_id and t.job <= r.delivered
     )",
     &[("group_id", Type::Int), ("delivered", Type::Int)],
 );
 
 static PLAN: Statement = Statement::one(
-    "select d.delivered, d.round_task, d.round_ordinal, g.tasks
+    "select d.delivered, d.up_to_job, d.up_to_ordinal, g.jobs
     from group_deliveries d
     join chat_groups g on g.group_id = d.group_id
     where d.group_id = $1",
     &[("group_id", Type::Int)],
 );
 
-static TASKS: Statement = Statement::one(
-    "select t.task, t.seq, t.recall, m.sender_id
-    from group_tasks t
+static JOBS: Statement = Statement::one(
+    "select t.job, t.seq, t.recall, m.sender_id
+    from delivery_jobs t
     join group_messages m on m.group_id = t.group_id and m.seq = t.seq
-    where t.group_id = $1 and t.task > $2 and t.task <= $3
-    order by t.group_id, t.task",
+    where t.group_id = $1 and t.job > $2 and t.job <= $3
+    order by t.group_id, t.job",
     &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int)],
 );
 
-/// Who is to get which task: those who were members when the message was sent. Memberships of a user do not overlap, so at most one row for each
-/// user and task, however often the user has left and come back. Members are looked at in their order, also by SQLite, which heeds `cross join`.
+/// Who is to get which job: those who were members when the message was sent. Memberships of a
+/// user do not overlap, so at most one row for each user and job, however often the user has left
+/// and come back. Members are looked at in their order, also by SQLite, which heeds `cross join`.
 static DUE: Statement = Statement::one(
-    "select m.ordinal, m.user_id, t.task
+    "select m.ordinal, m.user_id, t.job
     from memberships m
-    cross join group_tasks t
-    where m.group_id = $1 and m.ordinal > $2 and t.group_id = $1 and t.task > $3 and t.task <= $4
+    cross join delivery_jobs t
+    where m.group_id = $1 and m.ordinal > $2 and t.group_id = $1 and t.job > $3 and t.job <= $4
         and m.from_seq < t.seq and (m.to_seq < 0 or t.seq <= m.to_seq)
     order by m.group_id, m.ordinal
     limit $5",
     &[("group_id", Type::Int), ("ordinal", Type::Int), ("after", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// Groups with tasks that nobody has moved for a while, and since when; those that have waited longest first.
+/// Groups with jobs that nobody has moved for a while, and since when; those that have waited
+/// longest first.
 static BEHIND: Statement = Statement::one(
     "select t.group_id, min(d.at)
-    from group_tasks t
+    from delivery_jobs t
     join group_deliveries d on d.group_id = t.group_id
     where d.at < $1
     group by t.group_id
@@ -100,32 +104,32 @@ static BEHIND: Statement = Statement::one(
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
 pub fn statements() -> [&'static Statement; 8] {
-    [&MAKE, &LOCK, &SAVE, &DELETE_TASKS, &PLAN, &TASKS, &DUE, &BEHIND]
+    [&MAKE, &LOCK, &SAVE, &DELETE_JOBS, &PLAN, &JOBS, &DUE, &BEHIND]
 }
 
-/// How many tasks one round takes.
-const MAX_ROUND: i64 = 50;
+/// How many jobs one pass takes.
+const MAX_JOBS: i64 = 50;
 
-/// How many rows of inboxes one step writes at most.
+/// How many rows of inboxes one page writes at most.
 const MAX_ROWS: i64 = 1000;
 
-// A step takes whole members, so the rows of one member must fit into it.
-const _: () = assert!(MAX_ROUND < MAX_ROWS);
+// A page takes whole members, so the rows of one member must fit into it.
+const _: () = assert!(MAX_JOBS < MAX_ROWS);
 
-/// How far a group's tasks are.
+/// How far a group's jobs are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Every member has the tasks up to this one.
+    /// Every member has the jobs up to this one.
     pub delivered: i64,
-    /// The present round puts the tasks up to this one into inboxes.
-    pub round_task: i64,
+    /// The present pass puts the jobs up to this one into inboxes.
+    pub up_to_job: i64,
     /// The members up to this ordinal have those.
-    pub round_ordinal: i64,
+    pub up_to_ordinal: i64,
 }
 
-/// One step.
+/// One page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct DeliveryPage {
     /// Of which group.
     pub group: GroupId,
     /// The progress that it was made for.
@@ -136,14 +140,14 @@ pub struct Step {
     pub items: Vec<(UserId, Item)>,
 }
 
-/// What a step answers.
+/// What a page answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Moved {
     /// Whether it was still to be done.
     pub(super) moved: bool,
 }
 
-impl lanes::Command for Step {
+impl lanes::Command for DeliveryPage {
     fn needs(&self, needs: &mut Needs) {
         needs.of::<DeliveryRows>().insert(self.group);
         self.items.iter().for_each(|(user, _)| needs.user(*user));
@@ -201,14 +205,14 @@ impl RowSet for DeliveryRows {
     /// Locks the progress of these groups, too.
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, groups: &Self::Needs) -> DbResult<()> {
         let rows: Vec<(i64, i64, i64, i64)> = conn.fetch(&LOCK, &[Column::Int(groups.iter().map(|group| group.get()).collect())]).await?;
-        let row = |(group, delivered, round_task, round_ordinal): (i64, i64, i64, i64)| {
-            Some((GroupId::try_from(group).ok()?, Progress { delivered, round_task, round_ordinal }))
+        let row = |(group, delivered, up_to_job, up_to_ordinal): (i64, i64, i64, i64)| {
+            Some((GroupId::try_from(group).ok()?, Progress { delivered, up_to_job, up_to_ordinal }))
         };
         self.0.insert_loaded(rows.into_iter().filter_map(row));
         Ok(())
     }
 
-    /// Writes what moved, and removes the tasks that are done.
+    /// Writes what moved, and removes the jobs that are done.
     async fn save(&self, conn: &mut Conn, _core: &Core, batch: Batch) -> DbResult<()> {
         let moved: Vec<_> = self.0.changed().collect();
         if moved.is_empty() {
@@ -217,9 +221,9 @@ impl RowSet for DeliveryRows {
         let column = |value: fn(&Progress) -> i64| Column::Int(moved.iter().map(|(_, progress)| value(progress)).collect());
         let groups = Column::Int(moved.iter().map(|(group, _)| group.get()).collect());
         let delivered = column(|progress| progress.delivered);
-        conn.later(&DELETE_TASKS, &[groups.clone(), delivered.clone()]).await?;
-        let (task, ordinal) = (column(|progress| progress.round_task), column(|progress| progress.round_ordinal));
-        conn.later(&SAVE, &[groups, delivered, task, ordinal, Column::Int(vec![batch.now.0; moved.len()])]).await
+        conn.later(&DELETE_JOBS, &[groups.clone(), delivered.clone()]).await?;
+        let (job, ordinal) = (column(|progress| progress.up_to_job), column(|progress| progress.up_to_ordinal));
+        conn.later(&SAVE, &[groups, delivered, job, ordinal, Column::Int(vec![batch.now.0; moved.len()])]).await
     }
 
     fn settle(&mut self) {
@@ -231,48 +235,49 @@ impl RowSet for DeliveryRows {
     }
 }
 
-/// The next step of a group; None where nothing is to be done.
+/// The next page of a group; None where nothing is to be done.
 ///
 /// # Errors
 /// The driver's own.
-pub(super) async fn next_step(db: &Db, group: GroupId) -> DbResult<Option<Step>> {
+pub(super) async fn next_page(db: &Db, group: GroupId) -> DbResult<Option<DeliveryPage>> {
     let one = |values: &[i64]| values.iter().map(|value| Column::Int(vec![*value])).collect::<Vec<_>>();
     let plan: Vec<(i64, i64, i64, i64)> = db.fetch(&PLAN, &one(&[group.get()])).await?;
-    let Some(&(delivered, round_task, round_ordinal, tasks)) = plan.first() else { return Ok(None) };
-    let from = Progress { delivered, round_task, round_ordinal };
-    // A round that was begun goes on with the tasks that it began with.
-    let round_task = if round_task > delivered { round_task } else { tasks.min(delivered + MAX_ROUND) };
-    if round_task <= delivered {
+    let Some(&(delivered, up_to_job, up_to_ordinal, jobs)) = plan.first() else { return Ok(None) };
+    let from = Progress { delivered, up_to_job, up_to_ordinal };
+    // A pass that was begun goes on with the jobs that it began with.
+    let up_to_job = if up_to_job > delivered { up_to_job } else { jobs.min(delivered + MAX_JOBS) };
+    if up_to_job <= delivered {
         return Ok(None);
     }
-    let tasks: Vec<(i64, i64, i64, i64)> = db.fetch(&TASKS, &one(&[group.get(), delivered, round_task])).await?;
-    let due: Vec<DueRow> = db.fetch(&DUE, &one(&[group.get(), round_ordinal, delivered, round_task, MAX_ROWS + 1])).await?;
+    let jobs: Vec<(i64, i64, i64, i64)> = db.fetch(&JOBS, &one(&[group.get(), delivered, up_to_job])).await?;
+    let due: Vec<DueRow> = db.fetch(&DUE, &one(&[group.get(), up_to_ordinal, delivered, up_to_job, MAX_ROWS + 1])).await?;
     let (due, last_ordinal) = whole_members(due, usize::try_from(MAX_ROWS).unwrap_or(usize::MAX));
     let to = match last_ordinal {
-        Some(ordinal) => Progress { delivered, round_task, round_ordinal: ordinal },
-        // Also where somebody else has done the tasks meanwhile: then the progress is another, and the step is not taken.
-        None => Progress { delivered: round_task, round_task, round_ordinal: 0 },
+        Some(ordinal) => Progress { delivered, up_to_job, up_to_ordinal: ordinal },
+        // Also where somebody else has done the jobs meanwhile: then the progress is another, and
+        // the page is not taken.
+        None => Progress { delivered: up_to_job, up_to_job, up_to_ordinal: 0 },
     };
-    Ok(Some(Step { group, from, to, items: items(group, &tasks, due) }))
+    Ok(Some(DeliveryPage { group, from, to, items: items(group, &jobs, due) }))
 }
 
-/// What is to be put into an inbox: ordinal, user, task.
+/// What is to be put into an inbox: ordinal, user, job.
 type DueRow = (i64, i64, i64);
 
-/// Without the last member where there are more rows than fit, as not all of its rows may be among them. Returns with it the ordinal to go on after; None: these
-/// are all.
+/// Without the last member where there are more rows than fit, as not all of its rows may be among
+/// them. Returns with it the ordinal to go on after; None: these are all.
 fn whole_members(mut due: Vec<DueRow>, max_rows: usize) -> (Vec<DueRow>, Option<i64>) {
     let Some(cut) = due.last().map(|(ordinal, ..)| *ordinal).filter(|_| due.len() > max_rows) else { return (due, None) };
     due.retain(|(ordinal, ..)| *ordinal < cut);
     (due, Some(cut - 1))
 }
 
-/// What each member is to get, in the order of the tasks.
-fn items(group: GroupId, tasks: &[(i64, i64, i64, i64)], mut due: Vec<DueRow>) -> Vec<(UserId, Item)> {
-    due.sort_unstable_by_key(|(ordinal, _, task)| (*ordinal, *task));
-    let item = |(_, user, task): DueRow| {
-        let at = tasks.binary_search_by_key(&task, |(task, ..)| *task).ok()?;
-        let (_, seq, recall, sender) = *tasks.get(at)?;
+/// What each member is to get, in the order of the jobs.
+fn items(group: GroupId, jobs: &[(i64, i64, i64, i64)], mut due: Vec<DueRow>) -> Vec<(UserId, Item)> {
+    due.sort_unstable_by_key(|(ordinal, _, job)| (*ordinal, *job));
+    let item = |(_, user, job): DueRow| {
+        let at = jobs.binary_search_by_key(&job, |(job, ..)| *job).ok()?;
+        let (_, seq, recall, sender) = *jobs.get(at)?;
         let (user, sender) = (UserId::try_from(user).ok()?, UserId::try_from(sender).ok()?);
         let of = if recall == 1 { Of::Recall { group, seq } } else { Of::Group { group, seq } };
         Some((user, Item { sender, own: sender == user, of }))
@@ -280,7 +285,8 @@ fn items(group: GroupId, tasks: &[(i64, i64, i64, i64)], mut due: Vec<DueRow>) -
     due.into_iter().filter_map(item).collect()
 }
 
-/// Groups with tasks that nobody has moved since `before`, and since when; those that have waited longest first.
+/// Groups with jobs that nobody has moved since `before`, and since when; those that have waited
+/// longest first.
 ///
 /// # Errors
 /// The driver's own.
@@ -305,10 +311,10 @@ mod tests {
     #[test]
     fn each_member_gets_what_is_due_in_the_order_of_the_tasks() {
         let group = GroupId::try_from(9).unwrap();
-        let tasks = [(1, 5, 0, 1), (2, 6, 0, 2), (3, 5, 1, 1)];
-        // A task that is not there any more was done by somebody else.
+        let jobs = [(1, 5, 0, 1), (2, 6, 0, 2), (3, 5, 1, 1)];
+        // A job that is not there any more was done by somebody else.
         let due = vec![(1, 11, 3), (1, 11, 1), (2, 2, 2), (2, 2, 4), (3, 1, 1)];
-        let got: Vec<_> = items(group, &tasks, due)
+        let got: Vec<_> = items(group, &jobs, due)
             .into_iter()
             .map(|(user, item)| match item.of {
                 Of::Group { seq, .. } => (user.get(), seq, item.own, false),

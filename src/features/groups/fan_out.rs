@@ -1,10 +1,12 @@
-//! What puts the messages of groups that deliver by writing into the inboxes of their members: beside the requests, one worker at a time for each group.
+//! What puts the messages of groups that deliver by writing into the inboxes of their members:
+//! beside the requests, one worker at a time for each group.
 //!
-//! A message is acknowledged when it is in the group; its task is written in the same transaction. The node that took it fans it out at once, in bounded steps
-//! ([`delivery`]); should the node die, others find the group by its tasks and go on where the last step ended.
+//! A message is acknowledged when it is in the group; its job is written in the same transaction.
+//! The node that took it fans it out at once, in bounded pages ([`delivery`]); should the node die,
+//! others find the group by its jobs and go on where the last page ended.
 //!
-//! Groups are served first come, first served. After [`STEPS_PER_TURN`] steps a group goes back to the end of the queue, so that a large one does not keep small
-//! ones waiting.
+//! Groups are served first come, first served. After [`PAGES_PER_TURN`] pages a group goes back to
+//! the end of the queue, so that a large one does not keep small ones waiting.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,13 +28,14 @@ use crate::features::groups::store::GroupRows;
 /// How many groups a node fans out at once.
 const WORKERS: usize = 2;
 
-/// How many steps a worker takes for a group before it is the next group's turn.
-const STEPS_PER_TURN: u32 = 4;
+/// How many pages a worker takes for a group before it is the next group's turn.
+const PAGES_PER_TURN: u32 = 4;
 
-/// How many groups may wait for a worker. Beyond it they are found by their tasks.
+/// How many groups may wait for a worker. Beyond it they are found by their jobs.
 const MAX_WAITING: usize = 100_000;
 
-/// How often a node looks for groups that nobody fans out, how many it takes at once, and for how long a group must have stood still.
+/// How often a node looks for groups that nobody fans out, how many it takes at once, and for how
+/// long a group must have stood still.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 const MAX_FOUND: i64 = 1000;
 const STILL_MS: i64 = 2000;
@@ -45,7 +48,7 @@ const MAX_SQL_READ: Duration = Duration::from_secs(4);
 
 /// A group that is to be fanned out.
 #[derive(Debug)]
-struct Job {
+struct QueuedGroup {
     /// Since when the oldest of what is left waits; never later than it does.
     since: UnixMs,
     /// Since when something waits that came after that.
@@ -56,7 +59,7 @@ struct Job {
     again: bool,
 }
 
-impl Job {
+impl QueuedGroup {
     fn new(since: UnixMs) -> Self {
         Self { since, newer: None, busy: false, again: false }
     }
@@ -75,7 +78,7 @@ enum Turn {
 struct Queue {
     /// Those that no worker has in hand, in the order in which they are served.
     order: VecDeque<GroupId>,
-    jobs: HashMap<GroupId, Job>,
+    groups: HashMap<GroupId, QueuedGroup>,
 }
 
 /// The groups that are to be fanned out.
@@ -87,7 +90,7 @@ pub struct FanOut {
 
 impl AfterCommit for FanOut {
     fn committed(&self, rows: &Rows, now: UnixMs) {
-        rows.get::<GroupRows>().with_tasks().for_each(|group| self.nudge(group, now));
+        rows.get::<GroupRows>().with_jobs().for_each(|group| self.nudge(group, now));
     }
 }
 
@@ -100,11 +103,11 @@ impl FanOut {
     /// A group has something to be put into inboxes, since this time.
     pub fn nudge(&self, group: GroupId, since: UnixMs) {
         let mut queue = self.queue();
-        if let Some(job) = queue.jobs.get_mut(&group) {
-            job.newer = job.newer.or(Some(since));
-            job.again |= job.busy;
+        if let Some(queued) = queue.groups.get_mut(&group) {
+            queued.newer = queued.newer.or(Some(since));
+            queued.again |= queued.busy;
         } else if queue.order.len() < MAX_WAITING {
-            queue.jobs.insert(group, Job::new(since));
+            queue.groups.insert(group, QueuedGroup::new(since));
             queue.order.push_back(group);
             self.more.notify_one();
         }
@@ -113,26 +116,26 @@ impl FanOut {
     fn take(&self) -> Option<GroupId> {
         let mut queue = self.queue();
         let group = queue.order.pop_front()?;
-        if let Some(job) = queue.jobs.get_mut(&group) {
-            job.busy = true;
+        if let Some(queued) = queue.groups.get_mut(&group) {
+            queued.busy = true;
         }
         Some(group)
     }
 
-    /// A round is done: what is left came later.
+    /// A pass is done: what is left came later.
     fn end_round(&self, group: GroupId) {
-        if let Some(job) = self.queue().jobs.get_mut(&group) {
-            job.since = job.newer.take().unwrap_or(job.since);
+        if let Some(queued) = self.queue().groups.get_mut(&group) {
+            queued.since = queued.newer.take().unwrap_or(queued.since);
         }
     }
 
     /// Ends a group's turn. Where there is more to do, it goes to the end of the queue.
     fn end_turn(&self, group: GroupId, turn: Turn) {
         let mut queue = self.queue();
-        if let Some(job) = queue.jobs.remove(&group)
-            && (job.again || turn == Turn::More)
+        if let Some(queued) = queue.groups.remove(&group)
+            && (queued.again || turn == Turn::More)
         {
-            queue.jobs.insert(group, Job { busy: false, again: false, ..job });
+            queue.groups.insert(group, QueuedGroup { busy: false, again: false, ..queued });
             queue.order.push_back(group);
         }
         if !queue.order.is_empty() {
@@ -146,10 +149,10 @@ impl FanOut {
         self.queue().order.len()
     }
 
-    /// For how long the oldest job has waited, or been worked on; 0 where there is none.
+    /// For how long the oldest group has waited, or been worked on; 0 where there is none.
     #[must_use]
     pub fn oldest_ms(&self, now: UnixMs) -> i64 {
-        let oldest = self.queue().jobs.values().map(|job| job.since.0).min();
+        let oldest = self.queue().groups.values().map(|queued| queued.since.0).min();
         oldest.map_or(0, |since| (now.0 - since).max(0))
     }
 }
@@ -223,23 +226,23 @@ async fn work(state: Arc<FanOutContext>, stop: CancellationToken) {
     }
 }
 
-/// Some steps, until nothing is left, or somebody else has taken a step, who then goes on.
+/// Some pages, until nothing is left, or somebody else has taken a page, who then goes on.
 async fn deliver(state: &FanOutContext, group: GroupId, stop: &CancellationToken) -> Result<Turn, Error> {
-    for _ in 0..STEPS_PER_TURN {
+    for _ in 0..PAGES_PER_TURN {
         if stop.is_cancelled() {
             break;
         }
         failpoint("fan_out::before_step");
-        let step = tokio::time::timeout(MAX_SQL_READ, delivery::next_step(&state.db, group)).await;
-        let Some(step) = step.unwrap_or(Err(sqlx::Error::PoolTimedOut))? else { return Ok(Turn::Over) };
-        let rows = u64::try_from(step.items.len()).unwrap_or_default();
-        let ends_round = step.to.delivered > step.from.delivered;
-        let answer = state.lanes.submit(lanes::Job { command: Arc::new(step), key: None }).await?;
+        let page = tokio::time::timeout(MAX_SQL_READ, delivery::next_page(&state.db, group)).await;
+        let Some(page) = page.unwrap_or(Err(sqlx::Error::PoolTimedOut))? else { return Ok(Turn::Over) };
+        let rows = u64::try_from(page.items.len()).unwrap_or_default();
+        let ends_pass = page.to.delivered > page.from.delivered;
+        let answer = state.lanes.submit(lanes::Job { command: Arc::new(page), key: None }).await?;
         let Moved { moved } = answer.value()?;
         if !moved {
             return Ok(Turn::Over);
         }
-        if ends_round {
+        if ends_pass {
             state.fan_out.end_round(group);
         }
         metrics::counter!("headmark_fan_out_rows_total").increment(rows);

@@ -1,4 +1,5 @@
-//! The routes of groups: members and messages. What a user does with the groups it is in is in `user_http.rs`.
+//! The routes of groups: members and messages. What a user does with the groups it is in is in
+//! `user_http.rs`.
 
 use std::collections::HashSet;
 use std::sync::Arc;

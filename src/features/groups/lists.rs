@@ -8,7 +8,7 @@ use crate::db::{Column, Db, DbResult, Statement, Type};
 
 /// A group with its head, and where somebody's membership of it begins; -1 where there is none.
 static VIEW: Statement = Statement::one(
-    "select g.delivery, g.receipts, g.members, g.ordinals, g.tasks, g.created_at,
+    "select g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at,
         coalesce((select h.head from heads h where h.owner_id = g.group_id and h.kind = 6 and h.name = ''), 0),
         coalesce((select m.from_seq from memberships m where m.user_id = $2 and m.group_id = g.group_id and m.to_seq < 0), -1)
     from chat_groups g
@@ -74,9 +74,9 @@ type ViewRow = (i64, i64, i64, i64, i64, i64, i64, i64);
 pub async fn view(db: &Db, group: GroupId, viewer: Option<UserId>) -> DbResult<Option<View>> {
     let columns = one(&[group.get(), viewer.map_or(0, UserId::get)]);
     let rows: Vec<ViewRow> = db.fetch(&VIEW, &columns).await?;
-    let row = |(delivery, receipts, members, ordinals, tasks, created_at, head, since): ViewRow| {
+    let row = |(delivery, receipts, members, ordinals, jobs, created_at, head, since): ViewRow| {
         let delivery = if delivery == 1 { Delivery::Write } else { Delivery::Read };
-        let group = Group { delivery, receipts: receipts == 1, members, ordinals, tasks, created_at: UnixMs(created_at) };
+        let group = Group { delivery, receipts: receipts == 1, members, ordinals, jobs, created_at: UnixMs(created_at) };
         View { group, head, since: (since >= 0).then_some(since) }
     };
     Ok(rows.into_iter().next().map(row))

@@ -1,12 +1,16 @@
 //! Groups: members, messages, and how far each member has read.
 //!
-//! A group's stream is a shared head ([`StreamKey::group`](crate::engine::marks::StreamKey::group)), whose lock gives messages their dense `seq` and guards who comes and
-//! goes. A *membership* is the span from joining to leaving; it begins at the head of that moment and holds how far the member has read
-//! ([`Reading`]), so from it follow both what is unread to the member and, turned around, who has read a message (`crate::features::receipts`).
-//! A message costs one row, whatever the number of members.
+//! A group's stream is a shared head
+//! ([`StreamKey::group`](crate::engine::marks::StreamKey::group)), whose lock gives messages their
+//! dense `seq` and guards who comes and goes. A *membership* is the span from joining to leaving;
+//! it begins at the head of that moment and holds how far the member has read ([`Reading`]), so
+//! from it follow both what is unread to the member and, turned around, who has read a message
+//! (`crate::features::receipts`). A message costs one row, whatever the number of members.
 //!
-//! `command.rs` has the rules, `store.rs` the rows of batches, `lists.rs` what is read beside them, `chats.rs` the groups of a user as its sheet counts them,
-//! `fan_out.rs` and `delivery.rs` what puts messages into inboxes, `http.rs` and `user_http.rs` the routes, `import/` takes over chat logs.
+//! `command.rs` has the rules, `store.rs` the rows of batches, `lists.rs` what is read beside them,
+//! `chats.rs` the groups of a user as its unread summary counts them, `fan_out.rs` and
+//! `delivery.rs` what puts messages into inboxes, `http.rs` and `user_http.rs` the routes,
+//! `import/` takes over chat logs.
 
 pub mod changes;
 pub mod chats;
@@ -43,7 +47,8 @@ pub const MAX_MEMBERS: i64 = 100_000;
 pub const MAX_JOINS: usize = 1000;
 
 /// How a group's messages reach its members.
-// Read as a text first: of a null that stands for an enum, serde_json says that the JSON is malformed.
+// Read as a text first: of a null that stands for an enum, serde_json says that the JSON is
+// malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", try_from = "String")]
 #[schema(rename_all = "snake_case")]
@@ -79,7 +84,7 @@ pub struct Group {
     /// The total number, including read and removed ones.
     pub ordinals: i64,
     /// The number of the last thing that was to be put into inboxes.
-    pub tasks: i64,
+    pub jobs: i64,
     /// When the group was created.
     pub created_at: UnixMs,
 }
@@ -222,7 +227,8 @@ pub struct GroupSentOut {
     pub revision: i64,
 }
 
-/// What a read of a group answers inside; where the batch does not hold what the number is counted from, the route counts it.
+/// What a read of a group answers inside; where the batch does not hold what the number is counted
+/// from, the route counts it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadStep {
     /// What is unread now.

@@ -1,5 +1,6 @@
-//! How a cache entry holds the groups of a user: `g:42` has `120 1767225600123m 122-124`, which is read up to, when the user was
-//! there last, `m` where it is muted, and single messages above that are read. An empty text: not in the group any more.
+//! How a cache entry holds the groups of a user: `g:42` has `120 1767225600123m 122-124`, which is
+//! read up to, when the user was there last, `m` where it is muted, and single messages above that
+//! are read. An empty text: not in the group any more.
 
 use super::GroupMark;
 use crate::base::clock::UnixMs;

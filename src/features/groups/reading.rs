@@ -1,8 +1,9 @@
 //! How far a member has read, in one membership: up to a message, and single messages above it.
 //!
-//! This is all that receipts are made of: who has read a message is asked of the members' own rows, so a message costs no byte for it, and who catches up on
-//! many messages writes one row. The single messages are a roaring bitmap (Lemire et al., "Roaring Bitmaps: Implementation of an Optimized Software
-//! Library", 2018), which is empty for whoever reads from top to bottom.
+//! This is all that receipts are made of: who has read a message is asked of the members' own rows,
+//! so a message costs no byte for it, and who catches up on many messages writes one row. The
+//! single messages are a roaring bitmap (Lemire et al., "Roaring Bitmaps: Implementation of an
+//! Optimized Software Library", 2018), which is empty for whoever reads from top to bottom.
 
 use roaring::RoaringTreemap;
 

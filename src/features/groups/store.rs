@@ -1,5 +1,6 @@
-//! The rows of groups in a batch. A group's own row, its tasks and its messages are guarded by the lock of the group's head; a membership by the lock of the
-//! member's own row in `users`, and its begin and end by the head as well.
+//! The rows of groups in a batch. A group's own row, its jobs and its messages are guarded by the
+//! lock of the group's head; a membership by the lock of the member's own row in `users`, and its
+//! begin and end by the head as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,15 +17,15 @@ use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
 
 static LOAD_GROUPS: Statement = Statement::new(
-    "select g.group_id, g.delivery, g.receipts, g.members, g.ordinals, g.tasks, g.created_at
+    "select g.group_id, g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at
     from {rows} r
     join chat_groups g on g.group_id = r.group_id",
     &[("group_id", Type::Int)],
 );
 
 static SAVE_GROUPS: Statement = Statement::new(
-    "insert into chat_groups (group_id, delivery, receipts, members, ordinals, tasks, created_at)
-    select group_id, delivery, receipts, members, ordinals, tasks, created_at
+    "insert into chat_groups (group_id, delivery, receipts, members, ordinals, jobs, created_at)
+    select group_id, delivery, receipts, members, ordinals, jobs, created_at
     from {rows} r
     where true
     on conflict (group_id) do update set
@@ -32,14 +33,14 @@ static SAVE_GROUPS: Statement = Statement::new(
         receipts = excluded.receipts,
         members = excluded.members,
         ordinals = excluded.ordinals,
-        tasks = excluded.tasks",
+        jobs = excluded.jobs",
     &[
         ("group_id", Type::Int),
         ("delivery", Type::Int),
         ("receipts", Type::Int),
         ("members", Type::Int),
         ("ordinals", Type::Int),
-        ("tasks", Type::Int),
+        ("jobs", Type::Int),
         ("created_at", Type::Int),
     ],
 );
@@ -124,7 +125,7 @@ static RECALL: Statement = Statement::new(
 );
 
 static INSERT_TASKS: Statement =
-    Statement::insert("group_tasks", &[("group_id", Type::Int), ("task", Type::Int), ("seq", Type::Int), ("recall", Type::Int)]);
+    Statement::insert("delivery_jobs", &[("group_id", Type::Int), ("job", Type::Int), ("seq", Type::Int), ("recall", Type::Int)]);
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
@@ -174,7 +175,7 @@ pub struct Sent {
 
 /// Something that is to be put into the inboxes of a group's members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Task {
+pub struct DeliveryJob {
     /// About which message.
     pub seq: i64,
     /// Whether it says that the message was recalled.
@@ -189,7 +190,7 @@ pub struct GroupRows {
     members: Table<(UserId, GroupId, i64), Option<Membership>>,
     clients: Table<ClientKey, Option<Sent>>,
     messages: Table<(GroupId, i64), Option<Message>>,
-    tasks: Table<(GroupId, i64), Option<Task>>,
+    jobs: Table<(GroupId, i64), Option<DeliveryJob>>,
     /// How far logs are taken.
     pub logs: logs::Tables,
 }
@@ -201,10 +202,10 @@ type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i64, i64);
 pub(super) type MessageRow = (i64, i64, i64, String, String, i64, i64, i64);
 
 fn group_of_row(
-    (group, delivery, receipts, members, ordinals, tasks, at): (i64, i64, i64, i64, i64, i64, i64),
+    (group, delivery, receipts, members, ordinals, jobs, at): (i64, i64, i64, i64, i64, i64, i64),
 ) -> Option<(GroupId, Option<Group>)> {
     let delivery = if delivery == 1 { Delivery::Write } else { Delivery::Read };
-    let row = Group { delivery, receipts: receipts == 1, members, ordinals, tasks, created_at: UnixMs(at) };
+    let row = Group { delivery, receipts: receipts == 1, members, ordinals, jobs, created_at: UnixMs(at) };
     Some((GroupId::try_from(group).ok()?, Some(row)))
 }
 
@@ -346,13 +347,13 @@ impl GroupRows {
     }
 
     /// Adds something that is to be put into inboxes.
-    pub fn add_task(&mut self, group: GroupId, number: i64, task: Task) {
-        self.tasks.set(&(group, number), Some(task));
+    pub fn add_job(&mut self, group: GroupId, number: i64, job: DeliveryJob) {
+        self.jobs.set(&(group, number), Some(job));
     }
 
     /// The groups that have something new to be put into inboxes.
-    pub fn with_tasks(&self) -> impl Iterator<Item = GroupId> {
-        self.tasks.changed().map(|((group, _), _)| *group)
+    pub fn with_jobs(&self) -> impl Iterator<Item = GroupId> {
+        self.jobs.changed().map(|((group, _), _)| *group)
     }
 
     /// The memberships that changed: of each user and group the latest one.
@@ -428,7 +429,7 @@ impl RowSet for GroupRows {
                 ints(&groups, |(_, row)| i64::from(row.receipts)),
                 ints(&groups, |(_, row)| row.members),
                 ints(&groups, |(_, row)| row.ordinals),
-                ints(&groups, |(_, row)| row.tasks),
+                ints(&groups, |(_, row)| row.jobs),
                 ints(&groups, |(_, row)| row.created_at.0),
             ];
             conn.later(&SAVE_GROUPS, &columns).await?;
@@ -440,13 +441,13 @@ impl RowSet for GroupRows {
         }
         self.save_members(conn).await?;
         self.save_messages(conn).await?;
-        let tasks: Vec<_> = self.tasks.changed().filter_map(|(key, task)| Some((*key, (*task)?))).collect();
-        if !tasks.is_empty() {
+        let jobs: Vec<_> = self.jobs.changed().filter_map(|(key, job)| Some((*key, (*job)?))).collect();
+        if !jobs.is_empty() {
             let columns = [
-                ints(&tasks, |((group, _), _)| group.get()),
-                ints(&tasks, |((_, number), _)| *number),
-                ints(&tasks, |(_, task)| task.seq),
-                ints(&tasks, |(_, task)| i64::from(task.recall)),
+                ints(&jobs, |((group, _), _)| group.get()),
+                ints(&jobs, |((_, number), _)| *number),
+                ints(&jobs, |(_, job)| job.seq),
+                ints(&jobs, |(_, job)| i64::from(job.recall)),
             ];
             conn.insert(&INSERT_TASKS, &columns).await?;
         }
@@ -458,7 +459,7 @@ impl RowSet for GroupRows {
         self.members.settle();
         self.clients.settle();
         self.messages.settle();
-        self.tasks.settle();
+        self.jobs.settle();
         self.logs.settle();
     }
 
@@ -467,7 +468,7 @@ impl RowSet for GroupRows {
         self.members.undo();
         self.clients.undo();
         self.messages.undo();
-        self.tasks.undo();
+        self.jobs.undo();
         self.logs.undo();
     }
 

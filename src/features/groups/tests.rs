@@ -1,4 +1,5 @@
-//! The rules against a naive model of plain sets: who was there when a message was sent, and who has read it.
+//! The rules against a naive model of plain sets: who was there when a message was sent, and who
+//! has read it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +40,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..80)
 }
 
-/// One time that somebody was a member: the messages sent meanwhile, and those of them that were read.
+/// One time that somebody was a member: the messages sent meanwhile, and those of them that were
+/// read.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Stay {
     from: i64,
@@ -153,7 +155,8 @@ impl Model {
         stay.there.difference(&stay.read).filter(counts).count().try_into().unwrap()
     }
 
-    /// The recipients of a message with their ordinals, whether they have read it, and whether they have left since.
+    /// The recipients of a message with their ordinals, whether they have read it, and whether they
+    /// have left since.
     fn recipients(&self, seq: i64) -> Vec<(i64, usize, bool, bool)> {
         let sender = self.messages[usize::try_from(seq - 1).unwrap()].0;
         let mut all = Vec::new();

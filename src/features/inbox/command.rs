@@ -1,4 +1,5 @@
-//! What is written to inboxes, direct chats and devices: the commands, and the rule of each over the rows of a batch.
+//! What is written to inboxes, direct chats and devices: the commands, and the rule of each over
+//! the rows of a batch.
 
 use std::sync::Arc;
 
@@ -154,7 +155,8 @@ fn unknown_device(device: &ClientId) -> Problem {
     Problem::new(Code::NotFound, format!("Device {device} does not exist."))
 }
 
-/// The one place where it is asked whether a receiver has blocked a sender. The pair is locked for others who change it, so a block that was acknowledged is seen.
+/// The one place where it is asked whether a receiver has blocked a sender. The pair is locked for
+/// others who change it, so a block that was acknowledged is seen.
 fn refuse_if_blocked(rows: &Rows, receiver: UserId, sender: UserId) -> Result<(), Problem> {
     if rows.get::<InboxRows>().is_blocked(receiver, sender) {
         return Err(Problem::new(Code::Blocked, "The receiver does not accept messages from this sender."));
@@ -173,7 +175,8 @@ pub(super) struct Text<'a> {
     pub(super) sent_at: UnixMs,
 }
 
-/// A message is found again by its sender's id for as long as its row is kept: then nothing changes, and the answer is the first one's.
+/// A message is found again by its sender's id for as long as its row is kept: then nothing
+/// changes, and the answer is the first one's.
 pub(super) fn send(rows: &mut Rows, receiver: UserId, sender: UserId, text: Text<'_>, now: UnixMs) -> Result<Answer, Problem> {
     let Text { client, content, sent_at } = text;
     let own = |rows: &Rows| rows.get::<InboxRows>().sent(&(sender, receiver, true, client.clone()));
@@ -205,7 +208,8 @@ pub(super) fn send(rows: &mut Rows, receiver: UserId, sender: UserId, text: Text
     Ok(Answer::created(SentOut { seq, own_seq: Some(own_seq), sent_at }))
 }
 
-/// How many of the peer's messages are at or before this row of the user's inbox. Of what has expired it is known where that was which had not been read.
+/// How many of the peer's messages are at or before this row of the user's inbox. Of what has
+/// expired it is known where that was which had not been read.
 fn place(rows: &Rows, user: UserId, peer: UserId, direct: &Direct, up_to: i64) -> i64 {
     if up_to >= rows.user(user).inbox_seq {
         return direct.head;

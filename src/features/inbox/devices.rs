@@ -1,4 +1,5 @@
-//! The rows of `devices`: how far each device has read its user's inbox. They are guarded by the lock of the user's own row.
+//! The rows of `devices`: how far each device has read its user's inbox. They are guarded by the
+//! lock of the user's own row.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +36,8 @@ static DELETE: Statement = Statement::new(
     &[("user_id", Type::Int), ("device_id", Type::Text)],
 );
 
-/// A user's devices, those that were seen last first; before them the head of the inbox, so that they belong together.
+/// A user's devices, those that were seen last first; before them the head of the inbox, so that
+/// they belong together.
 static LIST: Statement = Statement::one(
     "select '' as device_id, u.inbox_seq as seq, 0 as seen_at, 0 as created_at, 0 as place
     from users u
@@ -132,7 +134,8 @@ pub async fn list(db: &Db, user: UserId) -> DbResult<(i64, Vec<(String, Device)>
     Ok((head, devices))
 }
 
-/// Removes some devices that were not seen since; returns how many. Call again while it returns any.
+/// Removes some devices that were not seen since; returns how many. Call again while it returns
+/// any.
 ///
 /// # Errors
 /// The driver's own.

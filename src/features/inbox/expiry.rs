@@ -1,8 +1,10 @@
 //! Old rows of inboxes go, and devices that stayed away for very long.
 //!
-//! A sweep walks the old rows in the order of their age, and has a command for each user whose rows it meets: the rows go under the lock of the user's own
-//! row, the lowest first and without leaving one out, so that what is kept stays one run up to the head. What a living device has yet to fetch stays. The walk
-//! passes such rows by, and goes on in the next sweep where the last one stopped, so that they cannot keep it from the others.
+//! A sweep walks the old rows in the order of their age, and has a command for each user whose rows
+//! it meets: the rows go under the lock of the user's own row, the lowest first and without leaving
+//! one out, so that what is kept stays one run up to the head. What a living device has yet to
+//! fetch stays. The walk passes such rows by, and goes on in the next sweep where the last one
+//! stopped, so that they cannot keep it from the others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +22,8 @@ use crate::engine::lanes::Job;
 /// How many old rows one round of a sweep looks at.
 const ROUND_ROWS: i64 = 1000;
 
-/// How many rows of a user one command removes, and how many rows those commands remove together that are sent at once.
+/// How many rows of a user one command removes, and how many rows those commands remove together
+/// that are sent at once.
 const USER_ROWS: i64 = 500;
 
 /// How many rounds one sweep has at most.
@@ -44,7 +47,8 @@ static OLD: Statement = Statement::one(
     &[("after_at", Type::Int), ("after_user", Type::Int), ("before", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// The lowest and the last row of each user, and up to where the devices that were seen since have fetched; -1: there are none.
+/// The lowest and the last row of each user, and up to where the devices that were seen since have
+/// fetched; -1: there are none.
 static BOUNDS: Statement = Statement::new(
     "select r.user_id,
         coalesce((select i.seq from inbox i where i.user_id = r.user_id order by i.seq limit 1), 0),
@@ -101,7 +105,8 @@ impl Old {
     }
 }
 
-/// Removes old rows, in bounded rounds, and goes on from where the walk is; at the end it begins anew. Returns up to how many rows were removed.
+/// Removes old rows, in bounded rounds, and goes on from where the walk is; at the end it begins
+/// anew. Returns up to how many rows were removed.
 ///
 /// # Errors
 /// The driver's own, or what the lanes answer.
@@ -189,7 +194,8 @@ async fn find_old(state: &InboxContext, users: &BTreeSet<i64>, before: UnixMs) -
     Ok(old.collect())
 }
 
-/// Forgets some devices that were not seen for very long; returns how many. Call again while it returns any.
+/// Forgets some devices that were not seen for very long; returns how many. Call again while it
+/// returns any.
 ///
 /// # Errors
 /// The driver's own.

@@ -199,7 +199,8 @@ async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Q
     let (user, wait) = (path.user, polling::wait_of(wait)?);
     let limit = pages::limit_of(limit)?;
     let after = pages::after_of(after)?;
-    // What a waiting poll found to be nothing, and at which revision: it is so for as long as the user has that one.
+    // What a waiting poll found to be nothing, and at which revision: it is so for as long as the
+    // user has that one.
     let nothing: Mutex<Option<(i64, Found)>> = Mutex::new(None);
     let read = |_: Seen| {
         let (state, epoch, nothing) = (state.clone(), epoch.as_deref(), &nothing);
@@ -231,8 +232,8 @@ struct Found {
 }
 
 impl Found {
-    /// Checks that nothing between `after` and what was read is missing. The tag is made from the body, as a group's message may be recalled without a change of
-    /// the user's own rows.
+    /// Checks that nothing between `after` and what was read is missing. The tag is made from the
+    /// body, as a group's message may be recalled without a change of the user's own rows.
     fn new(read: lists::Read, after: Option<i64>, known_epoch: Option<&str>) -> Result<Self> {
         let lists::Read { epoch, head, earliest, items, .. } = read;
         if known_epoch.is_some_and(|known| known != epoch) {
@@ -282,7 +283,8 @@ async fn list_directs(
     let read = |seen: Seen| {
         let (state, tags) = (state.clone(), &tags);
         async move {
-            // The list changes with the user's revision alone, so where the client has this one already the database need not be asked.
+            // The list changes with the user's revision alone, so where the client has this one
+            // already the database need not be asked.
             if let State::Current(entry) = state.entries.read(user, seen.revision()).await
                 && tags.matches(&seen.tag(entry.revision.into()))
             {

@@ -1,4 +1,5 @@
-//! Direct messages of a chat log as one write: they show the time of the log, and are kept from the import on.
+//! Direct messages of a chat log as one write: they show the time of the log, and are kept from the
+//! import on.
 
 use std::sync::Arc;
 

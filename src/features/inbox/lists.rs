@@ -5,8 +5,10 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::db::{Column, Db, DbResult, Statement, Type};
 
-/// What comes after a place in a user's inbox. The first row (seq 0) has the head, the user's revision, the first row that is kept (or where it would be) and
-/// the epoch: one statement, one moment, so that no row at or below the head can be missing. A group's messages say there what they say.
+/// What comes after a place in a user's inbox. The first row (seq 0) has the head, the user's
+/// revision, the first row that is kept (or where it would be) and the epoch: one statement, one
+/// moment, so that no row at or below the head can be missing. A group's messages say there what
+/// they say.
 static READ_INBOX: Statement = Statement::one(
     "select 0 as seq, coalesce(u.inbox_seq, 0) as sender_id, coalesce(u.revision, 0) as peer_id,
         coalesce((select f.seq from inbox f where f.user_id = u.user_id order by f.seq limit 1), u.inbox_seq + 1, 1) as group_id,
@@ -30,7 +32,8 @@ static READ_INBOX: Statement = Statement::one(
     &[("user_id", Type::Int), ("after", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// A user's direct chats, the one in which something came last first. The first row (peer 0) has the user's revision.
+/// A user's direct chats, the one in which something came last first. The first row (peer 0) has
+/// the user's revision.
 static LIST_DIRECTS: Statement = Statement::one(
     "select 0 as peer_id, u.revision as head, 0 as mark, 0 as last_seq, 0 as last_at, 0 as muted, 0 as place
     from users u
@@ -84,7 +87,8 @@ pub struct Read {
 /// A row of [`READ_INBOX`].
 type InboxRow = (i64, i64, i64, i64, i64, i64, i64, i64, String, String, i64);
 
-/// Reads up to `limit` rows after this seq; None where the database has no epoch, which every node makes as it starts.
+/// Reads up to `limit` rows after this seq; None where the database has no epoch, which every node
+/// makes as it starts.
 ///
 /// # Errors
 /// The driver's own.
@@ -115,8 +119,8 @@ fn item_of_row(row: InboxRow) -> Option<ItemOut> {
     })
 }
 
-/// The direct chats in which something is unread, in the order of the peers: peer, how many messages the peer ever sent, how many of them are read, and whether
-/// the chat counts in no sum.
+/// The direct chats in which something is unread, in the order of the peers: peer, how many
+/// messages the peer ever sent, how many of them are read, and whether the chat counts in no sum.
 ///
 /// # Errors
 /// The driver's own.

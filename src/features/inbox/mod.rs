@@ -1,16 +1,21 @@
-//! Direct messages, the inbox from which a user's devices fetch what came for the user, and the devices themselves.
+//! Direct messages, the inbox from which a user's devices fetch what came for the user, and the
+//! devices themselves.
 //!
-//! An inbox is one stream for each receiver: direct messages, messages of groups that deliver by writing, and what happened to them. Its numbers are made
-//! under the lock of the receiver's own row in `users`, so they are dense and in the order of commits, and a reader that has seen *n* never finds a new row
-//! at or below *n* later. A row never changes. Old rows go, the lowest first ([`expiry`]), so that what is kept is always one run up to the head.
+//! An inbox is one stream for each receiver: direct messages, messages of groups that deliver by
+//! writing, and what happened to them. Its numbers are made under the lock of the receiver's own
+//! row in `users`, so they are dense and in the order of commits, and a reader that has seen *n*
+//! never finds a new row at or below *n* later. A row never changes. Old rows go, the lowest first
+//! ([`expiry`]), so that what is kept is always one run up to the head.
 //!
-//! A direct chat has a row in `directs` for each of its two sides: how many messages the peer ever sent, how many of those are read, and where in the
-//! inbox the chat was last. What of it is unread, muted chats and those with users whom the user blocks aside, is summed up in the
-//! user's own row. Whether it is such a one is looked up in `blocks`, under the lock of that row, which whoever blocks takes too.
+//! A direct chat has a row in `directs` for each of its two sides: how many messages the peer ever
+//! sent, how many of those are read, and where in the inbox the chat was last. What of it is
+//! unread, muted chats and those with users whom the user blocks aside, is summed up in the user's
+//! own row. Whether it is such a one is looked up in `blocks`, under the lock of that row, which
+//! whoever blocks takes too.
 //!
-//! `command.rs` has the rules, `http.rs` the routes, `store.rs` and `devices.rs` the rows of batches, `lists.rs` what is read beside them, `epoch.rs` which
-//! numbering it is.
-//! To put something else into inboxes: a variant of [`Of`], its columns in `store.rs`, its fields in `lists.rs`.
+//! `command.rs` has the rules, `http.rs` the routes, `store.rs` and `devices.rs` the rows of
+//! batches, `lists.rs` what is read beside them, `epoch.rs` which numbering it is. To put something
+//! else into inboxes: a variant of [`Of`], its columns in `store.rs`, its fields in `lists.rs`.
 
 mod command;
 mod config;
@@ -43,10 +48,12 @@ pub const MAX_CONTENT_CHARS: usize = 10_000;
 /// How many devices a user may have.
 pub const MAX_DEVICES: usize = 100;
 
-/// How many direct chats a user may mute in which there is no message. Unmuting one makes room for another.
+/// How many direct chats a user may mute in which there is no message. Unmuting one makes room for
+/// another.
 pub const MAX_EMPTY_CHATS: i64 = 1000;
 
-/// How many runs of expired messages are kept for each direct chat that had not been read; below those any `up_to` clears.
+/// How many runs of expired messages are kept for each direct chat that had not been read; below
+/// those any `up_to` clears.
 const MAX_GONE_RUNS: usize = 100;
 
 /// What is put into an inbox.
@@ -76,7 +83,8 @@ pub enum Of {
         /// When it was sent: earlier than it was put here where it was imported.
         sent_at: UnixMs,
     },
-    /// A message of a group. What it says stays with the group, and is looked up when the inbox is read.
+    /// A message of a group. What it says stays with the group, and is looked up when the inbox is
+    /// read.
     Group {
         /// Which group.
         group: GroupId,
@@ -103,7 +111,8 @@ pub struct Direct {
     pub last_seq: i64,
     /// When it came.
     pub last_at: UnixMs,
-    /// Whether the user had the chat count in no sum. Nor does it while the user blocks the peer ([`store::InboxRows::is_silent`]).
+    /// Whether the user had the chat count in no sum. Nor does it while the user blocks the peer
+    /// ([`store::InboxRows::is_silent`]).
     pub muted: bool,
     /// How many of the peer's messages have expired.
     pub gone: i64,

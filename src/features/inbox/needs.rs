@@ -1,11 +1,13 @@
-//! Which rows of `inbox` and `directs` the commands of a batch need, and what they find of those that are already there.
+//! Which rows of `inbox` and `directs` the commands of a batch need, and what they find of those
+//! that are already there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, UserId};
 
-/// A direct message as one side has it: whose inbox, the other side, whether it is the owner's own, and the id that its sender gave it.
+/// A direct message as one side has it: whose inbox, the other side, whether it is the owner's own,
+/// and the id that its sender gave it.
 pub type SentKey = (UserId, UserId, bool, ClientId);
 
 /// Two sides of a chat: whose row it is, and the peer.

@@ -1,4 +1,5 @@
-//! The rows of `inbox` and `directs` in a batch. All of them belong to one user, whose own row is locked, so they are locked with it.
+//! The rows of `inbox` and `directs` in a batch. All of them belong to one user, whose own row is
+//! locked, so they are locked with it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,8 +12,8 @@ use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
 use crate::engine::marks::Intervals;
 
-/// Those that were sent with these ids, as either side has them. An id may come again after the receiver's row has expired, while the sender's own is kept: then
-/// the last one counts.
+/// Those that were sent with these ids, as either side has them. An id may come again after the
+/// receiver's row has expired, while the sender's own is kept: then the last one counts.
 static LOAD_SENT: Statement = Statement::new(
     "select i.user_id, i.peer_id, i.own, i.client_id, i.seq, i.sent_at
     from {rows} r
@@ -32,7 +33,8 @@ static LOAD_DIRECTS: Statement = Statement::new(
     &[("user_id", Type::Int), ("peer_id", Type::Int)],
 );
 
-/// How many messages a peer had sent by a row of the user's inbox; -1 where nothing of the chat is kept up to there.
+/// How many messages a peer had sent by a row of the user's inbox; -1 where nothing of the chat is
+/// kept up to there.
 static LOAD_PLACES: Statement = Statement::new(
     "select r.user_id, r.peer_id, r.up_to, coalesce((
         select i.peer_seq
@@ -147,7 +149,8 @@ pub struct InboxRows {
     rows: Table<(UserId, i64), Option<(Item, UnixMs)>>,
     sent: Table<SentKey, Option<Sent>>,
     directs: Table<ChatKey, Direct>,
-    /// Whether the user blocks the peer, where the chat is loaded. The row is that of `blocks`, which is written elsewhere.
+    /// Whether the user blocks the peer, where the chat is loaded. The row is that of `blocks`,
+    /// which is written elsewhere.
     blocked: Table<ChatKey, bool>,
     empty_chats: Table<UserId, i64>,
     /// Up to which seq rows are to go.
@@ -245,7 +248,8 @@ impl InboxRows {
         if self.is_silent(user, peer) { 0 } else { self.direct(user, peer).unread() }
     }
 
-    /// How many messages the peer had sent by this row of the user's inbox; None where nothing of the chat is kept up to there.
+    /// How many messages the peer had sent by this row of the user's inbox; None where nothing of
+    /// the chat is kept up to there.
     #[must_use]
     pub fn place(&self, user: UserId, peer: UserId, up_to: i64) -> Option<i64> {
         // What the batch itself has made is looked at first, as it comes after all that is stored.

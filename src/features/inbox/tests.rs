@@ -85,7 +85,8 @@ fn command(act: &Act) -> Command {
     }
 }
 
-/// Does it to the model, and says what the answer must have: its status, and the number in one field of it.
+/// Does it to the model, and says what the answer must have: its status, and the number in one
+/// field of it.
 fn expect(owners: &mut BTreeMap<i64, Owner>, act: &Act) -> (u16, Option<(&'static str, i64)>) {
     match *act {
         Act::Send { sender, receiver, client } => {

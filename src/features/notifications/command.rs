@@ -185,7 +185,8 @@ impl lanes::Command for Command {
     }
 }
 
-/// Why there is no row: the notification never was, or, as ids begin with their time, is kept no longer.
+/// Why there is no row: the notification never was, or, as ids begin with their time, is kept no
+/// longer.
 pub(super) fn missing(id: NotificationId, kept_from: i64) -> Problem {
     if id.get() < kept_from {
         return Problem::new(Code::Gone, format!("Notification {id} has expired."));
@@ -222,7 +223,8 @@ fn send(rows: &mut Rows, ids: &[NotificationId], notification: Notification, rec
     Ok(out)
 }
 
-/// Sets what a user has of a notification, takes the number of its type along, and raises the user's revision. The same as before changes nothing.
+/// Sets what a user has of a notification, takes the number of its type along, and raises the
+/// user's revision. The same as before changes nothing.
 fn set(rows: &mut Rows, user: UserId, seq: i64, before: &Receiver, after: Receiver) {
     if *before == after {
         return;

@@ -1,7 +1,10 @@
-//! Old notifications go, where a setting says so: the notification, and what each of its receivers has of it, in one transaction. So `read_count` never counts a part of
-//! the receivers, and a receiver who had not read the notification has one less, and a higher revision, at the same moment.
+//! Old notifications go, where a setting says so: the notification, and what each of its receivers
+//! has of it, in one transaction. So `read_count` never counts a part of the receivers, and a
+//! receiver who had not read the notification has one less, and a higher revision, at the same
+//! moment.
 //!
-//! Ids of notifications begin with their time, so the old ones are the lowest, and an id alone tells whether its notification would still be kept.
+//! Ids of notifications begin with their time, so the old ones are the lowest, and an id alone
+//! tells whether its notification would still be kept.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +21,8 @@ use crate::engine::lanes::Job;
 /// How many old notifications one round of a sweep looks for.
 const ROUND_NOTIFICATIONS: i64 = 500;
 
-/// How many receivers the notifications have together that are removed at once; one notification may have more.
+/// How many receivers the notifications have together that are removed at once; one notification
+/// may have more.
 const RECEIVERS_AT_ONCE: i64 = 1000;
 
 /// How many rounds one sweep has at most.
@@ -46,7 +50,8 @@ pub fn statements() -> [&'static Statement; 2] {
     [&OLD, &RECEIVERS]
 }
 
-/// Removes old notifications, in bounded rounds; the rest waits for the next sweep. Returns how many it was.
+/// Removes old notifications, in bounded rounds; the rest waits for the next sweep. Returns how
+/// many it was.
 ///
 /// # Errors
 /// The driver's own, or what the lanes answer.
@@ -71,7 +76,8 @@ pub async fn sweep(state: &NotificationContext) -> Result<u64> {
     Ok(removed)
 }
 
-/// How many of these notifications are removed at once: the first, and those after it that have few receivers together with it.
+/// How many of these notifications are removed at once: the first, and those after it that have few
+/// receivers together with it.
 fn how_many(notifications: &[(i64, i64)]) -> usize {
     let mut receivers = 0_i64;
     let within = notifications.iter().take_while(|(_, more)| {
@@ -95,7 +101,8 @@ async fn remove(state: &NotificationContext, notifications: &[(i64, i64)]) -> Re
     Ok(removed)
 }
 
-/// To whom these notifications were sent. Read ahead of the transactions, which must know whose rows to lock: it never changes.
+/// To whom these notifications were sent. Read ahead of the transactions, which must know whose
+/// rows to lock: it never changes.
 async fn recipients(state: &NotificationContext, notifications: &[(i64, i64)]) -> DbResult<BTreeMap<i64, Vec<UserId>>> {
     let rows: Vec<(i64, i64)> = state.db.fetch(&RECEIVERS, &[Column::Int(notifications.iter().map(|(id, _)| *id).collect())]).await?;
     let mut recipients: BTreeMap<i64, Vec<UserId>> = BTreeMap::new();

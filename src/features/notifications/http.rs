@@ -276,7 +276,8 @@ async fn withdraw_notification(
     if lists::read(&state.db, id).await?.ok_or_else(|| missing(id, kept_from(&state)))?.withdrawn {
         return Ok(Answer::no_content());
     }
-    // Read ahead of the transaction, which must know whose rows to lock: to whom a notification was sent never changes.
+    // Read ahead of the transaction, which must know whose rows to lock: to whom a notification was
+    // sent never changes.
     let recipients = lists::recipients(&state.db, id).await?;
     submit(&state, Command::Withdraw { id, recipients }).await
 }

@@ -1,4 +1,5 @@
-//! What is read of notifications outside of batches: one notification, to whom it was sent, and users' lists.
+//! What is read of notifications outside of batches: one notification, to whom it was sent, and
+//! users' lists.
 
 use crate::base::clock::UnixMs;
 use crate::base::ids::{Name, NotificationId, UserId};

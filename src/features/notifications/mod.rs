@@ -1,11 +1,14 @@
-//! Notifications (site mail, system notices): one row for each notification, one for each of its receivers, and a number of unread ones for
-//! each user and type.
+//! Notifications (site mail, system notices): one row for each notification, one for each of its
+//! receivers, and a number of unread ones for each user and type.
 //!
-//! A receiver's row is made once and goes only with the notification: it keeps whether the receiver has read the notification, also when the receiver has deleted it from its own list or
-//! the sender has withdrawn it. So `read_count` is a count of rows, and recipients never change. Every change is made under the lock of the receiver's own
-//! row in `users`, which also gives the seq: dense, in the order of commits.
+//! A receiver's row is made once and goes only with the notification: it keeps whether the receiver
+//! has read the notification, also when the receiver has deleted it from its own list or the sender
+//! has withdrawn it. So `read_count` is a count of rows, and recipients never change. Every change
+//! is made under the lock of the receiver's own row in `users`, which also gives the seq: dense, in
+//! the order of commits.
 //!
-//! `command.rs` has the rules, `http.rs` the routes, `store.rs` the rows of batches, `lists.rs` what is read beside them, `expiry.rs` how long they are kept.
+//! `command.rs` has the rules, `http.rs` the routes, `store.rs` the rows of batches, `lists.rs`
+//! what is read beside them, `expiry.rs` how long they are kept.
 
 mod command;
 mod config;
@@ -41,13 +44,15 @@ pub const MAX_CONTENT_CHARS: usize = 10_000;
 /// How many notifications one request may name.
 pub const MAX_NAMED: usize = 1000;
 
-/// How many notifications the first transaction of a request reads that names none: more than most users have unread.
+/// How many notifications the first transaction of a request reads that names none: more than most
+/// users have unread.
 pub const FIRST_ROWS: i64 = 200;
 
 /// How many each further transaction of that request reads.
 pub const MORE_ROWS: i64 = 2000;
 
-/// How many ids a new notification may choose from: the first that is free. That one was given out before happens once in a great while; several never.
+/// How many ids a new notification may choose from: the first that is free. That one was given out
+/// before happens once in a great while; several never.
 const CANDIDATES: usize = 3;
 
 /// Bits of an id that are random; above them is the time.
@@ -211,7 +216,8 @@ fn first_id(at: UnixMs) -> i64 {
     (at.0.max(0) << RANDOM_BITS) & i64::MAX
 }
 
-/// Ids that a notification sent now may have: the time and some chance, so that no sender waits for another to get a number.
+/// Ids that a notification sent now may have: the time and some chance, so that no sender waits for
+/// another to get a number.
 #[must_use]
 pub fn candidates(now: UnixMs) -> Vec<NotificationId> {
     let time = first_id(UnixMs(now.0.max(1)));

@@ -1,5 +1,6 @@
-//! The rows of `notifications`, `notification_receivers` and `notification_types`: what a batch needs of them, holds of them and writes back. What is
-//! read of them outside of batches is in `lists.rs`.
+//! The rows of `notifications`, `notification_receivers` and `notification_types`: what a batch
+//! needs of them, holds of them and writes back. What is read of them outside of batches is in
+//! `lists.rs`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::base::error::Result;
 use crate::engine::entries::UserRows;
-use crate::engine::heads::Board;
+use crate::engine::heads::BroadcastState;
 use crate::engine::marks::parts::numbers;
 use crate::features::summary_part::{ByName, Facts, Shared, SummaryPart, UnreadOut};
 
@@ -46,7 +46,7 @@ impl SummaryPart for NotificationPart {
         ByName(types(facts).map(|(name, unread)| (name, facts.cap.unread(unread))).collect())
     }
 
-    async fn explain(&self, rows: &UserRows, _board: &Board) -> Result<Self::Terms> {
+    async fn explain(&self, rows: &UserRows, _broadcast_state: &BroadcastState) -> Result<Self::Terms> {
         Ok(numbers(&rows.entry.parts, "m:").map(|(name, unread)| (name.to_owned(), NotificationTermsOut { unread })).collect())
     }
 

@@ -44,7 +44,8 @@ pub fn routes() -> OpenApiRouter<Served<OperationContext>> {
     OpenApiRouter::new().routes(routes!(get_operation))
 }
 
-/// The `Prefer` header (RFC 7240), of which `respond-async` is known; others are passed over, as the RFC says.
+/// The `Prefer` header (RFC 7240), of which `respond-async` is known; others are passed over, as
+/// the RFC says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefer {
     /// Whether the caller would rather have an answer before the write is done.
@@ -141,7 +142,8 @@ async fn get_operation(state: Served<OperationContext>, caller: Caller, path: Pa
     Ok(([(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"))], Json(out)).into_response())
 }
 
-/// One that may have been there and is kept no longer is gone; another one never was, or is somebody else's.
+/// One that may have been there and is kept no longer is gone; another one never was, or is
+/// somebody else's.
 fn missing(state: &OperationContext, id: &OperationId) -> Problem {
     let config = &state.operations.config;
     if id.was_made() && id.time().0 < state.clock.now().0 - config.ttl_ms() {

@@ -39,7 +39,8 @@ impl OperationId {
         Self((text + &check).into())
     }
 
-    /// Whether it was made by [`OperationId::new`], as far as one can tell: of one that is kept no longer nothing else is known.
+    /// Whether it was made by [`OperationId::new`], as far as one can tell: of one that is kept no
+    /// longer nothing else is known.
     #[must_use]
     pub fn was_made(&self) -> bool {
         self.0.split_at_checked(ID_CHARS - CHECK_CHARS).is_some_and(|(text, end)| check(text) == end)

@@ -1,17 +1,21 @@
-//! Operations: writes that are accepted before they are done, where the caller prefers that (`Prefer: respond-async`, RFC 7240).
+//! Operations: writes that are accepted before they are done, where the caller prefers that
+//! (`Prefer: respond-async`, RFC 7240).
 //!
 //! ```text
 //!   PUT …/following/7 ─ accept: a row, under the lock of the pair ─▶ 202, Location: /v1/operations/{id}
 //!                                    └─ worker: all that is pending of a pair, in order, in one transaction with what comes of it
 //! ```
 //!
-//! Accepting is a command of the lanes, so a 202 means durable. The row's number is given under the lock of the pair, so the order of the rows is that in which they were
-//! accepted, on whichever nodes. What comes of an operation is written in the transaction of its effect, which takes the same lock and looks whether it is still
-//! pending: so it is done once, however many nodes try, and after a crash whoever looks next goes on. A write that is not asynchronous finds pending ones of its
-//! pair under that lock, has them done, and tries again: so it comes after them.
+//! Accepting is a command of the lanes, so a 202 means durable. The row's number is given under the
+//! lock of the pair, so the order of the rows is that in which they were accepted, on whichever
+//! nodes. What comes of an operation is written in the transaction of its effect, which takes the
+//! same lock and looks whether it is still pending: so it is done once, however many nodes try, and
+//! after a crash whoever looks next goes on. A write that is not asynchronous finds pending ones of
+//! its pair under that lock, has them done, and tries again: so it comes after them.
 //!
-//! What is accepted is a text here. The feature whose writes they are does them: `relations/deferred.rs` and `relations/worker.rs`. `store.rs` has the SQL,
-//! `http.rs` the route and the preference.
+//! What is accepted is a text here. The feature whose writes they are does them:
+//! `relations/deferred.rs` and `relations/worker.rs`. `store.rs` has the SQL, `http.rs` the route
+//! and the preference.
 
 pub mod http;
 mod id;

@@ -57,7 +57,8 @@ static READ: Statement = Statement::one(
     &[("operation_id", Type::Text)],
 );
 
-/// The pairs of what this node has accepted, and of what others have left for long, the oldest first.
+/// The pairs of what this node has accepted, and of what others have left for long, the oldest
+/// first.
 static PENDING_PAIRS: Statement = Statement::one(
     "select o.low_id, o.high_id
     from operations o
@@ -67,7 +68,8 @@ static PENDING_PAIRS: Statement = Statement::one(
     &[("node_id", Type::Int), ("created_before", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// Pair by pair: either dialect is kept from going through all that is pending and comparing it with all pairs.
+/// Pair by pair: either dialect is kept from going through all that is pending and comparing it
+/// with all pairs.
 static PENDING_OF_PAIRS: Statement = Statement::each(
     "select o.seq, o.low_id, o.high_id, o.command
     from {rows} r
@@ -113,8 +115,9 @@ pub fn statements() -> [&'static Statement; 7] {
 /// What a batch holds of operations.
 #[derive(Debug, Default)]
 pub struct Tables {
-    /// Of each pair (the lower id first) with operations that are accepted and not done: a number below which all are done, and the highest number. Where the first one is
-    /// known to this batch, it is that one's.
+    /// Of each pair (the lower id first) with operations that are accepted and not done: a number
+    /// below which all are done, and the highest number. Where the first one is known to this
+    /// batch, it is that one's.
     pending: Table<Pair, Option<(i64, i64)>>,
     /// What came of those that are done in this batch, by number.
     finished: Table<i64, Option<Outcome>>,
@@ -148,7 +151,8 @@ impl Tables {
     pub(crate) fn finish(&mut self, pair: Pair, seq: i64, next: Option<i64>, outcome: Outcome) {
         let pair = pair.unordered();
         let last = self.pending.get(&pair).map_or(seq, |(_, last)| last);
-        // There may be some that came after those that are known: what is to come after all must still wait for them.
+        // There may be some that came after those that are known: what is to come after all must
+        // still wait for them.
         let left = if last > seq { Some((next.unwrap_or(seq + 1), last)) } else { None };
         self.pending.set(&pair, left);
         self.finished.set(&seq, Some(outcome));
@@ -228,7 +232,8 @@ fn pair((low, high): (i64, i64)) -> Option<Pair> {
     Some(Pair { follower: UserId::try_from(low).ok()?, followee: UserId::try_from(high).ok()? })
 }
 
-/// The pairs of what a node has accepted, and of what was accepted before this time; a pair may be there more than once.
+/// The pairs of what a node has accepted, and of what was accepted before this time; a pair may be
+/// there more than once.
 pub(crate) async fn pending_pairs(db: &Db, node: i64, before: UnixMs) -> DbResult<Vec<Pair>> {
     let rows = db.fetch(&PENDING_PAIRS, &[node, before.0, PAIRS_AT_ONCE].map(|value| Column::Int(vec![value]))).await?;
     Ok(rows.into_iter().filter_map(pair).collect())
@@ -251,7 +256,8 @@ pub(crate) async fn count(db: &Db, most: i64) -> DbResult<i64> {
     Ok(rows.first().map_or(0, |(count,)| *count))
 }
 
-/// Removes some operations of which it is no longer kept what came of them; returns how many. Call again while it returns any.
+/// Removes some operations of which it is no longer kept what came of them; returns how many. Call
+/// again while it returns any.
 ///
 /// # Errors
 /// The driver's own.

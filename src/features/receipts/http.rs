@@ -214,7 +214,8 @@ fn disabled(group: GroupId) -> Problem {
     Problem::new(Code::ReceiptsDisabled, format!("Receipts are disabled in group {group}."))
 }
 
-/// What a request found out about its messages. A poll that waits asks again only where that may be otherwise by now.
+/// What a request found out about its messages. A poll that waits asks again only where that may be
+/// otherwise by now.
 struct Checked<T> {
     /// Tells of changes; None for a request that does not wait.
     watch: Option<Watch>,
@@ -250,7 +251,8 @@ impl<T> Checked<T> {
     }
 }
 
-/// Who sent a message whose receipts the caller may see (its sender, also one who has left since, or a service), and how many messages there are.
+/// Who sent a message whose receipts the caller may see (its sender, also one who has left since,
+/// or a service), and how many messages there are.
 async fn sender_of(state: &ReceiptContext, path: &GroupPath, seq: i64) -> Result<(UserId, i64)> {
     let user = path.user();
     let view = lists::view(&state.db, path.group, user).await?.ok_or_else(|| unknown(path.group))?;

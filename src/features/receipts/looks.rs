@@ -19,7 +19,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LOOKS_APART: Duration = Duration::from_millis(50);
 
 impl Receipts {
-    /// To be told of changes in a group. The first who asks has it looked at; looking ends with the last one.
+    /// To be told of changes in a group. The first who asks has it looked at; looking ends with the
+    /// last one.
     #[must_use]
     pub fn watch(self: &Arc<Self>, group: GroupId) -> Watch {
         match self.watched.lock().entry(group) {

@@ -1,13 +1,16 @@
 //! Read receipts in groups: who of a message's recipients has read it.
 //!
-//! Nothing is stored for it with a message. Recipients are those whose membership spans the message (joined before it, not left before it), less the sender; who of
-//! them has read it follows from how far each has read in that membership (`crate::features::groups::Reading`). So a message costs no byte, who catches up on many
-//! messages writes one row, and no row is written by two members. The answers are those of the known design that keeps `{max id, read bits, quit bits}` with
-//! each message, bitmaps on the wire included; see docs/adr/0011.
+//! Nothing is stored for it with a message. Recipients are those whose membership spans the message
+//! (joined before it, not left before it), less the sender; who of them has read it follows from
+//! how far each has read in that membership (`crate::features::groups::Reading`). So a message
+//! costs no byte, who catches up on many messages writes one row, and no row is written by two
+//! members. The answers are those of the known design that keeps `{max id, read bits, quit bits}`
+//! with each message, bitmaps on the wire included; see docs/adr/0011.
 //!
-//! Answering goes through all memberships of a group, once for a screenful. A node keeps them for a second ([`Receipts`]). It reads them again at once after a write of its
-//! own, and for a message that is newer. `spans.rs` has the rules, `store.rs` reads the rows, `looks.rs`
-//! looks for changes on behalf of all polls that wait, which `watch.rs` keeps, `http.rs` has the routes.
+//! Answering goes through all memberships of a group, once for a screenful. A node keeps them for a
+//! second ([`Receipts`]). It reads them again at once after a write of its own, and for a message
+//! that is newer. `spans.rs` has the rules, `store.rs` reads the rows, `looks.rs` looks for changes
+//! on behalf of all polls that wait, which `watch.rs` keeps, `http.rs` has the routes.
 
 pub mod http;
 mod looks;
@@ -105,7 +108,8 @@ impl Receipts {
         })
     }
 
-    /// The memberships of a group: not older than a second, than what this node has written, or than `least`. `head` is how many messages there are by now.
+    /// The memberships of a group: not older than a second, than what this node has written, or
+    /// than `least`. `head` is how many messages there are by now.
     ///
     /// # Errors
     /// When the database is away.

@@ -54,7 +54,8 @@ pub struct Recipient {
     pub left: bool,
 }
 
-/// The bitmaps of a message. Ordinal `i` (from 1) is bit `i - 1`, the lowest bit of each byte first.
+/// The bitmaps of a message. Ordinal `i` (from 1) is bit `i - 1`, the lowest bit of each byte
+/// first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bitmaps {
     /// The highest ordinal there was when the message was sent.
@@ -105,7 +106,8 @@ impl Spans {
         self.spans.iter().filter(move |span| span.covers(seq))
     }
 
-    /// The counts of the messages from this one to that one, given who sent each (None: it is not counted). One walk through the memberships.
+    /// The counts of the messages from this one to that one, given who sent each (None: it is not
+    /// counted). One walk through the memberships.
     #[must_use]
     pub fn counts(&self, from: i64, senders: &[Option<UserId>]) -> Vec<Count> {
         let to = from + i64::try_from(senders.len()).unwrap_or(0) - 1;

@@ -21,7 +21,8 @@ static SENDERS: Statement = Statement::one(
     &[("group_id", Type::Int), ("from_seq", Type::Int), ("to_seq", Type::Int)],
 );
 
-/// What the answers about a group's messages depend on beside its memberships. A head's version goes up with each message and each recall.
+/// What the answers about a group's messages depend on beside its memberships. A head's version
+/// goes up with each message and each recall.
 static TERMS: Statement = Statement::one(
     "select g.receipts,
         coalesce((select h.head from heads h where h.owner_id = g.group_id and h.kind = 6 and h.name = ''), 0),
@@ -49,7 +50,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Whether the same messages may be asked about: none was recalled since, and the setting is the same.
+    /// Whether the same messages may be asked about: none was recalled since, and the setting is
+    /// the same.
     #[must_use]
     pub fn allow_as(&self, earlier: &Self) -> bool {
         self.receipts == earlier.receipts && self.version - self.head == earlier.version - earlier.head

@@ -1,4 +1,5 @@
-//! Whom to tell of receipts: the groups of which polls wait for them, and what the last look at each found.
+//! Whom to tell of receipts: the groups of which polls wait for them, and what the last look at
+//! each found.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +9,8 @@ use tokio::sync::watch;
 use super::store::Terms;
 use crate::base::ids::GroupId;
 
-/// The groups that are looked at, each as long as somebody waits. At most as many as there are polls that wait.
+/// The groups that are looked at, each as long as somebody waits. At most as many as there are
+/// polls that wait.
 #[derive(Debug, Default)]
 pub(super) struct Watched(Mutex<HashMap<GroupId, Arc<Seen>>>);
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::state::{Act, Manner, Refusal, Room, Stance, Standing, step};
+use super::state::{Act, FollowOptions, PairState, Refusal, Relation, Room, step};
 use super::{Follow, Imported, Pair, Raised, RelationOut, Step};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
@@ -20,7 +20,7 @@ use crate::features::relations::rows::set_follow;
 
 /// One user does something about another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Deed {
+pub struct PairAction {
     /// Who, and about whom.
     pub pair: Pair,
     /// What.
@@ -44,11 +44,13 @@ pub enum Command {
     /// One user does something about another.
     Do {
         /// What.
-        deed: Deed,
+        action: PairAction,
         /// To what it is held.
         terms: Terms,
     },
-    /// Many steps, in order; one that the limit or a block refuses is passed over, and one that must wait for what was accepted of its pair before is told. No badge is raised: what is imported is no news.
+    /// Many steps, in order; one that the limit or a block refuses is passed over, and one that
+    /// must wait for what was accepted of its pair before is told. No badge is raised: what is
+    /// imported is no news.
     Import {
         /// The steps.
         steps: Vec<Step>,
@@ -63,7 +65,7 @@ pub enum Command {
     },
 }
 
-impl Deed {
+impl PairAction {
     /// What applying it looks at or changes.
     pub fn needs(&self, terms: &Terms, needs: &mut Needs) {
         let (there, back) = (self.pair, self.pair.reversed());
@@ -100,7 +102,7 @@ fn badge_needs(pair: Pair, badge: Option<&Name>, needs: &mut Needs) {
 impl lanes::Command for Command {
     fn needs(&self, needs: &mut Needs) {
         match self {
-            Self::Do { deed, terms } => deed.needs(terms, needs),
+            Self::Do { action, terms } => action.needs(terms, needs),
             Self::Import { steps, badge, .. } => {
                 for step in steps {
                     need_follow(needs, step.pair);
@@ -115,7 +117,7 @@ impl lanes::Command for Command {
     // By the lock of the pair: no two lanes of a node wait for each other's.
     fn lane_key(&self) -> i64 {
         match self {
-            Self::Do { deed, .. } => deed.pair.stripe(),
+            Self::Do { action, .. } => action.pair.pair_lock(),
             Self::Import { lane_key, .. } => *lane_key,
         }
     }
@@ -129,8 +131,8 @@ impl lanes::Command for Command {
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         match self {
-            Self::Do { deed, .. } if rows.get::<RelationRows>().has_pending(deed.pair) => Err(pending()),
-            Self::Do { deed, terms } => apply_deed(rows, deed, terms, now),
+            Self::Do { action, .. } if rows.get::<RelationRows>().has_pending(action.pair) => Err(pending()),
+            Self::Do { action, terms } => apply_action(rows, action, terms, now),
             Self::Import { steps, limit, badge, events, .. } => {
                 let bounds = Bounds { limit: *limit, badge: badge.as_ref() };
                 Ok(Answer::ok(import(rows, steps, bounds, *events, now)))
@@ -139,19 +141,20 @@ impl lanes::Command for Command {
     }
 }
 
-/// Operations that were accepted earlier come first; whoever submitted this has them done and tries again.
+/// Operations that were accepted earlier come first; whoever submitted this has them done and tries
+/// again.
 fn pending() -> Problem {
     Problem::new(Code::OperationsPending, "Earlier accepted writes of these two users are still pending. Try again shortly.")
 }
 
-/// Applies a deed: the rule over the pair, then the rows that follow from it.
+/// Applies an action: the rule over the pair, then the rows that follow from it.
 ///
 /// # Errors
 /// The problem that the caller gets.
-pub fn apply_deed(rows: &mut Rows, deed: &Deed, terms: &Terms, now: UnixMs) -> Result<Answer, Problem> {
-    let Deed { pair, act } = *deed;
+pub fn apply_action(rows: &mut Rows, action: &PairAction, terms: &Terms, now: UnixMs) -> Result<Answer, Problem> {
+    let PairAction { pair, act } = *action;
     let me = pair.follower;
-    let before = rows.get::<RelationRows>().standing(pair);
+    let before = rows.get::<RelationRows>().pair_state(pair);
     let room = Room {
         follow: rows.user(me).following < terms.max_following,
         block: rows.get::<RelationRows>().own(me).blocked < terms.max_blocks,
@@ -181,31 +184,31 @@ fn over_limit(follower: UserId, limit: i64) -> Problem {
 }
 
 /// Brings the rows of one direction to what the rule says.
-fn set(rows: &mut Rows, pair: Pair, stance: Stance, badge: Option<&Name>, now: UnixMs) {
-    let blocks = stance == Stance::Blocks;
+fn set(rows: &mut Rows, pair: Pair, relation: Relation, badge: Option<&Name>, now: UnixMs) {
+    let blocks = relation == Relation::Blocks;
     if blocks != rows.get::<RelationRows>().blocks(pair) {
         set_block(rows, pair, blocks.then_some(now));
         set_direct_blocked(rows, pair.follower, pair.followee, blocks);
     }
-    match (stance.manner(), rows.get::<RelationRows>().follow(pair)) {
+    match (relation.options(), rows.get::<RelationRows>().follow(pair)) {
         (None, Some(follow)) => end(rows, pair, &follow, badge),
-        (Some(manner), Some(follow)) => {
+        (Some(options), Some(follow)) => {
             // Others would learn from the time since when there was a secret follow.
-            let is_made_public = follow.manner.secret && !manner.secret;
+            let is_made_public = follow.options.secret && !options.secret;
             let since = if is_made_public { now } else { follow.since };
-            set_follow(rows, pair, Some(Follow { manner, since, ..follow }));
+            set_follow(rows, pair, Some(Follow { options, since, ..follow }));
         }
-        (Some(manner), None) => {
+        (Some(options), None) => {
             let raised = badge.and_then(|badge| raise(rows, pair.followee, badge));
-            begin(rows, pair, manner, now, raised);
+            begin(rows, pair, options, now, raised);
         }
         (None, None) => {}
     }
 }
 
-fn begin(rows: &mut Rows, pair: Pair, manner: Manner, since: UnixMs, raised: Option<Raised>) {
+fn begin(rows: &mut Rows, pair: Pair, options: FollowOptions, since: UnixMs, raised: Option<Raised>) {
     let mark = rows.head(&StreamKey::posts(pair.followee)).head;
-    set_follow(rows, pair, Some(Follow { since, mark, manner, raised }));
+    set_follow(rows, pair, Some(Follow { since, mark, options, raised }));
 }
 
 fn end(rows: &mut Rows, pair: Pair, follow: &Follow, badge: Option<&Name>) {
@@ -216,7 +219,7 @@ fn end(rows: &mut Rows, pair: Pair, follow: &Follow, badge: Option<&Name>) {
 }
 
 /// Tells the readers of events of each direction that changed.
-fn tell(rows: &mut Rows, pair: Pair, before: Standing, after: Standing, now: UnixMs) {
+fn tell(rows: &mut Rows, pair: Pair, before: PairState, after: PairState, now: UnixMs) {
     for (pair, before, after) in [(pair, before.mine, after.mine), (pair.reversed(), before.theirs, after.theirs)] {
         if before != after {
             rows.event(now, &event(pair, after));
@@ -225,19 +228,20 @@ fn tell(rows: &mut Rows, pair: Pair, before: Standing, after: Standing, now: Uni
 }
 
 /// What the first of a pair is to the second now.
-fn event(pair: Pair, stance: Stance) -> Event {
-    let manner = stance.manner();
+fn event(pair: Pair, relation: Relation) -> Event {
+    let options = relation.options();
     Event::Relation(RelationEventOut {
         user_id: pair.follower,
         target_id: pair.followee,
-        following: manner.is_some(),
-        secret: manner.is_some_and(|manner| manner.secret),
-        special: manner.is_some_and(|manner| manner.special),
-        blocking: stance == Stance::Blocks,
+        following: options.is_some(),
+        secret: options.is_some_and(|options| options.secret),
+        special: options.is_some_and(|options| options.special),
+        blocking: relation == Relation::Blocks,
     })
 }
 
-/// Raises the badge of a new follower. That a badge is full, or that there are too many, must not keep anybody from following.
+/// Raises the badge of a new follower. That a badge is full, or that there are too many, must not
+/// keep anybody from following.
 fn raise(rows: &mut Rows, user: UserId, badge: &Name) -> Option<Raised> {
     let mut mark = rows.mark(user, Kind::Counter, badge);
     let room = mark.head() > 0 || rows.user(user).counters < crate::features::badges::MAX_BADGES;
@@ -249,13 +253,15 @@ fn raise(rows: &mut Rows, user: UserId, badge: &Name) -> Option<Raised> {
     Some(Raised { badge: badge.clone(), at })
 }
 
-/// Takes back what a follow had raised, if it is unread. Where the badge cannot remember one more gap, the oldest unread one goes
-/// instead, which takes no room: the number is right, and nobody is kept from unfollowing.
+/// Takes back what a follow had raised, if it is unread. Where the badge cannot remember one more
+/// gap, the oldest unread one goes instead, which takes no room: the number is right, and nobody is
+/// kept from unfollowing.
 fn take_back(rows: &mut Rows, user: UserId, raised: &Raised) {
     let mut mark = rows.mark(user, Kind::Counter, &raised.badge);
     let taken = match mark.retract_at(raised.at) {
         Err(Refused::TooManyRuns) => mark.read(Some(mark.mark() + 1)),
-        // The badge never was that high: somebody has changed its row, and there is nothing to take back.
+        // The badge never was that high: somebody has changed its row, and there is nothing to take
+        // back.
         taken => taken.unwrap_or(false),
     };
     if taken {
@@ -272,8 +278,9 @@ pub(super) struct Bounds<'a> {
     pub(super) badge: Option<&'a Name>,
 }
 
-/// A follow that is there stays as it is, also where the step names another manner. A step of a pair with writes that were accepted and are not done comes after those: it is
-/// left for later, with all steps of the pair that follow it.
+/// A follow that is there stays as it is, also where the step names other options. A step of a pair
+/// with writes that were accepted and are not done comes after those: it is left for later, with
+/// all steps of the pair that follow it.
 pub(super) fn import(rows: &mut Rows, steps: &[Step], bounds: Bounds<'_>, events: bool, now: UnixMs) -> Imported {
     let mut done = Imported::default();
     for (at, step) in steps.iter().enumerate() {
@@ -281,12 +288,12 @@ pub(super) fn import(rows: &mut Rows, steps: &[Step], bounds: Bounds<'_>, events
             done.waiting.push(at);
             continue;
         }
-        let before = rows.get::<RelationRows>().standing(step.pair);
-        match (before.mine.manner(), step.follow) {
-            (None, Some(_)) if before.mine == Stance::Blocks || before.theirs == Stance::Blocks => done.blocked += 1,
+        let before = rows.get::<RelationRows>().pair_state(step.pair);
+        match (before.mine.options(), step.follow) {
+            (None, Some(_)) if before.mine == Relation::Blocks || before.theirs == Relation::Blocks => done.blocked += 1,
             (None, Some(_)) if bounds.limit.is_some_and(|limit| rows.user(step.pair.follower).following >= limit) => done.over_limit += 1,
-            (None, Some((since, manner))) => {
-                begin(rows, step.pair, manner, since, None);
+            (None, Some((since, options))) => {
+                begin(rows, step.pair, options, since, None);
                 done.followed += 1;
             }
             (Some(_), None) => {
@@ -298,7 +305,7 @@ pub(super) fn import(rows: &mut Rows, steps: &[Step], bounds: Bounds<'_>, events
             (Some(_), Some(_)) | (None, None) => done.known += 1,
         }
         if events {
-            let after = rows.get::<RelationRows>().standing(step.pair);
+            let after = rows.get::<RelationRows>().pair_state(step.pair);
             tell(rows, step.pair, before, after, now);
         }
     }

@@ -1,10 +1,11 @@
-//! Deeds that are accepted before they are done, over the rows of a batch. `worker.rs` submits them.
+//! Deeds that are accepted before they are done, over the rows of a batch. `worker.rs` submits
+//! them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use axum::http::StatusCode;
 
-use super::command::{Deed, Terms, apply_deed};
+use super::command::{PairAction, Terms, apply_action};
 use super::rows::{RelationRows, need_operations};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Fault, Problem};
@@ -12,7 +13,7 @@ use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::pairs::Pair;
 use crate::features::operations::{AcceptedOut, Operation, Outcome};
 
-/// A write of operations: asynchronous deeds.
+/// A write of operations: asynchronous actions.
 #[derive(Debug, Clone)]
 pub(super) enum Command {
     /// One is accepted.
@@ -21,9 +22,10 @@ pub(super) enum Command {
     Drain {
         /// The pair, the lower id first.
         pair: Pair,
-        /// What was pending when somebody looked, by number: it may have been done since, and more may have come.
-        queue: Vec<(i64, Deed)>,
-        /// To what the deeds are held.
+        /// What was pending when somebody looked, by number: it may have been done since, and more
+        /// may have come.
+        queue: Vec<(i64, PairAction)>,
+        /// To what the actions are held.
         terms: Terms,
     },
 }
@@ -34,15 +36,15 @@ impl lanes::Command for Command {
             Self::Accept(operation) => need_operations(needs, operation.pair),
             Self::Drain { pair, queue, terms } => {
                 need_operations(needs, *pair);
-                queue.iter().for_each(|(_, deed)| deed.needs(terms, needs));
+                queue.iter().for_each(|(_, action)| action.needs(terms, needs));
             }
         }
     }
 
     fn lane_key(&self) -> i64 {
         match self {
-            Self::Accept(operation) => operation.pair.stripe(),
-            Self::Drain { pair, .. } => pair.stripe(),
+            Self::Accept(operation) => operation.pair.pair_lock(),
+            Self::Drain { pair, .. } => pair.pair_lock(),
         }
     }
 
@@ -60,14 +62,15 @@ impl lanes::Command for Command {
                 Ok(Answer::accepted(AcceptedOut::new(operation.id.clone())))
             }
             Self::Drain { pair, queue, terms } => {
-                // What has a lower number is done; what has a higher one than all of these came after them, and is seen with the next look.
+                // What has a lower number is done; what has a higher one than all of these came
+                // after them, and is seen with the next look.
                 let Some(first) = rows.get::<RelationRows>().operations.first_pending(*pair) else { return Ok(Answer::no_content()) };
                 let mut left = queue.iter().filter(|(seq, _)| *seq >= first).peekable();
                 // One may stand before them that was not in sight.
                 if left.peek().is_some_and(|(seq, _)| *seq == first) {
-                    while let Some((seq, deed)) = left.next() {
+                    while let Some((seq, action)) = left.next() {
                         let next = left.peek().map(|(seq, _)| *seq);
-                        finish(rows, *pair, (*seq, next), deed, terms, now);
+                        finish(rows, *pair, (*seq, next), action, terms, now);
                     }
                 }
                 Ok(Answer::no_content())
@@ -76,9 +79,10 @@ impl lanes::Command for Command {
     }
 }
 
-/// Does one operation: its effect stays, or nothing of it does; what came of it is kept in either case.
-fn finish(rows: &mut Rows, pair: Pair, (seq, next): (i64, Option<i64>), deed: &Deed, terms: &Terms, now: UnixMs) {
-    let applied = catch_unwind(AssertUnwindSafe(|| apply_deed(rows, deed, terms, now)));
+/// Does one operation: its effect stays, or nothing of it does; what came of it is kept in either
+/// case.
+fn finish(rows: &mut Rows, pair: Pair, (seq, next): (i64, Option<i64>), action: &PairAction, terms: &Terms, now: UnixMs) {
+    let applied = catch_unwind(AssertUnwindSafe(|| apply_action(rows, action, terms, now)));
     let applied = applied.unwrap_or_else(|_| Err(Fault::Bug(String::new()).problem()));
     let applied = applied.and_then(|answer| Ok((StatusCode::from_u16(answer.status()).unwrap_or_default(), answer.json()?)));
     let outcome = match applied {
@@ -102,15 +106,15 @@ mod tests {
     use crate::features::operations::OperationId;
     use crate::features::relations::state::Act;
 
-    fn deed(act: Act) -> Deed {
-        Deed { pair: Pair { follower: 1.try_into().unwrap(), followee: 2.try_into().unwrap() }, act }
+    fn action(act: Act) -> PairAction {
+        PairAction { pair: Pair { follower: 1.try_into().unwrap(), followee: 2.try_into().unwrap() }, act }
     }
 
     fn drain(rows: &mut Rows, queue: &[(i64, Act)]) {
         use crate::engine::lanes::Command as _;
         let terms = Terms { max_following: 10, max_blocks: 10, badge: None };
-        let queue = queue.iter().map(|(seq, act)| (*seq, deed(*act))).collect();
-        Command::Drain { pair: deed(Act::Block).pair, queue, terms }.apply(rows, UnixMs(1)).unwrap();
+        let queue = queue.iter().map(|(seq, act)| (*seq, action(*act))).collect();
+        Command::Drain { pair: action(Act::Block).pair, queue, terms }.apply(rows, UnixMs(1)).unwrap();
         rows.settle();
     }
 
@@ -118,7 +122,7 @@ mod tests {
 
     #[test]
     fn those_of_a_pair_are_done_in_order_and_once() {
-        let pair = deed(Act::Block).pair;
+        let pair = action(Act::Block).pair;
         let mut rows = Rows::new(crate::app::ROW_SETS);
         rows.get_mut::<RelationRows>().operations.insert_pending(pair, 3, 7);
         drain(&mut rows, &[(5, Act::Block), (7, Act::Unblock)]);
@@ -135,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_came_after_those_in_sight_is_still_waited_for() {
-        let pair = deed(Act::Block).pair;
+        let pair = action(Act::Block).pair;
         let operation = Operation { id: OperationId::new(UnixMs(1)), caller: String::new(), pair, command: String::new(), node: 1 };
         let mut rows = Rows::new(crate::app::ROW_SETS);
         assert!(!rows.get::<RelationRows>().has_pending(pair));

@@ -1,4 +1,5 @@
-//! Exports follows as CSV that an import takes, batch after batch in the order of the keys, so in bounded memory and without a long transaction.
+//! Exports follows as CSV that an import takes, batch after batch in the order of the keys, so in
+//! bounded memory and without a long transaction.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

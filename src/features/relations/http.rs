@@ -1,5 +1,5 @@
 //! The routes of relations that change something. Those that read are in `list_http.rs` and
-//! `look_http.rs`.
+//! `lookup_http.rs`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::state::Act;
 use super::worker::{self, WorkerContext};
-use super::{Command, Deed, Hot, Looks, Pair, RelationConfig, RelationOut, list_http, look_http};
+use super::{Command, HotUsers, Lookups, Pair, PairAction, RelationConfig, RelationOut, list_http, lookup_http};
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::UserId;
 use crate::db::Db;
@@ -26,7 +26,8 @@ use crate::http::polling::Polling;
 use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
-/// How often a write has pending ones of its pair done before it gives up: others may go on accepting more.
+/// How often a write has pending ones of its pair done before it gives up: others may go on
+/// accepting more.
 const MAX_TURNS: u32 = 50;
 
 /// What the handlers of relations work with.
@@ -39,9 +40,9 @@ pub struct RelationContext {
     /// What is read of users.
     pub entries: Arc<Entries>,
     /// What is shown of much-read users from memory.
-    pub hot: Arc<Hot>,
+    pub hot: Arc<HotUsers>,
     /// Look-ups, and whole lists.
-    pub looks: Looks,
+    pub looks: Lookups,
     /// What answers polls.
     pub polling: Arc<Polling>,
     /// How follows are bounded, and what they raise.
@@ -57,11 +58,12 @@ pub fn routes() -> OpenApiRouter<Served<RelationContext>> {
         .routes(routes!(remove_follower))
         .routes(routes!(block_user, unblock_user))
         .merge(list_http::routes())
-        .merge(look_http::routes())
+        .merge(lookup_http::routes())
 }
 
 /// The visibility of a follow.
-// Read as a text first: of a null that stands for an enum, serde_json says that the JSON is malformed.
+// Read as a text first: of a null that stands for an enum, serde_json says that the JSON is
+// malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(try_from = "String")]
 #[schema(rename_all = "snake_case")]
@@ -110,22 +112,22 @@ fn pair(path: &UserPath, name: &str) -> Result<Pair, Problem> {
 
 /// Does it now, or accepts it to be done later where the caller prefers that.
 async fn write(state: &RelationContext, path: &UserPath, prefer: Prefer, pair: Pair, act: Act) -> Result<Response> {
-    let deed = Deed { pair, act };
+    let action = PairAction { pair, act };
     if prefer.respond_async {
-        return worker::accept(&state.worker, &path.caller, deed).await;
+        return worker::accept(&state.worker, &path.caller, action).await;
     }
-    submit(state, deed).await.map(IntoResponse::into_response)
+    submit(state, action).await.map(IntoResponse::into_response)
 }
 
 /// Does it, after what was accepted of the same pair before.
-async fn submit(state: &RelationContext, deed: Deed) -> Result<Answer> {
+async fn submit(state: &RelationContext, action: PairAction) -> Result<Answer> {
     let mut turns = 0;
     loop {
-        let command = Arc::new(Command::Do { deed, terms: state.config.terms() });
+        let command = Arc::new(Command::Do { action, terms: state.config.terms() });
         turns += 1;
         match state.lanes.submit(Job { command, key: None }).await {
             Err(Error::Problem(problem)) if problem.code == Code::OperationsPending && turns < MAX_TURNS => {
-                worker::drain(&state.worker, &[deed.pair.unordered()]).await?;
+                worker::drain(&state.worker, &[action.pair.unordered()]).await?;
             }
             outcome => return outcome,
         }

@@ -1,7 +1,8 @@
 //! The routes of relations that read lists, page by page, and counts.
 //!
-//! Who may see what: a secret follow, who is special and who is blocked are for the user and for services; everybody else is shown the same lists and counts as if
-//! they were not there. Only the number of followers is one for everybody.
+//! Who may see what: a secret follow, who is special and who is blocked are for the user and for
+//! services; everybody else is shown the same lists and counts as if they were not there. Only the
+//! number of followers is one for everybody.
 
 use axum::Json;
 use axum::http::{HeaderValue, Uri, header};
@@ -122,7 +123,7 @@ impl RelationCountsOut {
     }
 }
 
-/// Which of the manner of a follow an entry shows.
+/// Which of the options of a follow an entry shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
     Nothing,
@@ -238,8 +239,8 @@ fn respond(uri: &Uri, wanted: pages::Wanted, rows: &[Listed], told: Told) -> Res
         user_id: row.user,
         since: row.since,
         mutual: row.mutual,
-        special: (told == Told::All).then_some(row.manner.special),
-        secret: (told != Told::Nothing).then_some(row.manner.secret),
+        special: (told == Told::All).then_some(row.options.special),
+        secret: (told != Told::Nothing).then_some(row.options.secret),
     })
 }
 

@@ -1,7 +1,10 @@
-//! What is read of relations outside of lanes: pages, whole lists, counts, and what users are to others.
+//! What is read of relations outside of lanes: pages, whole lists, counts, and what users are to
+//! others.
 //!
-//! A page of what everybody may see reads none of the rows that only some may: those have an index, or a table, of their own. Where both are shown, a page is taken
-//! from each, and the two are merged. So a page costs the same wherever it stands in a list, and its time tells nothing of what is left out.
+//! A page of what everybody may see reads none of the rows that only some may: those have an index,
+//! or a table, of their own. Where both are shown, a page is taken from each, and the two are
+//! merged. So a page costs the same wherever it stands in a list, and its time tells nothing of
+//! what is left out.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +14,7 @@ use crate::cache::ListKey;
 use crate::db::{Column, Db, DbResult, Statement, Type};
 use crate::http::pages::Position;
 
-use super::state::{Manner, Stance, Standing};
+use super::state::{FollowOptions, PairState, Relation};
 use super::{Counts, Listed, Pair};
 
 const PAGE: &[(&str, Type)] = &[("user_id", Type::Int), ("since", Type::Int), ("id", Type::Int), ("max_rows", Type::Int)];
@@ -36,8 +39,10 @@ impl Related {
     }
 }
 
-/// Mutual is a number, 1 or 0, of one row at most: an `exists` Postgres may choose to answer by making a hash of all follows there are, for a page of twenty. And it does
-/// not filter by `secret`, or the index of public follows might serve, in which the followee stands last: then all follows of each entry are gone through.
+/// Mutual is a number, 1 or 0, of one row at most: an `exists` Postgres may choose to answer by
+/// making a hash of all follows there are, for a page of twenty. And it does not filter by
+/// `secret`, or the index of public follows might serve, in which the followee stands last: then
+/// all follows of each entry are gone through.
 static PUBLIC_FOLLOWING: Statement = Statement::one(
     "select f.followee_id, f.since, f.secret, f.special,
         coalesce((select 1 - b.secret from following b where b.follower_id = f.followee_id and b.followee_id = f.follower_id), 0)
@@ -147,7 +152,8 @@ static BLOCKS: Statement = Statement::one(
     PAGE,
 );
 
-/// Whom a user follows, and since when; the row of user 0 has the version of the list, so that they belong together.
+/// Whom a user follows, and since when; the row of user 0 has the version of the list, so that they
+/// belong together.
 static WHOLE_FOLLOWING: Statement = Statement::one(
     "select cast(0 as bigint), coalesce((select c.following_version from relation_counts c where c.user_id = $1), 0)
     union all
@@ -174,7 +180,8 @@ static COUNTS: Statement = Statement::one(
     USER,
 );
 
-/// What the two of each pair are to each other, as [`code`] has it: three keys are looked for, and what the first is not told is not asked.
+/// What the two of each pair are to each other, as [`code`] has it: three keys are looked for, and
+/// what the first is not told is not asked.
 static LOOK: Statement = Statement::new(
     "select r.user_id, r.other_id,
         coalesce((select 1 + 2 * f.secret + 4 * f.special from following f where f.follower_id = r.user_id and f.followee_id = r.other_id), 0)
@@ -184,7 +191,8 @@ static LOOK: Statement = Statement::new(
     &[("user_id", Type::Int), ("other_id", Type::Int)],
 );
 
-/// All others to whom a user is something, or who are something to the user, as [`code`] has it in parts; of each sort up to so many.
+/// All others to whom a user is something, or who are something to the user, as [`code`] has it in
+/// parts; of each sort up to so many.
 static RELATED: Statement = Statement::one(
     "select a.id, a.code from (
         select f.followee_id as id, 1 + 2 * f.secret + 4 * f.special as code from following f where f.follower_id = $1 limit $2
@@ -277,8 +285,8 @@ pub async fn page(db: &Db, list: List, user: UserId, after: Position, limit: i64
 }
 
 fn listed((user, since, secret, special, mutual): (i64, i64, i64, i64, i64)) -> Option<Listed> {
-    let manner = Manner { secret: secret == 1, special: special == 1 };
-    Some(Listed { user: UserId::try_from(user).ok()?, since: UnixMs(since), manner, mutual: mutual == 1 })
+    let options = FollowOptions { secret: secret == 1, special: special == 1 };
+    Some(Listed { user: UserId::try_from(user).ok()?, since: UnixMs(since), options, mutual: mutual == 1 })
 }
 
 /// The counts of one user as of one moment; zeros for one without rows.
@@ -291,7 +299,8 @@ pub async fn counts(db: &Db, user: UserId) -> DbResult<Counts> {
     Ok(Counts { following, followers, mutuals, secret, special, blocked })
 }
 
-/// A whole list, newest first, with its version, as of one moment; of one that is longer than `most`, some of it, one more than that.
+/// A whole list, newest first, with its version, as of one moment; of one that is longer than
+/// `most`, some of it, one more than that.
 ///
 /// # Errors
 /// The driver's own.
@@ -307,7 +316,8 @@ pub async fn whole(db: &Db, user: UserId, related: Related, most: usize) -> DbRe
     Ok((version, rows.into_iter().filter_map(|(id, _)| UserId::try_from(id).ok()).collect()))
 }
 
-/// What the two of each pair are to each other, as the first of it sees that, as a number; as of one moment.
+/// What the two of each pair are to each other, as the first of it sees that, as a number; as of
+/// one moment.
 ///
 /// # Errors
 /// The driver's own.
@@ -324,7 +334,8 @@ pub async fn look(db: &Db, pairs: &[Pair]) -> DbResult<Vec<(Pair, u8)>> {
     Ok(rows.into_iter().filter_map(found).collect())
 }
 
-/// All others of whom [`look`] would tell something else than 0, in the order of their ids, as of one moment; None where there are more than `most`.
+/// All others of whom [`look`] would tell something else than 0, in the order of their ids, as of
+/// one moment; None where there are more than `most`.
 ///
 /// # Errors
 /// The driver's own.
@@ -342,23 +353,25 @@ pub async fn related(db: &Db, user: UserId, most: usize) -> DbResult<Option<Vec<
 /// How far the bits of the other direction stand to the left.
 const THEIRS: u32 = 4;
 
-/// What two users are to each other as a number, as one of them sees that. For each direction: 1 for a follow, 2 more if it is secret. Of one's
-/// own: 4 more if the other is special, 8 for a block. The other direction counts sixteenfold; whom the other one blocks, and who is special to it, is not told.
+/// What two users are to each other as a number, as one of them sees that. For each direction: 1
+/// for a follow, 2 more if it is secret. Of one's own: 4 more if the other is special, 8 for a
+/// block. The other direction counts sixteenfold; whom the other one blocks, and who is special to
+/// it, is not told.
 #[must_use]
-pub fn code(standing: Standing) -> u8 {
-    let follow = |stance: Stance| stance.manner().map_or(0, |manner| 1 + 2 * u8::from(manner.secret));
-    let special = standing.mine.manner().is_some_and(|manner| manner.special);
-    let mine = follow(standing.mine) + 4 * u8::from(special) + 8 * u8::from(standing.mine == Stance::Blocks);
-    mine + (follow(standing.theirs) << THEIRS)
+pub fn code(pair_state: PairState) -> u8 {
+    let follow = |relation: Relation| relation.options().map_or(0, |options| 1 + 2 * u8::from(options.secret));
+    let special = pair_state.mine.options().is_some_and(|options| options.special);
+    let mine = follow(pair_state.mine) + 4 * u8::from(special) + 8 * u8::from(pair_state.mine == Relation::Blocks);
+    mine + (follow(pair_state.theirs) << THEIRS)
 }
 
 /// What such a number says.
 #[must_use]
-pub fn standing(code: u8) -> Standing {
-    let stance = |bits: u8| match bits {
-        _ if bits & 8 != 0 => Stance::Blocks,
-        _ if bits & 1 == 0 => Stance::Nothing,
-        _ => Stance::Follows(Manner { secret: bits & 2 != 0, special: bits & 4 != 0 }),
+pub fn pair_state(code: u8) -> PairState {
+    let relation = |bits: u8| match bits {
+        _ if bits & 8 != 0 => Relation::Blocks,
+        _ if bits & 1 == 0 => Relation::Nothing,
+        _ => Relation::Follows(FollowOptions { secret: bits & 2 != 0, special: bits & 4 != 0 }),
     };
-    Standing { mine: stance(code & 15), theirs: stance((code >> THEIRS) & 3) }
+    PairState { mine: relation(code & 15), theirs: relation((code >> THEIRS) & 3) }
 }

@@ -1,24 +1,29 @@
-//! Who follows whom, openly or in secret, who is special to whom, and who blocks whom: the acts, the lists, the counts, and what two users are to each other.
+//! Who follows whom, openly or in secret, who is special to whom, and who blocks whom: the acts,
+//! the lists, the counts, and what two users are to each other.
 //!
-//! `state.rs` is the rule: what each act makes of a pair. A follow is two rows, one for each side's list, and a step of each side's count, in one transaction; a block
-//! is a row of its own. That two users follow each other (mutual) is derived from the rows of both directions. A pair is locked as a whole, whichever way it is
-//! changed, so that of two who act at once one comes after the other.
+//! `state.rs` is the rule: what each act makes of a pair. A follow is two rows, one for each side's
+//! list, and a step of each side's count, in one transaction; a block is a row of its own. That two
+//! users follow each other (mutual) is derived from the rows of both directions. A pair is locked
+//! as a whole, whichever way it is changed, so that of two who act at once one comes after the
+//! other.
 //!
-//! `command.rs` applies acts to the rows of a batch, `deferred.rs` and `worker.rs` those that are accepted before they are done, `store.rs` has the SQL of that, `lists.rs` that of the lists; `look.rs` answers look-ups and whole lists from the
-//! caches, `hot.rs` keeps what strangers are shown of much-read users. `http.rs` has the routes that change something, `list_http.rs`
-//! and `look_http.rs` those that read.
+//! `command.rs` applies acts to the rows of a batch, `deferred.rs` and `worker.rs` those that are
+//! accepted before they are done, `store.rs` has the SQL of that, `lists.rs` that of the lists;
+//! `lookups.rs` answers look-ups and whole lists from the caches, `hot_users.rs` keeps what strangers are
+//! shown of much-read users. `http.rs` has the routes that change something, `list_http.rs` and
+//! `lookup_http.rs` those that read.
 
-mod asked;
 mod command;
 mod config;
 mod deferred;
 pub mod export;
-mod hot;
+mod hot_users;
 pub mod http;
 pub mod list_http;
 pub mod lists;
-mod look;
-pub mod look_http;
+mod lookup_batch;
+pub mod lookup_http;
+mod lookups;
 pub mod rows;
 pub mod state;
 pub mod store;
@@ -27,12 +32,12 @@ pub mod worker;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use self::command::{Command, Deed, Terms, apply_deed};
+pub use self::command::{Command, PairAction, Terms, apply_action};
 pub use self::config::{FollowConfig, FollowerBadge, RelationConfig};
-pub use self::hot::Hot;
+pub use self::hot_users::HotUsers;
 pub use self::lists::Related;
-pub use self::look::{Looks, WholeList};
-use self::state::{Manner, Stance, Standing};
+pub use self::lookups::{Lookups, WholeList};
+use self::state::{FollowOptions, PairState, Relation};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{Name, UserId};
 pub use crate::engine::pairs::Pair;
@@ -45,7 +50,7 @@ pub struct Follow {
     /// How much the followee had posted by then: the feed counts what came after it.
     pub mark: i64,
     /// Whether it is secret, and whether the followee is special.
-    pub manner: Manner,
+    pub options: FollowOptions,
     /// What it raised, to be taken back with it; None where it raised nothing.
     pub raised: Option<Raised>,
 }
@@ -56,23 +61,25 @@ pub struct Changed {
     /// Who is something else to whom.
     pub pair: Pair,
     /// What the first was to the second.
-    pub before: Stance,
+    pub before: Relation,
     /// What it is now.
-    pub after: Stance,
+    pub after: Relation,
 }
 
 impl Changed {
-    /// Of whom strangers are now shown something else: the follower, and the followee. A secret follow shows in the number of the followee's followers alone.
+    /// Of whom strangers are now shown something else: the follower, and the followee. A secret
+    /// follow shows in the number of the followee's followers alone.
     fn shown_to_strangers(self) -> [Option<UserId>; 2] {
         let Pair { follower, followee } = self.pair;
         let openly = self.before.is_public() != self.after.is_public();
-        let number = self.before.manner().is_some() != self.after.manner().is_some();
+        let number = self.before.options().is_some() != self.after.options().is_some();
         [Some(follower).filter(|_| openly), Some(followee).filter(|_| openly || number)]
     }
 
-    /// Whether the second is now told something else of the first: not of a block, nor who is special.
+    /// Whether the second is now told something else of the first: not of a block, nor who is
+    /// special.
     fn is_told_to_the_other(self) -> bool {
-        let told = |stance: Stance| stance.manner().map(|manner| manner.secret);
+        let told = |relation: Relation| relation.options().map(|options| options.secret);
         told(self.before) != told(self.after)
     }
 }
@@ -86,7 +93,8 @@ pub struct Raised {
     pub at: i64,
 }
 
-/// What a user's own relations count, beside the follows themselves, which the user's row counts; and when its lists changed.
+/// What a user's own relations count, beside the follows themselves, which the user's row counts;
+/// and when its lists changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Own {
     /// How many of the follows are secret.
@@ -150,7 +158,7 @@ pub struct Listed {
     /// When the follow or the block began.
     pub since: UnixMs,
     /// How one follows the other; of a block, nothing.
-    pub manner: Manner,
+    pub options: FollowOptions,
     /// Whether both do, for everybody to see.
     pub mutual: bool,
 }
@@ -163,12 +171,12 @@ pub struct RelationOut {
     /// The relation.
     #[serde(flatten)]
     #[schema(inline)]
-    pub standing: StandingOut,
+    pub pair_state: PairStateOut,
 }
 
 /// The relation between two users, as one of them can see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-pub struct StandingOut {
+pub struct PairStateOut {
     /// Whether the user follows the other user.
     pub following: bool,
     /// Whether the follow is visible only to the two users.
@@ -183,25 +191,25 @@ pub struct StandingOut {
     pub blocking: bool,
 }
 
-impl From<Standing> for StandingOut {
-    fn from(standing: Standing) -> Self {
-        let manner = standing.mine.manner();
+impl From<PairState> for PairStateOut {
+    fn from(pair_state: PairState) -> Self {
+        let options = pair_state.mine.options();
         Self {
-            following: manner.is_some(),
-            secret: manner.is_some_and(|manner| manner.secret),
-            special: manner.is_some_and(|manner| manner.special),
-            followed_by: standing.theirs.manner().is_some(),
-            mutual: standing.is_mutual(),
-            blocking: standing.mine == Stance::Blocks,
+            following: options.is_some(),
+            secret: options.is_some_and(|options| options.secret),
+            special: options.is_some_and(|options| options.special),
+            followed_by: pair_state.theirs.options().is_some(),
+            mutual: pair_state.is_mutual(),
+            blocking: pair_state.mine == Relation::Blocks,
         }
     }
 }
 
 impl RelationOut {
-    /// What this other is to the user, in this standing.
+    /// What this other is to the user, in this state of the pair.
     #[must_use]
-    pub fn new(other: UserId, standing: Standing) -> Self {
-        Self { user_id: other, standing: standing.into() }
+    pub fn new(other: UserId, pair_state: PairState) -> Self {
+        Self { user_id: other, pair_state: pair_state.into() }
     }
 }
 
@@ -211,7 +219,7 @@ pub struct Step {
     /// Who and whom.
     pub pair: Pair,
     /// When the follow was made, and how; None takes it back.
-    pub follow: Option<(UnixMs, Manner)>,
+    pub follow: Option<(UnixMs, FollowOptions)>,
 }
 
 /// What an import did.
@@ -227,7 +235,8 @@ pub struct Imported {
     pub over_limit: u64,
     /// Follows that a block forbids.
     pub blocked: u64,
-    /// Steps that were given up, as writes of the same two users that were accepted before are still not done.
+    /// Steps that were given up, as writes of the same two users that were accepted before are
+    /// still not done.
     pub pending: u64,
     /// The places in the batch of steps that wait for such writes: nothing of them is done yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,8 +1,9 @@
-//! Relations in a batch: follows, blocks, the counts that follow from them, and the writes that are accepted and not done.
+//! Relations in a batch: follows, blocks, the counts that follow from them, and the writes that are
+//! accepted and not done.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::state::{Stance, Standing};
+use super::state::{PairState, Relation};
 use super::store::{self, Loaded};
 use super::{Changed, Fans, Follow, Own, Versions, export, lists};
 use crate::base::clock::UnixMs;
@@ -42,7 +43,8 @@ pub struct RelationNeeds {
     related: BTreeSet<UserId>,
 }
 
-/// What two users are to each other, to change what the first is to the second; with it the first one's own row and counts, and the lock of the pair.
+/// What two users are to each other, to change what the first is to the second; with it the first
+/// one's own row and counts, and the lock of the pair.
 pub fn need_follow(needs: &mut Needs, pair: Pair) {
     needs.user(pair.follower);
     need_pair(needs, pair);
@@ -69,23 +71,23 @@ pub fn need_operations(needs: &mut Needs, pair: Pair) {
     needs.of::<RelationRows>().seen_pairs.insert(pair.unordered());
 }
 
-fn stance(block: Option<UnixMs>, follow: Option<&Follow>) -> Stance {
+fn relation(block: Option<UnixMs>, follow: Option<&Follow>) -> Relation {
     match (block, follow) {
-        (Some(_), _) => Stance::Blocks,
-        (None, Some(follow)) => Stance::Follows(follow.manner),
-        (None, None) => Stance::Nothing,
+        (Some(_), _) => Relation::Blocks,
+        (None, Some(follow)) => Relation::Follows(follow.options),
+        (None, None) => Relation::Nothing,
     }
 }
 
 impl RelationRows {
     /// What two users are to each other, the first of the pair as the one who looks.
     #[must_use]
-    pub fn standing(&self, pair: Pair) -> Standing {
-        Standing { mine: self.stance(pair), theirs: self.stance(pair.reversed()) }
+    pub fn pair_state(&self, pair: Pair) -> PairState {
+        PairState { mine: self.relation(pair), theirs: self.relation(pair.reversed()) }
     }
 
-    fn stance(&self, pair: Pair) -> Stance {
-        stance(self.block(pair), self.follow(pair).as_ref())
+    fn relation(&self, pair: Pair) -> Relation {
+        relation(self.block(pair), self.follow(pair).as_ref())
     }
 
     /// What the batch changed of what users are to each other.
@@ -96,7 +98,7 @@ impl RelationRows {
         let change = |pair: Pair| {
             let block = self.blocks.rows.get(&pair).and_then(|(loaded, _)| *loaded);
             let follow = self.follows.rows.get(&pair).and_then(|(loaded, _)| loaded.as_ref());
-            Changed { pair, before: stance(block, follow), after: self.stance(pair) }
+            Changed { pair, before: relation(block, follow), after: self.relation(pair) }
         };
         pairs.into_iter().map(change).collect()
     }
@@ -167,7 +169,8 @@ impl RelationRows {
     }
 }
 
-/// Sets, changes or removes a follow, takes every count along, and raises the follower's revision. One that is the same changes nothing.
+/// Sets, changes or removes a follow, takes every count along, and raises the follower's revision.
+/// One that is the same changes nothing.
 pub fn set_follow(rows: &mut Rows, pair: Pair, follow: Option<Follow>) {
     let before = rows.get::<RelationRows>().follow(pair);
     if before == follow {
@@ -175,15 +178,15 @@ pub fn set_follow(rows: &mut Rows, pair: Pair, follow: Option<Follow>) {
     }
     let difference = |is: fn(&Follow) -> bool| i64::from(follow.as_ref().is_some_and(is)) - i64::from(before.as_ref().is_some_and(is));
     let step = difference(|_| true);
-    let returned = rows.get::<RelationRows>().follow(pair.reversed()).is_some_and(|back| !back.manner.secret);
-    let mutual = if returned { difference(|follow| !follow.manner.secret) } else { 0 };
+    let returned = rows.get::<RelationRows>().follow(pair.reversed()).is_some_and(|back| !back.options.secret);
+    let mutual = if returned { difference(|follow| !follow.options.secret) } else { 0 };
     rows.revise(pair.follower, |row| row.following += step);
     if step != 0 {
         rows.feed_changed(pair.follower);
     }
     let mut own = rows.get::<RelationRows>().own(pair.follower);
-    own.secret += difference(|follow| follow.manner.secret);
-    own.special += difference(|follow| follow.manner.special);
+    own.secret += difference(|follow| follow.options.secret);
+    own.special += difference(|follow| follow.options.special);
     own.versions.following = rows.revision(pair.follower);
     let set = rows.get_mut::<RelationRows>();
     set.own.set(&pair.follower, own);
@@ -192,7 +195,8 @@ pub fn set_follow(rows: &mut Rows, pair: Pair, follow: Option<Follow>) {
     set.follows.set(&pair, follow);
 }
 
-/// Sets or removes a block, takes the count along, and raises the revision of the one who blocks. What it severs is the caller's to remove.
+/// Sets or removes a block, takes the count along, and raises the revision of the one who blocks.
+/// What it severs is the caller's to remove.
 pub fn set_block(rows: &mut Rows, pair: Pair, since: Option<UnixMs>) {
     let before = rows.get::<RelationRows>().block(pair);
     if before.is_some() == since.is_some() {
@@ -256,8 +260,9 @@ impl RowSet for RelationRows {
         Ok(())
     }
 
-    /// Those of whom a user may begin to follow, as what was posted before that is not to be counted; also where there is a
-    /// follow, which a command before may take back. Of a user who was not seen yet, and will not be in this batch, no count begins before the enrolment, so
+    /// Those of whom a user may begin to follow, as what was posted before that is not to be
+    /// counted; also where there is a follow, which a command before may take back. Of a user who
+    /// was not seen yet, and will not be in this batch, no count begins before the enrolment, so
     /// there they can be left out; an import is mostly of such.
     fn seen_heads(needs: &Needs, core: &Core, heads: &mut BTreeSet<StreamKey>) {
         let Some(own) = needs.find::<Self>() else { return };
@@ -295,7 +300,8 @@ impl RowSet for RelationRows {
 
     fn facts(needs: &RelationNeeds) -> Vec<(UserId, Vec<UserId>)> {
         let mut facts: Vec<(UserId, Vec<UserId>)> = Vec::new();
-        // Both directions of each pair are there, in order: so each of the two is a user whose facts it changes.
+        // Both directions of each pair are there, in order: so each of the two is a user whose
+        // facts it changes.
         for pair in &needs.follows {
             match facts.last_mut() {
                 Some((user, others)) if *user == pair.follower => others.push(pair.followee),

@@ -1,7 +1,10 @@
-//! What two users are to each other, and how each act changes it: one pure function over both directions of a pair.
+//! What two users are to each other, and how each act changes it: one pure function over both
+//! directions of a pair.
 //!
-//! Each direction is nothing, a follow (which may be secret, and special), or a block. `mine` is that of the one who acts. Where a cell names nothing, nothing
-//! changes. *follow* stands for all four follows: which one it becomes is what the act names, else what it was, else public and not special.
+//! Each direction is nothing, a follow (which may be secret, and special), or a block. `mine` is
+//! that of the one who acts. Where a cell names nothing, nothing changes. *follow* stands for all
+//! four follows: which one it becomes is what the act names, else what it was, else public and not
+//! special.
 //!
 //! | mine, theirs | follow | unfollow | remove the follower | block | unblock |
 //! | --- | --- | --- | --- | --- | --- |
@@ -14,38 +17,38 @@
 //! | block, block | refused: blocked | | | | nothing, block |
 //!
 //! ¹ refused where the one who acts follows as many as one may; ² refused where that one blocks as many as one may. Never both a follow and a block: a block
-//! severs both follows and forbids new ones, whichever side it is on, with the same refusal. That two follow each other (mutual) is read off, never stored; a secret follow
-//! never makes it so.
+//! severs both follows and forbids new ones, whichever side it is on, with the same refusal. That
+//! two follow each other (mutual) is read off, never stored; a secret follow never makes it so.
 
 use serde::{Deserialize, Serialize};
 
 /// One direction of a pair: what one user is to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Stance {
+pub enum Relation {
     /// Nothing.
     #[default]
     Nothing,
     /// One follows the other.
-    Follows(Manner),
+    Follows(FollowOptions),
     /// One blocks the other.
     Blocks,
 }
 
 /// How one follows another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Manner {
+pub struct FollowOptions {
     /// Whether only the two of them see it.
     pub secret: bool,
     /// Whether the other is special to the follower.
     pub special: bool,
 }
 
-impl Stance {
+impl Relation {
     /// How one follows the other, if so.
     #[must_use]
-    pub fn manner(self) -> Option<Manner> {
+    pub fn options(self) -> Option<FollowOptions> {
         match self {
-            Self::Follows(manner) => Some(manner),
+            Self::Follows(options) => Some(options),
             Self::Nothing | Self::Blocks => None,
         }
     }
@@ -53,20 +56,20 @@ impl Stance {
     /// Whether everybody may see that one follows the other.
     #[must_use]
     pub fn is_public(self) -> bool {
-        self.manner().is_some_and(|manner| !manner.secret)
+        self.options().is_some_and(|options| !options.secret)
     }
 }
 
 /// Both directions of a pair, as the one who acts sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Standing {
+pub struct PairState {
     /// What the one who acts is to the other.
-    pub mine: Stance,
+    pub mine: Relation,
     /// What the other is to the one who acts.
-    pub theirs: Stance,
+    pub theirs: Relation,
 }
 
-impl Standing {
+impl PairState {
     /// Whether both follow each other, for everybody to see.
     #[must_use]
     pub fn is_mutual(self) -> bool {
@@ -119,25 +122,25 @@ pub enum Refusal {
 ///
 /// # Errors
 /// The refusal; then the pair stays as it is.
-pub fn step(pair: Standing, act: Act, room: Room) -> Result<Standing, Refusal> {
-    let Standing { mine, theirs } = pair;
+pub fn step(pair: PairState, act: Act, room: Room) -> Result<PairState, Refusal> {
+    let PairState { mine, theirs } = pair;
     match (act, mine, theirs) {
-        (Act::Follow { .. }, Stance::Blocks, _) | (Act::Follow { .. }, _, Stance::Blocks) => Err(Refusal::Blocked),
-        (Act::Follow { .. }, Stance::Nothing, _) if !room.follow => Err(Refusal::FollowingLimit),
+        (Act::Follow { .. }, Relation::Blocks, _) | (Act::Follow { .. }, _, Relation::Blocks) => Err(Refusal::Blocked),
+        (Act::Follow { .. }, Relation::Nothing, _) if !room.follow => Err(Refusal::FollowingLimit),
         (Act::Follow { secret, special }, ..) => {
-            let before = mine.manner().unwrap_or_default();
-            let manner = Manner { secret: secret.unwrap_or(before.secret), special: special.unwrap_or(before.special) };
-            Ok(Standing { mine: Stance::Follows(manner), theirs })
+            let before = mine.options().unwrap_or_default();
+            let options = FollowOptions { secret: secret.unwrap_or(before.secret), special: special.unwrap_or(before.special) };
+            Ok(PairState { mine: Relation::Follows(options), theirs })
         }
-        (Act::Unfollow, Stance::Follows(_), _) => Ok(Standing { mine: Stance::Nothing, theirs }),
-        (Act::RemoveFollower, _, Stance::Follows(_)) => Ok(Standing { mine, theirs: Stance::Nothing }),
-        (Act::Block, Stance::Blocks, _) => Ok(pair),
+        (Act::Unfollow, Relation::Follows(_), _) => Ok(PairState { mine: Relation::Nothing, theirs }),
+        (Act::RemoveFollower, _, Relation::Follows(_)) => Ok(PairState { mine, theirs: Relation::Nothing }),
+        (Act::Block, Relation::Blocks, _) => Ok(pair),
         (Act::Block, ..) if !room.block => Err(Refusal::BlockLimit),
         (Act::Block, ..) => {
-            let theirs = if theirs == Stance::Blocks { Stance::Blocks } else { Stance::Nothing };
-            Ok(Standing { mine: Stance::Blocks, theirs })
+            let theirs = if theirs == Relation::Blocks { Relation::Blocks } else { Relation::Nothing };
+            Ok(PairState { mine: Relation::Blocks, theirs })
         }
-        (Act::Unblock, Stance::Blocks, _) => Ok(Standing { mine: Stance::Nothing, theirs }),
+        (Act::Unblock, Relation::Blocks, _) => Ok(PairState { mine: Relation::Nothing, theirs }),
         (Act::Unfollow | Act::RemoveFollower | Act::Unblock, ..) => Ok(pair),
     }
 }
@@ -146,22 +149,22 @@ pub fn step(pair: Standing, act: Act, room: Room) -> Result<Standing, Refusal> {
 mod tests {
     use super::*;
 
-    const FOLLOWS: [Manner; 4] = [
-        Manner { secret: false, special: false },
-        Manner { secret: true, special: false },
-        Manner { secret: false, special: true },
-        Manner { secret: true, special: true },
+    const FOLLOWS: [FollowOptions; 4] = [
+        FollowOptions { secret: false, special: false },
+        FollowOptions { secret: true, special: false },
+        FollowOptions { secret: false, special: true },
+        FollowOptions { secret: true, special: true },
     ];
 
     const ROOMY: Room = Room { follow: true, block: true };
 
     /// Every state of a pair that can be: five by five without blocks, and three with.
-    fn every_pair() -> Vec<Standing> {
-        let unblocked: Vec<_> = [Stance::Nothing].into_iter().chain(FOLLOWS.map(Stance::Follows)).collect();
+    fn every_pair() -> Vec<PairState> {
+        let unblocked: Vec<_> = [Relation::Nothing].into_iter().chain(FOLLOWS.map(Relation::Follows)).collect();
         let mut pairs: Vec<_> =
-            unblocked.iter().flat_map(|mine| unblocked.iter().map(|theirs| Standing { mine: *mine, theirs: *theirs })).collect();
-        let blocked = [(Stance::Blocks, Stance::Nothing), (Stance::Nothing, Stance::Blocks), (Stance::Blocks, Stance::Blocks)];
-        pairs.extend(blocked.map(|(mine, theirs)| Standing { mine, theirs }));
+            unblocked.iter().flat_map(|mine| unblocked.iter().map(|theirs| PairState { mine: *mine, theirs: *theirs })).collect();
+        let blocked = [(Relation::Blocks, Relation::Nothing), (Relation::Nothing, Relation::Blocks), (Relation::Blocks, Relation::Blocks)];
+        pairs.extend(blocked.map(|(mine, theirs)| PairState { mine, theirs }));
         pairs
     }
 
@@ -173,15 +176,16 @@ mod tests {
     }
 
     /// The letter of a direction in the table below.
-    fn letter(stance: Stance) -> char {
-        match stance {
-            Stance::Nothing => '-',
-            Stance::Follows(_) => 'f',
-            Stance::Blocks => 'b',
+    fn letter(relation: Relation) -> char {
+        match relation {
+            Relation::Nothing => '-',
+            Relation::Follows(_) => 'f',
+            Relation::Blocks => 'b',
         }
     }
 
-    /// The table of the module, once more and by hand: mine and theirs before, and after each act; `!` is a refusal.
+    /// The table of the module, once more and by hand: mine and theirs before, and after each act;
+    /// `!` is a refusal.
     const TABLE: [(&str, [&str; 5]); 7] = [
         ("--", ["f-", "--", "--", "b-", "--"]),
         ("-f", ["ff", "-f", "--", "b-", "-f"]),
@@ -204,7 +208,7 @@ mod tests {
 
     #[test]
     fn every_cell_of_the_table_is_as_it_says() {
-        let mut cells = 0;
+        let mut cached_heads = 0;
         for pair in every_pair() {
             let name = String::from_iter([letter(pair.mine), letter(pair.theirs)]);
             let (_, row) = TABLE.iter().find(|(before, _)| *before == name).unwrap();
@@ -212,24 +216,27 @@ mod tests {
                 let after = step(pair, act, ROOMY);
                 let shown = after.map_or("!".to_owned(), |after| String::from_iter([letter(after.mine), letter(after.theirs)]));
                 assert_eq!(shown, row[column(act)], "{pair:?} {act:?}");
-                cells += 1;
+                cached_heads += 1;
                 let Ok(after) = after else { continue };
                 assert!(every_pair().contains(&after), "{after:?} can be");
-                if pair.theirs.manner().is_some() && after.theirs.manner().is_some() {
+                if pair.theirs.options().is_some() && after.theirs.options().is_some() {
                     assert_eq!(after.theirs, pair.theirs, "how the other follows is not the actor's to change");
                 }
                 match (act, after.mine) {
-                    (Act::Follow { secret, special }, Stance::Follows(manner)) => {
-                        let before = pair.mine.manner().unwrap_or_default();
-                        assert_eq!(manner, Manner { secret: secret.unwrap_or(before.secret), special: special.unwrap_or(before.special) });
+                    (Act::Follow { secret, special }, Relation::Follows(options)) => {
+                        let before = pair.mine.options().unwrap_or_default();
+                        assert_eq!(
+                            options,
+                            FollowOptions { secret: secret.unwrap_or(before.secret), special: special.unwrap_or(before.special) }
+                        );
                     }
-                    (_, Stance::Follows(_)) => assert_eq!(after.mine, pair.mine),
+                    (_, Relation::Follows(_)) => assert_eq!(after.mine, pair.mine),
                     _ => {}
                 }
                 assert_eq!(step(after, act, ROOMY), Ok(after), "a repeat changes nothing");
             }
         }
-        assert_eq!(cells, 28 * 13);
+        assert_eq!(cached_heads, 28 * 13);
     }
 
     #[test]
@@ -238,8 +245,8 @@ mod tests {
         for pair in every_pair() {
             for act in every_act() {
                 let expected = match (act, pair.mine, pair.theirs) {
-                    (Act::Follow { .. }, Stance::Nothing, theirs) if theirs != Stance::Blocks => Err(Refusal::FollowingLimit),
-                    (Act::Block, mine, _) if mine != Stance::Blocks => Err(Refusal::BlockLimit),
+                    (Act::Follow { .. }, Relation::Nothing, theirs) if theirs != Relation::Blocks => Err(Refusal::FollowingLimit),
+                    (Act::Block, mine, _) if mine != Relation::Blocks => Err(Refusal::BlockLimit),
                     _ => step(pair, act, ROOMY),
                 };
                 assert_eq!(step(pair, act, full), expected, "{pair:?} {act:?}");
@@ -251,7 +258,7 @@ mod tests {
     fn the_refusal_does_not_tell_who_blocks() {
         let refused: Vec<_> = every_pair()
             .into_iter()
-            .filter(|pair| [pair.mine, pair.theirs].contains(&Stance::Blocks))
+            .filter(|pair| [pair.mine, pair.theirs].contains(&Relation::Blocks))
             .map(|pair| step(pair, Act::Follow { secret: None, special: None }, Room { follow: false, block: false }))
             .collect();
         assert_eq!(refused, [Err(Refusal::Blocked); 3]);
@@ -260,9 +267,9 @@ mod tests {
     #[test]
     fn mutual_is_symmetric_and_never_made_by_a_secret_follow() {
         for pair in every_pair() {
-            let other = Standing { mine: pair.theirs, theirs: pair.mine };
+            let other = PairState { mine: pair.theirs, theirs: pair.mine };
             assert_eq!(pair.is_mutual(), other.is_mutual());
-            let secret = [pair.mine, pair.theirs].iter().any(|stance| stance.manner().is_some_and(|manner| manner.secret));
+            let secret = [pair.mine, pair.theirs].iter().any(|relation| relation.options().is_some_and(|options| options.secret));
             assert!(!(secret && pair.is_mutual()));
         }
     }

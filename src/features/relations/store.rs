@@ -1,15 +1,17 @@
-//! The rows of `following`, `followers`, `secret_followers`, `blocks`, `relation_counts` and `follower_counts` that lanes load and write.
-//! What is read of them outside of lanes is in `lists.rs`.
+//! The rows of `following`, `followers`, `secret_followers`, `blocks`, `relation_counts` and
+//! `follower_counts` that lanes load and write. What is read of them outside of lanes is in
+//! `lists.rs`.
 
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
 use crate::engine::pairs::Pair;
 
-use super::state::Manner;
+use super::state::FollowOptions;
 use super::{Fans, Follow, Own, Raised, Versions};
 
-/// How many slots the count of a user's followers is spread over. As many lanes may add to it side by side.
+/// How many slots the count of a user's followers is spread over. As many lanes may add to it side
+/// by side.
 pub const SLOTS: i64 = 16;
 
 const PAIR: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int)];
@@ -23,8 +25,9 @@ const OWN: &[(&str, Type)] = &[
 ];
 const FOLLOW: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int), ("since", Type::Int)];
 
-/// What there is of these pairs: follows (0), blocks (1), and the first and the last operation that are accepted and not done (2, of the lower id first). Where nobody blocks anybody, or
-/// nothing is pending, as most often, no pair is looked for: an import has thousands.
+/// What there is of these pairs: follows (0), blocks (1), and the first and the last operation that
+/// are accepted and not done (2, of the lower id first). Where nobody blocks anybody, or nothing is
+/// pending, as most often, no pair is looked for: an import has thousands.
 static LOAD: Statement = Statement::new(
     "select cast(0 as bigint), f.follower_id, f.followee_id, f.since, f.mark, f.secret, f.special, f.badge, f.badge_at
     from {rows} r
@@ -54,7 +57,8 @@ static LOAD_OWN: Statement = Statement::new(
     &[("user_id", Type::Int)],
 );
 
-/// For counts that were loaded, so that they are there: an update costs less than an insert that meets a row.
+/// For counts that were loaded, so that they are there: an update costs less than an insert that
+/// meets a row.
 static UPDATE_OWN: Statement = Statement::new(
     "update relation_counts
     set secret = r.secret,
@@ -182,9 +186,9 @@ fn loaded_of_row((what, first, second, since, mark, secret, special, badge, badg
     let pair = Pair { follower: UserId::try_from(first).ok()?, followee: UserId::try_from(second).ok()? };
     let loaded = match what {
         0 => {
-            let manner = Manner { secret: secret == 1, special: special == 1 };
+            let options = FollowOptions { secret: secret == 1, special: special == 1 };
             let raised = badge.parse().ok().map(|badge| Raised { badge, at: badge_at });
-            Loaded::Follow(Follow { since: UnixMs(since), mark, manner, raised })
+            Loaded::Follow(Follow { since: UnixMs(since), mark, options, raised })
         }
         1 => Loaded::Block(UnixMs(since)),
         _ => Loaded::Pending(since, mark),
@@ -238,7 +242,7 @@ fn follow_columns<'a>(follows: impl Iterator<Item = &'a (Pair, Follow)> + Clone)
 /// Those that are secret, and the others, as columns; None where there are none.
 fn by_secrecy(follows: &[(Pair, Follow)]) -> [Option<[Column; 3]>; 2] {
     [true, false].map(|secret| {
-        let these = follows.iter().filter(move |(_, follow)| follow.manner.secret == secret);
+        let these = follows.iter().filter(move |(_, follow)| follow.options.secret == secret);
         these.clone().next().map(|_| follow_columns(these))
     })
 }
@@ -253,7 +257,7 @@ pub async fn insert(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()>
     }
     let column = |value: fn(&Follow) -> i64| Column::Int(follows.iter().map(|(_, follow)| value(follow)).collect());
     let [followers, followees, since] = follow_columns(follows.iter());
-    let (secret, special) = (column(|follow| i64::from(follow.manner.secret)), column(|follow| i64::from(follow.manner.special)));
+    let (secret, special) = (column(|follow| i64::from(follow.options.secret)), column(|follow| i64::from(follow.options.special)));
     let badge = |follow: &Follow| follow.raised.as_ref().map_or_else(String::new, |raised| raised.badge.to_string());
     let badges = Column::Text(follows.iter().map(|(_, follow)| badge(follow)).collect());
     let badge_at = column(|follow| follow.raised.as_ref().map_or(0, |raised| raised.at));

@@ -1,11 +1,12 @@
-//! The rule over the rows of a batch, against a naive model: what each of a few users is to each other.
+//! The rule over the rows of a batch, against a naive model: what each of a few users is to each
+//! other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
 use super::command::{Bounds, import};
-use super::state::{Act, Room, Stance, step};
+use super::state::{Act, Relation, Room, step};
 use super::*;
 use crate::base::error::{Code, Problem};
 use crate::engine::lanes::{Command as _, Rows};
@@ -33,7 +34,7 @@ fn terms() -> Terms {
 #[derive(Debug, Clone)]
 enum Op {
     Do(Pair, Act),
-    Import(Vec<(Pair, Option<Manner>)>, bool),
+    Import(Vec<(Pair, Option<FollowOptions>)>, bool),
     /// A user reads the badge of new followers.
     ReadBadge(UserId),
 }
@@ -42,8 +43,8 @@ fn any_pair() -> impl Strategy<Value = Pair> {
     (1..=USERS, 1..USERS).prop_map(|(follower, step)| pair(follower, (follower - 1 + step) % USERS + 1))
 }
 
-fn manner() -> impl Strategy<Value = Manner> {
-    (any::<bool>(), any::<bool>()).prop_map(|(secret, special)| Manner { secret, special })
+fn options() -> impl Strategy<Value = FollowOptions> {
+    (any::<bool>(), any::<bool>()).prop_map(|(secret, special)| FollowOptions { secret, special })
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -59,7 +60,7 @@ fn act() -> impl Strategy<Value = Act> {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         6 => (any_pair(), act()).prop_map(|(pair, act)| Op::Do(pair, act)),
-        1 => (prop::collection::vec((any_pair(), prop::option::weighted(0.7, manner())), 0..6), any::<bool>()).prop_map(|(steps, limit)| Op::Import(steps, limit)),
+        1 => (prop::collection::vec((any_pair(), prop::option::weighted(0.7, options())), 0..6), any::<bool>()).prop_map(|(steps, limit)| Op::Import(steps, limit)),
         1 => (1..=USERS).prop_map(|id| Op::ReadBadge(user(id))),
     ]
 }
@@ -67,9 +68,12 @@ fn op() -> impl Strategy<Value = Op> {
 impl Op {
     fn apply(&self, rows: &mut Rows) -> Result<(), Problem> {
         let command = match self {
-            Self::Do(pair, act) => Command::Do { deed: Deed { pair: *pair, act: *act }, terms: terms() },
+            Self::Do(pair, act) => Command::Do { action: PairAction { pair: *pair, act: *act }, terms: terms() },
             Self::Import(steps, limited) => Command::Import {
-                steps: steps.iter().map(|(pair, manner)| Step { pair: *pair, follow: manner.map(|manner| (UnixMs(5), manner)) }).collect(),
+                steps: steps
+                    .iter()
+                    .map(|(pair, options)| Step { pair: *pair, follow: options.map(|options| (UnixMs(5), options)) })
+                    .collect(),
                 limit: limited.then_some(LIMIT),
                 badge: terms().badge,
                 events: false,
@@ -92,48 +96,50 @@ fn badge_of(rows: &Rows, user: UserId) -> Mark {
 
 #[derive(Debug, Default, Clone)]
 struct Naive {
-    stances: BTreeMap<Pair, Stance>,
+    relations: BTreeMap<Pair, Relation>,
     /// Whose follows, made since the followee read the badge, are still there.
     fans: BTreeSet<Pair>,
 }
 
 impl Naive {
-    fn stance(&self, pair: Pair) -> Stance {
-        self.stances.get(&pair).copied().unwrap_or_default()
+    fn relation(&self, pair: Pair) -> Relation {
+        self.relations.get(&pair).copied().unwrap_or_default()
     }
 
-    fn count(&self, is: impl Fn(Pair, Stance) -> bool) -> i64 {
-        i64::try_from(self.stances.iter().filter(|(pair, stance)| is(**pair, **stance)).count()).unwrap()
+    fn count(&self, is: impl Fn(Pair, Relation) -> bool) -> i64 {
+        i64::try_from(self.relations.iter().filter(|(pair, relation)| is(**pair, **relation)).count()).unwrap()
     }
 
     fn followed_by(&self, me: UserId) -> i64 {
-        self.count(|pair, stance| pair.follower == me && stance.manner().is_some())
+        self.count(|pair, relation| pair.follower == me && relation.options().is_some())
     }
 
     /// Returns whether the rule takes it.
     fn apply(&mut self, op: &Op) -> bool {
         match op {
             Op::Do(pair, act) => {
-                let before = Standing { mine: self.stance(*pair), theirs: self.stance(pair.reversed()) };
+                let before = PairState { mine: self.relation(*pair), theirs: self.relation(pair.reversed()) };
                 let me = pair.follower;
                 let room = Room {
                     follow: self.followed_by(me) < LIMIT,
-                    block: self.count(|pair, stance| pair.follower == me && stance == Stance::Blocks) < BLOCK_LIMIT,
+                    block: self.count(|pair, relation| pair.follower == me && relation == Relation::Blocks) < BLOCK_LIMIT,
                 };
                 let Ok(after) = step(before, *act, room) else { return false };
-                if before.mine.manner().is_none() && after.mine.manner().is_some() {
+                if before.mine.options().is_none() && after.mine.options().is_some() {
                     self.fans.insert(*pair);
                 }
-                self.stances.insert(*pair, after.mine);
-                self.stances.insert(pair.reversed(), after.theirs);
+                self.relations.insert(*pair, after.mine);
+                self.relations.insert(pair.reversed(), after.theirs);
             }
             Op::Import(steps, limited) => {
-                for (pair, manner) in steps {
-                    let blocked = [*pair, pair.reversed()].iter().any(|pair| self.stance(*pair) == Stance::Blocks);
+                for (pair, options) in steps {
+                    let blocked = [*pair, pair.reversed()].iter().any(|pair| self.relation(*pair) == Relation::Blocks);
                     let full = *limited && self.followed_by(pair.follower) >= LIMIT;
-                    match (self.stance(*pair), manner) {
-                        (Stance::Nothing, Some(manner)) if !blocked && !full => drop(self.stances.insert(*pair, Stance::Follows(*manner))),
-                        (Stance::Follows(_), None) => drop(self.stances.remove(pair)),
+                    match (self.relation(*pair), options) {
+                        (Relation::Nothing, Some(options)) if !blocked && !full => {
+                            drop(self.relations.insert(*pair, Relation::Follows(*options)))
+                        }
+                        (Relation::Follows(_), None) => drop(self.relations.remove(pair)),
                         _ => {}
                     }
                     self.forget_fans();
@@ -147,15 +153,15 @@ impl Naive {
 
     /// Who follows no longer is no new follower.
     fn forget_fans(&mut self) {
-        let stances = &self.stances;
-        self.fans.retain(|pair| stances.get(pair).is_some_and(|stance| stance.manner().is_some()));
+        let relations = &self.relations;
+        self.fans.retain(|pair| relations.get(pair).is_some_and(|relation| relation.options().is_some()));
     }
 
-    fn mine(&self, me: UserId) -> Vec<(Pair, Stance)> {
-        self.stances
+    fn mine(&self, me: UserId) -> Vec<(Pair, Relation)> {
+        self.relations
             .iter()
-            .filter(|(pair, stance)| pair.follower == me && **stance != Stance::Nothing)
-            .map(|(pair, stance)| (*pair, *stance))
+            .filter(|(pair, relation)| pair.follower == me && **relation != Relation::Nothing)
+            .map(|(pair, relation)| (*pair, *relation))
             .collect()
     }
 }
@@ -179,19 +185,19 @@ proptest! {
             for id in 1..=USERS {
                 let me = user(id);
                 prop_assert_eq!(rows.user(me).following, naive.followed_by(me));
-                let mine = |is: fn(Stance) -> bool| naive.count(|pair, stance| pair.follower == me && is(stance));
+                let mine = |is: fn(Relation) -> bool| naive.count(|pair, relation| pair.follower == me && is(relation));
                 let own = rows.get::<RelationRows>().own(me);
                 prop_assert_eq!(
                     (own.secret, own.special, own.blocked),
                     (
-                        mine(|stance| stance.manner().is_some_and(|manner| manner.secret)),
-                        mine(|stance| stance.manner().is_some_and(|manner| manner.special)),
-                        mine(|stance| stance == Stance::Blocks),
+                        mine(|relation| relation.options().is_some_and(|options| options.secret)),
+                        mine(|relation| relation.options().is_some_and(|options| options.special)),
+                        mine(|relation| relation == Relation::Blocks),
                     )
                 );
                 let fans = Fans {
-                    followers: naive.count(|pair, stance| pair.followee == me && stance.manner().is_some()),
-                    mutuals: naive.count(|pair, stance| pair.follower == me && stance.is_public() && naive.stance(pair.reversed()).is_public()),
+                    followers: naive.count(|pair, relation| pair.followee == me && relation.options().is_some()),
+                    mutuals: naive.count(|pair, relation| pair.follower == me && relation.is_public() && naive.relation(pair.reversed()).is_public()),
                 };
                 prop_assert_eq!(rows.get::<RelationRows>().fans(me), fans);
                 let new = naive.fans.iter().filter(|pair| pair.followee == me).count();
@@ -201,7 +207,7 @@ proptest! {
                     prop_assert_eq!(own.versions.relations(), rows.revision(me), "and the lists are of another version");
                 }
                 for other in (1..=USERS).filter(|other| *other != id) {
-                    prop_assert_eq!(rows.get::<RelationRows>().standing(pair(id, other)).mine, naive.stance(pair(id, other)));
+                    prop_assert_eq!(rows.get::<RelationRows>().pair_state(pair(id, other)).mine, naive.relation(pair(id, other)));
                     prop_assert!(!(rows.get::<RelationRows>().blocks(pair(id, other)) && rows.get::<RelationRows>().follow(pair(other, id)).is_some()), "a block leaves no follow behind");
                 }
             }
@@ -215,8 +221,8 @@ fn a_badge_that_cannot_remember_one_more_gap_keeps_nobody_from_unfollowing() {
     let fans = i64::try_from(MAX_RETRACTED_RUNS).unwrap() * 2 + 4;
     let terms = Terms { max_following: 1, ..terms() };
     let mut act = |follower, act| {
-        let deed = Deed { pair: pair(follower, 1), act };
-        Command::Do { deed, terms: terms.clone() }.apply(&mut rows, UnixMs(7)).unwrap();
+        let action = PairAction { pair: pair(follower, 1), act };
+        Command::Do { action, terms: terms.clone() }.apply(&mut rows, UnixMs(7)).unwrap();
         rows.settle();
         badge_of(&rows, user(1)).unread()
     };
@@ -233,23 +239,23 @@ fn both_directions_of_a_pair_have_one_lock_and_pairs_spread_over_all() {
     let mut load = vec![0; usize::try_from(STRIPES).unwrap()];
     for follower in 1..=64 {
         for followee in 65..=320 {
-            let stripe = pair(follower, followee).stripe();
-            assert_eq!(stripe, pair(followee, follower).stripe());
-            load[usize::try_from(stripe).unwrap()] += 1;
+            let pair_lock = pair(follower, followee).pair_lock();
+            assert_eq!(pair_lock, pair(followee, follower).pair_lock());
+            load[usize::try_from(pair_lock).unwrap()] += 1;
         }
     }
     assert!(load.iter().all(|pairs| (1..=48).contains(pairs)), "16 pairs on each: {:?}", load.iter().max());
     // For ever: nodes of two versions must lock the same.
-    assert_eq!([pair(1, 2).stripe(), pair(42, 7).stripe(), pair(i64::MAX, 1).stripe()], [747, 736, 955]);
+    assert_eq!([pair(1, 2).pair_lock(), pair(42, 7).pair_lock(), pair(i64::MAX, 1).pair_lock()], [747, 736, 955]);
 }
 
 #[test]
 fn an_import_says_what_it_did() {
     let mut rows = Rows::new(crate::app::ROW_SETS);
-    let secret = Manner { secret: true, special: false };
+    let secret = FollowOptions { secret: true, special: false };
     let step = |follower, followee, since: Option<i64>| Step {
         pair: pair(follower, followee),
-        follow: since.map(|since| (UnixMs(since), if since == 9 { secret } else { Manner::default() })),
+        follow: since.map(|since| (UnixMs(since), if since == 9 { secret } else { FollowOptions::default() })),
     };
     set_block(&mut rows, pair(5, 1), Some(UnixMs(1)));
     let steps = vec![
@@ -266,10 +272,10 @@ fn an_import_says_what_it_did() {
     assert_eq!(done, Imported { followed: 3, unfollowed: 1, known: 2, over_limit: 1, blocked: 1, ..Imported::default() });
     assert_eq!(
         rows.get::<RelationRows>().follow(pair(1, 3)),
-        Some(Follow { since: UnixMs(7), mark: 0, manner: Manner::default(), raised: None }),
+        Some(Follow { since: UnixMs(7), mark: 0, options: FollowOptions::default(), raised: None }),
         "the first time stays"
     );
-    assert_eq!(rows.get::<RelationRows>().follow(pair(1, 4)), Some(Follow { since: UnixMs(9), mark: 0, manner: secret, raised: None }));
+    assert_eq!(rows.get::<RelationRows>().follow(pair(1, 4)), Some(Follow { since: UnixMs(9), mark: 0, options: secret, raised: None }));
     assert!(rows.has_events());
 }
 
@@ -278,7 +284,7 @@ fn an_import_does_nothing_before_what_was_accepted_of_a_pair() {
     let mut rows = Rows::new(crate::app::ROW_SETS);
     let step = |follower, followee, since: Option<i64>| Step {
         pair: pair(follower, followee),
-        follow: since.map(|since| (UnixMs(since), Manner::default())),
+        follow: since.map(|since| (UnixMs(since), FollowOptions::default())),
     };
     rows.get_mut::<RelationRows>().operations.insert_pending(pair(1, 2), 7, 7);
     let steps = [step(1, 3, Some(1)), step(1, 2, Some(2)), step(1, 2, None), step(2, 1, Some(4)), step(1, 2, Some(5)), step(2, 3, Some(6))];

@@ -1,4 +1,5 @@
-//! Accepts deeds that may be done later, and does what is pending: each node what it has accepted, at once, and after a while what others have left.
+//! Accepts actions that may be done later, and does what is pending: each node what it has
+//! accepted, at once, and after a while what others have left.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::RelationConfig;
-use super::command::Deed;
+use super::command::PairAction;
 use super::deferred::Command;
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
@@ -23,7 +24,8 @@ use crate::http::served::Served;
 /// How often the worker looks by itself.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// After how long an operation is taken up that another node has accepted: that one is slow, or no longer there.
+/// After how long an operation is taken up that another node has accepted: that one is slow, or no
+/// longer there.
 const ABANDONED_MS: i64 = 2000;
 
 /// How many pairs are under way at once.
@@ -35,7 +37,7 @@ const ROUNDS_APART: Duration = Duration::from_millis(10);
 /// The pause after something went wrong.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What deeds that are done later are accepted and done with.
+/// What actions that are done later are accepted and done with.
 #[derive(Debug)]
 pub struct WorkerContext {
     /// Where writes go.
@@ -46,11 +48,11 @@ pub struct WorkerContext {
     pub accepted: Served<OperationContext>,
 }
 
-/// Accepts a deed, to be done later, and says where to ask what came of it.
-pub(super) async fn accept(state: &WorkerContext, caller: &Caller, deed: Deed) -> Result<Response> {
+/// Accepts an action, to be done later, and says where to ask what came of it.
+pub(super) async fn accept(state: &WorkerContext, caller: &Caller, action: PairAction) -> Result<Response> {
     let OperationContext { operations, clock, .. } = &*state.accepted;
-    let command = serde_json::to_string(&deed).unwrap_or_default();
-    let operation = operations.begin(caller.id(), deed.pair, command, clock.now())?;
+    let command = serde_json::to_string(&action).unwrap_or_default();
+    let operation = operations.begin(caller.id(), action.pair, command, clock.now())?;
     let id = operation.id.clone();
     let answer = state.lanes.submit(Job { command: Arc::new(Command::Accept(operation)), key: None }).await?;
     operations.accepted();
@@ -100,7 +102,8 @@ async fn round(state: &WorkerContext) -> Result<usize> {
     Ok(pairs.len())
 }
 
-/// Does what is pending of these pairs (each with the lower id first), as far as it can be seen now.
+/// Does what is pending of these pairs (each with the lower id first), as far as it can be seen
+/// now.
 ///
 /// # Errors
 /// What the lanes answer, where a store is away or they are full; what was not done stays pending.
@@ -108,11 +111,11 @@ pub async fn drain(state: &WorkerContext, pairs: &[Pair]) -> Result<()> {
     if pairs.is_empty() {
         return Ok(());
     }
-    let mut queues: BTreeMap<Pair, Vec<(i64, Deed)>> = BTreeMap::new();
+    let mut queues: BTreeMap<Pair, Vec<(i64, PairAction)>> = BTreeMap::new();
     let mut unreadable = std::collections::BTreeSet::new();
     for (pair, seq, command) in store::pending_of(&state.accepted.db, pairs).await? {
         match serde_json::from_str(&command) {
-            Ok(deed) if !unreadable.contains(&pair) => queues.entry(pair).or_default().push((seq, deed)),
+            Ok(action) if !unreadable.contains(&pair) => queues.entry(pair).or_default().push((seq, action)),
             Ok(_) => {}
             // What comes after it in its pair waits with it.
             Err(_) => {
@@ -122,7 +125,7 @@ pub async fn drain(state: &WorkerContext, pairs: &[Pair]) -> Result<()> {
         }
     }
     let terms = state.relations.terms();
-    let submit = |(pair, queue): (Pair, Vec<(i64, Deed)>)| {
+    let submit = |(pair, queue): (Pair, Vec<(i64, PairAction)>)| {
         let (lanes, terms) = (state.lanes.clone(), terms.clone());
         async move {
             let done = queue.len();

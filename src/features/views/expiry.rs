@@ -1,8 +1,11 @@
-//! Old things in views go, where a setting says so: the row that makes an id count once. No number changes: what is unread is counted from head and mark.
+//! Old things in views go, where a setting says so: the row that makes an id count once. No number
+//! changes: what is unread is counted from head and mark.
 //!
-//! Two sorts of rows are needed for counting and stay: of what was deleted, and of what a user made itself and has not passed with its mark, which is then not
-//! to count for that user. The latter go when their maker has been there again. A sweep walks the old rows in the order of their age and passes by those that
-//! stay; it goes on in the next sweep where the last one stopped, so that they cannot keep it from the others.
+//! Two sorts of rows are needed for counting and stay: of what was deleted, and of what a user made
+//! itself and has not passed with its mark, which is then not to count for that user. The latter go
+//! when their maker has been there again. A sweep walks the old rows in the order of their age and
+//! passes by those that stay; it goes on in the next sweep where the last one stopped, so that they
+//! cannot keep it from the others.
 
 use super::http::ViewContext;
 use crate::base::clock::{DAY_MS, UnixMs};
@@ -14,7 +17,8 @@ const ROUND_ROWS: i64 = 1000;
 /// How many rounds one sweep has at most.
 const ROUNDS: u32 = 100;
 
-/// With whether it may go: its maker, if one is named, has passed it, or was never there and will begin after it. Marks never go back, so that stays so.
+/// With whether it may go: its maker, if one is named, has passed it, or was never there and will
+/// begin after it. Marks never go back, so that stays so.
 static OLD: Statement = Statement::one(
     "select i.created_at, i.stream, i.item_id,
         cast(case when i.actor_id = 0 then 1
@@ -28,8 +32,8 @@ static OLD: Statement = Statement::one(
     &[("after_at", Type::Int), ("after_stream", Type::Text), ("after_item", Type::Text), ("before", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// Looked at again whether it was deleted meanwhile, as then its row is needed; and whether it is still the same: another sweep may have removed it, and the id
-/// have been put anew.
+/// Looked at again whether it was deleted meanwhile, as then its row is needed; and whether it is
+/// still the same: another sweep may have removed it, and the id have been put anew.
 static REMOVE: Statement = Statement::new(
     "delete from view_items
     where (stream, item_id, created_at) in (select stream, item_id, created_at from {rows} r) and gone = 0",
@@ -56,7 +60,8 @@ impl Default for Walk {
     }
 }
 
-/// Removes old rows, in bounded rounds, and goes on from where the walk is; at the end it begins anew. Returns how many rows were removed.
+/// Removes old rows, in bounded rounds, and goes on from where the walk is; at the end it begins
+/// anew. Returns how many rows were removed.
 ///
 /// # Errors
 /// The driver's own.

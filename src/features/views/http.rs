@@ -202,7 +202,8 @@ async fn get_view(state: Served<ViewContext>, path: UserPath, Query(params): Que
     polling::poll(&state.polling, user, wait, &tags, Resource { read, write }).await
 }
 
-/// What a user has unread in a view, not older than what the client has seen; only what was last known has no version.
+/// What a user has unread in a view, not older than what the client has seen; only what was last
+/// known has no version.
 async fn read(state: &ViewContext, user: UserId, view: &ViewKey, seen: Seen) -> Result<Reading<(ViewCount, i64)>> {
     let (entry, mut is_stale) = match state.entries.read(user, seen.revision()).await {
         State::Current(entry) => (entry, false),

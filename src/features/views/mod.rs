@@ -1,11 +1,16 @@
-//! Views: pages, forums, channels that are read by visiting. Something new there is an item, which raises the view's head by one; a visit moves the visitor's mark.
+//! Views: pages, forums, channels that are read by visiting. Something new there is an item, which
+//! raises the view's head by one; a visit moves the visitor's mark.
 //!
-//! A view costs a row, each item one, and each visitor one: nothing is kept of those who never visited, to whom a view is 0. Marks of views are kept also of users
-//! who stay away; of one who visits ever new views, the mark that was used least recently makes room ([`ViewConfig`]). A user may have thousands of them, so they are not part of the user's entry in the cache: [`Reader`] keeps those that were
-//! asked for, by the user's revision. So nothing of views grows in memory with the number of users.
+//! A view costs a row, each item one, and each visitor one: nothing is kept of those who never
+//! visited, to whom a view is 0. Marks of views are kept also of users who stay away; of one who
+//! visits ever new views, the mark that was used least recently makes room ([`ViewConfig`]). A user
+//! may have thousands of them, so they are not part of the user's entry in the cache: [`Reader`]
+//! keeps those that were asked for, by the user's revision. So nothing of views grows in memory
+//! with the number of users.
 //!
-//! What a user made itself does not count for it: the position is passed over in its mark, if it has visited. `http.rs` has the routes, `store.rs` the
-//! rows of items, `expiry.rs` how long they are kept.
+//! What a user made itself does not count for it: the position is passed over in its mark, if it
+//! has visited. `http.rs` has the routes, `store.rs` the rows of items, `expiry.rs` how long they
+//! are kept.
 
 mod config;
 pub mod expiry;
@@ -30,17 +35,18 @@ use crate::base::ids::{ClientId, Invalid, Name, UserId};
 use crate::cache::Revision;
 use crate::db::{Db, DbResult};
 use crate::engine::entries::Entries;
-use crate::engine::heads::{Cell, Heads, Versions};
+use crate::engine::heads::{CachedHead, Heads, Versions};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::marks::store::read_marks;
 use crate::engine::marks::{Kind, Mark, MarkKey, Stream, StreamKey};
 use crate::features::views::rows::ViewRows;
 use crate::features::views::rows::forget_old_visits;
 
-/// How many views a sheet may show.
+/// How many views an unread summary may show.
 pub const MAX_VIEWS: usize = 50;
 
-/// How much the marks that a node keeps may weigh: 1 each, and 1 for each [`RUNS_PER_WEIGHT`] runs of positions in it; and for how long one is kept.
+/// How much the marks that a node keeps may weigh: 1 each, and 1 for each [`RUNS_PER_WEIGHT`] runs
+/// of positions in it; and for how long one is kept.
 const MAX_MARKS: u64 = 200_000;
 const RUNS_PER_WEIGHT: usize = 8;
 const MARK_TTL: Duration = Duration::from_secs(60);
@@ -98,7 +104,8 @@ pub struct ViewItemOut {
     pub head: i64,
 }
 
-/// What a visit answers inside; where the batch does not hold what the number is counted from, the route counts it.
+/// What a visit answers inside; where the batch does not hold what the number is counted from, the
+/// route counts it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Visited {
     unread: Option<i64>,
@@ -153,8 +160,9 @@ impl lanes::Command for Command {
                 needs.head(view.head());
                 needs.of::<ViewRows>().items.insert((Arc::clone(&view.stream), item.clone()));
             }
-            // The head is not locked: what comes in the same moment comes after the visit. What the user itself puts there waits for the user's own row, which
-            // is locked before the head is looked at.
+            // The head is not locked: what comes in the same moment comes after the visit. What the
+            // user itself puts there waits for the user's own row, which is locked before the head
+            // is looked at.
             Self::Access { user, view, keep, .. } => {
                 needs.mark_at(view.mark(*user));
                 needs.of::<ViewRows>().visits.insert(view.mark(*user), *keep);
@@ -276,19 +284,20 @@ impl ViewCount {
 struct Look {
     version: i64,
     head: i64,
-    /// Of what lies up to here only the rows tell what does not count; not above the mark where there is no need to ask.
+    /// Of what lies up to here only the rows tell what does not count; not above the mark where
+    /// there is no need to ask.
     floor: i64,
     /// What is unread above both.
     above: i64,
 }
 
-fn look(cell: &Cell, mark: &Mark) -> Look {
+fn look(cached_head: &CachedHead, mark: &Mark) -> Look {
     // Once more only where the head was written meanwhile.
     loop {
-        let version = cell.version();
-        let head = cell.head();
-        let floor = cell.floor().max(mark.untold()).max(mark.mark());
-        if let Some(above) = cell.unread(floor, mark.retracted()).filter(|_| cell.version() == version) {
+        let version = cached_head.version();
+        let head = cached_head.head();
+        let floor = cached_head.floor().max(mark.untold()).max(mark.mark());
+        if let Some(above) = cached_head.unread(floor, mark.retracted()).filter(|_| cached_head.version() == version) {
             // A node that is a little behind shows at least what the user has seen elsewhere.
             return Look { version, head: head.max(mark.mark()), floor, above };
         }
@@ -300,7 +309,8 @@ fn look(cell: &Cell, mark: &Mark) -> Look {
 pub struct Reader {
     db: Db,
     heads: Arc<Heads>,
-    /// A mark does not change without the user's revision, so what is kept under one is at least as new as it.
+    /// A mark does not change without the user's revision, so what is kept under one is at least as
+    /// new as it.
     marks: moka::sync::Cache<(UserId, Arc<str>, Revision), Arc<Mark>>,
 }
 
@@ -315,16 +325,17 @@ impl Reader {
         Self { db, heads, marks }
     }
 
-    /// What the user has unread in these views, in their order, if no store needs to be asked. `revision` is the user's.
+    /// What the user has unread in these views, in their order, if no store needs to be asked.
+    /// `revision` is the user's.
     #[must_use]
     pub fn count_here(&self, user: UserId, revision: Revision, views: &[ViewKey]) -> Option<Vec<ViewCount>> {
         let marks: Vec<_> = views.iter().map(|view| self.marks.get(&(user, Arc::clone(&view.stream), revision))).collect::<Option<_>>()?;
-        let cells = self.heads.cells_here(&heads_of(views))?;
-        let count = |((view, cell), mark): ((&ViewKey, &Arc<Cell>), &Arc<Mark>)| {
-            let look = look(cell, mark);
+        let cached_heads = self.heads.cached_heads_here(&heads_of(views))?;
+        let count = |((view, cached_head), mark): ((&ViewKey, &Arc<CachedHead>), &Arc<Mark>)| {
+            let look = look(cached_head, mark);
             if look.floor > mark.mark() && has_visited(mark) { None } else { Some(counted(view, mark, &look, 0)) }
         };
-        views.iter().zip(&cells).zip(&marks).map(count).collect()
+        views.iter().zip(&cached_heads).zip(&marks).map(count).collect()
     }
 
     /// The same, from the stores where need be; None where they cannot be asked now.
@@ -341,10 +352,10 @@ impl Reader {
     /// The driver's own.
     pub async fn count(&self, user: UserId, revision: Revision, views: &[ViewKey]) -> DbResult<Vec<ViewCount>> {
         let marks = self.read(user, revision, views).await?;
-        let cells = self.heads.cells(&heads_of(views)).await?;
+        let cached_heads = self.heads.cached_heads(&heads_of(views)).await?;
         let mut counts = Vec::with_capacity(views.len());
-        for ((view, cell), mark) in views.iter().zip(&cells).zip(&marks) {
-            let look = look(cell, mark);
+        for ((view, cached_head), mark) in views.iter().zip(&cached_heads).zip(&marks) {
+            let look = look(cached_head, mark);
             let below = if look.floor > mark.mark() && has_visited(mark) {
                 let passed = store::count_passed(&self.db, &view.stream, user, mark.mark(), look.floor).await?;
                 (look.floor - mark.mark() - passed).max(0)

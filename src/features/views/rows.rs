@@ -29,7 +29,8 @@ pub struct ViewNeeds {
 }
 
 impl ViewRows {
-    /// Of the users who visit a view for the first time, loads what that may push out. A mark that this batch asks for is in use, and stays.
+    /// Of the users who visit a view for the first time, loads what that may push out. A mark that
+    /// this batch asks for is in use, and stays.
     async fn load_old_visits(&mut self, conn: &mut Conn, core: &mut Core, visits: &BTreeMap<MarkKey, u32>) -> DbResult<()> {
         let mut users: BTreeMap<UserId, i64> = BTreeMap::new();
         for (key, keep) in visits.iter().filter(|(key, _)| !core.has_mark(key)) {

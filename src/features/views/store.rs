@@ -40,7 +40,8 @@ static COUNT_PASSED: Statement = Statement::one(
     &[("stream", Type::Text), ("above", Type::Int), ("up_to", Type::Int), ("actor_id", Type::Int)],
 );
 
-/// Of these users' marks of views (kind 4), those that are too many: the ones with the earliest visits, up to a number. It looks at all such marks of each user.
+/// Of these users' marks of views (kind 4), those that are too many: the ones with the earliest
+/// visits, up to a number. It looks at all such marks of each user.
 static OLD_VISITS: Statement = Statement::new(
     "select user_id, kind, name, head, mark, retracted, at
     from (
@@ -54,7 +55,8 @@ static OLD_VISITS: Statement = Statement::new(
     &[("user_id", Type::Int), ("keep", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// How many marks of a user one visit removes at most: where the setting was lowered, the others go with the next visits.
+/// How many marks of a user one visit removes at most: where the setting was lowered, the others go
+/// with the next visits.
 const MAX_OLD_VISITS: i64 = 100;
 
 /// Every statement of this file, for the suite that runs each on both engines.
@@ -125,7 +127,8 @@ pub async fn save(conn: &mut Conn, items: &Items) -> DbResult<()> {
     conn.later(&SAVE, &columns).await
 }
 
-/// The marks of these users' views that are too many, where so many are kept; under the locks of the users.
+/// The marks of these users' views that are too many, where so many are kept; under the locks of
+/// the users.
 ///
 /// # Errors
 /// The driver's own.

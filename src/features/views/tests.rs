@@ -125,7 +125,8 @@ proptest! {
         }
     }
 
-    /// What a mark has no room for is exactly what lies up to where it says that the rows must be asked.
+    /// What a mark has no room for is exactly what lies up to where it says that the rows must be
+    /// asked.
     #[test]
     fn what_a_mark_leaves_out_lies_below_what_it_says(reads in prop::collection::vec((0..2600_i64, 1..200_i64), 0..12)) {
         let (mut mark, mut own, mut head) = (Mark::default(), BTreeSet::new(), 0);

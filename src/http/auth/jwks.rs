@@ -1,7 +1,7 @@
 //! The file with a JWK Set, followed as it changes.
 //!
-//! Requests read the keys without a lock; [`KeyFile::follow`] is a task that looks at the file now and then. A new file that cannot be used leaves
-//! the last good keys where they are.
+//! Requests read the keys without a lock; [`KeyFile::follow`] is a task that looks at the file now
+//! and then. A new file that cannot be used leaves the last good keys where they are.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::keys::{self, KeySet};
 use crate::base::secret::read_file;
 
-/// How often the file is looked at. It is small, so it is read each time: its dates do not tell every change.
+/// How often the file is looked at. It is small, so it is read each time: its dates do not tell
+/// every change.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// A set of a hundred RSA keys has about 50 KiB, its certificates aside.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -31,7 +32,8 @@ pub(super) struct KeyFile {
 type Seen = Result<Vec<u8>, io::ErrorKind>;
 
 impl KeySet {
-    /// The key for a token. One with a `kid` needs the key of that name; one without needs that no other key has its algorithm.
+    /// The key for a token. One with a `kid` needs the key of that name; one without needs that no
+    /// other key has its algorithm.
     pub(super) fn find(&self, algorithm: Algorithm, kid: Option<&str>) -> Option<&keys::Key> {
         let mut fitting = self.keys.iter().filter(|key| key.algorithm == algorithm);
         match kid {

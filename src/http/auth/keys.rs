@@ -1,7 +1,8 @@
 //! The public keys that users' tokens are verified with, out of a PEM or a JWK Set.
 //!
-//! A key brings its one algorithm: the token's own `alg` only ever has to agree with it. To take another kind of key: a way to it in
-//! [`from_pem`] and [`from_jwk`], and its checks in [`checked`].
+//! A key brings its one algorithm: the token's own `alg` only ever has to agree with it. To take
+//! another kind of key: a way to it in [`from_pem`] and [`from_jwk`], and its checks in
+//! [`checked`].
 
 use aws_lc_rs::rsa;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ED25519, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
@@ -66,7 +67,8 @@ pub(super) fn from_pem(text: &str) -> Result<Key, &'static str> {
     checked(algorithm, decoding, None)
 }
 
-/// The keys of a JWK Set (RFC 7517) that can verify tokens; those for other purposes are passed over.
+/// The keys of a JWK Set (RFC 7517) that can verify tokens; those for other purposes are passed
+/// over.
 pub(super) fn from_jwks(text: &[u8]) -> Result<KeySet, String> {
     // The parser's own words could quote the file.
     let set: Value =
@@ -112,7 +114,8 @@ fn from_jwk(jwk: &Map<String, Value>) -> Result<Key, &'static str> {
     if jwk.get("alg").is_some_and(|alg| !alg.is_string()) {
         return Err("its 'alg' must be a string");
     }
-    // Without `alg`, the algorithm follows from the kind of key. `Ed25519` is the newer name for what is done here under `EdDSA`.
+    // Without `alg`, the algorithm follows from the kind of key. `Ed25519` is the newer name for
+    // what is done here under `EdDSA`.
     let (algorithm, decoding) = match (text("kty"), text("crv"), text("alg")) {
         (Some("RSA"), _, None | Some("RS256")) => (Algorithm::RS256, DecodingKey::from_rsa_components(need("n")?, need("e")?)),
         (Some("EC"), Some("P-256"), None | Some("ES256")) => (Algorithm::ES256, DecodingKey::from_ec_components(need("x")?, need("y")?)),

@@ -1,10 +1,12 @@
-//! Who is calling: service keys (opaque bearer tokens, each with a name) and end users (JWTs whose `sub` is the user's id).
+//! Who is calling: service keys (opaque bearer tokens, each with a name) and end users (JWTs whose
+//! `sub` is the user's id).
 //!
 //! `tokens.rs` checks JWTs, `keys.rs` knows the keys for that, `jwks.rs` follows a file of them.
 //!
-//! [`Auth`] is made once from the settings and shared; [`Caller`] and [`Service`] are what a handler asks for. The user's own
-//! routes ask for [`UserPath`](crate::http::path::UserPath), which builds on this. To accept another kind of credential, add a
-//! step to [`Auth::authenticate`]; every step must end in the same answer for whatever it refuses.
+//! [`Auth`] is made once from the settings and shared; [`Caller`] and [`Service`] are what a
+//! handler asks for. The user's own routes ask for [`UserPath`](crate::http::path::UserPath), which
+//! builds on this. To accept another kind of credential, add a step to [`Auth::authenticate`];
+//! every step must end in the same answer for whatever it refuses.
 
 mod config;
 mod jwks;
@@ -59,7 +61,8 @@ impl Auth {
     /// Takes the credentials apart and checks them, without ever naming a secret in the error.
     ///
     /// # Errors
-    /// A sentence for the operator: a short, duplicate or badly named key, or a key for JWTs that cannot be used.
+    /// A sentence for the operator: a short, duplicate or badly named key, or a key for JWTs that
+    /// cannot be used.
     pub fn new(config: &AuthConfig, clock: Clock) -> Result<Self, String> {
         let mut keys: Vec<ServiceKey> = Vec::with_capacity(config.service_keys.len());
         for (at, key) in config.service_keys.iter().enumerate() {

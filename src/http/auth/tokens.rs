@@ -1,7 +1,7 @@
 //! How end users' tokens (JWTs) are checked and made.
 //!
-//! A token is looked at in this order: which key it is for, its signature, its audience and issuer, its times, its `sub`. Until the signature
-//! holds, every refusal is the same sentence.
+//! A token is looked at in this order: which key it is for, its signature, its audience and issuer,
+//! its times, its `sub`. Until the signature holds, every refusal is the same sentence.
 
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ pub(super) fn unauthorized(detail: &'static str) -> Problem {
 
 /// Where the keys come from.
 enum Keys {
-    /// The one of HEADMARK_JWT_SECRET or HEADMARK_JWT_PUBLIC_KEY, for every token, whatever `kid` it has.
+    /// The one of HEADMARK_JWT_SECRET or HEADMARK_JWT_PUBLIC_KEY, for every token, whatever `kid`
+    /// it has.
     One(Box<Key>),
     /// Those of HEADMARK_JWKS, by their `kid`.
     Set(KeyFile),
@@ -133,7 +134,8 @@ impl Tokens {
     fn claims(&self, token: &str) -> Result<ClaimsIn, String> {
         let header = jsonwebtoken::decode_header(token).map_err(|error| error.to_string())?;
         if header.crit.is_some() {
-            // RFC 7515: who does not understand an extension that the signer calls critical must refuse.
+            // RFC 7515: who does not understand an extension that the signer calls critical must
+            // refuse.
             return Err("it has a 'crit' header".to_owned());
         }
         let check = |key: &Key| {
@@ -177,7 +179,8 @@ impl Rules {
         }
     }
 
-    /// The rules with this algorithm as the only one. It is the key's and never the token's: else a public key could pass for a shared secret.
+    /// The rules with this algorithm as the only one. It is the key's and never the token's: else a
+    /// public key could pass for a shared secret.
     fn of(&self, algorithm: Algorithm) -> Option<&Validation> {
         match algorithm {
             Algorithm::HS256 => Some(&self.hs256),
@@ -191,7 +194,8 @@ impl Rules {
 
 fn validation(algorithm: Algorithm, config: &AuthConfig) -> Validation {
     let mut validation = Validation::new(algorithm);
-    // Times are checked against the injected clock, after the signature; `exp` must be there all the same.
+    // Times are checked against the injected clock, after the signature; `exp` must be there all
+    // the same.
     validation.validate_exp = false;
     validation.validate_nbf = false;
     let mut required = vec!["exp", "sub"];
@@ -221,7 +225,8 @@ fn shared_secret(secret: &SecretString) -> Result<(Key, EncodingKey), String> {
     Ok((key, EncodingKey::from_secret(secret)))
 }
 
-/// `setting` is a PEM or a file of one. It may be a private key by mistake, so that no error quotes it.
+/// `setting` is a PEM or a file of one. It may be a private key by mistake, so that no error quotes
+/// it.
 fn public_key(setting: &SecretString) -> Result<Key, String> {
     let setting = setting.expose_secret().trim();
     let found = if setting.starts_with(PEM_BEGIN) {

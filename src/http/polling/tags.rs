@@ -41,7 +41,8 @@ impl From<Revision> for Version {
     }
 }
 
-/// What tags belong to: an installation between two restores, a resource with its query, and the user it is about.
+/// What tags belong to: an installation between two restores, a resource with its query, and the
+/// user it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scope(u64);
 
@@ -55,7 +56,8 @@ impl Scope {
         Self(scope.finish())
     }
 
-    /// The tag of a version: the same on every node, and weak, as bodies may be compressed on the way.
+    /// The tag of a version: the same on every node, and weak, as bodies may be compressed on the
+    /// way.
     #[must_use]
     pub fn tag(self, version: Version) -> String {
         let mut tag = String::with_capacity(48);
@@ -130,8 +132,8 @@ impl Seen {
         self.scope.tag(version)
     }
 
-    /// Whether the client has an answer that was not made from these shared heads. Then nobody knows which of the two is
-    /// newer: this node may be behind the one that answered.
+    /// Whether the client has an answer that was not made from these shared heads. Then nobody
+    /// knows which of the two is newer: this node may be behind the one that answered.
     #[must_use]
     pub fn has_other(self, shared: Versions) -> bool {
         match self.shared {
@@ -156,7 +158,7 @@ mod tests {
 
     fn shared(version: i64) -> Versions {
         let mut versions = Versions::default();
-        versions.add(crate::engine::marks::Kind::Board, 0, version);
+        versions.add(crate::engine::marks::Kind::BroadcastState, 0, version);
         versions
     }
 

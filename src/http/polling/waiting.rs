@@ -37,10 +37,12 @@ impl Waiting {
         self.size.saturating_sub(self.room.available_permits())
     }
 
-    /// A place for the request being served, which asked to wait. None where all places are taken: it is answered at once.
+    /// A place for the request being served, which asked to wait. None where all places are taken:
+    /// it is answered at once.
     ///
     /// # Errors
-    /// A 429 problem where its caller holds as many as it may. Were it answered at once, a client that always waits would turn into a busy loop.
+    /// A 429 problem where its caller holds as many as it may. Were it answered at once, a client
+    /// that always waits would turn into a busy loop.
     pub fn take(&self) -> Result<Option<WaitingPlace<'_>>, Problem> {
         let Ok(room) = self.room.try_acquire() else { return Ok(None) };
         let share = context::caller().map(|caller| self.shares.take(&caller)).transpose()?;

@@ -1,7 +1,8 @@
 //! Imports chat logs as direct messages, through a lane: the channel is the receiver.
 //!
-//! A message has an id made of its time and text (`message_ids.rs`), so an import may be run again for as long as the rows are kept. They are
-//! kept from the import on, and show the time of the log. One lane takes all, in the order of the log: each message writes to two inboxes.
+//! A message has an id made of its time and text (`message_ids.rs`), so an import may be run again
+//! for as long as the rows are kept. They are kept from the import on, and show the time of the
+//! log. One lane takes all, in the order of the log: each message writes to two inboxes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,7 +62,8 @@ impl Import {
     /// Runs it to its end over these lanes, which must be those of [`super::lane_config`].
     ///
     /// # Errors
-    /// A sentence: why the file cannot be read (on), or that the stores do not answer. What was imported before stays.
+    /// A sentence: why the file cannot be read (on), or that the stores do not answer. What was
+    /// imported before stays.
     pub async fn run(self, lanes: &Lanes, progress: Arc<Progress>, on_bad: OnBad) -> Result<Report, String> {
         let mut workers = Workers::start(Directs, lanes, &progress);
         let queue = workers.queues().into_iter().next().ok_or("there is no lane")?;

@@ -1,4 +1,5 @@
-//! The fields of a line of CSV: which columns a file has, and the values that all files have in common.
+//! The fields of a line of CSV: which columns a file has, and the values that all files have in
+//! common.
 
 use csv::ByteRecord;
 
@@ -55,7 +56,8 @@ impl Columns {
         self.order.iter().any(|column| self.known.get(*column) == Some(&name))
     }
 
-    /// The values of a line in the order of the known columns; None for a column that the file has not.
+    /// The values of a line in the order of the known columns; None for a column that the file has
+    /// not.
     ///
     /// # Errors
     /// A sentence: why the line cannot be taken.

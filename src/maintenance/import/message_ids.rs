@@ -1,9 +1,9 @@
 //! Ids of the messages of a log, so that a log may be imported again.
 //!
-//! An id is made of the line's own content: its time and its text, within the chat and sender that it
-//! belongs to. Where lines stand in the file does not matter, so a line that is repaired, added or
-//! removed changes no other id. Lines that are equal in all of this are counted: the second one has
-//! the number 2. They say the same, so it does not matter which of them has which number.
+//! An id is made of the line's own content: its time and its text, within the chat and sender that
+//! it belongs to. Where lines stand in the file does not matter, so a line that is repaired, added
+//! or removed changes no other id. Lines that are equal in all of this are counted: the second one
+//! has the number 2. They say the same, so it does not matter which of them has which number.
 
 use std::collections::HashMap;
 use std::hash::Hash;

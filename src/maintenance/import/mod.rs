@@ -1,12 +1,14 @@
-//! What imports have in common: a file read line by line, and batches that go through the lanes at the pace of the machine.
+//! What imports have in common: a file read line by line, and batches that go through the lanes at
+//! the pace of the machine.
 //!
 //! ```text
 //!   file ─ source.rs: decompress, CSV ─ field.rs: columns, values ─▶ the feature's own steps ─▶ a queue for each lane ─ pace.rs: batches ─▶ Lanes::submit
 //! ```
 //!
-//! A lane has one batch under way, and a step that finds things as it wants them changes nothing: so a batch whose outcome is unknown is done again, and a whole import
-//! may be run again, also after it was killed. To add an import: a command in the feature, and here a [`Task`] that makes it and a reader
-//! that hands it its steps.
+//! A lane has one batch under way, and a step that finds things as it wants them changes nothing:
+//! so a batch whose outcome is unknown is done again, and a whole import may be run again, also
+//! after it was killed. To add an import: a command in the feature, and here a [`Task`] that makes
+//! it and a reader that hands it its steps.
 
 pub mod directs;
 mod field;
@@ -33,7 +35,8 @@ use crate::base::error::Error;
 use crate::base::ids::UserId;
 use crate::engine::lanes::{Command, Job, LaneConfig, Lanes};
 
-/// How many steps are sorted by user at once: a file in no order is then done in batches of few users.
+/// How many steps are sorted by user at once: a file in no order is then done in batches of few
+/// users.
 pub(crate) const WINDOW_STEPS: usize = 200_000;
 
 /// How many steps are handed to a lane at once, and how many such chunks wait for it.
@@ -46,8 +49,8 @@ const IMPORT_LANES: u32 = 2;
 /// How long stores may fail to answer before the import ends.
 const MAX_OUTAGE: Duration = Duration::from_secs(60);
 
-/// How long steps may wait for others' writes that come first, before they are given up. Running nodes do those at once, and within seconds where one died; where none
-/// runs, nobody does them.
+/// How long steps may wait for others' writes that come first, before they are given up. Running
+/// nodes do those at once, and within seconds where one died; where none runs, nobody does them.
 const MAX_WAITING: Duration = Duration::from_secs(10);
 
 /// The pause after a batch that failed, or of which a step must wait.
@@ -190,7 +193,8 @@ pub(crate) trait Task: Send + Sync + 'static {
     /// Steps as one write, which answers with a [`Task::Done`].
     fn command(&self, steps: Vec<Self::Step>, lane_key: i64) -> Arc<dyn Command>;
 
-    /// The places of those steps of a batch that could not be done yet, in order: they are tried again, before what comes after them.
+    /// The places of those steps of a batch that could not be done yet, in order: they are tried
+    /// again, before what comes after them.
     fn waiting(_: &Self::Done) -> &[usize] {
         &[]
     }
@@ -199,7 +203,8 @@ pub(crate) trait Task: Send + Sync + 'static {
     fn give_up(_: &mut Self::Done, _steps: u64) {}
 }
 
-/// The lanes at work. Each takes chunks from its queue, batch after batch; those of a user stand together in a chunk.
+/// The lanes at work. Each takes chunks from its queue, batch after batch; those of a user stand
+/// together in a chunk.
 pub(crate) struct Workers<T: Task> {
     queues: Vec<mpsc::Sender<Vec<T::Step>>>,
     working: Vec<JoinHandle<Result<T::Done, String>>>,
@@ -218,7 +223,8 @@ impl<T: Task> Workers<T> {
         Self { queues, working }
     }
 
-    /// Where the chunks go, a queue for each lane. They end when these are dropped. A queue that does not take a chunk has given up.
+    /// Where the chunks go, a queue for each lane. They end when these are dropped. A queue that
+    /// does not take a chunk has given up.
     pub(crate) fn queues(&mut self) -> Vec<mpsc::Sender<Vec<T::Step>>> {
         std::mem::take(&mut self.queues)
     }
@@ -300,7 +306,8 @@ fn count(steps: usize) -> u64 {
     u64::try_from(steps).unwrap_or(u64::MAX)
 }
 
-/// How long steps have waited, one batch after the other. Once some were given up, no more are waited for: nobody seems to do what they wait for.
+/// How long steps have waited, one batch after the other. Once some were given up, no more are
+/// waited for: nobody seems to do what they wait for.
 #[derive(Debug, Default)]
 struct Patience {
     since: Option<Instant>,

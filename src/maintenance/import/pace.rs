@@ -1,7 +1,9 @@
-//! How much goes into one transaction: as much as is done within a fraction of a second on this machine.
+//! How much goes into one transaction: as much as is done within a fraction of a second on this
+//! machine.
 //!
-//! Larger batches are cheaper for each step. But a batch must be over well before the touch of its cache entries is too old, also on a slow disk, and
-//! those who write through running nodes meanwhile wait for it.
+//! Larger batches are cheaper for each step. But a batch must be over well before the touch of its
+//! cache entries is too old, also on a slow disk, and those who write through running nodes
+//! meanwhile wait for it.
 
 use std::time::Duration;
 
@@ -15,7 +17,8 @@ pub(crate) const MAX_STEPS: usize = 10_000;
 /// How many users' own rows, and cache entries, a batch touches at most.
 const MAX_USERS: usize = 2000;
 
-/// A batch that took longer makes the next ones smaller; one that took less, larger. The time includes the wait for the batch of the other lane.
+/// A batch that took longer makes the next ones smaller; one that took less, larger. The time
+/// includes the wait for the batch of the other lane.
 const SLOW: Duration = Duration::from_millis(600);
 const QUICK: Duration = Duration::from_millis(300);
 

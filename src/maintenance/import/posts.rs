@@ -1,4 +1,5 @@
-//! Imports posts from a file, through the lanes, as nodes write them: running nodes see each at once, and a post that is known counts once.
+//! Imports posts from a file, through the lanes, as nodes write them: running nodes see each at
+//! once, and a post that is known counts once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,7 +63,8 @@ impl Import {
     /// Runs it to its end over these lanes, which must be those of [`super::lane_config`].
     ///
     /// # Errors
-    /// A sentence: why the file cannot be read (on), or that the stores do not answer. What was imported before stays.
+    /// A sentence: why the file cannot be read (on), or that the stores do not answer. What was
+    /// imported before stays.
     pub async fn run(self, lanes: &Lanes, progress: Arc<Progress>, on_bad: OnBad) -> Result<Report, String> {
         let mut workers = Workers::start(Posts, lanes, &progress);
         let queues = workers.queues();
@@ -99,7 +101,8 @@ fn parse(columns: &Columns, line: &ByteRecord, id_offset: i64) -> Result<Step, S
     Ok((creator, post))
 }
 
-/// Hands posts to the lanes, each creator's to one of them: two never wait for each other's heads. False when one of them has given up.
+/// Hands posts to the lanes, each creator's to one of them: two never wait for each other's heads.
+/// False when one of them has given up.
 fn flush(mut window: Vec<Step>, queues: &[mpsc::Sender<Vec<Step>>]) -> bool {
     // Stable: a creator's posts stay in the order of the file.
     window.sort_by_key(|(creator, _)| *creator);

@@ -74,7 +74,8 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Opens a file, or with `-` standard input. Returns its records, and how long it is if that is known.
+/// Opens a file, or with `-` standard input. Returns its records, and how long it is if that is
+/// known.
 ///
 /// # Errors
 /// When it cannot be opened or its first bytes cannot be read.
@@ -108,7 +109,8 @@ fn decompressed(mut raw: impl Read + Send + 'static) -> io::Result<Box<dyn BufRe
     })
 }
 
-/// Every record may have another number of fields: which are too few is told with the line's number.
+/// Every record may have another number of fields: which are too few is told with the line's
+/// number.
 fn reader(lines: Lines) -> csv::Reader<Lines> {
     csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(lines)
 }
@@ -122,7 +124,8 @@ impl Records {
         Ok(Self { reader: reader(Lines::new(decompressed(raw)?)), record: ByteRecord::new() })
     }
 
-    /// The next record and the number of its first line, from 1 on; None at the end. Empty lines are skipped.
+    /// The next record and the number of its first line, from 1 on; None at the end. Empty lines
+    /// are skipped.
     ///
     /// # Errors
     /// When it cannot be read, or was compressed badly.

@@ -122,9 +122,11 @@ pub struct Difference {
     pub user: i64,
     /// Which number.
     pub what: What,
-    /// For a row: the follower. For a direct chat: the other side. For a row of an inbox: the message.
+    /// For a row: the follower. For a direct chat: the other side. For a row of an inbox: the
+    /// message.
     pub other: Option<i64>,
-    /// For notifications: their type. For a row of an inbox: the group. For a view or a channel: which one.
+    /// For notifications: their type. For a row of an inbox: the group. For a view or a channel:
+    /// which one.
     pub name: Option<Arc<str>>,
     /// What is stored.
     pub stored: i64,
@@ -158,7 +160,7 @@ impl fmt::Display for Difference {
         match (self.what.stream(), self.what) {
             (Some(Kind::View), _) => write!(f, "view {name} {word}")?,
             (Some(Kind::Broadcast), _) => write!(f, "channel {name} {word}")?,
-            (Some(Kind::Board), _) => write!(f, "board {word}")?,
+            (Some(Kind::BroadcastState), _) => write!(f, "broadcast_state {word}")?,
             (Some(Kind::Group), _) | (_, What::GroupMembers | What::GroupOrdinals) => write!(f, "group {} {word}", self.user)?,
             (_, What::NotificationUnread | What::InboxMessage | What::InboxRecall | What::Mark(_)) => {
                 write!(f, "user {} {word} {name}", self.user)?;

@@ -1,5 +1,6 @@
-//! What a recount compares of inboxes and direct chats: where each chat is, against the rows of the inbox that are kept; and the numbers in the user's own row,
-//! against the chats and those rows. Of what has expired nothing is left to compare with.
+//! What a recount compares of inboxes and direct chats: where each chat is, against the rows of the
+//! inbox that are kept; and the numbers in the user's own row, against the chats and those rows. Of
+//! what has expired nothing is left to compare with.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,8 @@ use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
 use crate::engine::marks;
 
-/// Chats of these users of which the last row that is kept says something else, or whose mark is beyond the head, after a place in the order of the key.
+/// Chats of these users of which the last row that is kept says something else, or whose mark is
+/// beyond the head, after a place in the order of the key.
 static SIDES: Statement = Statement::new(
     "select user_id, peer_id, head, head_counted, mark, case when mark > head_counted then head_counted when mark < 0 then 0 else mark end
     from (
@@ -38,7 +40,8 @@ static ADD_TO_SIDES: Statement = Statement::new(
     &[("user_id", Type::Int), ("peer_id", Type::Int), ("head", Type::Int), ("mark", Type::Int)],
 );
 
-/// Every number of these users beside what it is to count, where any differs. The head of an inbox is at least the last row that is kept.
+/// Every number of these users beside what it is to count, where any differs. The head of an inbox
+/// is at least the last row that is kept.
 static COUNT: Statement = Statement::new(
     "select user_id, unread, unread_counted, chats, chats_counted, head, head_counted
     from (
@@ -97,7 +100,8 @@ pub(super) fn statements() -> [&'static Statement; 4] {
 /// A place in the order of the chats: whose, and with whom. Every chat is after the first.
 pub(super) type Place = (i64, i64);
 
-/// Compares the chats of these users from a place on. Returns what differs, and where to go on if there may be more.
+/// Compares the chats of these users from a place on. Returns what differs, and where to go on if
+/// there may be more.
 pub(super) async fn sides(conn: &mut Conn, users: &[i64], after: Place) -> DbResult<(Vec<Difference>, Option<Place>)> {
     let columns = [users.to_vec(), vec![after.0; users.len()], vec![after.1; users.len()]].map(Column::Int);
     let rows: Vec<(i64, i64, i64, i64, i64, i64)> = conn.fetch(&SIDES, &columns).await?;
@@ -109,7 +113,8 @@ pub(super) async fn sides(conn: &mut Conn, users: &[i64], after: Place) -> DbRes
     Ok((rows.into_iter().flat_map(differences).filter(|found| found.stored != found.counted).collect(), next))
 }
 
-/// Compares the chats of these users from a place on again, inside a transaction, under the locks of the users, and adds what is missing.
+/// Compares the chats of these users from a place on again, inside a transaction, under the locks
+/// of the users, and adds what is missing.
 pub(super) async fn repair_sides(conn: &mut Conn, users: &[i64], after: Place) -> DbResult<Vec<Difference>> {
     let ids: Vec<_> = users.iter().filter_map(|user| UserId::try_from(*user).ok()).collect();
     marks::store::lock_users(conn, &ids).await?;

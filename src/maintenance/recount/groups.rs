@@ -1,4 +1,5 @@
-//! What a recount compares of groups: how many a user is in, and, for each group, how many members there are and how many ordinals were given, against the memberships.
+//! What a recount compares of groups: how many a user is in, and, for each group, how many members
+//! there are and how many ordinals were given, against the memberships.
 
 use std::collections::BTreeMap;
 
@@ -105,7 +106,8 @@ pub(super) async fn count_groups(conn: &mut Conn, groups: &[i64]) -> DbResult<Ve
     Ok(rows.into_iter().flat_map(differences).filter(|found| found.stored != found.counted).collect())
 }
 
-/// Compares these groups again, inside a transaction, under the locks of their heads, which guard them, and adds what is missing.
+/// Compares these groups again, inside a transaction, under the locks of their heads, which guard
+/// them, and adds what is missing.
 pub(super) async fn repair_groups(conn: &mut Conn, groups: &[i64]) -> DbResult<Vec<Difference>> {
     let keys: Vec<_> = groups.iter().filter_map(|group| GroupId::try_from(*group).ok()).map(StreamKey::group).collect();
     heads::store::lock(conn, &keys).await?;

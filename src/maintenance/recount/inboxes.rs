@@ -1,8 +1,11 @@
-//! What a recount compares of groups that deliver by writing: the rows in the inboxes of their members, against the memberships and the messages.
+//! What a recount compares of groups that deliver by writing: the rows in the inboxes of their
+//! members, against the memberships and the messages.
 //!
-//! Each member of the moment in which such a message was sent has a row of it, and each inbox with a row of a message that was recalled has a row that says so.
-//! Left out is what fan-out still has to do, and what may have expired: rows of an inbox go from the oldest on, so nothing is missed that was sent before the first
-//! row that is kept. A row that is missing is appended. A row too many stays: numbers in an inbox have no gaps.
+//! Each member of the moment in which such a message was sent has a row of it, and each inbox with
+//! a row of a message that was recalled has a row that says so. Left out is what fan-out still has
+//! to do, and what may have expired: rows of an inbox go from the oldest on, so nothing is missed
+//! that was sent before the first row that is kept. A row that is missing is appended. A row too
+//! many stays: numbers in an inbox have no gaps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,11 +20,12 @@ use crate::engine::marks;
 /// How many users are compared by one statement, which looks at all rows of their inboxes.
 pub(super) const USERS_AT_ONCE: usize = 50;
 
-/// How far the clocks of two nodes may be apart, so that the age of a message and that of a row can be compared.
+/// How far the clocks of two nodes may be apart, so that the age of a message and that of a row can
+/// be compared.
 const CLOCKS_APART_MS: i64 = 60_000;
 
-/// Rows that these users' inboxes should have and lack, after a place in this order. Nobody's messages are missed where nothing has expired (the first row is
-/// kept, or there never was one).
+/// Rows that these users' inboxes should have and lack, after a place in this order. Nobody's
+/// messages are missed where nothing has expired (the first row is kept, or there never was one).
 static LOST: Statement = Statement::new(
     "select due.user_id, due.group_id, due.group_seq, due.recall
     from (
@@ -40,7 +44,7 @@ static LOST: Statement = Statement::new(
             from {rows} r
         ) since
         join memberships m on m.user_id = since.user_id
-        join chat_groups c on c.group_id = m.group_id and c.tasks > 0
+        join chat_groups c on c.group_id = m.group_id and c.jobs > 0
         join group_messages g on g.group_id = m.group_id and g.seq > m.from_seq and (m.to_seq < 0 or g.seq <= m.to_seq)
         where g.written = 1 and g.recalled = 0 and g.sent_at > since.sent_at
         union all
@@ -53,7 +57,7 @@ static LOST: Statement = Statement::new(
     where (due.user_id, due.group_id, due.group_seq, due.recall) > (
             select r.after_user, r.after_group, r.after_seq, r.after_recall from {rows} r limit 1
         )
-        and not exists (select 1 from group_tasks t where t.group_id = due.group_id and t.seq = due.group_seq)
+        and not exists (select 1 from delivery_jobs t where t.group_id = due.group_id and t.seq = due.group_seq)
     except
     select i.user_id, i.group_id, i.group_seq, i.recall
     from {rows} r

@@ -1,8 +1,9 @@
-//! What a recount compares of how far users have read: no mark may lie beyond the head of its stream,
-//! as what comes next would count as read. Repaired, it is at the head, and nothing is unread.
+//! What a recount compares of how far users have read: no mark may lie beyond the head of its
+//! stream, as what comes next would count as read. Repaired, it is at the head, and nothing is
+//! unread.
 //!
-//! A head that is itself too low is told from the rows of its things, so that no mark is lost by it.
-//! A snapshot of a feed that cannot be read counts as none; a recount removes it.
+//! A head that is itself too low is told from the rows of its things, so that no mark is lost by
+//! it. A snapshot of a feed that cannot be read counts as none; a recount removes it.
 
 use super::{Difference, What};
 use crate::base::ids::UserId;
@@ -12,7 +13,8 @@ use crate::features::feed::Snapshot;
 
 const USERS: &[(&str, Type)] = &[("user_id", Type::Int)];
 
-/// Marks of counters, channels, dots and views. The rows of things are only looked at where a mark is beyond the head.
+/// Marks of counters, channels, dots and views. The rows of things are only looked at where a mark
+/// is beyond the head.
 static BEYOND: Statement = Statement::new(
     "select user_id, kind, name, mark, head
     from (
@@ -144,7 +146,8 @@ pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Differ
     Ok(found.chain(broken.map(of_snapshot)).collect())
 }
 
-/// Compares the marks of these users again, inside a transaction, under the locks of their rows, and lowers those that are beyond a head.
+/// Compares the marks of these users again, inside a transaction, under the locks of their rows,
+/// and lowers those that are beyond a head.
 pub(super) async fn repair(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
     let ids: Vec<_> = users.iter().filter_map(|user| UserId::try_from(*user).ok()).collect();
     marks::store::lock_users(conn, &ids).await?;

@@ -1,22 +1,31 @@
-//! Compares every number with the rows that it counts, and repairs what differs. On a healthy database there is nothing to find; what is found came from
-//! somebody's hand, a damaged disk or a bug.
+//! Compares every number with the rows that it counts, and repairs what differs. On a healthy
+//! database there is nothing to find; what is found came from somebody's hand, a damaged disk or a
+//! bug.
 //!
-//! It works beside running nodes. A comparison is one statement, and so of one moment. Every transaction of a node changes rows and numbers by the
-//! same, so while numbers go up and down the *difference* between a number and its rows stays what it is. A repair therefore adds the difference, and never
-//! writes a number that was counted a moment ago; which transactions came in between does not matter. Only another repair changes a difference, so a repair locks the
-//! users' rows and compares again. The counts of followers are sums over slots, and slot
-//! 0 takes the difference.
+//! It works beside running nodes. A comparison is one statement, and so of one moment. Every
+//! transaction of a node changes rows and numbers by the same, so while numbers go up and down the
+//! *difference* between a number and its rows stays what it is. A repair therefore adds the
+//! difference, and never writes a number that was counted a moment ago; which transactions came in
+//! between does not matter. Only another repair changes a difference, so a repair locks the users'
+//! rows and compares again. The counts of followers are sums over slots, and slot 0 takes the
+//! difference.
 //!
-//! First the rows: `following` is the truth, and a row of `followers` or `secret_followers` that is missing or too much is repaired under the lock of its pair, after
-//! looking again; so too a direct chat that says something else than the inbox. Then, in a second pass, the numbers, as a number may be right only once its rows are. On
-//! Postgres no node has to be stopped; SQLite has one writing process, so there the server is. Of these numbers a sheet shows the unread direct messages and the unread
-//! notifications: with those the revision is raised, and a cache that does not hear of it shows the old ones until the entry ends.
+//! First the rows: `following` is the truth, and a row of `followers` or `secret_followers` that is
+//! missing or too much is repaired under the lock of its pair, after looking again; so too a direct
+//! chat that says something else than the inbox. Then, in a second pass, the numbers, as a number
+//! may be right only once its rows are. On Postgres no node has to be stopped; SQLite has one
+//! writing process, so there the server is. Of these numbers an unread summary shows the unread
+//! direct messages and the unread notifications: with those the revision is raised, and a cache
+//! that does not hear of it shows the old ones until the entry ends.
 //!
-//! With the numbers of a user, its inbox is compared (`inboxes.rs`): a row of a group's message that is missing is appended, and raises the revision too.
+//! With the numbers of a user, its inbox is compared (`inboxes.rs`): a row of a group's message
+//! that is missing is appended, and raises the revision too.
 //!
-//! Last the streams that users share (`streams.rs`), whose heads are in no cache but the nodes' own memory, and reach it as every change does.
+//! Last the streams that users share (`streams.rs`), whose heads are in no cache but the nodes' own
+//! memory, and reach it as every change does.
 //!
-//! To add a number: its columns in `store::COUNT` (or that of `directs.rs`, `notifications.rs`, `groups.rs`), a [`What`], and what adds to it in `repair_numbers` there.
+//! To add a number: its columns in `store::COUNT` (or that of `directs.rs`, `notifications.rs`,
+//! `groups.rs`), a [`What`], and what adds to it in `repair_numbers` there.
 
 mod difference;
 mod directs;
@@ -102,7 +111,7 @@ impl Recount {
             self.groups(&mut conn, &mut told).await?;
             self.names(&mut conn, Kind::View, &mut told).await?;
             // Before the channels, whose repair raises it.
-            self.streams(&mut conn, Streams::Board, &mut told).await?;
+            self.streams(&mut conn, Streams::BroadcastState, &mut told).await?;
             self.names(&mut conn, Kind::Broadcast, &mut told).await?;
         }
         // Last, when the heads are right.
@@ -126,7 +135,8 @@ impl Recount {
         }
     }
 
-    /// What was found, or what of it was repaired: a scrubber or another recount may have been faster.
+    /// What was found, or what of it was repaired: a scrubber or another recount may have been
+    /// faster.
     async fn settle(self, conn: &mut Conn, found: Vec<Difference>, of: fn(Owners) -> Repair<'static>) -> DbResult<Vec<Difference>> {
         if found.is_empty() || self.dry_run { Ok(found) } else { repair(conn, &of(owners(&found))).await }
     }
@@ -140,7 +150,8 @@ impl Recount {
         Ok(())
     }
 
-    /// Compares the inboxes of these users with their memberships. The last number of each inbox must be right by then: what is missing comes after it.
+    /// Compares the inboxes of these users with their memberships. The last number of each inbox
+    /// must be right by then: what is missing comes after it.
     async fn inboxes(self, conn: &mut Conn, users: &[i64], told: &mut impl FnMut(&[Difference])) -> DbResult<()> {
         let mut after = Some(inboxes::FIRST);
         while let Some(place) = after {
@@ -214,8 +225,9 @@ impl Recount {
     }
 }
 
-/// Compares the numbers of these users alone, repairs what differs, and returns it. For a node, beside its own writes. The streams that users share are left out: to
-/// count one is to read all that ever happened in it.
+/// Compares the numbers of these users alone, repairs what differs, and returns it. For a node,
+/// beside its own writes. The streams that users share are left out: to count one is to read all
+/// that ever happened in it.
 ///
 /// # Errors
 /// The driver's own.
@@ -254,7 +266,8 @@ fn owners(found: &[Difference]) -> Owners {
     owners.into_iter().collect()
 }
 
-/// What one transaction repairs. Two may have found the same difference, so each looks again once it holds the locks.
+/// What one transaction repairs. Two may have found the same difference, so each looks again once
+/// it holds the locks.
 enum Repair<'a> {
     Rows(What, &'a [Row]),
     Sides(Owners, directs::Place),

@@ -1,5 +1,5 @@
-//! What a recount compares of notifications: how many of each type a user has not read, and the number of the last one that the user got, against the
-//! rows of the receivers.
+//! What a recount compares of notifications: how many of each type a user has not read, and the
+//! number of the last one that the user got, against the rows of the receivers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,8 @@ static COUNT_TYPES: Statement = Statement::new(
     &[("user_id", Type::Int)],
 );
 
-/// The last number of these users, where it is below that of the last row. It may be above: old notifications go, where a setting says so.
+/// The last number of these users, where it is below that of the last row. It may be above: old
+/// notifications go, where a setting says so.
 static COUNT_SEQS: Statement = Statement::new(
     "select user_id, stored, counted
     from (
@@ -93,7 +94,8 @@ pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Differ
     Ok(types.into_iter().map(of_type).chain(seqs.into_iter().map(seq)).collect())
 }
 
-/// Adds what is missing to those numbers that are of this file, inside a transaction: first to the users' own rows, whose locks guard the others.
+/// Adds what is missing to those numbers that are of this file, inside a transaction: first to the
+/// users' own rows, whose locks guard the others.
 pub(super) async fn repair_numbers(conn: &mut Conn, found: &[Difference]) -> DbResult<()> {
     let mut users: BTreeMap<i64, i64> = BTreeMap::new();
     let mut types: BTreeMap<(i64, Arc<str>), i64> = BTreeMap::new();

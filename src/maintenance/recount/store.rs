@@ -2,7 +2,7 @@
 
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
-use crate::engine::pairs::{Pair, lock_stripes};
+use crate::engine::pairs::{Pair, lock_pairs};
 use crate::features::relations::{Fans, store as relations};
 
 use super::{Difference, What};
@@ -67,7 +67,8 @@ static MISSING_OF: Statement = Statement::one(
     &[("user_id", Type::Int), ("after_follower", Type::Int)],
 );
 
-/// Followers of these users that do not follow, or not since then, or in secret, after a place in the order of the key.
+/// Followers of these users that do not follow, or not since then, or in secret, after a place in
+/// the order of the key.
 static EXTRA: Statement = Statement::new(
     "select b.follower_id, b.followee_id, b.since
     from {rows} r
@@ -253,11 +254,12 @@ pub(super) async fn extra(conn: &mut Conn, users: &[i64], secret: bool, after: R
     conn.fetch(statement, &columns.map(Column::Int)).await
 }
 
-/// Locks these pairs, and makes the followees' side agree with the followers', inside a transaction.
+/// Locks these pairs, and makes the followees' side agree with the followers', inside a
+/// transaction.
 pub(super) async fn repair_rows(conn: &mut Conn, what: What, rows: &[Row]) -> DbResult<()> {
     let pair = |row: &Row| Some(Pair { follower: UserId::try_from(row.0).ok()?, followee: UserId::try_from(row.1).ok()? });
-    let stripes: std::collections::BTreeSet<_> = rows.iter().filter_map(pair).map(|pair| (pair.stripe(), false)).collect();
-    lock_stripes(conn, &stripes.into_iter().collect::<Vec<_>>()).await?;
+    let pair_locks: std::collections::BTreeSet<_> = rows.iter().filter_map(pair).map(|pair| (pair.pair_lock(), false)).collect();
+    lock_pairs(conn, &pair_locks.into_iter().collect::<Vec<_>>()).await?;
     let columns: [Vec<i64>; 3] =
         [rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect(), rows.iter().map(|row| row.2).collect()];
     let [followers, followees, since] = columns.map(Column::Int);
@@ -313,8 +315,8 @@ impl Added {
     }
 }
 
-/// Adds what is missing (or takes away what is too much), inside a transaction; users first, then what their relations count, then the counts of followers, each
-/// in the order of the users.
+/// Adds what is missing (or takes away what is too much), inside a transaction; users first, then
+/// what their relations count, then the counts of followers, each in the order of the users.
 pub(super) async fn repair_numbers(conn: &mut Conn, found: &[Difference]) -> DbResult<()> {
     let mut users: std::collections::BTreeMap<i64, Added> = std::collections::BTreeMap::new();
     for difference in found {

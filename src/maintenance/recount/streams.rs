@@ -1,18 +1,23 @@
-//! What a recount compares of the streams that users share: the head of each, and the positions that were taken back in it, against the rows of the things themselves.
+//! What a recount compares of the streams that users share: the head of each, and the positions
+//! that were taken back in it, against the rows of the things themselves.
 //!
 //! | stream | rows | head | taken back |
 //! | --- | --- | --- | --- |
 //! | posts of a creator, view | `posts`, `view_items`; those that are not gone may be swept | at least the highest position of a row | the rows that are gone |
 //! | group | `group_messages`, which all stay | the same | every position without a message that is not recalled |
 //! | channel | `notices`, which all stay | the same | every position without a notice; which are withdrawn, the notices themselves say |
-//! | board | none of its own | at least every position of it that a notice, a channel or a dot names | |
+//! | broadcast state | none of its own | at least every position of it that a notice, a channel or a dot names | |
 //!
-//! So a head that is too low is found in every stream but a dot's, of which there are no rows. One that is too high is found where all rows stay: nothing is at the positions above the last
-//! row. It is not taken down again, as users' marks may stand there, and what comes next would lie below them; the positions count as taken
-//! back. Of posts and views it cannot be told from rows that were swept. What was taken back is compared by number, above the stream's floor: below it nothing is stored.
+//! So a head that is too low is found in every stream but a dot's, of which there are no rows. One
+//! that is too high is found where all rows stay: nothing is at the positions above the last row.
+//! It is not taken down again, as users' marks may stand there, and what comes next would lie below
+//! them; the positions count as taken back. Of posts and views it cannot be told from rows that
+//! were swept. What was taken back is compared by number, above the stream's floor: below it
+//! nothing is stored.
 //!
-//! Unlike users' numbers these are guarded by one lock, that of the head, so a repair counts again under it and writes what it has counted. It signs as a lane
-//! of its own, so that running nodes hear of it as they hear of every change.
+//! Unlike users' numbers these are guarded by one lock, that of the head, so a repair counts again
+//! under it and writes what it has counted. It signs as a lane of its own, so that running nodes
+//! hear of it as they hear of every change.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,8 +35,8 @@ const AFTER: &[(&str, Type)] = &[("after", Type::Text), ("max_rows", Type::Int)]
 const RUNS_OF_OWNER: &[(&str, Type)] = &[("owner_id", Type::Int), ("above", Type::Int), ("below", Type::Int), ("max_rows", Type::Int)];
 const RUNS_OF_NAME: &[(&str, Type)] = &[("name", Type::Text), ("above", Type::Int), ("below", Type::Int), ("max_rows", Type::Int)];
 
-/// Each stream as its row has it, the highest position of its things, how many of them above the floor are gone (posts, views) or there (the others), and how many are gone
-/// in all (posts).
+/// Each stream as its row has it, the highest position of its things, how many of them above the
+/// floor are gone (posts, views) or there (the others), and how many are gone in all (posts).
 static COUNT_POSTS: Statement = Statement::new(
     "select r.owner_id, '', coalesce(h.head, 0), coalesce(h.retracted, ''), coalesce(h.floor, 0), coalesce(h.position, 0),
         coalesce((select max(p.seq) from posts p where p.user_id = r.owner_id), 0),
@@ -113,7 +118,8 @@ static NEXT_CHANNELS: Statement = Statement::one(
     AFTER,
 );
 
-/// The newest runs of posts, or of things in views, that are gone, above one position and below another.
+/// The newest runs of posts, or of things in views, that are gone, above one position and below
+/// another.
 static RUNS_OF_POSTS: Statement = Statement::one(
     "select min(seq), max(seq)
     from (
@@ -202,8 +208,8 @@ pub(super) enum Streams<'a> {
     Views(&'a [String]),
     /// These channels.
     Channels(&'a [String]),
-    /// The board.
-    Board,
+    /// The broadcast state.
+    BroadcastState,
 }
 
 /// A stream as its row has it, and what the rows of its things say.
@@ -242,7 +248,7 @@ impl Counted {
     fn differences(&self) -> impl Iterator<Item = Difference> + use<> {
         let kind = self.key.kind;
         let mut numbers = vec![(What::Head(kind), self.head, self.least_head())];
-        if kind != Kind::Board {
+        if kind != Kind::BroadcastState {
             let stored = self.retracted.count_within(self.floor, self.least_head());
             numbers.push((What::Retracted(kind), stored, self.retracted_counted()));
         }
@@ -261,7 +267,7 @@ async fn read(conn: &mut Conn, streams: Streams<'_>) -> DbResult<Vec<Counted>> {
         Streams::Groups(owners) => (Kind::Group, conn.fetch(&COUNT_GROUPS, &[Column::Int(owners.to_vec())]).await?),
         Streams::Views(names) => (Kind::View, conn.fetch(&COUNT_VIEWS, &[Column::Text(names.to_vec())]).await?),
         Streams::Channels(names) => (Kind::Broadcast, conn.fetch(&COUNT_CHANNELS, &[Column::Text(names.to_vec())]).await?),
-        Streams::Board => (Kind::Board, conn.fetch(&COUNT_BOARD, &[]).await?),
+        Streams::BroadcastState => (Kind::BroadcastState, conn.fetch(&COUNT_BOARD, &[]).await?),
     };
     Ok(rows.into_iter().map(|row| Counted::of_row(kind, row)).collect())
 }
@@ -279,12 +285,13 @@ pub(super) async fn next_names(conn: &mut Conn, kind: Kind, after: &str, max_row
     Ok(rows.into_iter().map(|(name,)| name).collect())
 }
 
-/// Counts these streams again, inside a transaction, under the locks of their heads, and writes what the rows say.
+/// Counts these streams again, inside a transaction, under the locks of their heads, and writes
+/// what the rows say.
 pub(super) async fn repair(conn: &mut Conn, found: &[Difference]) -> DbResult<()> {
     let mut keys: BTreeSet<StreamKey> = found.iter().filter_map(Difference::stream).collect();
     if keys.iter().any(|key| key.kind == Kind::Broadcast) {
-        // Nodes read the channels again when the board has changed.
-        keys.insert(StreamKey::board());
+        // Nodes read the channels again when the broadcast state has changed.
+        keys.insert(StreamKey::broadcast_state());
     }
     let keys: Vec<_> = keys.into_iter().collect();
     let locked: std::collections::BTreeMap<_, _> = heads::lock(conn, &keys).await?.into_iter().collect();
@@ -306,24 +313,25 @@ async fn rebuilt(conn: &mut Conn, key: &StreamKey, mut stream: Stream) -> DbResu
         Kind::Group => Streams::Groups(&owner),
         Kind::View => Streams::Views(&name),
         Kind::Broadcast => Streams::Channels(&name),
-        _ => Streams::Board,
+        _ => Streams::BroadcastState,
     };
     let Some(counted) = read(conn, streams).await?.into_iter().next() else { return Ok(stream) };
     stream.head = counted.least_head();
     stream.version += 1;
     match key.kind {
         // One more, so that those who compare heads see that there is something new.
-        Kind::Board => stream.head += 1,
+        Kind::BroadcastState => stream.head += 1,
         Kind::Post => stream.position = counted.gone,
         _ => {}
     }
-    if key.kind != Kind::Board {
+    if key.kind != Kind::BroadcastState {
         (stream.retracted, stream.floor) = runs(conn, key, &stream).await?;
     }
     Ok(stream)
 }
 
-/// The positions of a stream that are to be taken back, and the floor above which they are. As many runs as a stream keeps at hand, the newest; of a channel all.
+/// The positions of a stream that are to be taken back, and the floor above which they are. As many
+/// runs as a stream keeps at hand, the newest; of a channel all.
 async fn runs(conn: &mut Conn, key: &StreamKey, stream: &Stream) -> DbResult<(Intervals, i64)> {
     let most = if key.kind == Kind::Broadcast { usize::MAX } else { MAX_SHARED_RUNS };
     let limit = i64::try_from(most.saturating_add(1)).unwrap_or(i64::MAX);

@@ -13,7 +13,7 @@ fn badges_of(user: i64, count: usize) -> Vec<Value> {
 }
 
 async fn total(client: &Client, user: i64) -> i64 {
-    client.sheet(user).await["total"].as_i64().unwrap()
+    client.summary(user).await["total"].as_i64().unwrap()
 }
 
 both_tiers! {
@@ -33,7 +33,7 @@ both_tiers! {
         {"user_id":"7","badge":"like","unread":1,"head":1,"revision":1}]}
         "#);
         assert_eq!((total(&node.client, 7).await, total(&node.client, 8).await), (6, 1));
-        assert_eq!(node.client.sheet(7).await["revision"], 2, "one revision of each user for the whole batch, and the enrolment");
+        assert_eq!(node.client.summary(7).await["revision"], 2, "one revision of each user for the whole batch, and the enrolment");
         node.stop().await;
     }
 
@@ -69,7 +69,7 @@ both_tiers! {
             let reply = node.client.post(BATCH, &json!({"items": [good, good, bad, good]})).await;
             assert_eq!(reply.pointers(422, "invalid_body"), [pointer], "{bad}");
         }
-        assert_eq!(node.client.sheet(7).await["revision"], 1, "the enrolment");
+        assert_eq!(node.client.summary(7).await["revision"], 1, "the enrolment");
         node.stop().await;
     }
 
@@ -85,8 +85,8 @@ both_tiers! {
         ]);
         let reply = node.client.post(BATCH, &json!({ "items": items })).await;
         assert_eq!(reply.pointers(409, "too_many"), ["/items/3/badge"]);
-        let sheet = node.client.sheet(7).await;
-        assert_eq!((&sheet["total"], &sheet["revision"]), (&json!(99), &json!(2)));
+        let summary = node.client.summary(7).await;
+        assert_eq!((&summary["total"], &summary["revision"]), (&json!(99), &json!(2)));
         assert_eq!((total(&node.client, 8).await, total(&node.client, 9).await), (0, 0));
         node.stop().await;
     }
@@ -99,7 +99,7 @@ both_tiers! {
         node.client.post("/v1/users/7/badges/reset", &json!({})).await.ok();
         node.client.post("/v1/users/7/badges/one-more/increment", &json!({})).await.problem(409, "too_many");
         node.client.post("/v1/users/7/badges/one-more/reset", &json!({})).await.ok();
-        assert_eq!(node.client.sheet(7).await["counters"].as_object().unwrap().len(), 100);
+        assert_eq!(node.client.summary(7).await["counters"].as_object().unwrap().len(), 100);
         node.client.post("/v1/users/8/badges/one-more/increment", &json!({})).await.ok();
         node.stop().await;
     }

@@ -86,7 +86,7 @@ both_tiers! {
         for at in [0, -1, 9_007_199_254_740_992_i64] {
             assert_eq!(node.client.post(&path, &json!({ "at": at })).await.pointers(422, "invalid_body"), ["/at"], "{at}");
         }
-        assert_eq!(node.client.sheet(42).await["counters"]["mention"], json!({"unread": 3, "head": 3}));
+        assert_eq!(node.client.summary(42).await["counters"]["mention"], json!({"unread": 3, "head": 3}));
         node.stop().await;
     }
 
@@ -132,7 +132,7 @@ both_tiers! {
     async fn reset_clears_exactly_what_was_shown(world: World) {
         let node = world.node().await;
         increment(&node.client, 3).await;
-        let shown = node.client.sheet(42).await["counters"]["mention"]["head"].clone();
+        let shown = node.client.summary(42).await["counters"]["mention"]["head"].clone();
         increment(&node.client, 2).await;
         assert_eq!(numbers(&reset(&node.client, json!({ "up_to": shown })).await), (2, 5, 4), "what arrived in between stays");
         assert_eq!(numbers(&reset(&node.client, json!({})).await), (0, 5, 5), "without up_to all that is there now");
@@ -183,7 +183,7 @@ both_tiers! {
             "comment": {"unread": 10, "head": 10}, "like": {"unread": 0, "head": 10}, "mention": {"unread": 3, "head": 10},
         }));
         assert_eq!((&some["total"], &some["revision"]), (&json!(13), &json!(5)), "one revision for the whole request");
-        assert_eq!(some, node.client.sheet(42).await, "it answers with the sheet");
+        assert_eq!(some, node.client.summary(42).await, "it answers with the summary");
         let all = node.client.post("/v1/users/42/badges/reset", &json!({})).await.ok();
         assert_eq!((&all["total"], &all["revision"]), (&json!(0), &json!(6)));
         node.stop().await;
@@ -207,7 +207,7 @@ both_tiers! {
         ] {
             assert_eq!(node.client.post(path, &body).await.pointers(422, "invalid_body"), [pointer], "{body}");
         }
-        assert_eq!(node.client.sheet(42).await["counters"]["mention"], json!({"unread": 3, "head": 3}));
+        assert_eq!(node.client.summary(42).await["counters"]["mention"], json!({"unread": 3, "head": 3}));
         node.stop().await;
     }
 
@@ -224,15 +224,15 @@ both_tiers! {
             let reply = node.client.post(&format!("{MENTION}/{what}"), &body).await;
             assert_eq!(reply.pointers(422, "invalid_body"), [pointer], "{what} {body}");
         }
-        assert_eq!(node.client.sheet(42).await["counters"]["mention"], json!({"unread": 3, "head": 3}));
+        assert_eq!(node.client.summary(42).await["counters"]["mention"], json!({"unread": 3, "head": 3}));
         node.stop().await;
     }
 
     async fn unknown_users_and_badges_answer_zeros(world: World) {
         let node = world.node().await;
-        let sheet = node.client.get("/v1/users/9223372036854775807/badges").await;
+        let summary = node.client.get("/v1/users/9223372036854775807/badges").await;
         insta::assert_snapshot!(
-            sheet.without_epoch(),
+            summary.without_epoch(),
             @r#"{"user_id":"9223372036854775807","epoch":"EPOCH","revision":1,"shared_revision":0,"total":0,"degraded":false,"counters":{},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"groups":0,"directs":0},"notifications":{}}"#
         );
         for (what, body) in [("reset", json!({})), ("reset", json!({"up_to": 9})), ("retract", json!({"by": 2}))] {
@@ -246,7 +246,7 @@ both_tiers! {
 
     async fn every_write_answers_with_the_revision_that_the_sheet_then_has(world: World) {
         let node = world.node().await;
-        assert_eq!(node.client.sheet(42).await["revision"], 1, "the enrolment");
+        assert_eq!(node.client.summary(42).await["revision"], 1, "the enrolment");
         for (n, (what, body)) in
             [("increment", json!({"by": 7})), ("retract", json!({"at": 3})), ("retract", json!({"by": 2})), ("reset", json!({"up_to": 2})), ("reset", json!({}))]
                 .into_iter()
@@ -254,8 +254,8 @@ both_tiers! {
         {
             let answer = node.client.post(&format!("{MENTION}/{what}"), &body).await.ok();
             assert_eq!(answer["revision"], n + 2, "{what} {body}");
-            let sheet = node.client.sheet(42).await;
-            assert_eq!((&sheet["revision"], &sheet["total"]), (&answer["revision"], &answer["unread"]));
+            let summary = node.client.summary(42).await;
+            assert_eq!((&summary["revision"], &summary["total"]), (&answer["revision"], &answer["unread"]));
         }
         node.stop().await;
     }
@@ -265,10 +265,10 @@ both_tiers! {
         let (writer, reader) = (&nodes[0].client, &nodes.last().unwrap().client);
         for n in 1..=20 {
             increment(writer, 1).await;
-            assert_eq!(reader.sheet(42).await["total"], n);
+            assert_eq!(reader.summary(42).await["total"], n);
         }
         assert_eq!(numbers(&reset(reader, json!({})).await).0, 0);
-        assert_eq!(writer.sheet(42).await["total"], 0);
+        assert_eq!(writer.summary(42).await["total"], 0);
         Node::stop_all(nodes).await;
     }
 

@@ -1,4 +1,5 @@
-//! Broadcasts over HTTP, as the contract has them: one write for everybody, a mark for each user who looked.
+//! Broadcasts over HTTP, as the contract has them: one write for everybody, a mark for each user
+//! who looked.
 
 mod model;
 mod routes;
@@ -14,7 +15,7 @@ async fn send(client: &Client, channel: &str, title: &str) -> i64 {
 }
 
 async fn unread(client: &Client, user: i64, channel: &str) -> i64 {
-    let sheet = client.sheet(user).await;
-    assert_eq!(sheet["degraded"], false, "{sheet}");
-    sheet["broadcasts"][channel]["unread"].as_i64().unwrap_or(0)
+    let summary = client.summary(user).await;
+    assert_eq!(summary["degraded"], false, "{summary}");
+    summary["broadcasts"][channel]["unread"].as_i64().unwrap_or(0)
 }

@@ -21,7 +21,8 @@ enum Step {
 
 const CHANNELS: [&str; 2] = ["news", "system"];
 
-/// The naive model: for each user the notices that it may still read, and for the dot the lights it has not seen.
+/// The naive model: for each user the notices that it may still read, and for the dot the lights it
+/// has not seen.
 #[derive(Debug, Default)]
 struct Model {
     heads: [i64; 2],
@@ -95,7 +96,7 @@ async fn run(client: &Client, user_base: i64, step: &Step) {
             client.post("/v1/dots/mall/light", &json!({})).await.ok();
         }
         Step::See(user) => {
-            client.sheet(id(user)).await;
+            client.summary(id(user)).await;
         }
         Step::Read(user, channel, up_to) => {
             client.post(&format!("/v1/users/{}/broadcasts/{}/read", id(user), CHANNELS[*channel]), &body(up_to)).await.ok();
@@ -114,7 +115,8 @@ both_tiers! {
         let sequence = steps().new_tree(&mut runner).unwrap().current();
         for (at, step) in sequence.iter().enumerate() {
             let node = &nodes[at % nodes.len()];
-            // Each write is known to the node that is to judge an `up_to` by it: so it catches up first.
+            // Each write is known to the node that is to judge an `up_to` by it: so it catches up
+            // first.
             node.app.state().heads.catch_up().await.unwrap();
             run(&node.client, 1, step).await;
             model.apply(step);
@@ -126,12 +128,12 @@ both_tiers! {
                 node.app.state().heads.catch_up().await.unwrap();
                 node.app.state().cache.clear();
                 for (user, expected) in model.users.iter().enumerate().filter_map(|(at, user)| Some((at, user.as_ref()?))) {
-                    let sheet = node.client.sheet(1 + i64::try_from(user).unwrap()).await;
+                    let summary = node.client.summary(1 + i64::try_from(user).unwrap()).await;
                     for (channel, name) in CHANNELS.iter().enumerate() {
-                        let shown = sheet["broadcasts"][name]["unread"].as_u64().unwrap_or(0);
-                        assert_eq!(shown, u64::try_from(expected.unread[channel].len()).unwrap(), "step {at} {step:?}: {sheet} {model:?}");
+                        let shown = summary["broadcasts"][name]["unread"].as_u64().unwrap_or(0);
+                        assert_eq!(shown, u64::try_from(expected.unread[channel].len()).unwrap(), "step {at} {step:?}: {summary} {model:?}");
                     }
-                    assert_eq!(sheet["dots"]["mall"]["lit"].as_bool().unwrap_or(false), !expected.lit.is_empty(), "step {at} {step:?}: {sheet}");
+                    assert_eq!(summary["dots"]["mall"]["lit"].as_bool().unwrap_or(false), !expected.lit.is_empty(), "step {at} {step:?}: {summary}");
                 }
             }
         }

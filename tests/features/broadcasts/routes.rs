@@ -48,13 +48,13 @@ both_tiers! {
         let sent = reply.ok();
         assert_eq!((&sent["channel"], &sent["seq"], &sent["title"], &sent["body"], &sent["data"]),
             (&json!("system"), &json!(2), &json!("Hello"), &json!("all"), &json!({"n": [1, null]})));
-        let sheet = client.sheet(1).await;
-        assert_eq!((&sheet["broadcasts"], &sheet["total"]), (&json!({"system": {"unread": 1, "head": 2}}), &json!(1)));
+        let summary = client.summary(1).await;
+        assert_eq!((&summary["broadcasts"], &summary["total"]), (&json!({"system": {"unread": 1, "head": 2}}), &json!(1)));
         assert_eq!(unread(client, 2, "system").await, 0, "another is seen for the first time");
         send(client, "later", "a channel made after both were seen").await;
         assert_eq!((unread(client, 1, "later").await, unread(client, 2, "later").await), (1, 1));
         let query = client.post("/v1/badges/query", &json!({"user_ids": ["1", "2", "3"]})).await.ok();
-        let totals: Vec<_> = query["items"].as_array().unwrap().iter().map(|sheet| sheet["total"].as_i64().unwrap()).collect();
+        let totals: Vec<_> = query["items"].as_array().unwrap().iter().map(|summary| summary["total"].as_i64().unwrap()).collect();
         assert_eq!(totals, [2, 1, 0]);
         send(client, "later", "again").await;
         assert_eq!(unread(client, 3, "later").await, 0, "a query enrols nobody");
@@ -64,7 +64,7 @@ both_tiers! {
     async fn reading_clears_what_was_shown(world: World) {
         let node = world.node().await;
         let client = &node.client;
-        client.sheet(1).await;
+        client.summary(1).await;
         for n in 1..=5 { send(client, "system", &format!("n{n}")).await; }
         let read = async |up_to: Value| client.post("/v1/users/1/broadcasts/system/read", &up_to).await.ok();
         let first = read(json!({"up_to": 3})).await;
@@ -84,7 +84,7 @@ both_tiers! {
     async fn a_withdrawn_notice_is_one_less_for_those_who_had_not_read_it(world: World) {
         let node = world.node().await;
         let client = &node.client;
-        for user in [1, 2] { client.sheet(user).await; }
+        for user in [1, 2] { client.summary(user).await; }
         for n in 1..=3 { send(client, "system", &format!("n{n}")).await; }
         client.post("/v1/users/2/broadcasts/system/read", &json!({"up_to": 2})).await.ok();
         for _ in 0..2 {
@@ -104,7 +104,7 @@ both_tiers! {
         let at = Arc::new(AtomicI64::new(NOW));
         let node = timed_node(&world, &at).await;
         let client = &node.client;
-        client.sheet(1).await;
+        client.summary(1).await;
         send(client, "system", "stays").await;
         let past = client.post("/v1/broadcasts/system", &json!({"title": "x", "expires_at": "2020-01-01T00:00:00Z"})).await;
         assert_eq!(past.pointers(422, "invalid_body"), ["/expires_at"]);
@@ -125,7 +125,7 @@ both_tiers! {
         let at = Arc::new(AtomicI64::new(NOW));
         let node = timed_node(&world, &at).await;
         let client = &node.client;
-        client.sheet(1).await;
+        client.summary(1).await;
         let expires = headmark::base::clock::UnixMs(NOW + 60_000).to_string();
         client.post("/v1/broadcasts/system", &json!({"title": "goes", "expires_at": expires})).await.ok();
         let before = client.get("/v1/users/1/badges").await;
@@ -177,7 +177,7 @@ both_tiers! {
     async fn a_node_that_is_behind_reads_the_truth(world: World) {
         let nodes = world.nodes().await;
         let (first, last) = (&nodes[0].client, &nodes[nodes.len() - 1].client);
-        first.sheet(1).await;
+        first.summary(1).await;
         for n in 1..=20 {
             send(first, "system", "news").await;
             let seen = first.get("/v1/users/1/badges").await;
@@ -194,10 +194,10 @@ both_tiers! {
         let node = world.node().await;
         let client = &node.client;
         for _ in 0..2 {
-            assert_eq!(client.sheet(1).await["revision"], 1);
+            assert_eq!(client.summary(1).await["revision"], 1);
         }
         let raised = client.post("/v1/users/1/badges/like/increment", &json!({})).await.ok();
-        assert_eq!((&raised["revision"], &client.sheet(1).await["revision"]), (&json!(2), &json!(2)));
+        assert_eq!((&raised["revision"], &client.summary(1).await["revision"]), (&json!(2), &json!(2)));
         send(client, "system", "one").await;
         node.stop().await;
         let node = world.node().await;
@@ -227,11 +227,11 @@ both_tiers! {
         assert_eq!(client.delete("/v1/broadcasts/system/0").await.pointers(400, "invalid_path"), ["seq"]);
         assert_eq!(client.post("/v1/users/1/broadcasts/system/read", &json!({"up_to": -1})).await.pointers(422, "invalid_body"), ["/up_to"]);
         assert_eq!(client.post("/v1/dots/mall/light", &json!({"by": 1})).await.pointers(422, "invalid_body"), ["/by"]);
-        let sheet = client.sheet(1).await;
-        assert_eq!((&sheet["broadcasts"], &sheet["dots"]), (&json!({}), &json!({})), "nothing was changed");
+        let summary = client.summary(1).await;
+        assert_eq!((&summary["broadcasts"], &summary["dots"]), (&json!({}), &json!({})), "nothing was changed");
         let once = async |key: &str| client.post_once("/v1/broadcasts/system", key, &json!({"title": "once"})).await.ok();
         assert_eq!(once("k").await, once("k").await);
-        assert_eq!(client.sheet(1).await["broadcasts"]["system"]["head"], 1);
+        assert_eq!(client.summary(1).await["broadcasts"]["system"]["head"], 1);
         node.stop().await;
     }
 
@@ -240,25 +240,25 @@ both_tiers! {
         let node = world.try_node(&["--forget-after-days", "30"], Clock::Manual(Arc::clone(&at))).await.unwrap();
         let client = &node.client;
         for user in [1, 2] {
-            client.sheet(user).await;
+            client.summary(user).await;
             client.post(&format!("/v1/users/{user}/badges/like/increment"), &json!({})).await.ok();
         }
         send(client, "system", "one").await;
         client.post("/v1/users/1/broadcasts/system/read", &json!({})).await.ok();
         send(client, "system", "two").await;
-        let before = client.sheet(1).await["revision"].as_i64().unwrap();
+        let before = client.summary(1).await["revision"].as_i64().unwrap();
         at.store(NOW + 20 * DAY_MS, Ordering::Relaxed);
         assert_eq!(unread(client, 2, "system").await, 2, "the other was there in between");
         at.store(NOW + 31 * DAY_MS, Ordering::Relaxed);
-        headmark::features::users::forget_the_absent(&node.app.state().contexts.presence).await.unwrap();
+        headmark::features::users::forget_the_absent(&node.app.state().contexts.last_seen).await.unwrap();
         let query = client.post("/v1/badges/query", &json!({"user_ids": ["1", "2"]})).await.ok();
         let unread_of = |at: usize| query["items"][at]["broadcasts"]["system"]["unread"].clone();
         assert_eq!((unread_of(0), unread_of(1)), (json!(0), json!(2)));
         send(client, "system", "three").await;
-        let sheet = client.sheet(1).await;
-        assert_eq!(sheet["broadcasts"]["system"], json!({"unread": 0, "head": 3}), "new again");
-        assert_eq!(sheet["counters"]["like"]["unread"], 1, "counters stay");
-        assert!(sheet["revision"].as_i64().unwrap() > before, "the revision never goes back");
+        let summary = client.summary(1).await;
+        assert_eq!(summary["broadcasts"]["system"], json!({"unread": 0, "head": 3}), "new again");
+        assert_eq!(summary["counters"]["like"]["unread"], 1, "counters stay");
+        assert!(summary["revision"].as_i64().unwrap() > before, "the revision never goes back");
         send(client, "system", "four").await;
         assert_eq!((unread(client, 1, "system").await, unread(client, 2, "system").await), (1, 4));
         node.stop().await;

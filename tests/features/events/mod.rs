@@ -105,7 +105,8 @@ both_tiers! {
         node.stop().await;
     }
 
-    /// Several read while many write at every node: each reads the same numbers, without a gap, and each pair's changes in their order.
+    /// Several read while many write at every node: each reads the same numbers, without a gap, and
+    /// each pair's changes in their order.
     async fn nothing_is_skipped_under_load(world: World) {
         const WRITERS: i64 = 12;
         const STEPS: i64 = 40;

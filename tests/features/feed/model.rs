@@ -129,7 +129,8 @@ both_tiers! {
     }
 }
 
-/// Two nodes at which the same users act: each shows the other's writes within two seconds, and a client never goes back in time.
+/// Two nodes at which the same users act: each shows the other's writes within two seconds, and a
+/// client never goes back in time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_sequences_at_two_nodes_come_to_the_same() {
     let world = World::new(Tier::Server).await;
@@ -178,7 +179,8 @@ async fn a_client_that_changes_nodes_never_goes_back() {
         if n % 20 == 19 {
             reset(here, 1).await;
         }
-        // Whether this node has heard of what the other one did a moment ago or not, the other one shows nothing older.
+        // Whether this node has heard of what the other one did a moment ago or not, the other one
+        // shows nothing older.
         let shown = here.get(FEED).await;
         let next = there.get_if_changed(FEED, shown.header("etag")).await;
         if next.status != 304 {

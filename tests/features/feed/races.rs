@@ -14,8 +14,8 @@ use crate::support::Client;
 const STEP: &str = "feed::before_read";
 
 both_tiers! {
-    /// An answer names the revision of the user's own state. It must not show the creators of another revision: at one
-    /// revision `shared_revision` would go down.
+    /// An answer names the revision of the user's own state. It must not show the creators of
+    /// another revision: at one revision `shared_revision` would go down.
     async fn a_follow_between_two_readings_is_in_both(world: World) {
         let node = world.node().await;
         let client = &node.client;

@@ -120,7 +120,7 @@ both_tiers! {
         assert_eq!(feed(client, 1).await, (1, 1));
         client.follow(1, 8).await;
         assert_eq!(feed(client, 1).await, (1, 2), "following again begins anew");
-        let before = client.sheet(1).await["revision"].as_i64().unwrap();
+        let before = client.summary(1).await["revision"].as_i64().unwrap();
         let looked = client.post("/v1/users/1/feed/reset", &json!({})).await;
         assert_eq!(looked.text, format!(r#"{{"unread":0,"creators":2,"revision":{}}}"#, before + 1));
         assert_eq!(reset(client, 1).await["revision"], before + 1, "a repeat changes nothing");
@@ -143,15 +143,15 @@ both_tiers! {
         for n in 0..5 {
             post(client, 7 + n % 2, &format!("p{n}")).await.ok();
         }
-        let sheet = client.get("/v1/users/1/badges?include=feed").await.ok();
-        assert_eq!((&sheet["feed"], sheet.get("total")), (&json!({"unread": 5}), None));
-        assert_eq!(client.sheet(1).await["total"], 0, "a weak reminder");
+        let summary = client.get("/v1/users/1/badges?include=feed").await.ok();
+        assert_eq!((&summary["feed"], summary.get("total")), (&json!({"unread": 5}), None));
+        assert_eq!(client.summary(1).await["total"], 0, "a weak reminder");
         for (cap, expected) in [(3, json!({"unread": 3, "capped": true})), (4, json!({"unread": 4, "capped": true})), (5, json!({"unread": 5, "capped": false}))] {
             assert_eq!(client.get(&format!("/v1/users/1/badges?include=feed&cap={cap}")).await.ok()["feed"], expected);
         }
         let query = json!({"user_ids": ["1", "2", "7"], "include": ["feed"]});
-        let sheets = client.post("/v1/badges/query", &query).await.ok();
-        let unread: Vec<_> = sheets["items"].as_array().unwrap().iter().map(|sheet| sheet["feed"]["unread"].clone()).collect();
+        let summaries = client.post("/v1/badges/query", &query).await.ok();
+        let unread: Vec<_> = summaries["items"].as_array().unwrap().iter().map(|summary| summary["feed"]["unread"].clone()).collect();
         assert_eq!(unread, [5, 0, 0]);
         node.stop().await;
     }
@@ -273,7 +273,8 @@ both_tiers! {
     }
 }
 
-/// A list that one node loaded is there for the others, for a time; one of another version is not used.
+/// A list that one node loaded is there for the others, for a time; one of another version is not
+/// used.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_share_lists_through_redis() {
     let world = World::new(Tier::Server).await;
@@ -330,7 +331,7 @@ both_tiers! {
         state.summaries.parts.feed.feeds.clear();
         state.heads.forget_all();
         assert_eq!(feed(client, 1).await, (228, 1));
-        let (user, version) = (UserId::try_from(1).unwrap(), client.sheet(1).await["revision"].as_i64().unwrap());
+        let (user, version) = (UserId::try_from(1).unwrap(), client.summary(1).await["revision"].as_i64().unwrap());
         let terms = state.summaries.parts.feed.feeds.terms(user, version).await.unwrap();
         let terms: Vec<_> = terms.iter().map(|term| (term.creator.get(), term.head, term.mark, term.unread)).collect();
         assert_eq!(terms, [(7, 460, 0, 228)]);

@@ -66,7 +66,7 @@ both_tiers! {
         first.unfollow(1, 9).await;
         let answer = reset_to(first, 1, &token).await.ok();
         assert_eq!((&answer["unread"], &answer["creators"]), (&json!(4), &json!(3)), "{answer}");
-        assert_eq!(answer["revision"], first.sheet(1).await["revision"]);
+        assert_eq!(answer["revision"], first.summary(1).await["revision"]);
         all_show(&nodes, (4, 3)).await;
         assert_eq!(reset_to(last, 1, &token).await.ok()["revision"], answer["revision"], "a repeat changes nothing");
         // The token of a later answer, then the earlier one once more.
@@ -95,14 +95,16 @@ both_tiers! {
                 }
             }
         });
-        // Each load is followed by a reset, later ones before earlier ones now and then: what is marked is what was counted, never more.
+        // Each load is followed by a reset, later ones before earlier ones now and then: what is
+        // marked is what was counted, never more.
         let reader = async {
             let (mut dice, mut seen, mut total) = (Dice::new(7), 0_i64, 0_i64);
             let mut held: Option<String> = None;
             for n in 0..40 {
                 let client = &clients[n % clients.len()];
                 let (unread, token) = load(client, 1).await;
-                // Nobody else resets, so all that is marked came by a token: marks and what was counted above them are one sum.
+                // Nobody else resets, so all that is marked came by a token: marks and what was
+                // counted above them are one sum.
                 assert!(seen + unread >= total, "{seen} and {unread} after {total}");
                 total = seen + unread;
                 if dice.roll(3) == 0 {

@@ -47,7 +47,8 @@ both_tiers! {
     }
 
     async fn random_groups_equal_plain_sets(world: World) {
-        // Of each group: its messages (sender, recalled), and of each user the stays: messages there, messages read, whether it goes on.
+        // Of each group: its messages (sender, recalled), and of each user the stays: messages
+        // there, messages read, whether it goes on.
         #[derive(Default)]
         struct Group {
             messages: Vec<(i64, bool)>,
@@ -103,7 +104,8 @@ both_tiers! {
                     let reply = read(&client, user, id, Some(picked)).await.ok();
                     let stay = group.stays.get_mut(&user).unwrap().last_mut().unwrap();
                     stay.1.extend(stay.0.iter().filter(|seq| **seq <= picked));
-                    // A node may not have heard yet of what another sent; from what it answers, nothing is ever missing that it has acknowledged itself.
+                    // A node may not have heard yet of what another sent; from what it answers,
+                    // nothing is ever missing that it has acknowledged itself.
                     assert!(reply["unread"].as_i64().unwrap() <= group.unread(user).unwrap());
                 }
                 9 | 10 if open => {

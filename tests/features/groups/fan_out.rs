@@ -1,4 +1,5 @@
-//! Groups that deliver by writing: one row in each member's inbox, in order, once, whatever dies meanwhile.
+//! Groups that deliver by writing: one row in each member's inbox, in order, once, whatever dies
+//! meanwhile.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -31,7 +32,8 @@ async fn inbox(client: &Client, user: i64) -> Vec<Value> {
     }
 }
 
-/// The messages of a group in a user's inbox, in the order of the inbox; a recall as the negative of its message.
+/// The messages of a group in a user's inbox, in the order of the inbox; a recall as the negative
+/// of its message.
 pub(crate) async fn got(client: &Client, user: i64) -> Vec<i64> {
     let items = inbox(client, user).await;
     assert!(items.iter().zip(1..).all(|(item, seq)| item["seq"] == seq), "dense");
@@ -59,10 +61,10 @@ both_tiers! {
                 {"seq": 2, "sender_id": "2", "group_id": "9", "group_seq": 2, "own": true, "content": "it is b"},
             ])
         );
-        let sheet = client.sheet(3).await;
-        assert_eq!((&sheet["chats"], &sheet["total"]), (&json!({"unread": 2, "groups": 1, "directs": 0}), &json!(2)));
+        let summary = client.summary(3).await;
+        assert_eq!((&summary["chats"], &summary["total"]), (&json!({"unread": 2, "groups": 1, "directs": 0}), &json!(2)));
         read(client, 3, 9, None).await.ok();
-        assert_eq!(client.sheet(3).await["chats"]["unread"], 0);
+        assert_eq!(client.summary(3).await["chats"]["unread"], 0);
         // Whoever leaves stays a recipient of what was sent before; who joins gets what comes.
         send(client, 9, 1, "c").await.ok();
         client.delete("/v1/groups/9/members/3").await;
@@ -155,7 +157,8 @@ both_tiers! {
 
 both_tiers! {
     async fn who_rejoins_often_misses_nothing(world: World) {
-        // What is not fanned out before the kill is fanned out together after it: a round of many messages, and many memberships of one member.
+        // What is not fanned out before the kill is fanned out together after it: a round of many
+        // messages, and many memberships of one member.
         let mut doomed = world.process(&["--scrub-users", "0"], &[("FAILPOINTS", "fan_out::before_step=pause")]).await;
         let client = &doomed.client;
         let members: Vec<i64> = (1..=60).collect();
@@ -229,7 +232,8 @@ both_tiers! {
     }
 }
 
-/// The node dies while it puts three messages into the inboxes of 2,500 members, three steps each at least.
+/// The node dies while it puts three messages into the inboxes of 2,500 members, three steps each
+/// at least.
 async fn dies(world: &World, failpoint: &str) {
     let members: Vec<i64> = (1..=2500).collect();
     let mut doomed = world.process(&["--scrub-users", "0"], &[("FAILPOINTS", failpoint)]).await;

@@ -55,5 +55,5 @@ async fn shown(client: &Client, user: i64) -> BTreeMap<i64, (i64, i64)> {
 }
 
 async fn chats(client: &Client, user: i64) -> Value {
-    client.sheet(user).await["chats"].clone()
+    client.summary(user).await["chats"].clone()
 }

@@ -43,8 +43,8 @@ both_tiers! {
             client.get("/v1/groups/9/messages?limit=2").await.text,
             @r#"{"items":[{"seq":1,"sender_id":"1","content":"it is a","sent_at":"2027-01-15T08:00:01.500Z"},{"seq":2,"sender_id":"2","content":"it is a","sent_at":"2027-01-15T08:00:01.500Z"}],"next_after":2,"has_more":true,"head":3}"#
         );
-        let sheets: Vec<_> = join_all([1, 2, 3].map(|user| client.sheet(user))).await.iter().map(|sheet| (sheet["chats"].to_string(), sheet["total"].clone())).collect();
-        insta::assert_debug_snapshot!(sheets.iter().map(|(chats, total)| format!("{chats} {total}")).collect::<Vec<_>>(), @r#"
+        let summaries: Vec<_> = join_all([1, 2, 3].map(|user| client.summary(user))).await.iter().map(|summary| (summary["chats"].to_string(), summary["total"].clone())).collect();
+        insta::assert_debug_snapshot!(summaries.iter().map(|(chats, total)| format!("{chats} {total}")).collect::<Vec<_>>(), @r#"
         [
             "{\"directs\":0,\"groups\":1,\"unread\":2} 2",
             "{\"directs\":0,\"groups\":0,\"unread\":0} 0",
@@ -174,8 +174,8 @@ both_tiers! {
         let muted = client.put("/v1/users/1/groups/1/settings", &json!({"muted": true})).await;
         insta::assert_snapshot!(muted.text, @r#"{"group_id":"1","muted":true,"revision":4}"#);
         assert_eq!(client.put("/v1/users/1/groups/1/settings", &json!({"muted": true})).await.text, muted.text);
-        let sheet = client.sheet(1).await;
-        assert_eq!((&sheet["chats"], &sheet["total"]), (&json!({"unread": 1, "groups": 1, "directs": 0}), &json!(1)));
+        let summary = client.summary(1).await;
+        assert_eq!((&summary["chats"], &summary["total"]), (&json!({"unread": 1, "groups": 1, "directs": 0}), &json!(1)));
         assert_eq!(shown(client, 1).await, [(1, (2, 2)), (2, (1, 1))].into());
         let page = client.get("/v1/users/1/groups").await.ok();
         assert_eq!((&page["items"][0]["muted"], &page["items"][1]["muted"]), (&json!(true), &json!(false)));

@@ -57,8 +57,8 @@ both_tiers! {
         insta::assert_snapshot!(muted.text, @r#"{"peer_id":"1","muted":true,"unread":3,"head":5,"revision":8}"#);
         assert_eq!(mute(client, 9, 1, true).await, muted.body, "again changes nothing");
         assert_eq!((sums(&node, 9).await, chats(client, 9).await), ((3, 1), vec![(2, 3, false), (1, 3, true)]));
-        let sheet = client.sheet(9).await;
-        assert_eq!((&sheet["chats"], &sheet["total"]), (&json!({"unread": 3, "groups": 0, "directs": 1}), &json!(3)));
+        let summary = client.summary(9).await;
+        assert_eq!((&summary["chats"], &summary["total"]), (&json!({"unread": 3, "groups": 0, "directs": 1}), &json!(3)));
         send(client, 1, 9, "a3").await;
         assert_eq!((sums(&node, 9).await, read(client, 9, 1, &json!({"up_to": 3})).await, sums(&node, 9).await), ((3, 1), 2, (3, 1)));
         mute(client, 9, 1, false).await;
@@ -74,9 +74,9 @@ both_tiers! {
         assert_eq!((items.as_array().unwrap().len(), &items[2]["peer_id"], &items[2]["last_at"], &items[2]["muted"]), (3, &json!("5"), &Value::Null, &json!(true)));
         send(client, 5, 9, "c").await;
         assert_eq!((sums(&node, 9).await, chats(client, 9).await[0]), ((3, 1), (5, 1, true)));
-        let revision = client.sheet(9).await["revision"].clone();
+        let revision = client.summary(9).await["revision"].clone();
         mute(client, 9, 6, false).await;
-        assert_eq!((&client.sheet(9).await["revision"], chats(client, 9).await.len()), (&revision, 3), "as it was");
+        assert_eq!((&client.summary(9).await["revision"], chats(client, 9).await.len()), (&revision, 3), "as it was");
         for body in [json!({}), json!({"muted": null}), json!({"muted": "yes"}), json!({"muted": true, "x": 1})] {
             put(client, "/v1/users/9/directs/1/settings", &body).await.problem(422, "invalid_body");
         }
@@ -96,21 +96,21 @@ both_tiers! {
             send(other, 2, 9, &format!("b{n}")).await;
         }
         let counted = async || {
-            let (sheet, explained) = (other.sheet(9).await, client.get("/v1/users/9/badges/explain").await.ok());
-            assert_eq!((&explained["chats"]["unread"], &explained["total"]), (&sheet["chats"]["unread"], &sheet["total"]));
+            let (summary, explained) = (other.summary(9).await, client.get("/v1/users/9/badges/explain").await.ok());
+            assert_eq!((&explained["chats"]["unread"], &explained["total"]), (&summary["chats"]["unread"], &summary["total"]));
             let not_muted = |item: &&Value| item["muted"] == false;
             let terms = explained["chats"]["directs"].as_array().unwrap().iter().filter(not_muted).map(|item| item["unread"].as_i64().unwrap());
-            assert_eq!(json!(terms.sum::<i64>()), sheet["chats"]["unread"]);
+            assert_eq!(json!(terms.sum::<i64>()), summary["chats"]["unread"]);
             assert_eq!(headmark::maintenance::scrub::scrub(&nodes[0].app.state().contexts.scrub, &[id(9), id(1)]).await.unwrap(), 0);
-            (sheet["chats"]["unread"].as_i64().unwrap(), sheet["chats"]["directs"].as_i64().unwrap(), chats(client, 9).await)
+            (summary["chats"]["unread"].as_i64().unwrap(), summary["chats"]["directs"].as_i64().unwrap(), chats(client, 9).await)
         };
         let block = async || put(client, "/v1/users/9/blocks/1", &json!({})).await.ok();
         let unblock = async || assert_eq!(other.delete("/v1/users/9/blocks/1").await.status, 204);
         assert_eq!(counted().await, (6, 2, vec![(2, 3, false), (1, 3, false)]));
-        let revision = client.sheet(9).await["revision"].as_i64().unwrap();
+        let revision = client.summary(9).await["revision"].as_i64().unwrap();
         block().await;
         assert_eq!(counted().await, (3, 1, vec![(2, 3, false), (1, 3, true)]), "the chat keeps its number");
-        assert_eq!(client.sheet(9).await["revision"], revision + 1);
+        assert_eq!(client.summary(9).await["revision"], revision + 1);
         block().await;
         assert_eq!(counted().await.0, 3);
         unblock().await;
@@ -158,7 +158,7 @@ both_tiers! {
         let mut hand = Hand::on(&world).await;
         hand.run("update users set direct_unread = 2, direct_chats = 2 where user_id = 9").await;
         assert_eq!((sums(&node, 9).await, sums(&node, 8).await), ((2, 2), (1, 1)));
-        let revisions = [client.sheet(9).await["revision"].as_i64().unwrap(), client.sheet(8).await["revision"].as_i64().unwrap()];
+        let revisions = [client.summary(9).await["revision"].as_i64().unwrap(), client.summary(8).await["revision"].as_i64().unwrap()];
         hand.run(&format!("update users {update}")).await;
         assert_eq!((sums(&node, 9).await, sums(&node, 8).await), ((1, 1), (1, 1)));
         let shown: Vec<(i64,)> = {

@@ -1,4 +1,5 @@
-//! Which numbering it is: made once, renewed by hand, and on Postgres by a node that finds its database restored. And a database that is away.
+//! Which numbering it is: made once, renewed by hand, and on Postgres by a node that finds its
+//! database restored. And a database that is away.
 
 use sqlx::{Connection as _, Executor as _, PgConnection};
 

@@ -46,7 +46,7 @@ both_tiers! {
         at.fetch_add(5 * DAY_MS, Ordering::SeqCst);
         seen(&node, "alive", 2).await;
         at.fetch_add(6 * DAY_MS, Ordering::SeqCst);
-        let revision = client.sheet(2).await["revision"].clone();
+        let revision = client.summary(2).await["revision"].clone();
         sweep_all(&node).await;
         assert_eq!((kept(&node, 2).await, kept(&node, 1).await, kept(&node, 0).await), (Ok((3..=8).collect()), Err(3), Err(3)));
         assert_eq!(seqs(&inbox(client, 2, "").await), (3..=8).collect::<Vec<_>>(), "without `after`, from the first that is kept");
@@ -60,7 +60,7 @@ both_tiers! {
 
         // What expired counts until it is read, and is read by where it was.
         assert_eq!((sums(&node, 2).await, chats(client, 2).await), ((8, 2), vec![(3, 4, false), (1, 4, false)]));
-        assert_eq!(client.sheet(2).await["revision"], revision, "no number has changed");
+        assert_eq!(client.summary(2).await["revision"], revision, "no number has changed");
         assert_eq!((read(client, 2, 1, &json!({"up_to": 3})).await, read(client, 2, 1, &json!({"up_to": 4})).await), (2, 2));
         assert_eq!((read(client, 2, 3, &json!({"up_to": 1})).await, read(client, 2, 3, &json!({"up_to": 7})).await), (4, 1));
         assert_eq!((read(client, 2, 1, &json!({"up_to": 6})).await, read(client, 2, 1, &json!({})).await, sums(&node, 2).await), (1, 0, (1, 1)));
@@ -119,7 +119,8 @@ both_tiers! {
     async fn a_sweep_passes_by_what_is_kept_and_takes_all_of_the_rest(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
         let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
-        // More than a round looks at, all of one moment, of which the first thousands are to be kept.
+        // More than a round looks at, all of one moment, of which the first thousands are to be
+        // kept.
         fan_out(&node, (10..2710).map(|user| (user, of_group(1, 9, 1, false))).collect()).await;
         fan_out(&node, (0..2500).map(|n| (5, of_group(1, 9, n + 1, false))).collect()).await;
         at.fetch_add(31 * DAY_MS, Ordering::SeqCst);

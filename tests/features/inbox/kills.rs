@@ -1,4 +1,5 @@
-//! A node dies at each step of sending: what was acknowledged is there, and sent again it is there once.
+//! A node dies at each step of sending: what was acknowledged is there, and sent again it is there
+//! once.
 
 use futures_util::future::join_all;
 use reqwest::Method;

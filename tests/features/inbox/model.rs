@@ -1,4 +1,5 @@
-//! Random sends, reads, mutes and expiries, with restarts and through two nodes, against a model that keeps everything.
+//! Random sends, reads, mutes and expiries, with restarts and through two nodes, against a model
+//! that keeps everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -14,7 +14,8 @@ use crate::support::{Client, Dice, Node};
 const WRITERS: i64 = 5;
 const EACH: i64 = 40;
 
-/// A device that fetches until it has everything: now and then it is away, comes back through another node, and goes on from the cursor that the server has.
+/// A device that fetches until it has everything: now and then it is away, comes back through
+/// another node, and goes on from the cursor that the server has.
 async fn device(nodes: Vec<Client>, name: String, seed: usize) -> Vec<String> {
     let mut dice = Dice::new(seed);
     let (mut got, mut after): (Vec<String>, i64) = (Vec::new(), 0);

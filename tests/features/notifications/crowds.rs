@@ -23,7 +23,8 @@ both_tiers! {
             let client = clients[sender % clients.len()].clone();
             tokio::spawn(async move {
                 for n in 0..EACH {
-                    // In another order each, so that locks taken in the order of the request would wait for each other.
+                    // In another order each, so that locks taken in the order of the request would
+                    // wait for each other.
                     let mut to = vec![1, 2, 3 + i64::try_from(sender).unwrap()];
                     to.rotate_left((sender + n) % 3);
                     send(&client, if n % 2 == 0 { "notice" } else { "mail" }, &to).await;
@@ -69,7 +70,7 @@ both_tiers! {
             say(&format!("{:?}: the {round} notification to 10,000 took {:?}", world.tier, began.elapsed()));
         }
         for user in [1, 4711, 10_000] {
-            assert_eq!(other.sheet(user).await["notifications"]["notice"]["unread"], 2);
+            assert_eq!(other.summary(user).await["notifications"]["notice"]["unread"], 2);
             mark(other, user, &ids[0], "read").await.ok();
         }
         let notification = client.get(&format!("/v1/notifications/{}", ids[0])).await.ok();
@@ -78,7 +79,7 @@ both_tiers! {
         assert_eq!(client.delete(&format!("/v1/notifications/{}", ids[0])).await.status, 204);
         say(&format!("{:?}: withdrawing it took {:?}", world.tier, began.elapsed()));
         for (user, unread) in [(1, 1), (2, 1), (9999, 1)] {
-            assert_eq!(other.sheet(user).await["notifications"]["notice"]["unread"], unread);
+            assert_eq!(other.summary(user).await["notifications"]["notice"]["unread"], unread);
             assert_eq!(seqs(other, user, "").await, [2]);
         }
         Node::stop_all(nodes).await;
@@ -104,7 +105,7 @@ both_tiers! {
             sender.await.expect("none is refused");
         }
         for user in [1, 4711, 10_000] {
-            assert_eq!(client.sheet(user).await["notifications"]["notice"]["unread"], 10);
+            assert_eq!(client.summary(user).await["notifications"]["notice"]["unread"], 10);
         }
         node.stop().await;
     }

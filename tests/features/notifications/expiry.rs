@@ -27,7 +27,8 @@ async fn timed_node(world: &World, at: &Arc<AtomicI64>) -> Node {
     world.try_node(&["--notification-ttl-days", "2"], Clock::Manual(Arc::clone(at))).await.unwrap()
 }
 
-/// Sweeps, and returns how many notifications and receivers are left. The node's own sweep may have come first.
+/// Sweeps, and returns how many notifications and receivers are left. The node's own sweep may have
+/// come first.
 async fn left(node: &Node) -> (i64, i64) {
     sweep(&node.app.state().contexts.notifications).await.unwrap();
     let wrong: Vec<(i64,)> = node.app.state().db.fetch(&WRONG, &[]).await.unwrap();
@@ -37,7 +38,7 @@ async fn left(node: &Node) -> (i64, i64) {
 }
 
 async fn revision(client: &Client, user: i64) -> i64 {
-    client.sheet(user).await["revision"].as_i64().unwrap()
+    client.summary(user).await["revision"].as_i64().unwrap()
 }
 
 both_tiers! {
@@ -56,12 +57,12 @@ both_tiers! {
         assert_eq!(left(&node).await, (4, 9), "nothing is old");
         assert_eq!(client.get(&format!("/v1/notifications/{notice}")).await.ok()["read_count"], 1);
         let before = [revision(client, 1).await, revision(client, 2).await, revision(client, 3).await];
-        assert_eq!(client.sheet(1).await["notifications"], json!({"mail": {"unread": 1}, "notice": {"unread": 2}}));
+        assert_eq!(client.summary(1).await["notifications"], json!({"mail": {"unread": 1}, "notice": {"unread": 2}}));
 
         at.fetch_add(1, Ordering::SeqCst);
         assert_eq!(left(&node).await, (1, 2));
-        let sheet = client.sheet(1).await;
-        assert_eq!((&sheet["notifications"], &sheet["total"]), (&json!({"mail": {"unread": 0}, "notice": {"unread": 1}}), &json!(1)));
+        let summary = client.summary(1).await;
+        assert_eq!((&summary["notifications"], &summary["total"]), (&json!({"mail": {"unread": 0}, "notice": {"unread": 1}}), &json!(1)));
         assert_eq!(revision(client, 1).await, before[0] + 2, "two that were unread went");
         assert_eq!([revision(client, 2).await, revision(client, 3).await], before[1..], "no number has changed");
         assert_eq!((seqs(client, 1, "").await, seqs(client, 1, "&status=unread").await, seqs(client, 4, "").await), (vec![4], vec![4], vec![]));
@@ -91,7 +92,7 @@ both_tiers! {
         let everybody: Vec<i64> = (1..=3000).collect();
         send(client, "notice", &everybody).await;
         join_all((0..600).map(|_| send(client, "mail", &[7, 8]))).await;
-        for user in [7, 3000] { assert_eq!(other.sheet(user).await["notifications"]["notice"]["unread"], 1); }
+        for user in [7, 3000] { assert_eq!(other.summary(user).await["notifications"]["notice"]["unread"], 1); }
         at.fetch_add(3 * DAY_MS, Ordering::SeqCst);
         // All nodes at once: each notification goes once.
         let sweeps = nodes.iter().map(|node| sweep(&node.app.state().contexts.notifications));
@@ -99,8 +100,8 @@ both_tiers! {
         for node in &nodes {
             assert_eq!(left(node).await, (0, 0));
             for user in [7, 8, 3000] {
-                let sheet = node.client.sheet(user).await;
-                assert_eq!((&sheet["notifications"]["notice"]["unread"], &sheet["total"]), (&json!(0), &json!(0)), "{sheet}");
+                let summary = node.client.summary(user).await;
+                assert_eq!((&summary["notifications"]["notice"]["unread"], &summary["total"]), (&json!(0), &json!(0)), "{summary}");
             }
         }
         Node::stop_all(nodes).await;

@@ -25,18 +25,18 @@ both_tiers! {
         assert_eq!((&notification["read_count"], &notification["recipient_count"]), (&json!(1), &json!(3)), "who deleted it had read it, or not");
 
         mark(client, 3, &second, "read").await.ok();
-        let before = client.sheet(3).await["revision"].as_i64().unwrap();
+        let before = client.summary(3).await["revision"].as_i64().unwrap();
         for node in [client, other] {
             let reply = node.delete(&format!("/v1/notifications/{second}")).await;
             assert_eq!((reply.status.as_u16(), reply.text.as_str()), (204, ""));
         }
         assert_eq!((unread(client).await, unread(other).await), ([0, 0, 1], [0, 0, 1]));
-        assert_eq!(client.sheet(3).await["revision"], before + 1, "its list is another");
+        assert_eq!(client.summary(3).await["revision"], before + 1, "its list is another");
         assert_eq!((seqs(other, 1, "").await, seqs(other, 3, "").await), (vec![], vec![1]));
         for user in [1, 2, 3] {
             mark(client, user, &second, "read").await.problem(410, "gone");
             mark(client, user, &second, "unread").await.problem(410, "gone");
-            let revision = client.sheet(user).await["revision"].clone();
+            let revision = client.summary(user).await["revision"].clone();
             assert_eq!(client.delete(&format!("/v1/users/{user}/notifications/{second}")).await.ok(), json!({"revision": revision}));
         }
         mark(client, 1, &first, "read").await.problem(410, "gone");

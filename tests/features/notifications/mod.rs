@@ -47,7 +47,7 @@ async fn seqs(client: &Client, user: i64, query: &str) -> Vec<i64> {
     }
 }
 
-/// The notifications of a sheet.
+/// The notifications of an unread summary.
 async fn shown(client: &Client, user: i64) -> Value {
-    client.sheet(user).await["notifications"].clone()
+    client.summary(user).await["notifications"].clone()
 }

@@ -49,7 +49,7 @@ impl Run {
     async fn go(mut self) {
         for at in 0..3 {
             // Each is enrolled by its first poll.
-            self.clients[0].sheet(self.user(at)).await;
+            self.clients[0].summary(self.user(at)).await;
         }
         for _ in 0..60 {
             self.step().await;
@@ -181,8 +181,8 @@ impl Run {
     /// Sheet, list and counts are those of the model, on any node.
     async fn compare(&mut self, at: usize) {
         let client = self.clients[self.dice.roll(self.clients.len())].clone();
-        let sheet = client.sheet(self.user(at)).await;
-        assert_eq!((&sheet["notifications"], &sheet["revision"]), (&self.notifications(at), &json!(self.revisions[at])));
+        let summary = client.summary(self.user(at)).await;
+        assert_eq!((&summary["notifications"], &summary["revision"]), (&self.notifications(at), &json!(self.revisions[at])));
         let mine = self.sent.iter().filter_map(|sent| Some((sent, sent.has[at]?)));
         let mut listed: Vec<_> =
             (1..).zip(mine).filter(|(_, (_, has))| !has.gone).map(|(seq, (sent, has))| (seq, sent.id.clone(), has.read)).collect();

@@ -29,8 +29,8 @@ both_tiers! {
             hide(&client.get("/v1/users/1/notifications").await.text),
             @r#"{"items":[{"notification_id":"ID","seq":1,"type":"notice","title":"Hello","content":"World","created_at":"2027-01-15T08:00:00.000Z"}],"next_cursor":null}"#
         );
-        let sheet = client.sheet(1).await;
-        assert_eq!((&sheet["notifications"], &sheet["total"], &sheet["revision"]), (&json!({"notice": {"unread": 1}}), &json!(1), &json!(2)));
+        let summary = client.summary(1).await;
+        assert_eq!((&summary["notifications"], &summary["total"], &summary["revision"]), (&json!({"notice": {"unread": 1}}), &json!(1), &json!(2)));
 
         at.fetch_add(1500, std::sync::atomic::Ordering::SeqCst);
         let read = mark(client, 1, &id, "read").await;
@@ -41,7 +41,7 @@ both_tiers! {
         assert_eq!(listed["items"][0]["read_at"], "2027-01-15T08:00:01.500Z");
         assert_eq!(client.get(&format!("/v1/notifications/{id}")).await.ok()["read_count"], 1);
         assert_eq!(shown(client, 1).await, json!({"notice": {"unread": 0}}));
-        assert_eq!(client.sheet(2).await["notifications"]["notice"]["unread"], 1);
+        assert_eq!(client.summary(2).await["notifications"]["notice"]["unread"], 1);
 
         let unread = mark(client, 1, &id, "unread").await;
         insta::assert_snapshot!(hide(&unread.text), @r#"{"notification_id":"ID","unread":1,"revision":4}"#);
@@ -109,7 +109,7 @@ both_tiers! {
         assert_eq!((&all["changed"], &all["notifications"]), (&json!(5), &json!({"a": {"unread": 0}, "b": {"unread": 0}, "c": {"unread": 1}})));
         assert_eq!(shown(client, 7).await, all["notifications"]);
         let rest = client.post(path, &json!({"all": true})).await.ok();
-        assert_eq!((&rest["changed"], &rest["revision"]), (&json!(1), &client.sheet(7).await["revision"]));
+        assert_eq!((&rest["changed"], &rest["revision"]), (&json!(1), &client.summary(7).await["revision"]));
         assert_eq!(client.post(path, &json!({"all": true})).await.ok()["changed"], 0);
         node.stop().await;
     }
@@ -124,10 +124,10 @@ both_tiers! {
         let read = client.post("/v1/users/1/notifications/read", &json!({"type": "notice", "up_to_seq": last})).await.ok();
         assert_eq!((&read["changed"], &read["notifications"]), (&json!(376), &json!({"notice": {"unread": 0}, "mail": {"unread": 94}})));
         assert_eq!(client.post("/v1/users/1/notifications/read", &json!({"all": true})).await.ok()["changed"], 94);
-        assert_eq!(client.sheet(1).await["total"], 0);
+        assert_eq!(client.summary(1).await["total"], 0);
         // As many as the first transaction takes: the second one finds nothing.
         let read = client.post("/v1/users/2/notifications/read", &json!({"all": true})).await.ok();
-        assert_eq!((&read["changed"], &read["revision"]), (&json!(200), &client.sheet(2).await["revision"]));
+        assert_eq!((&read["changed"], &read["revision"]), (&json!(200), &client.summary(2).await["revision"]));
         node.stop().await;
     }
 }

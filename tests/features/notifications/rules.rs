@@ -71,8 +71,8 @@ both_tiers! {
         }
         assert_eq!(client.post(&format!("/v1/users/1/notifications/{id}/read"), &json!({"at": 5})).await.pointers(422, "invalid_body"), ["/at"]);
         client.delete(&format!("/v1/users/1/notifications/{id}?all=true")).await.problem(400, "invalid_query");
-        let sheet = client.sheet(1).await;
-        assert_eq!((&sheet["revision"], &sheet["total"]), (&json!(2), &json!(1)));
+        let summary = client.summary(1).await;
+        assert_eq!((&summary["revision"], &summary["total"]), (&json!(2), &json!(1)));
         node.stop().await;
     }
 
@@ -84,9 +84,9 @@ both_tiers! {
         }
         let refused = client.post("/v1/notifications", &notification("one-more", &[1, 2, 3])).await;
         assert_eq!(refused.pointers(409, "too_many"), ["/recipients/1"]);
-        assert_eq!((client.sheet(1).await["revision"].clone(), shown(client, 3).await), (json!(1), json!({})), "all or nothing: the enrolment alone");
+        assert_eq!((client.summary(1).await["revision"].clone(), shown(client, 3).await), (json!(1), json!({})), "all or nothing: the enrolment alone");
         send(client, "type-7", &[1, 2]).await;
-        assert_eq!(client.sheet(2).await["total"], 101);
+        assert_eq!(client.summary(2).await["total"], 101);
         node.stop().await;
     }
 
@@ -99,7 +99,7 @@ both_tiers! {
             let again = node.client.post_once("/v1/notifications", "mail-1", &body).await;
             assert_eq!((again.status.as_u16(), &again.text, again.header("idempotent-replayed")), (201, &first.text, "true"));
             node.client.post_once("/v1/notifications", "mail-1", &notification("notice", &[1])).await.problem(422, "idempotency_key_reused");
-            assert_eq!((seqs(&node.client, 1, "").await, node.client.sheet(2).await["revision"].as_i64()), (vec![1], Some(2)));
+            assert_eq!((seqs(&node.client, 1, "").await, node.client.summary(2).await["revision"].as_i64()), (vec![1], Some(2)));
         }
         Node::stop_all(nodes).await;
     }

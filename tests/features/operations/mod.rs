@@ -154,11 +154,13 @@ both_tiers! {
         Node::stop_all(nodes).await;
     }
 
-    /// A minute's worth of a burst as fast as it goes, of all kinds of acts on a thousand pairs, and the node is killed in the middle of it. What was accepted is done once, in the
-    /// order in which it was accepted for each pair, and tells the truth of it.
+    /// A minute's worth of a burst as fast as it goes, of all kinds of acts on a thousand pairs,
+    /// and the node is killed in the middle of it. What was accepted is done once, in the order in
+    /// which it was accepted for each pair, and tells the truth of it.
     async fn kill_a_node_in_a_burst_and_each_has_its_true_outcome(world: World) {
         const PAIRS: i64 = 1000;
-        // Followed, then refused as a block is in the way, then not followed any more: each of these is told by its own outcome.
+        // Followed, then refused as a block is in the way, then not followed any more: each of
+        // these is told by its own outcome.
         let acts = |a: i64, b: i64| {
             [
                 (Method::PUT, format!("/v1/users/{a}/following/{b}"), 200),
@@ -172,7 +174,8 @@ both_tiers! {
         let mut process = world.process(&[], &[]).await;
         let clients: Vec<Client> = [process.client.clone()].into_iter().chain(other.iter().map(|node| node.client.clone())).collect();
         let accepted = std::sync::atomic::AtomicUsize::new(0);
-        // The acts of a pair one after the other, until one is not answered: nobody knows whether that one was accepted.
+        // The acts of a pair one after the other, until one is not answered: nobody knows whether
+        // that one was accepted.
         let submit = |n: i64| {
             let (client, accepted) = (&clients[usize::try_from(n).unwrap() % clients.len()], &accepted);
             async move {
@@ -234,14 +237,15 @@ both_tiers! {
         node.stop().await;
     }
 
-    /// The node is killed again and again while it accepts and does them. Each that was accepted is done, once.
+    /// The node is killed again and again while it accepts and does them. Each that was accepted is
+    /// done, once.
     async fn kill_nodes_and_each_is_done_once(world: World) {
         const DEATHS: i64 = 3;
         let mut process = world.process(&[], &[]).await;
         let mut accepted: Vec<(i64, String)> = Vec::new();
         for death in 0..DEATHS {
             let client = process.client.clone();
-            let answered = Cell::new(0);
+            let answered = CachedHead::new(0);
             let accept = |n: i64| {
                 let (client, answered) = (client.clone(), &answered);
                 async move {

@@ -100,7 +100,8 @@ both_tiers! {
         let bitmap = receipts(client, 9, 1, "?format=bitmap").await;
         insta::assert_snapshot!(bitmap, @r#"{"max_ordinal":10,"quit_bits":"BAA=","read_bits":"AgI="}"#);
         assert_eq!((ordinals(&bitmap["read_bits"]), ordinals(&bitmap["quit_bits"])), (vec![2, 10], vec![3]));
-        // Who rejoins is no recipient of what came before, and what was read or not in the earlier time stays.
+        // Who rejoins is no recipient of what came before, and what was read or not in the earlier
+        // time stays.
         make(client, 9, &[12, 13, 14]).await;
         read(client, 14, 9, None).await.ok();
         assert_eq!(counts(client, 9, 1).await, (8, 2, 6));

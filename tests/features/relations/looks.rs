@@ -9,7 +9,8 @@ use crate::both_tiers;
 use crate::support::Hand;
 use crate::support::{Client, Node, Tier, World, eventually};
 
-/// How often a request is made whose statements are counted. A few statements a second are the node's own; the least is without them.
+/// How often a request is made whose statements are counted. A few statements a second are the
+/// node's own; the least is without them.
 const TIMES: usize = 12;
 
 /// Whether a user follows each of these others, is followed by it, and blocks it.
@@ -39,7 +40,8 @@ async fn put(client: &Client, path: &str, body: &Value) {
     Client::send(client.request(Method::PUT, path).json(body)).await.ok();
 }
 
-/// What Redis keeps of a user is all that there is, so that it also answers for those whom nobody asked about before.
+/// What Redis keeps of a user is all that there is, so that it also answers for those whom nobody
+/// asked about before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_who_was_never_looked_up_is_known_without_the_database() {
     let world = World::new(Tier::Server).await;

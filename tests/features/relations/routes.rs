@@ -35,7 +35,8 @@ async fn timed_node(world: &World, at: &Arc<AtomicI64>) -> Node {
     world.try_node(&[], Clock::Manual(Arc::clone(at))).await.unwrap()
 }
 
-/// How many entries of indexes were read so far, as Postgres counts them, once it has counted so many scans.
+/// How many entries of indexes were read so far, as Postgres counts them, once it has counted so
+/// many scans.
 async fn entries_read(world: &World, scans: i64) -> i64 {
     let mut conn = world.postgres().await;
     let mut entries = 0;
@@ -49,7 +50,8 @@ async fn entries_read(world: &World, scans: i64) -> i64 {
     entries
 }
 
-/// With statistics in place the planner thinks again; it must still not read all follows that there are for a page of ten.
+/// With statistics in place the planner thinks again; it must still not read all follows that there
+/// are for a page of ten.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_of_a_long_list_reads_no_more_than_it_shows() {
     const FANS: i64 = 20_000;
@@ -88,13 +90,13 @@ both_tiers! {
         let relation = client.follow(1, 2).await;
         let expected = json!({"user_id": "2", "following": true, "secret": false, "special": false, "followed_by": false, "mutual": false, "blocking": false});
         assert_eq!(relation, expected);
-        let revision = client.sheet(1).await["revision"].clone();
+        let revision = client.summary(1).await["revision"].clone();
         assert_eq!(revision, 2, "the enrolment, and the follower's own rows changed");
         for body in [json!({}), json!({"visibility": "public"}), json!({"special": false, "visibility": "public"})] {
             assert_eq!(Client::send(put(client, "/v1/users/1/following/2", &body)).await.ok(), expected);
         }
-        assert_eq!(client.sheet(1).await["revision"], revision);
-        assert_eq!(client.sheet(2).await["revision"], 1, "the enrolment: being followed changes nothing of one's own");
+        assert_eq!(client.summary(1).await["revision"], revision);
+        assert_eq!(client.summary(2).await["revision"], 1, "the enrolment: being followed changes nothing of one's own");
         assert_eq!((list(client, 1, "following").await, list(client, 1, "followers").await), (vec![2], vec![]));
         assert_eq!((list(client, 2, "following").await, list(client, 2, "followers").await), (vec![], vec![1]));
         assert_eq!((counts(client, 1).await, counts(client, 2).await), ((1, 0, 0), (0, 1, 0)));
@@ -117,7 +119,7 @@ both_tiers! {
         let node = world.node().await;
         let client = &node.client;
         client.unfollow(1, 2).await;
-        assert_eq!(client.sheet(1).await["revision"], 1, "the enrolment");
+        assert_eq!(client.summary(1).await["revision"], 1, "the enrolment");
         client.follow(1, 2).await;
         client.follow(2, 1).await;
         client.follow(3, 2).await;
@@ -221,7 +223,8 @@ both_tiers! {
         assert_eq!(first.header("link"), format!("</v1/users/1/followers?limit=10&cursor={next}>; rel=\"next\""));
         let shown: Vec<i64> = first.body["items"].as_array().unwrap().iter().map(|item| item["user_id"].as_str().unwrap().parse().unwrap()).collect();
         assert_eq!(shown, before[..10]);
-        // The entry that the cursor names goes, one that was shown, one that was not, and new ones come.
+        // The entry that the cursor names goes, one that was shown, one that was not, and new ones
+        // come.
         for gone in [before[9], before[2], before[15]] {
             client.unfollow(gone, 1).await;
         }
@@ -320,27 +323,27 @@ both_tiers! {
     async fn a_new_follower_raises_the_badge_that_was_set(world: World) {
         let node = world.node().await;
         node.client.follow(1, 2).await;
-        assert_eq!(node.client.sheet(2).await["counters"], json!({}), "none is set");
+        assert_eq!(node.client.summary(2).await["counters"], json!({}), "none is set");
         node.stop().await;
         let node = world.node_with(&["--follower-badge", "fans"]).await;
         let client = &node.client;
         client.follow(1, 2).await;
-        assert_eq!(client.sheet(2).await["counters"], json!({}), "not a new one");
+        assert_eq!(client.summary(2).await["counters"], json!({}), "not a new one");
         for follower in 11..=13 {
             client.follow(follower, 2).await;
             client.follow(follower, 2).await;
         }
         client.unfollow(12, 2).await;
-        let sheet = client.sheet(2).await;
-        assert_eq!((&sheet["counters"], &sheet["revision"]), (&json!({"fans": {"unread": 2, "head": 3}}), &json!(5)), "unfollowing takes it back");
+        let summary = client.summary(2).await;
+        assert_eq!((&summary["counters"], &summary["revision"]), (&json!({"fans": {"unread": 2, "head": 3}}), &json!(5)), "unfollowing takes it back");
         client.post("/v1/users/2/badges/fans/reset", &json!({"up_to": 2})).await.ok();
         client.follow(12, 2).await;
-        assert_eq!(client.sheet(2).await["counters"]["fans"]["unread"], 2);
+        assert_eq!(client.summary(2).await["counters"]["fans"]["unread"], 2);
 
         let items: Vec<_> = (0..100).map(|n| json!({"user_id": 3, "badge": format!("b{n}")})).collect();
         client.post("/v1/badges/increment", &json!({ "items": items })).await.ok();
         client.follow(1, 3).await;
-        assert_eq!((client.sheet(3).await["total"].as_i64(), counts(client, 3).await), (Some(100), (0, 1, 0)), "a full sheet keeps nobody from following");
+        assert_eq!((client.summary(3).await["total"].as_i64(), counts(client, 3).await), (Some(100), (0, 1, 0)), "a full summary keeps nobody from following");
         node.stop().await;
     }
 
@@ -352,7 +355,7 @@ both_tiers! {
         }
         let (first, last) = (&nodes[0].client, &nodes[nodes.len() - 1].client);
         let unread = async || {
-            let shown = last.sheet(2).await;
+            let shown = last.summary(2).await;
             let explained = first.get("/v1/users/2/badges/explain").await.ok();
             assert_eq!((&explained["counters"]["fans"]["unread"], &explained["total"]), (&shown["counters"]["fans"]["unread"], &shown["total"]));
             shown["counters"]["fans"]["unread"].as_i64().unwrap()
@@ -375,7 +378,7 @@ both_tiers! {
         let reply = Client::send(first.request(Method::DELETE, "/v1/users/14/following/2").header("prefer", "respond-async")).await;
         crate::features::operations::outcome(last, reply.header("location")).await;
         assert_eq!(unread().await, 2);
-        let head = first.sheet(2).await["counters"]["fans"]["head"].clone();
+        let head = first.summary(2).await["counters"]["fans"]["head"].clone();
         first.follow(17, 2).await;
         last.post("/v1/users/2/badges/fans/reset", &json!({"up_to": head})).await.ok();
         assert_eq!(unread().await, 1, "the one who came after what was shown");
@@ -392,7 +395,7 @@ both_tiers! {
         let node = world.node_with(&["--follower-badge", "others"]).await;
         node.client.follow(18, 2).await;
         node.client.unfollow(15, 2).await;
-        assert_eq!(node.client.sheet(2).await["counters"]["others"]["unread"], 1);
+        assert_eq!(node.client.summary(2).await["counters"]["others"]["unread"], 1);
         node.stop().await;
     }
 

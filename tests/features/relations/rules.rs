@@ -85,13 +85,15 @@ async fn seen_by(stranger: &Client, user: i64) -> Vec<Value> {
     seen
 }
 
-/// How often indexes of these names were scanned, and how many entries that read, as Postgres has counted so far.
+/// How often indexes of these names were scanned, and how many entries that read, as Postgres has
+/// counted so far.
 async fn scanned(conn: &mut sqlx::PgConnection, names: &[&str]) -> (i64, i64) {
     let sql = "select coalesce(sum(idx_scan), 0)::bigint, coalesce(sum(idx_tup_read), 0)::bigint from pg_stat_user_indexes where indexrelname = any($1)";
     sqlx::query_as(sql).bind(names).fetch_one(conn).await.unwrap()
 }
 
-/// Twenty thousand secret rows stand between a hundred public ones: a page for a stranger looks at none of them, so its time tells nothing.
+/// Twenty thousand secret rows stand between a hundred public ones: a page for a stranger looks at
+/// none of them, so its time tells nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_for_strangers_reads_nothing_secret() {
     const PAGES: i64 = 20;
@@ -144,7 +146,8 @@ both_tiers! {
             assert_eq!(whole["ids"].as_array().unwrap().len(), 300_000);
             assert_eq!(node.client.get_if_changed("/v1/users/1/following/ids", &tag).await.status, 304);
         }
-        // One more, as imports make it, is beyond the bound; and something changes, so that the list is read anew.
+        // One more, as imports make it, is beyond the bound; and something changes, so that the
+        // list is read anew.
         hand.run("insert into following (follower_id, followee_id, since) values (1, 400000, 400000)").await;
         Client::send(nodes[0].client.request(Method::PUT, "/v1/users/1/following/5").json(&json!({"special": true}))).await.ok();
         for node in &nodes {
@@ -269,9 +272,9 @@ both_tiers! {
         let blocked = scene.block(1, 2).await.ok();
         assert_eq!(blocked, json!({"user_id": "2", "following": false, "secret": false, "special": false, "followed_by": false, "mutual": false, "blocking": true}));
         assert_eq!(scene.block(1, 2).await.ok(), blocked);
-        let revision = scene.service.sheet(1).await["revision"].clone();
+        let revision = scene.service.summary(1).await["revision"].clone();
         scene.block(1, 2).await.ok();
-        assert_eq!(scene.service.sheet(1).await["revision"], revision, "a repeat changes nothing");
+        assert_eq!(scene.service.summary(1).await["revision"], revision, "a repeat changes nothing");
         assert_eq!(counts(&scene.service, 1).await, json!({"following": 0, "followers": 1, "mutuals": 0, "secret": 0, "special": 0, "blocked": 1}));
         assert_eq!(counts(&scene.service, 2).await, json!({"following": 0, "followers": 0, "mutuals": 0, "secret": 0, "special": 0, "blocked": 0}));
         assert_eq!((list(&scene.service, "/v1/users/1/blocks").await, list(&scene.service, "/v1/users/2/blocks").await), (vec![2], vec![]));
@@ -404,7 +407,7 @@ both_tiers! {
                 assert_eq!(node.client.post("/v1/relations/query", &pairs).await.ok(), expected);
                 // With entries in the cache the look-ups may be answered from there.
                 for user in 1..=3 {
-                    node.client.sheet(user).await;
+                    node.client.summary(user).await;
                 }
             }
         }

@@ -1,5 +1,6 @@
-//! What somebody may not know does not change the work that a request makes, so its time tells nothing. Work is counted,
-//! not timed: statements to the database, commands to Redis, and commands of the lanes.
+//! What somebody may not know does not change the work that a request makes, so its time tells
+//! nothing. Work is counted, not timed: statements to the database, commands to Redis, and commands
+//! of the lanes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,7 +14,8 @@ use crate::support::{Client, Node, Reply, Tier, World};
 
 const WORK: [&str; 3] = ["headmark_database_statements_total", "headmark_cache_commands_total", "headmark_lane_commands_total"];
 
-/// How often each request is made, each time between two others. What the node does by itself, a few statements a second, falls into some of these; the least is without it.
+/// How often each request is made, each time between two others. What the node does by itself, a
+/// few statements a second, falls into some of these; the least is without it.
 const TIMES: usize = 12;
 
 /// What a request costs, and what is answered: the status, and the body but for who it is about.
@@ -55,8 +57,8 @@ impl Scene {
         WORK.map(|name| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok()).unwrap_or_default())
     }
 
-    /// What a user makes, who asks something about another one, or does it, after something was prepared between the two. The tests that take three users take the next id for
-    /// the third.
+    /// What a user makes, who asks something about another one, or does it, after something was
+    /// prepared between the two. The tests that take three users take the next id for the third.
     async fn seen(&self, prepare: impl AsyncFn(i64, i64), request: impl AsyncFn(&Client, i64, i64) -> Reply) -> Seen {
         let mut seen = Seen { work: [i64::MAX; WORK.len()], answers: BTreeMap::new() };
         for _ in 0..TIMES {
@@ -64,7 +66,7 @@ impl Scene {
             let (other, client) = (me + 1, self.client(me));
             for user in [me, other] {
                 // Seen today, and with an entry in the cache.
-                self.client(user).sheet(user).await;
+                self.client(user).summary(user).await;
             }
             prepare(me, other).await;
             let before = self.counters().await;
@@ -98,7 +100,8 @@ async fn put(client: &Client, path: String, body: &Value) -> Reply {
 }
 
 both_tiers! {
-    /// Whoever is blocked finds the same as before, by the same work: lists, counts, look-ups, acts that change nothing, and acts that do.
+    /// Whoever is blocked finds the same as before, by the same work: lists, counts, look-ups, acts
+    /// that change nothing, and acts that do.
     async fn who_is_blocked_cannot_tell(world: World) {
         let scene = Scene::of(&world).await;
         let blocked = async |me: i64, other: i64| scene.block(other, me).await;
@@ -111,7 +114,8 @@ both_tiers! {
         let look_up = async |client: &Client, me: i64, other: i64| client.get(&format!("/v1/users/{me}/relations?ids={other}")).await;
         let before = scene.seen(nothing, look_up).await;
         assert_eq!((before.status(), before.work[1] > 0), (200, world.tier == Tier::Server), "{before:?}");
-        // The block may have made Redis forget what the two were to each other, so that SQL is asked: as for any two that were not looked up before.
+        // The block may have made Redis forget what the two were to each other, so that SQL is
+        // asked: as for any two that were not looked up before.
         assert_eq!(before, scene.seen(blocked, look_up).await);
         for name in ["following", "followers", "blocks"] {
             let act = async |client: &Client, me: i64, other: i64| client.delete(&format!("/v1/users/{me}/{name}/{other}")).await;
@@ -127,12 +131,14 @@ both_tiers! {
         };
         let before = scene.seen(nothing, accept).await;
         let after = scene.seen(blocked, accept).await;
-        // It is done soon after, so the rest of the work may be in either; what is accepted is not looked at.
+        // It is done soon after, so the rest of the work may be in either; what is accepted is not
+        // looked at.
         assert_eq!((before.status(), before.answers), (202, after.answers));
         scene.node.stop().await;
     }
 
-    /// Strangers are shown first pages and counts from memory. What is done in secret must not empty it: the next answer would take longer.
+    /// Strangers are shown first pages and counts from memory. What is done in secret must not
+    /// empty it: the next answer would take longer.
     async fn a_third_party_cannot_tell_when_something_is_done_in_secret(world: World) {
         let scene = Scene::of(&world).await;
         let secret = json!({"visibility": "secret"});
@@ -175,7 +181,8 @@ both_tiers! {
         scene.node.stop().await;
     }
 
-    /// A follow that a block forbids is refused in the same words and by the same work, whichever of the two blocks, or both do.
+    /// A follow that a block forbids is refused in the same words and by the same work, whichever
+    /// of the two blocks, or both do.
     async fn a_refused_follow_does_not_tell_who_blocks(world: World) {
         let scene = Scene::of(&world).await;
         let mine = async |me: i64, other: i64| scene.block(me, other).await;
@@ -194,7 +201,8 @@ both_tiers! {
         scene.node.stop().await;
     }
 
-    /// A direct message is refused where the receiver blocks the sender, which the sender is told. Whomever the sender blocks besides makes no difference.
+    /// A direct message is refused where the receiver blocks the sender, which the sender is told.
+    /// Whomever the sender blocks besides makes no difference.
     async fn a_direct_message_does_not_tell_what_its_sender_does(world: World) {
         let scene = Scene::of(&world).await;
         let mine = async |me: i64, other: i64| scene.block(me, other).await;
@@ -216,7 +224,8 @@ both_tiers! {
         scene.node.stop().await;
     }
 
-    /// A third party finds the same of a user who follows somebody in secret as of one who follows nobody, by the same work.
+    /// A third party finds the same of a user who follows somebody in secret as of one who follows
+    /// nobody, by the same work.
     async fn a_third_party_cannot_tell_a_secret_follow(world: World) {
         let scene = Scene::of(&world).await;
         let secret = async |_: i64, other: i64| {

@@ -17,7 +17,8 @@ async fn timed_node(world: &World, at: &Arc<AtomicI64>) -> Node {
     world.try_node(&["--view-item-ttl-days", "2"], Clock::Manual(Arc::clone(at))).await.unwrap()
 }
 
-/// Sweeps to the end. The node's own sweep may have come first, so what is left tells more than what was removed.
+/// Sweeps to the end. The node's own sweep may have come first, so what is left tells more than
+/// what was removed.
 async fn rows_after_sweep(node: &Node) -> i64 {
     let mut walk = Walk::default();
     sweep(&node.app.state().contexts.views, &mut walk).await.unwrap();
@@ -33,7 +34,8 @@ both_tiers! {
         let client = &node.client;
         access(client, 1, "home/1", None).await;
         access(client, 3, "home/1", None).await;
-        // By nobody, by one who was never there, by one who was there before, and one that is deleted.
+        // By nobody, by one who was never there, by one who was there before, and one that is
+        // deleted.
         for (item, actor) in [("a", None), ("b", Some(2)), ("c", Some(3)), ("d", None)] {
             assert_eq!(put(client, "home/1", item, actor).await.status, 201);
         }
@@ -43,10 +45,10 @@ both_tiers! {
         at.fetch_add(1, Ordering::SeqCst);
         let before = (numbers(client, 1, "home/1").await, numbers(client, 3, "home/1").await);
         assert_eq!(before, ((3, 4), (2, 4)));
-        let revision = client.sheet(1).await["revision"].clone();
+        let revision = client.summary(1).await["revision"].clone();
         assert_eq!(rows_after_sweep(&node).await, 2, "what 3 has made and not passed, and what was deleted");
         assert_eq!((numbers(client, 1, "home/1").await, numbers(client, 3, "home/1").await), before);
-        assert_eq!(client.sheet(1).await["revision"], revision);
+        assert_eq!(client.summary(1).await["revision"], revision);
         assert_eq!((put(client, "home/1", "c", None).await.status.as_u16(), put(client, "home/1", "d", None).await.status.as_u16()), (200, 410));
         assert_eq!((delete(client, "home/1", "b").await, put(client, "home/1", "a", None).await.status.as_u16()), (404, 201));
         assert_eq!((numbers(client, 1, "home/1").await, numbers(client, 3, "home/1").await), ((4, 5), (3, 5)), "another thing");
@@ -77,7 +79,8 @@ both_tiers! {
         let node = timed_node(&world, &at).await;
         let client = &node.client;
         access(client, 1, "home/1", None).await;
-        // Turn by turn, so each of one's own is a run, and they are more than a mark holds; more, too, than a round looks at.
+        // Turn by turn, so each of one's own is a run, and they are more than a mark holds; more,
+        // too, than a round looks at.
         put_in_order(&node, "home:1", (0..2400).map(|n| (n % 2 == 1).then_some(1))).await;
         at.fetch_add(3 * DAY_MS, Ordering::SeqCst);
         assert_eq!(numbers(client, 1, "home/1").await, (1200, 2400));

@@ -36,13 +36,14 @@ async fn view(client: &Client, user: i64, view: &str) -> Value {
     client.get(&format!("/v1/users/{user}/views/{view}")).await.ok()
 }
 
-/// Unread and head, as a poll and as a sheet show them, which must agree; on a node that is told of a change in between, once it is.
+/// Unread and head, as a poll and as an unread summary show them, which must agree; on a node that
+/// is told of a change in between, once it is.
 async fn numbers(client: &Client, user: i64, name: &str) -> (i64, i64) {
     let colon = name.replacen('/', ":", 1);
     let mut shown = Vec::new();
-    eventually("poll and sheet agree", async || {
-        let sheet = client.get(&format!("/v1/users/{user}/badges?views={colon}")).await.ok();
-        let both = [view(client, user, name).await, sheet["views"][&colon].clone()];
+    eventually("poll and summary agree", async || {
+        let summary = client.get(&format!("/v1/users/{user}/badges?views={colon}")).await.ok();
+        let both = [view(client, user, name).await, summary["views"][&colon].clone()];
         shown =
             both.map(|body| (body["unread"].as_i64().unwrap(), body["head"].as_i64().unwrap(), body.get("last_access_at").cloned())).into();
         shown[0] == shown[1]

@@ -7,7 +7,8 @@ use crate::support::{Client, Dice, Node, eventually};
 /// An item of the model: who made it, and whether it is gone.
 type Thing = (usize, Option<usize>, bool);
 
-/// Random requests on one view, and a list beside it. Each node takes some in a row, and shows what it took at once.
+/// Random requests on one view, and a list beside it. Each node takes some in a row, and shows what
+/// it took at once.
 async fn explore(clients: &[Client], seed: usize) {
     let mut dice = Dice::new(seed);
     let name = format!("room/{seed}");

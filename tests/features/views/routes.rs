@@ -25,8 +25,8 @@ both_tiers! {
             let mut visited = Vec::new();
             for first in (1..=200).step_by(50) {
                 let names: Vec<_> = (first..first + 50).map(|n| format!("thread:{n}")).collect();
-                let sheet = node.client.get(&format!("/v1/users/7/badges?views={}", names.join(","))).await.ok();
-                visited.extend((first..first + 50).filter(|n| sheet["views"][format!("thread:{n}")]["last_access_at"].is_string()));
+                let summary = node.client.get(&format!("/v1/users/7/badges?views={}", names.join(","))).await.ok();
+                visited.extend((first..first + 50).filter(|n| summary["views"][format!("thread:{n}")]["last_access_at"].is_string()));
             }
             visited
         };
@@ -148,7 +148,7 @@ both_tiers! {
         assert_eq!(delete(client, "forum/10", "a").await, 404);
         assert_eq!(numbers(client, 1, "forum/9").await, (2, 6));
         // One's own item changes one's revision only if one has visited.
-        let revisions = async |users: [i64; 2]| [client.sheet(users[0]).await["revision"].as_i64().unwrap(), client.sheet(users[1]).await["revision"].as_i64().unwrap()];
+        let revisions = async |users: [i64; 2]| [client.summary(users[0]).await["revision"].as_i64().unwrap(), client.summary(users[1]).await["revision"].as_i64().unwrap()];
         let before = revisions([1, 5]).await;
         put(client, "forum/9", "f", Some(1)).await.ok();
         put(client, "forum/9", "g", Some(5)).await.ok();
@@ -165,15 +165,15 @@ both_tiers! {
         for n in 0..5 {
             put(client, "home/1", &format!("p{n}"), None).await.ok();
         }
-        let sheet = async |query: &str| client.get(&format!("/v1/users/4/badges?{query}")).await;
-        let reply = sheet("include=counters&cap=3&views=home:1,forum:9,never:a:b").await;
+        let summary = async |query: &str| client.get(&format!("/v1/users/4/badges?{query}")).await;
+        let reply = summary("include=counters&cap=3&views=home:1,forum:9,never:a:b").await;
         let views = &reply.body["views"];
         assert_eq!((&views["home:1"]["unread"], &views["home:1"]["head"], &views["home:1"]["capped"]), (&json!(3), &json!(5), &json!(true)));
         assert_eq!((&views["forum:9"]["unread"], &views["forum:9"]["capped"]), (&json!(0), &json!(false)));
         assert_eq!(views["never:a:b"], json!({"unread": 0, "head": 0, "capped": false}));
         assert!(views["home:1"]["last_access_at"].is_string());
-        assert_eq!(sheet("").await.body.get("views"), None);
-        assert_eq!(sheet("views=home:1").await.body["total"], 0, "views are in no total");
+        assert_eq!(summary("").await.body.get("views"), None);
+        assert_eq!(summary("views=home:1").await.body["total"], 0, "views are in no total");
         // The tag: the same on every node, another after each change.
         let path = "/v1/users/4/badges?views=home:1,forum:9";
         let mut tag = client.get(path).await.header("etag").to_owned();
@@ -192,9 +192,9 @@ both_tiers! {
             assert_eq!(other.get_if_changed(path, &tag).await.status, 304, "a node that is behind the client's tag reads the truth first");
         }
         let fifty: Vec<_> = (0..50).map(|n| format!("v:{n}")).collect();
-        assert_eq!(sheet(&format!("views={}", fifty.join(","))).await.body["views"].as_object().unwrap().len(), 50);
+        assert_eq!(summary(&format!("views={}", fifty.join(","))).await.body["views"].as_object().unwrap().len(), 50);
         for bad in ["", "home", "home:", "Home:1", "home:1,", "home:1,home:1", "home:%20", &format!("{},v:50", fifty.join(","))] {
-            assert_eq!(sheet(&format!("views={bad}")).await.pointers(400, "invalid_query"), ["views"], "{bad}");
+            assert_eq!(summary(&format!("views={bad}")).await.pointers(400, "invalid_query"), ["views"], "{bad}");
         }
         Node::stop_all(nodes).await;
     }
@@ -320,7 +320,8 @@ both_tiers! {
         for writer in writers {
             writer.await.unwrap();
         }
-        // What one's own items leave of those above the mark, whatever their order: asked position by position.
+        // What one's own items leave of those above the mark, whatever their order: asked position
+        // by position.
         let mut left = Vec::new();
         for at in up_to..=120 {
             left.push(access(&clients[0], 1, "home/1", Some(at)).await["unread"].as_i64().unwrap());
@@ -338,7 +339,7 @@ both_tiers! {
         }
         let node = world.node().await;
         access(&node.client, 1, "home/1", None).await;
-        node.client.sheet(1).await;
+        node.client.summary(1).await;
         node.app.state().db.close().await;
         let degraded = node.client.get("/v1/users/1/badges?include=counters&views=other:2").await.ok();
         assert_eq!((&degraded["degraded"], &degraded["missing"], degraded.get("views")), (&json!(true), &json!(["views"]), None));

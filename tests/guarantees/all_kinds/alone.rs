@@ -67,10 +67,10 @@ impl Run<'_> {
             }
             _ => {
                 let (user, _) = self.own(step);
-                let sheet = self.post(&self.user_path(user, "badges/reset"), json!({})).await.ok();
-                self.note(user, &sheet);
+                let summary = self.post(&self.user_path(user, "badges/reset"), json!({})).await.ok();
+                self.note(user, &summary);
                 self.model.counters.values_mut().for_each(|things| read(things, user, usize::MAX));
-                assert_eq!(sheet["counters"], self.model.sheet(user, false)["counters"]);
+                assert_eq!(summary["counters"], self.model.summary(user, false)["counters"]);
             }
         }
     }
@@ -153,7 +153,7 @@ impl Run<'_> {
         let reply = self.post(&self.user_path(user, "notifications/read"), body).await.ok();
         self.note(user, &reply);
         assert!(self.repeated || reply["changed"] == changed, "{reply}");
-        assert_eq!(reply["notifications"], self.model.sheet(user, false)["notifications"]);
+        assert_eq!(reply["notifications"], self.model.summary(user, false)["notifications"]);
     }
 
     pub async fn views(&mut self, step: &Step) {

@@ -99,7 +99,8 @@ impl Run<'_> {
         let writes = group.writes;
         let Some(message) = group.messages.get_mut(at) else { return assert_eq!(reply.status, 404) };
         assert_eq!(reply.status, 204);
-        // Also where the delivery was switched since: devices that hold the message must hear of it.
+        // Also where the delivery was switched since: devices that hold the message must hear of
+        // it.
         if !message.gone && (writes || message.written) {
             for member in message.to.clone() {
                 self.model.inboxes.entry((member, id)).or_default().push((at + 1, true));

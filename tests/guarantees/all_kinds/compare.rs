@@ -60,13 +60,14 @@ impl Run<'_> {
         self.compare_lists(&nodes[0], user, after).await;
     }
 
-    /// A poll without a tag shows the model. Processes are not told to listen to each other before each step, so there what another node took may come a little later.
+    /// A poll without a tag shows the model. Processes are not told to listen to each other before
+    /// each step, so there what another node took may come a little later.
     async fn shows(&mut self, node: &Client, user: usize, path: &str, after: &str) -> String {
         let began = Instant::now();
         loop {
             let (tag, body) = poll(node, path, "").await;
             let body = body.unwrap();
-            let expected = self.model.sheet(user, true);
+            let expected = self.model.summary(user, true);
             let shown = self.own_names(body.clone());
             let late = self.fleet.now().is_none() && began.elapsed() < SOON && OWN.iter().all(|kind| shown[kind] == expected[kind]);
             if !late || shown == expected {
@@ -77,9 +78,10 @@ impl Run<'_> {
         }
     }
 
-    /// A sheet without id, epoch and revisions, and without the channels and dots of other cases, in which there must be nothing.
-    fn own_names(&self, mut sheet: Value) -> Value {
-        let body = sheet.as_object_mut().unwrap();
+    /// An unread summary without id, epoch and revisions, and without the channels and dots of
+    /// other cases, in which there must be nothing.
+    fn own_names(&self, mut summary: Value) -> Value {
+        let body = summary.as_object_mut().unwrap();
         for name in ["user_id", "epoch", "revision", "shared_revision"] {
             assert!(body.remove(name).is_some(), "{name}: {body:?}");
         }
@@ -90,7 +92,7 @@ impl Run<'_> {
                 mine.contains(name)
             });
         }
-        sheet
+        summary
     }
 
     fn check(&mut self, user: usize, body: Value, after: &str) {
@@ -98,13 +100,14 @@ impl Run<'_> {
         assert!(revision >= self.revisions[user], "after {after}, user {user} is back from revision {}: {body}", self.revisions[user]);
         self.revisions[user] = revision;
         let shown = self.own_names(body);
-        assert_eq!(shown, self.model.sheet(user, true), "user {user} after {after}");
+        assert_eq!(shown, self.model.summary(user, true), "user {user} after {after}");
     }
 
-    /// What push senders are told, also of those who were not seen. Where there are such, no tag has had the others catch up.
+    /// What push senders are told, also of those who were not seen. Where there are such, no tag
+    /// has had the others catch up.
     async fn compare_query(&self, nodes: &[Client], after: &str) {
         let body = json!({"user_ids": self.users(), "include": ["counters", "broadcasts", "dots", "feed", "chats", "notifications"]});
-        let expected: Vec<_> = (0..USERS).map(|user| self.model.sheet(user, false)).collect();
+        let expected: Vec<_> = (0..USERS).map(|user| self.model.summary(user, false)).collect();
         let everybody = self.model.seen.len() == USERS;
         for node in nodes.iter().take(if everybody { 1 } else { nodes.len() }) {
             let began = Instant::now();
@@ -112,7 +115,7 @@ impl Run<'_> {
                 let reply = node.post("/v1/badges/query", &body).await;
                 // It is never degraded.
                 let items = if reply.status == 503 { Vec::new() } else { reply.ok()["items"].as_array().unwrap().clone() };
-                let shown: Vec<_> = items.into_iter().map(|sheet| self.own_names(sheet)).collect();
+                let shown: Vec<_> = items.into_iter().map(|summary| self.own_names(summary)).collect();
                 if shown == expected {
                     break;
                 }
@@ -151,7 +154,8 @@ impl Run<'_> {
 
     /// The end of a case: what was delivered, and whether rows, numbers and entries agree.
     pub async fn settle(&mut self) {
-        // What a node that was stopped left undelivered is only taken up after it has stood still for two seconds.
+        // What a node that was stopped left undelivered is only taken up after it has stood still
+        // for two seconds.
         self.pass(3);
         for user in 0..USERS {
             let delivered: BTreeMap<i64, &Vec<Delivered>> =

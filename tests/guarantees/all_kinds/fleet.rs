@@ -1,4 +1,5 @@
-//! The nodes of a case: in this process, with a clock of the test's own, or as processes, which can be killed.
+//! The nodes of a case: in this process, with a clock of the test's own, or as processes, which can
+//! be killed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,11 +1,15 @@
-//! All kinds of unread at once: random sequences of every step that changes one, interleaved with restarts, evictions, deaths and a second node, against a model that
-//! keeps everything ([`model`]).
+//! All kinds of unread at once: random sequences of every step that changes one, interleaved with
+//! restarts, evictions, deaths and a second node, against a model that keeps everything
+//! ([`model`]).
 //!
-//! After each step every node must show the whole sheet of every user as the model has it: the node that took the step at once, the others to a
-//! client that brings the first one's tag. What a user who was not seen yet would be shown is asked by query, which has nobody seen. At the end of a case
-//! the inboxes hold what was delivered, a recount finds no difference, and the scrubbers, which look all the time, have found no drift.
+//! After each step every node must show the whole unread summary of every user as the model has it:
+//! the node that took the step at once, the others to a client that brings the first one's tag.
+//! What a user who was not seen yet would be shown is asked by query, which has nobody seen. At the
+//! end of a case the inboxes hold what was delivered, a recount finds no difference, and the
+//! scrubbers, which look all the time, have found no drift.
 //!
-//! To add a kind: what happens in it to [`model::Model`], its steps to [`steps::What`], and what each does to the file of its sort.
+//! To add a kind: what happens in it to [`model::Model`], its steps to [`steps::What`], and what
+//! each does to the file of its sort.
 
 mod alone;
 mod chats;

@@ -1,7 +1,8 @@
-//! What must be so, said as naively as it can be: of each stream the list of all that ever happened in it, and of each thing who has yet to read it.
+//! What must be so, said as naively as it can be: of each stream the list of all that ever happened
+//! in it, and of each thing who has yet to read it.
 //!
-//! There are no heads, marks, floors or enrolments here: what somebody who was not seen yet does not get, or has seen by following later, is simply not
-//! in the set.
+//! There are no heads, marks, floors or enrolments here: what somebody who was not seen yet does
+//! not get, or has seen by following later, is simply not in the set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,7 +93,8 @@ pub struct Group {
     pub muted: BTreeSet<usize>,
 }
 
-/// What a group has put into somebody's inbox: which message, and whether it was to say that it is recalled.
+/// What a group has put into somebody's inbox: which message, and whether it was to say that it is
+/// recalled.
 pub type Delivered = (usize, bool);
 
 /// All of a case.
@@ -133,7 +135,8 @@ impl Model {
         self.counters.entry((other, BADGES[0])).or_default().push(new);
     }
 
-    /// A user follows another no longer: what that one posted is nothing to it, and it is no new follower.
+    /// A user follows another no longer: what that one posted is nothing to it, and it is no new
+    /// follower.
     pub fn unfollow(&mut self, user: usize, other: usize) {
         if self.follows.remove(&(user, other)).is_some() {
             let things = self.counters.entry((other, BADGES[0])).or_default();
@@ -154,7 +157,8 @@ impl Model {
         mine.map(|(id, group)| (*id, (unread(&group.messages, user), group.messages.len(), group.muted.contains(&user)))).collect()
     }
 
-    /// From whom a user has direct messages that it has not read: how many, and whether the chat counts in no sum.
+    /// From whom a user has direct messages that it has not read: how many, and whether the chat
+    /// counts in no sum.
     pub fn directs_of(&self, user: usize) -> BTreeMap<usize, (usize, bool)> {
         let mine = self.directs.iter().filter(|((receiver, _), _)| *receiver == user);
         let silent = |chat: (usize, usize)| self.muted_directs.contains(&chat) || self.blocks.contains(&chat);
@@ -196,8 +200,8 @@ impl Model {
         })
     }
 
-    /// A user's sheet, without id and revision; `views` only where they were asked for.
-    pub fn sheet(&self, user: usize, views: bool) -> Value {
+    /// A user's unread summary, without id and revision; `views` only where they were asked for.
+    pub fn summary(&self, user: usize, views: bool) -> Value {
         let counted = |things: &[Thing]| json!({"unread": unread(things, user), "head": things.len()});
         let mine = self.counters.iter().filter(|((owner, _), things)| *owner == user && !things.is_empty());
         let counters: Map<_, _> = mine.map(|((_, badge), things)| ((*badge).to_owned(), counted(things))).collect();
@@ -209,7 +213,7 @@ impl Model {
         let total = sum(&counters) + sum(&channels) + u64::try_from(chats + notifications.values().sum::<usize>()).unwrap();
         let notifications: Map<_, _> =
             notifications.into_iter().map(|(kind, unread)| (kind.to_owned(), json!({"unread": unread}))).collect();
-        let mut sheet = json!({
+        let mut summary = json!({
             "degraded": false, "total": total,
             "counters": counters,
             "broadcasts": channels,
@@ -219,9 +223,9 @@ impl Model {
             "notifications": notifications,
         });
         if views {
-            sheet["views"] = self.views.iter().map(|(name, view)| (name.clone(), view.shown_to(user))).collect::<Map<_, _>>().into();
+            summary["views"] = self.views.iter().map(|(name, view)| (name.clone(), view.shown_to(user))).collect::<Map<_, _>>().into();
         }
-        sheet
+        summary
     }
 }
 

@@ -96,7 +96,8 @@ impl<'a> Run<'a> {
         format!("{}-{}", self.case, self.keys)
     }
 
-    /// Sends to the node of the step. Where that dies meanwhile, it is sent again until a node has answered.
+    /// Sends to the node of the step. Where that dies meanwhile, it is sent again until a node has
+    /// answered.
     async fn send(&mut self, method: Method, path: &str, key: Option<&str>, body: Option<&Value>) -> Reply {
         let request = |client: Client| {
             let mut request = client.request(method.clone(), path);
@@ -132,7 +133,8 @@ impl<'a> Run<'a> {
     async fn insist(&self, request: impl Fn(Client) -> reqwest::RequestBuilder, node: usize) -> Reply {
         for _ in 0..MAX_REPEATS {
             let reply = Client::send(request(self.fleet.client(node))).await;
-            // A store that has yet to notice the death, or the first request, which still holds the key.
+            // A store that has yet to notice the death, or the first request, which still holds the
+            // key.
             if reply.status != 503 && reply.body["code"] != "idempotency_in_progress" {
                 return reply;
             }
@@ -164,7 +166,8 @@ impl<'a> Run<'a> {
         reply
     }
 
-    /// The answer of what makes something: where it was sent twice, the first time may have made it.
+    /// The answer of what makes something: where it was sent twice, the first time may have made
+    /// it.
     #[track_caller]
     pub fn made(&self, reply: Reply) -> Value {
         assert!(reply.status == 201 || (self.repeated && reply.status == 200), "{} {}", reply.status, reply.text);

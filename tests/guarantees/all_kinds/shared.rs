@@ -1,4 +1,5 @@
-//! Steps of what users share: broadcasts, dots, posts and the feed, and who follows and blocks whom.
+//! Steps of what users share: broadcasts, dots, posts and the feed, and who follows and blocks
+//! whom.
 
 use serde_json::json;
 
@@ -147,9 +148,9 @@ impl Run<'_> {
             self.model.raise_badge(user, other);
         }
         let (was_secret, was_special) = before.unwrap_or_default();
-        let manner = (secret.unwrap_or(was_secret), special.unwrap_or(was_special));
-        self.model.follows.insert((user, other), manner);
+        let options = (secret.unwrap_or(was_secret), special.unwrap_or(was_special));
+        self.model.follows.insert((user, other), options);
         let body = reply.ok();
-        assert_eq!((&body["secret"], &body["special"]), (&json!(manner.0), &json!(manner.1)));
+        assert_eq!((&body["secret"], &body["special"]), (&json!(options.0), &json!(options.1)));
     }
 }

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::model::USERS;
 
-/// What is done. Whose routes are asked, and what the numbers of a [`Step`] mean, is said where it is done.
+/// What is done. Whose routes are asked, and what the numbers of a [`Step`] mean, is said where it
+/// is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     Increment,
@@ -136,7 +137,8 @@ pub struct Step {
     pub doom: Option<u64>,
 }
 
-/// What every case begins with, so that there is something to meet: two groups with members, one of which is not seen yet, and who follow each other in a ring.
+/// What every case begins with, so that there is something to meet: two groups with members, one of
+/// which is not seen yet, and who follow each other in a ring.
 pub fn opening() -> Vec<Step> {
     let step = |what, user, other, which| Step { what, user, other, which, percent: None, node: user, doom: None };
     // The second group writes into inboxes.

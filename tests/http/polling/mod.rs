@@ -1,4 +1,5 @@
-//! Polling: tags, 304, the pace, and waiting for a change. `nodes.rs`: never back in time; `tags.rs`: whose tag is whose.
+//! Polling: tags, 304, the pace, and waiting for a change. `nodes.rs`: never back in time;
+//! `tags.rs`: whose tag is whose.
 
 mod nodes;
 mod tags;
@@ -13,7 +14,8 @@ use crate::support::{Client, Node, Reply, Tier, World, eventually};
 
 const SHEET: &str = "/v1/users/42/badges";
 
-/// Well below the time after which a waiting poll looks again by itself (5 s): what answers sooner was woken.
+/// Well below the time after which a waiting poll looks again by itself (5 s): what answers sooner
+/// was woken.
 const WOKEN: Duration = Duration::from_millis(2500);
 
 async fn raise(client: &Client, user: i64) {
@@ -33,7 +35,8 @@ fn wait_for(client: &Client, query: &str, etag: &str) -> tokio::task::JoinHandle
     })
 }
 
-/// A group's message comes through one node, and then a change of the user's own, by which the other node hears nothing of the group.
+/// A group's message comes through one node, and then a change of the user's own, by which the
+/// other node hears nothing of the group.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_users_share_does_not_go_back_where_ones_own_numbers_went_on() {
     let world = World::new(Tier::Server).await;
@@ -282,7 +285,7 @@ async fn polls_never_go_back_though_the_cache_does() {
         let () = deadpool_redis::redis::cmd("DEL").arg(&key).query_async(&mut redis).await.unwrap();
         let () = deadpool_redis::redis::cmd("HSET").arg(&key).arg(&old).query_async(&mut redis).await.unwrap();
         let () = deadpool_redis::redis::cmd("PEXPIRE").arg(&key).arg(60_000).query_async(&mut redis).await.unwrap();
-        assert_eq!(node.client.sheet(42).await["revision"], 2, "the old entry is in place: who has seen nothing newer gets it");
+        assert_eq!(node.client.summary(42).await["revision"], 2, "the old entry is in place: who has seen nothing newer gets it");
         assert_eq!(node.client.get_if_changed(SHEET, &tag).await.status, 304, "the truth is what the client has");
         let ahead = node.client.get_if_changed(SHEET, &tags::at_revision(&tag, 4)).await.ok();
         assert_eq!((&ahead["revision"], &ahead["total"]), (&json!(3), &json!(2)));

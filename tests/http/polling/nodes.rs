@@ -1,5 +1,5 @@
-//! Polls never go back in time, whichever node answers: what a tag names that a node would not answer makes it look at the
-//! database, and it answers degraded where it cannot.
+//! Polls never go back in time, whichever node answers: what a tag names that a node would not
+//! answer makes it look at the database, and it answers degraded where it cannot.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,13 +15,13 @@ use super::SHEET;
 use crate::support::{Client, Node, Proxy, Reply, Tier, World, eventually_within};
 
 /// All shared numbers of a summary; each only goes up here.
-fn shared(sheet: &Value) -> [i64; 4] {
+fn shared(summary: &Value) -> [i64; 4] {
     let number = |value: &Value| value.as_i64().unwrap_or(0);
     [
-        number(&sheet["broadcasts"]["system"]["unread"]),
-        number(&sheet["dots"]["mall"]["head"]),
-        number(&sheet["chats"]["unread"]),
-        number(&sheet["feed"]["unread"]),
+        number(&summary["broadcasts"]["system"]["unread"]),
+        number(&summary["dots"]["mall"]["head"]),
+        number(&summary["chats"]["unread"]),
+        number(&summary["feed"]["unread"]),
     ]
 }
 
@@ -42,8 +42,8 @@ async fn a_node_that_is_behind_in_one_stream_and_ahead_in_another_looks() {
     let (first, other) = (&nodes[0].client, &nodes[1].client);
     crate::features::groups::make(first, 7, &[42, 43]).await;
     first.follow(42, 44).await;
-    first.sheet(42).await;
-    other.sheet(42).await;
+    first.summary(42).await;
+    other.summary(42).await;
     let mut id = 0;
     for round in 0..24_usize {
         let (one, many) = (round % 4, (round / 4 + round + 1) % 4);
@@ -100,10 +100,11 @@ async fn engine_a_node_that_cannot_look_answers_degraded() {
     let (_world, proxy, nodes) = nodes_with_a_proxy().await;
     let (first, other) = (&nodes[0].client, &nodes[1].client);
     for client in [first, other] {
-        client.sheet(42).await;
+        client.summary(42).await;
     }
     for head in 1..=4 {
-        // The other node has just looked, so that what it holds passes for current for more than a second.
+        // The other node has just looked, so that what it holds passes for current for more than a
+        // second.
         eventually_within(10, "a look", async || nodes[1].app.state().heads.catch_up().await.is_ok()).await;
         proxy.pause(true);
         first.post("/v1/dots/mall/light", &json!({})).await.ok();
@@ -123,7 +124,7 @@ async fn engine_a_node_that_cannot_look_answers_degraded() {
 async fn engine_a_poll_that_waits_through_an_outage_is_answered_when_it_is_over() {
     let (_world, proxy, nodes) = nodes_with_a_proxy().await;
     let (first, other) = (&nodes[0].client, nodes[1].client.clone());
-    first.sheet(42).await;
+    first.summary(42).await;
     let dark = other.get(SHEET).await.header("etag").to_owned();
     proxy.pause(true);
     let began = Instant::now();
@@ -142,8 +143,9 @@ async fn engine_a_poll_that_waits_through_an_outage_is_answered_when_it_is_over(
     Node::stop_all(nodes.into()).await;
 }
 
-/// A message in a group changes its head, whichever node it comes through. A look that read how far lanes are and what they
-/// changed at two moments left out a head that another lane changed in between.
+/// A message in a group changes its head, whichever node it comes through. A look that read how far
+/// lanes are and what they changed at two moments left out a head that another lane changed in
+/// between.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_look_leaves_nothing_out_that_was_acknowledged_before() {
     let world = World::new(Tier::Server).await;
@@ -151,7 +153,7 @@ async fn a_look_leaves_nothing_out_that_was_acknowledged_before() {
     crate::features::groups::make(&nodes[0].client, 7, &[42, 43]).await;
     let heads = &nodes[2].app.state().heads;
     let key = [StreamKey::group(GroupId::try_from(7).unwrap())];
-    let cell = heads.cells(&key).await.unwrap().remove(0);
+    let cached_head = heads.cached_heads(&key).await.unwrap().remove(0);
     let acknowledged = Arc::new(AtomicI64::new(0));
     let until = Instant::now() + Duration::from_secs(4);
     let writers = nodes[..2].iter().enumerate().map(|(at, node)| {
@@ -173,7 +175,7 @@ async fn a_look_leaves_nothing_out_that_was_acknowledged_before() {
             // A machine that is busy with other things: no look came through in time.
             continue;
         }
-        assert!(cell.head() >= before, "look {looks}: {} of {before}", cell.head());
+        assert!(cached_head.head() >= before, "look {looks}: {} of {before}", cached_head.head());
         looks += 1;
     }
     for writer in writers {

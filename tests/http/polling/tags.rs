@@ -102,7 +102,7 @@ both_tiers! {
     async fn the_shared_revision_tells_which_of_two_answers_is_older(world: World) {
         let node = world.node().await;
         let client = &node.client;
-        let mut last = client.sheet(42).await;
+        let mut last = client.summary(42).await;
         crate::features::groups::make(client, 9, &[42, 43]).await;
         for n in 1..=3 {
             for write in 0..3 {
@@ -111,8 +111,8 @@ both_tiers! {
                     1 => drop(client.post("/v1/dots/mall/light", &json!({})).await.ok()),
                     _ => drop(crate::features::groups::send(client, 9, 43, &format!("m{n}")).await.ok()),
                 }
-                let next = client.sheet(42).await;
-                let order = |sheet: &serde_json::Value| (sheet["revision"].as_i64().unwrap(), sheet["shared_revision"].as_i64().unwrap());
+                let next = client.summary(42).await;
+                let order = |summary: &serde_json::Value| (summary["revision"].as_i64().unwrap(), summary["shared_revision"].as_i64().unwrap());
                 assert!(order(&next) > order(&last), "{last} and then {next}");
                 last = next;
             }

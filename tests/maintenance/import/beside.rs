@@ -14,7 +14,8 @@ async fn follow_along(client: Client, done: tokio_util::sync::CancellationToken)
         if done.is_cancelled() {
             break;
         }
-        // Within the file's followers and followees, so that both sides meet on pairs, counts and rows.
+        // Within the file's followers and followees, so that both sides meet on pairs, counts and
+        // rows.
         let (follower, followee) = (1 + n % 7, 2000 + n % 50);
         if n % 5 == 4 {
             client.unfollow(followee, follower).await;
@@ -85,9 +86,9 @@ async fn an_import_refuses_to_write_beside_a_node_that_must_be_alone() {
 async fn an_import_goes_on_after_a_short_outage() {
     let world = World::new(Tier::Server).await;
     let node = world.node().await;
-    // Holds every stripe, so that the import's batches fail for as long as this lasts.
+    // Holds every pair lock, so that the import's batches fail for as long as this lasts.
     let mut hand = world.postgres().await;
-    sqlx::query("select pg_advisory_lock(1885432178, stripe) from generate_series(0, 1023) stripe").execute(&mut hand).await.unwrap();
+    sqlx::query("select pg_advisory_lock(1885432178, pair_lock) from generate_series(0, 1023) pair_lock").execute(&mut hand).await.unwrap();
     let done = tokio_util::sync::CancellationToken::new();
     let release = async {
         eventually("the import waits", async || {

@@ -92,7 +92,8 @@ both_tiers! {
         node.stop().await;
     }
 
-    /// A block was accepted by a node that died before it did it. An import of a follow between the two never comes before it.
+    /// A block was accepted by a node that died before it did it. An import of a follow between the
+    /// two never comes before it.
     async fn a_line_comes_after_what_was_accepted_of_its_pair(world: World) {
         // It dies in the first batch after the one that accepted.
         let mut doomed = world.process(&[], &[("FAILPOINTS", "lane::after_touch=2*off->return")]).await;
@@ -104,7 +105,8 @@ both_tiers! {
         let ran = import(&world, text, &[]).await;
         let counts = ["followed", "refused by block", "writes pending"].map(|what| ran.told(what));
         assert_eq!((ran.status, counts), (Some(3), [2, 0, 2]), "no server does it, so they are given up: {ran:?}");
-        // Where servers run, it waits until they have done it; on the embedded tier it cannot run beside one.
+        // Where servers run, it waits until they have done it; on the embedded tier it cannot run
+        // beside one.
         let again = if world.tier == Tier::Server {
             let (ran, node) = tokio::join!(import(&world, text, &[]), async {
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -202,14 +204,14 @@ both_tiers! {
         let first = import(&world, text, &[]).await;
         assert_eq!((first.status, first.counts(), first.told("overtaken")), (Some(0), [2, 0, 1, 0, 0], 3), "{first:?}");
         let node = world.node().await;
-        let before = (node.client.sheet(1).await, list(&node.client, 1, "following").await);
+        let before = (node.client.summary(1).await, list(&node.client, 1, "following").await);
         node.stop().await;
         let second = import(&world, text, &[]).await;
         assert_eq!((second.status, second.counts()), (Some(0), [0, 0, 3, 0, 0]), "{second:?}");
         let plain = import(&world, "follower,followee,timestamp\n1,2,99\n2,1,99\n", &[]).await;
         assert_eq!((plain.status, plain.counts()), (Some(0), [0, 0, 2, 0, 0]), "a follow that is there stays as it is");
         let node = world.node().await;
-        assert_eq!((node.client.sheet(1).await, list(&node.client, 1, "following").await), before);
+        assert_eq!((node.client.summary(1).await, list(&node.client, 1, "following").await), before);
         assert_eq!(before.1, [(2, "1970-01-01T00:00:08.000Z".to_owned())]);
         node.stop().await;
     }

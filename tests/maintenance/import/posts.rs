@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use headmark::features::users::Command as Presence;
+use headmark::features::users::Command as LastSeen;
 use serde_json::json;
 
 use super::{Ran, headmark, import as import_follows};
@@ -40,7 +40,7 @@ both_tiers! {
         let node = world.node().await;
         assert_eq!(feed(&node.client, 1).await, (1, 2));
         // Not seen for long: forgotten, and new again with the next visit.
-        let forget = |user: i64| Presence::Forget { user: user.try_into().unwrap(), before: i64::MAX };
+        let forget = |user: i64| LastSeen::Forget { user: user.try_into().unwrap(), before: i64::MAX };
         let job = headmark::engine::lanes::Job { command: std::sync::Arc::new(forget(1)), key: None };
         node.app.state().lanes.submit(job).await.unwrap();
         assert_eq!(node.client.post("/v1/badges/query", &query).await.ok()["items"][0]["feed"]["unread"], 0);
@@ -132,7 +132,8 @@ both_tiers! {
     }
 }
 
-/// Whom a user follows may change while the user is enrolled: what was posted before is not counted all the same.
+/// Whom a user follows may change while the user is enrolled: what was posted before is not counted
+/// all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_enrolment_beside_an_import_of_follows_begins_at_nothing_unread() {
     let world = World::new(Tier::Server).await;

@@ -8,7 +8,7 @@ use crate::support::Client;
 
 /// User 1 has read a part of a stream of each kind.
 async fn scene(client: &Client) {
-    client.sheet(1).await;
+    client.summary(1).await;
     client.follow(1, 2).await;
     client.post("/v1/users/1/views/room/1/access", &json!({})).await.ok();
     crate::features::groups::make(client, 5, &[1, 2]).await;
@@ -31,15 +31,15 @@ async fn scene(client: &Client) {
 }
 
 async fn shown(client: &Client) -> Value {
-    let sheet = client.get("/v1/users/1/badges?views=room:1").await.ok();
-    let unread = |kind: &str, name: &str| sheet[kind][name]["unread"].clone();
+    let summary = client.get("/v1/users/1/badges?views=room:1").await.ok();
+    let unread = |kind: &str, name: &str| summary[kind][name]["unread"].clone();
     json!([
         unread("counters", "like"),
         unread("broadcasts", "news"),
         unread("views", "room:1"),
-        sheet["dots"]["mall"]["lit"],
-        sheet["chats"]["unread"],
-        sheet["feed"]["unread"]
+        summary["dots"]["mall"]["lit"],
+        summary["chats"]["unread"],
+        summary["feed"]["unread"]
     ])
 }
 

@@ -39,13 +39,13 @@ both_tiers! {
         assert_eq!((repaired.status, differences(&repaired)), (Some(0), all.into()), "{repaired:?}");
         assert!(recount(&world, &[]).await.out.contains(HEALTHY));
         let node = world.node_with(UNSCRUBBED).await;
-        let sheet = node.client.sheet(9).await;
-        assert_eq!((&sheet["notifications"], &sheet["total"]), (&json!({"mail": {"unread": 1}, "notice": {"unread": 1}}), &json!(2)));
-        assert!(sheet["revision"].as_i64().unwrap() > read["revision"].as_i64().unwrap() + 1, "a poll with an older tag is told: {sheet}");
-        assert_eq!(node.client.sheet(8).await["notifications"], json!({"notice": {"unread": 1}}));
+        let summary = node.client.summary(9).await;
+        assert_eq!((&summary["notifications"], &summary["total"]), (&json!({"mail": {"unread": 1}, "notice": {"unread": 1}}), &json!(2)));
+        assert!(summary["revision"].as_i64().unwrap() > read["revision"].as_i64().unwrap() + 1, "a poll with an older tag is told: {summary}");
+        assert_eq!(node.client.summary(8).await["notifications"], json!({"notice": {"unread": 1}}));
         send(&node.client, "mail", &[9]).await;
         assert_eq!(node.client.get("/v1/users/9/notifications?limit=1").await.ok()["items"][0]["seq"], 5);
-        assert_eq!(node.client.sheet(9).await["notifications"]["mail"]["unread"], 2);
+        assert_eq!(node.client.summary(9).await["notifications"]["mail"]["unread"], 2);
         node.stop().await;
     }
 }

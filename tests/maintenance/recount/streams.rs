@@ -10,7 +10,7 @@ const SHEET: &str = "/v1/users/1/badges?views=room:1";
 
 /// User 1 has something unread in a stream of each kind, of which something was taken back.
 async fn scene(client: &Client) {
-    client.sheet(1).await;
+    client.summary(1).await;
     client.follow(1, 2).await;
     client.post("/v1/users/1/views/room/1/access", &json!({})).await.ok();
     crate::features::groups::make(client, 5, &[1, 2]).await;
@@ -28,9 +28,9 @@ async fn scene(client: &Client) {
 
 /// What a poll shows of the shared streams.
 async fn shown(client: &Client) -> Value {
-    let mut sheet = client.get(SHEET).await.ok();
-    sheet["views"]["room:1"].as_object_mut().unwrap().remove("last_access_at");
-    json!({"feed": sheet["feed"], "chats": sheet["chats"], "views": sheet["views"], "broadcasts": sheet["broadcasts"], "dots": sheet["dots"]})
+    let mut summary = client.get(SHEET).await.ok();
+    summary["views"]["room:1"].as_object_mut().unwrap().remove("last_access_at");
+    json!({"feed": summary["feed"], "chats": summary["chats"], "views": summary["views"], "broadcasts": summary["broadcasts"], "dots": summary["dots"]})
 }
 
 /// The heads are too low, or too much or too little is taken back.
@@ -46,7 +46,7 @@ const FOUND_TOO_LOW: [&str; 7] = [
     "user 2 posts gone: stored 0, counted 1",
     "view room:1 head: stored 2, counted 4",
     "channel system head: stored 1, counted 2",
-    "board head: stored 1, counted 6",
+    "broadcast_state head: stored 1, counted 6",
     "group 5 retracted: stored 3, counted 1",
 ];
 
@@ -122,7 +122,7 @@ both_tiers! {
 
     async fn more_runs_than_a_stream_keeps_are_left_to_the_rows(world: World) {
         let node = world.node_with(UNSCRUBBED).await;
-        node.client.sheet(1).await;
+        node.client.summary(1).await;
         node.client.follow(1, 2).await;
         for n in 0..430 {
             node.client.put(&format!("/v1/users/2/posts/p{n}"), &json!({})).await.ok();
@@ -136,9 +136,9 @@ both_tiers! {
         assert_eq!(differences(&repaired), ["user 2 posts retracted: stored 0, counted 215"].into(), "{repaired:?}");
         assert!(recount(&world, &[]).await.out.contains(HEALTHY));
         let node = world.node_with(UNSCRUBBED).await;
-        assert_eq!(node.client.sheet(1).await["feed"]["unread"], 215);
+        assert_eq!(node.client.summary(1).await["feed"]["unread"], 215);
         node.client.delete("/v1/users/2/posts/p429").await;
-        assert_eq!(node.client.sheet(1).await["feed"]["unread"], 214);
+        assert_eq!(node.client.summary(1).await["feed"]["unread"], 214);
         node.stop().await;
         assert!(recount(&world, &["--dry-run"]).await.out.contains(HEALTHY));
     }

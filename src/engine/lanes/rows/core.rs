@@ -1,4 +1,5 @@
-//! What every feature shares in a batch: users' own rows, their marks, the heads of shared streams, events.
+//! What every feature shares in a batch: users' own rows, their marks, the heads of shared streams,
+//! events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -105,11 +106,11 @@ impl Core {
     }
 
     pub(super) fn committed(&self) -> Committed {
-        let board = self.heads.rows.get(&StreamKey::board()).filter(|(loaded, now)| loaded != now);
+        let broadcast_state = self.heads.rows.get(&StreamKey::broadcast_state()).filter(|(loaded, now)| loaded != now);
         Committed {
             heads: self.heads.changed().map(|(key, stream)| (key.clone(), stream.clone())).collect(),
             notices: Vec::new(),
-            board_before: board.map(|(loaded, _)| loaded.head),
+            broadcast_state_before: broadcast_state.map(|(loaded, _)| loaded.head),
         }
     }
 
@@ -153,7 +154,8 @@ impl Core {
         self.heads.get(key)
     }
 
-    /// How many channels, or dots, there are now. Known where a head that was asked for would be a new one's.
+    /// How many channels, or dots, there are now. Known where a head that was asked for would be a
+    /// new one's.
     #[must_use]
     pub fn shared_count(&self, kind: Kind) -> i64 {
         let before: i64 = self.shared_counts.iter().filter(|(of, _)| *of == kind).map(|(_, count)| count).sum();
@@ -166,7 +168,8 @@ impl Core {
         self.heads.set(key, stream);
     }
 
-    /// Tells those who read along what happened. Rows that only one may change at a time must be locked by then: their order is that of the events.
+    /// Tells those who read along what happened. Rows that only one may change at a time must be
+    /// locked by then: their order is that of the events.
     pub fn event(&mut self, now: UnixMs, event: &events::Event) {
         self.events.add(now, event);
     }
@@ -177,8 +180,8 @@ impl Core {
         !self.events.is_empty()
     }
 
-    /// Those that were there are updated, or removed where nothing is left of them, and the others inserted; a user whose marks this batch forgets has none that
-    /// were there.
+    /// Those that were there are updated, or removed where nothing is left of them, and the others
+    /// inserted; a user whose marks this batch forgets has none that were there.
     async fn save_marks(&self, conn: &mut Conn) -> DbResult<()> {
         let gone = self.marks.rows.iter().filter(|(_, (loaded, now))| loaded != now && *now == Mark::default());
         let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
@@ -219,7 +222,8 @@ impl Core {
         mine.map(|(key, mark)| (key.clone(), mark.clone())).collect()
     }
 
-    /// Sets a mark and raises the user's revision, once for each command. A mark that is the same changes nothing.
+    /// Sets a mark and raises the user's revision, once for each command. A mark that is the same
+    /// changes nothing.
     pub fn set_mark(&mut self, user: UserId, kind: Kind, name: &Name, mark: Mark) {
         self.set_mark_at(&MarkKey::new(user, kind, name), mark);
     }
@@ -236,11 +240,11 @@ impl Core {
     }
 
     /// The user was seen on this day. A user who was not seen before is enrolled: what happens to
-    /// channels and dots from here on counts. An enrolment changes the cache entry, so it raises the
-    /// revision. A later day is in no entry and raises nothing.
+    /// channels and dots from here on counts. An enrolment changes the cache entry, so it raises
+    /// the revision. A later day is in no entry and raises nothing.
     pub fn see_user(&mut self, user: UserId, day: i64) {
         if !self.users.get(&user).is_enrolled() {
-            let enrolled = self.head(&StreamKey::board()).head;
+            let enrolled = self.head(&StreamKey::broadcast_state()).head;
             self.revise(user, |row| row.enrolled = enrolled);
         }
         let mut row = self.users.get(&user);
@@ -248,7 +252,8 @@ impl Core {
         self.users.set(&user, row);
     }
 
-    /// The user was not seen for long: the marks of what everybody shares are forgotten, the snapshot of the feed among them.
+    /// The user was not seen for long: the marks of what everybody shares are forgotten, the
+    /// snapshot of the feed among them.
     pub fn forget_user(&mut self, user: UserId) {
         self.revise(user, |row| {
             row.enrolled = NOT_ENROLLED;

@@ -1,4 +1,5 @@
-//! Takes over chat logs: `step.rs` has their lines, `command.rs` the rules, `store.rs` what is remembered for them.
+//! Takes over chat logs: `step.rs` has their lines, `command.rs` the rules, `store.rs` what is
+//! remembered for them.
 
 mod command;
 mod step;

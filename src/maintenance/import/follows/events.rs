@@ -1,9 +1,11 @@
-//! A file of follows and unfollows: read whole, put in the order of time, and brought down to the last word on each pair.
+//! A file of follows and unfollows: read whole, put in the order of time, and brought down to the
+//! last word on each pair.
 //!
-//! What a pair was in between is gone before anybody could have seen it, and leaving it out makes an import that is run again change nothing.
+//! What a pair was in between is gone before anybody could have seen it, and leaving it out makes
+//! an import that is run again change nothing.
 
 use crate::base::clock::UnixMs;
-use crate::features::relations::state::Manner;
+use crate::features::relations::state::FollowOptions;
 use crate::features::relations::{Pair, Step};
 
 use super::line::Line;
@@ -19,19 +21,20 @@ struct Event {
     pair: Pair,
     at: UnixMs,
     follow: bool,
-    manner: Manner,
+    options: FollowOptions,
 }
 
 impl Events {
     pub(super) fn push(&mut self, line: Line) {
-        self.lines.push(Event { pair: line.pair, at: line.at.unwrap_or(UnixMs(0)), follow: line.follow, manner: line.manner });
+        self.lines.push(Event { pair: line.pair, at: line.at.unwrap_or(UnixMs(0)), follow: line.follow, options: line.options });
     }
 
     pub(super) fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// One step for each pair, those of a follower together and in the order of time; and how many lines a later one has overtaken.
+    /// One step for each pair, those of a follower together and in the order of time; and how many
+    /// lines a later one has overtaken.
     pub(super) fn into_steps(mut self) -> (Vec<Step>, u64) {
         // Stable: what happened at the same time stays in the order of the lines.
         self.lines.sort_by_key(|event| (event.pair, event.at));
@@ -40,11 +43,12 @@ impl Events {
         for event in self.lines {
             match steps.last_mut() {
                 Some((step, last)) if step.pair == event.pair => {
-                    // Following again changes how, not since when: the follow is as old as its first line.
-                    step.follow = event.follow.then(|| (step.follow.map_or(event.at, |(since, _)| since), event.manner));
+                    // Following again changes how, not since when: the follow is as old as its
+                    // first line.
+                    step.follow = event.follow.then(|| (step.follow.map_or(event.at, |(since, _)| since), event.options));
                     *last = event.at;
                 }
-                _ => steps.push((Step { pair: event.pair, follow: event.follow.then_some((event.at, event.manner)) }, event.at)),
+                _ => steps.push((Step { pair: event.pair, follow: event.follow.then_some((event.at, event.options)) }, event.at)),
             }
         }
         // Unfollows make room for later follows under a limit.
@@ -62,7 +66,7 @@ mod tests {
         let mut events = Events::default();
         for (at, follower, followee, follow) in lines {
             let pair = Pair { follower: (*follower).try_into().unwrap(), followee: (*followee).try_into().unwrap() };
-            events.push(Line { pair, at: Some(UnixMs(*at)), follow: *follow, manner: Manner::default() });
+            events.push(Line { pair, at: Some(UnixMs(*at)), follow: *follow, options: FollowOptions::default() });
         }
         let (steps, overtaken) = events.into_steps();
         (

@@ -4,7 +4,7 @@ use csv::ByteRecord;
 
 use crate::base::clock::UnixMs;
 use crate::features::relations::Pair;
-use crate::features::relations::state::Manner;
+use crate::features::relations::state::FollowOptions;
 use crate::maintenance::import::field::{self, id, shown, time};
 
 /// How the first line of a file may look.
@@ -27,7 +27,7 @@ pub(super) struct Line {
     /// Whether the follow was made; else it was taken back.
     pub(super) follow: bool,
     /// Whether it is secret, and whether the followee is special.
-    pub(super) manner: Manner,
+    pub(super) options: FollowOptions,
 }
 
 impl Columns {
@@ -55,7 +55,7 @@ impl Columns {
     /// A sentence: why it cannot be taken.
     pub(super) fn parse(&self, line: &ByteRecord, id_offset: i64) -> Result<Line, String> {
         let [follower, followee, timestamp, action, visibility, special] = self.0.values(line)?;
-        let manner = Manner { secret: is_secret(visibility)?, special: is_special(special)? };
+        let options = FollowOptions { secret: is_secret(visibility)?, special: is_special(special)? };
         let pair = Pair {
             follower: id("follower", follower.unwrap_or_default(), id_offset)?,
             followee: id("followee", followee.unwrap_or_default(), id_offset)?,
@@ -68,7 +68,7 @@ impl Columns {
             Some("unfollow") => false,
             Some(other) => return Err(format!("has '{}' as action, not follow or unfollow", shown(other))),
         };
-        Ok(Line { pair, at: timestamp.map(time).transpose()?, follow, manner })
+        Ok(Line { pair, at: timestamp.map(time).transpose()?, follow, options })
     }
 }
 
@@ -115,14 +115,14 @@ mod tests {
             ("visibility,special,action,follower,followee,timestamp", "public,false,follow,1,2,5"),
         ] {
             let parsed = columns(header).parse(&record(line.as_bytes()), 0);
-            assert_eq!(parsed, Ok(Line { pair: pair(1, 2), at, follow: true, manner: Manner::default() }), "{header}: {line}");
+            assert_eq!(parsed, Ok(Line { pair: pair(1, 2), at, follow: true, options: FollowOptions::default() }), "{header}: {line}");
         }
         let unfollow = columns("action,timestamp,follower,followee").parse(&record(b"unfollow,0,1,2"), 0).unwrap();
-        assert_eq!(unfollow, Line { pair: pair(1, 2), at: Some(UnixMs(0)), follow: false, manner: Manner::default() });
-        let manner = |line: &str| columns("follower,followee,visibility,special").parse(&record(line.as_bytes()), 0).unwrap().manner;
-        assert_eq!(manner("1,2,secret,0"), Manner { secret: true, special: false });
-        assert_eq!(manner("1,2,,true"), Manner { secret: false, special: true });
-        assert_eq!(manner("1,2,secret,1"), Manner { secret: true, special: true });
+        assert_eq!(unfollow, Line { pair: pair(1, 2), at: Some(UnixMs(0)), follow: false, options: FollowOptions::default() });
+        let options = |line: &str| columns("follower,followee,visibility,special").parse(&record(line.as_bytes()), 0).unwrap().options;
+        assert_eq!(options("1,2,secret,0"), FollowOptions { secret: true, special: false });
+        assert_eq!(options("1,2,,true"), FollowOptions { secret: false, special: true });
+        assert_eq!(options("1,2,secret,1"), FollowOptions { secret: true, special: true });
         assert_eq!(columns("follower,followee").parse(&record(b"1,2"), 0).unwrap().at, None);
     }
 

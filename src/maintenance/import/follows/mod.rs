@@ -1,14 +1,18 @@
-//! Imports follows from a file, through the lanes, so that every number is right at every moment and running nodes see each change at once.
+//! Imports follows from a file, through the lanes, so that every number is right at every moment
+//! and running nodes see each change at once.
 //!
 //! ```text
 //!   import: file, lines ─ line.rs: parse ─▶ window ─ sorted by follower ─▶ import: a queue for each lane, batches
 //!             (with actions: events.rs, the whole file in the order of time, in place of the window)
 //! ```
 //!
-//! The steps of a pair go through one lane, and a lane has one batch under way: so what the file says of a pair is done in its order, and a batch
-//! whose outcome is unknown is simply done again, as a step that finds things as it wants them changes nothing. For the same reason a whole import may be
-//! run again, also after it was killed. A step of a pair with asynchronous writes that are accepted and not done comes after them, as every write does: it is tried again
-//! until running nodes have done those, for a while; what must still wait then is counted, and not done. What bounds its memory: the window, and a few chunks in each queue.
+//! The steps of a pair go through one lane, and a lane has one batch under way: so what the file
+//! says of a pair is done in its order, and a batch whose outcome is unknown is simply done again,
+//! as a step that finds things as it wants them changes nothing. For the same reason a whole import
+//! may be run again, also after it was killed. A step of a pair with asynchronous writes that are
+//! accepted and not done comes after them, as every write does: it is tried again until running
+//! nodes have done those, for a while; what must still wait then is counted, and not done. What
+//! bounds its memory: the window, and a few chunks in each queue.
 
 mod events;
 mod line;
@@ -35,7 +39,8 @@ pub struct Import {
     pub id_offset: i64,
     /// How many each user may follow, where that is to be kept.
     pub limit: Option<i64>,
-    /// The badge that followers raise: an import raises none, but an unfollow takes an unread one back.
+    /// The badge that followers raise: an import raises none, but an unfollow takes an unread one
+    /// back.
     pub badge: Option<Name>,
     /// Whether readers of events are told of each follow.
     pub events: bool,
@@ -92,7 +97,8 @@ impl Import {
     /// Runs it to its end over these lanes, which must be those of [`super::lane_config`].
     ///
     /// # Errors
-    /// A sentence: why the file cannot be read (on), or that the stores do not answer. What was imported before stays.
+    /// A sentence: why the file cannot be read (on), or that the stores do not answer. What was
+    /// imported before stays.
     pub async fn run(self, lanes: &Lanes, progress: Arc<Progress>, on_bad: OnBad) -> Result<Report, String> {
         let mut workers = Workers::start(Follows { limit: self.limit, badge: self.badge.clone(), events: self.events }, lanes, &progress);
         let queues = workers.queues();
@@ -113,7 +119,8 @@ struct Reader {
     queues: Vec<mpsc::Sender<Vec<Step>>>,
     window: Vec<Step>,
     overtaken: u64,
-    /// By how many turns the classes with which the next window begins differ from those of the first one.
+    /// By how many turns the classes with which the next window begins differ from those of the
+    /// first one.
     turned: usize,
 }
 
@@ -139,7 +146,7 @@ impl Reader {
     /// A file without actions is taken as it is read.
     fn read_follows(&mut self, columns: &Columns) {
         while let Some(line) = self.next(columns) {
-            self.window.push(Step { pair: line.pair, follow: Some((line.at.unwrap_or(self.import.now), line.manner)) });
+            self.window.push(Step { pair: line.pair, follow: Some((line.at.unwrap_or(self.import.now), line.options)) });
             if self.window.len() == WINDOW_STEPS && !self.flush() {
                 return;
             }
@@ -147,7 +154,8 @@ impl Reader {
         self.flush();
     }
 
-    /// One with actions is read whole first. Where it breaks off nothing is written: a line that is missing could have overtaken others.
+    /// One with actions is read whole first. Where it breaks off nothing is written: a line that is
+    /// missing could have overtaken others.
     fn read_events(&mut self, columns: &Columns) -> Result<(), String> {
         let mut events = Events::default();
         while let Some(line) = self.next(columns) {
@@ -174,12 +182,15 @@ impl Reader {
 
     /// Hands what is in the window to the lanes. False when one of them has given up.
     ///
-    /// Batches of this size would wait for each other: they have nearly every stripe of pairs in common. So the stripes are divided into as many classes as
-    /// there are lanes, a chunk has steps of one class only, and in each turn every lane does all that it has of a class of its own. Should one get ahead, it waits for the one that has its
-    /// stripes, and they are in step again; so that this is seldom, a window begins with the classes with which the one before it ended. The followers, whose rows a batch locks, are
-    /// divided among the lanes.
+    /// Batches of this size would wait for each other: they have nearly every pair lock in common.
+    /// So the pair locks are divided into as many classes as there are lanes, a chunk has steps of
+    /// one class only, and in each turn every lane does all that it has of a class of its own.
+    /// Should one get ahead, it waits for the one that has its pair locks, and they are in step
+    /// again; so that this is seldom, a window begins with the classes with which the one before it
+    /// ended. The followers, whose rows a batch locks, are divided among the lanes.
     ///
-    /// Within a lane the steps of a pair stay in order, but those of a follower do not; where a limit decides which of them are refused, there is one class.
+    /// Within a lane the steps of a pair stay in order, but those of a follower do not; where a
+    /// limit decides which of them are refused, there is one class.
     fn flush(&mut self) -> bool {
         let lanes = self.queues.len();
         let classes = if self.import.limit.is_some() { 1 } else { lanes };
@@ -189,7 +200,7 @@ impl Reader {
         window.sort_by_key(|step| step.pair.follower);
         let mut parts: Vec<Vec<Step>> = vec![Vec::new(); lanes * classes];
         for step in window {
-            let (lane, class) = (part(step.pair.follower.get(), lanes), part(step.pair.stripe(), classes));
+            let (lane, class) = (part(step.pair.follower.get(), lanes), part(step.pair.pair_lock(), classes));
             if let Some(steps) = parts.get_mut(lane * classes + class) {
                 steps.push(step);
             }

@@ -131,7 +131,8 @@ impl Channels {
         Ok(known)
     }
 
-    /// An id that no channel of the file has, and no group, unless channels may be groups that are there.
+    /// An id that no channel of the file has, and no group, unless channels may be groups that are
+    /// there.
     fn fresh(&mut self) -> DbResult<Option<GroupId>> {
         loop {
             if !self.merge {
@@ -161,8 +162,8 @@ impl Channels {
         self.failed.take()
     }
 
-    /// The steps that may be taken now that this one has come: none while it is not known whether its channel is the group's.
-    /// The second number counts those that may never be.
+    /// The steps that may be taken now that this one has come: none while it is not known whether
+    /// its channel is the group's. The second number counts those that may never be.
     ///
     /// # Errors
     /// A sentence.
@@ -188,7 +189,8 @@ impl Channels {
         Ok((Vec::new(), 0))
     }
 
-    /// The steps that are held at the end: those of groups without any message may be taken, where the log has none either.
+    /// The steps that are held at the end: those of groups without any message may be taken, where
+    /// the log has none either.
     ///
     /// # Errors
     /// A sentence.

@@ -67,7 +67,8 @@ impl MessageColumns {
         self.0.has("event")
     }
 
-    /// Reads a line. `id_offset` is added to the sender's id; `before` is the time of the line above.
+    /// Reads a line. `id_offset` is added to the sender's id; `before` is the time of the line
+    /// above.
     ///
     /// # Errors
     /// A sentence: why it cannot be taken.

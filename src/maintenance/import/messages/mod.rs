@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Both files must be in the order of time, as logs are. Within a second, or a minute where times
-//! are to the minute, lines keep the order of their file. A log that has joins and leaves between its
-//! messages (column `event`) is taken in that order alone.
+//! are to the minute, lines keep the order of their file. A log that has joins and leaves between
+//! its messages (column `event`) is taken in that order alone.
 //!
 //! A whole import may be run again, also with a log that was repaired or has grown. The rules are
 //! in `src/features/groups/import/`; `channels.rs` says which group a channel is.
@@ -49,7 +49,8 @@ pub struct Report {
     pub lines: u64,
     /// Those that could not be taken.
     pub bad: u64,
-    /// The group of each channel that has a name, in the order in which they came; false where it is another log's.
+    /// The group of each channel that has a name, in the order in which they came; false where it
+    /// is another log's.
     pub named: Vec<(String, GroupId, bool)>,
     /// What the others did.
     pub done: Imported,
@@ -79,7 +80,8 @@ impl Import {
     /// Runs it to its end over these lanes, which must be those of [`super::lane_config`].
     ///
     /// # Errors
-    /// A sentence: why a file cannot be read, or that the stores do not answer. What was imported before stays.
+    /// A sentence: why a file cannot be read, or that the stores do not answer. What was imported
+    /// before stays.
     pub async fn run(self, lanes: &Lanes, db: Db, progress: Arc<Progress>, on_bad: OnBad) -> Result<Report, String> {
         let mut workers = Workers::start(Messages { merge: self.merge }, lanes, &progress);
         let (queues, channels) = (workers.queues(), Channels::new(&self, db, Handle::current()));
@@ -107,7 +109,8 @@ struct Reader {
     queues: Vec<mpsc::Sender<Vec<Step>>>,
     window: Vec<Step>,
     ids: MessageIds<(GroupId, UserId)>,
-    /// The joins and leaves of the present second, by group and user: what stands for them, and how many there are.
+    /// The joins and leaves of the present second, by group and user: what stands for them, and how
+    /// many there are.
     second: i64,
     seen: HashMap<(GroupId, UserId), (u64, u32)>,
     refused: u64,
@@ -222,7 +225,8 @@ impl Reader {
         Ok(Some(Step { group, channel, user, at, events, what }))
     }
 
-    /// Hands what is in the window to the lanes, each group's to one of them, so that it stays in order. False when one of them has given up.
+    /// Hands what is in the window to the lanes, each group's to one of them, so that it stays in
+    /// order. False when one of them has given up.
     fn flush(&mut self) -> bool {
         let mut parts: Vec<Vec<Step>> = vec![Vec::new(); self.queues.len()];
         for step in std::mem::take(&mut self.window) {

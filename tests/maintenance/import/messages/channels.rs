@@ -35,7 +35,8 @@ both_tiers! {
         assert_eq!((refused.status, counts(&refused)), (Some(3), [1, 1, 0, 0, 2, 0]), "{refused:?}");
         assert!(refused.err.contains("channel general is refused: group 1 has that name from another log"), "{}", refused.err);
         assert!(refused.out.starts_with("channel mine is group 3\n"), "{}", refused.out);
-        // One known message shows that the log is the same, also when what stands before it was repaired.
+        // One known message shows that the log is the same, also when what stands before it was
+        // repaired.
         let grown = "timestamp,channel,sender\n99,general,3\n100,general,1\n500,general,4\n";
         let ran = import(&world, grown, &[]).await;
         assert_eq!((ran.status, counts(&ran)), (Some(0), [2, 2, 0, 1, 0, 0]), "{ran:?}");

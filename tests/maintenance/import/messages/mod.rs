@@ -82,7 +82,7 @@ both_tiers! {
         assert_eq!(messages(client, 8).await[0].2, "1970-01-01T00:01:40.000Z");
         assert_eq!(members(client, 8).await, [1, 2, 3]);
         assert_eq!((members(client, 9).await, members(client, 7).await), (vec![2], vec![3]));
-        assert_eq!((unread(client, 1).await, client.sheet(1).await["total"].as_i64()), ([(8, 2)].into(), Some(2)));
+        assert_eq!((unread(client, 1).await, client.summary(1).await["total"].as_i64()), ([(8, 2)].into(), Some(2)));
         assert_eq!(unread(client, 3).await[&8], 0, "who joins by sending has read what is above");
         let receipts = client.get("/v1/groups/8/receipts?from=1&to=4").await.ok();
         let read: Vec<_> = receipts["items"].as_array().unwrap().iter().map(|of| (of["read_count"].as_i64().unwrap(), of["unread_count"].as_i64().unwrap())).collect();
@@ -106,7 +106,8 @@ both_tiers! {
         assert_eq!(counts(&again), [0, 0, 0, 10, 0, 1], "{again:?}");
         let node = world.node().await;
         assert_eq!(members(&node.client, 1).await, [2, 3]);
-        // Of the first message two was a recipient; of the second, in the second of whose sending two had left, not.
+        // Of the first message two was a recipient; of the second, in the second of whose sending
+        // two had left, not.
         let receipts = node.client.get("/v1/groups/1/receipts?from=1&to=5").await.ok();
         let unread: Vec<_> = receipts["items"].as_array().unwrap().iter().map(|of| of["unread_count"].as_i64().unwrap()).collect();
         assert_eq!(unread, [1, 0, 0, 1, 2]);
@@ -131,7 +132,7 @@ both_tiers! {
                 ("3", false, "me too", "1970-01-01T00:01:42.000Z")
             ]
         );
-        assert_eq!(node.client.sheet(2).await["chats"].to_string(), r#"{"directs":2,"groups":0,"unread":3}"#);
+        assert_eq!(node.client.summary(2).await["chats"].to_string(), r#"{"directs":2,"groups":0,"unread":3}"#);
         let directs = node.client.get("/v1/users/2/directs").await.ok();
         assert_eq!(directs["items"][0]["last_at"], "1970-01-01T00:01:42.000Z");
         let refused = import(&world, log, &["--as", "directs", "--members", "x"]).await;

@@ -114,7 +114,7 @@ async fn seen(client: &Client, groups: std::ops::Range<i64>) -> Value {
     }
     for user in 1..=8 {
         let groups = client.walk(&format!("/v1/users/{user}/groups"), 100).await;
-        all.push(json!([client.sheet(user).await, groups]));
+        all.push(json!([client.summary(user).await, groups]));
     }
     json!(all)
 }
@@ -227,7 +227,8 @@ both_tiers! {
         let node = world.node().await;
         assert_eq!(seen(&node.client, 5..6).await, before);
         node.stop().await;
-        // A message of somebody who has left since is added, and does not make a member; no time goes back.
+        // A message of somebody who has left since is added, and does not make a member; no time
+        // goes back.
         let late = import(&world, "timestamp,channel,sender\n300,5,1\n300,5,2\n", &[]).await;
         assert_eq!(counts(&late), [2, 0, 0, 0, 0, 0], "{late:?}");
         let node = world.node().await;

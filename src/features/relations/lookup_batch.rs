@@ -1,16 +1,16 @@
 //! What a look-up asks for, and what of it is known so far.
 
-use super::state::Standing;
+use super::state::PairState;
 use super::{Pair, lists};
 use crate::base::ids::UserId;
 
 /// What is asked for: sorted and without repeats, with what is known of each.
-pub(super) struct Asked {
+pub(super) struct LookupBatch {
     pub(super) pairs: Vec<Pair>,
     codes: Vec<Option<u8>>,
 }
 
-impl Asked {
+impl LookupBatch {
     pub(super) fn new(pairs: &[Pair]) -> Self {
         let mut pairs = pairs.to_vec();
         pairs.sort_unstable();
@@ -44,7 +44,8 @@ impl Asked {
         }
     }
 
-    /// What is known of everybody who is something to the user, in the order of ids: the others are nothing.
+    /// What is known of everybody who is something to the user, in the order of ids: the others are
+    /// nothing.
     pub(super) fn fill_all(&mut self, all: &[(UserId, u8)]) {
         let code =
             |other: &UserId| all.binary_search_by_key(other, |(of, _)| *of).ok().and_then(|at| all.get(at)).map_or(0, |(_, code)| *code);
@@ -56,7 +57,7 @@ impl Asked {
         self.pairs.binary_search(pair).ok().and_then(|at| self.codes.get(at).copied().flatten()).unwrap_or_default()
     }
 
-    pub(super) fn standings(&self, pairs: &[Pair]) -> Vec<Standing> {
-        pairs.iter().map(|pair| lists::standing(self.code(pair))).collect()
+    pub(super) fn pair_states(&self, pairs: &[Pair]) -> Vec<PairState> {
+        pairs.iter().map(|pair| lists::pair_state(self.code(pair))).collect()
     }
 }

@@ -1,4 +1,5 @@
-//! What Redis keeps beside the entries: lists by version (`{u:42}:f`, `:l`, `:b`), and the stream of events. Facts are in `facts.rs`.
+//! What Redis keeps beside the entries: lists by version (`{u:42}:f`, `:l`, `:b`), and the stream
+//! of events. Facts are in `facts.rs`.
 
 use deadpool_redis::redis::{Cmd, Value, cmd};
 

@@ -1,5 +1,6 @@
-//! The board: all channels of broadcasts and all dots, as every node holds them in memory. What costs the same for ten users and for a hundred million is one
-//! row here and one number with each user.
+//! The broadcast state: all channels of broadcasts and all dots, as every node holds them in
+//! memory. What costs the same for ten users and for a hundred million is one row here and one
+//! number with each user.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,27 +11,29 @@ use crate::base::clock::UnixMs;
 use crate::engine::marks::store::NOT_ENROLLED;
 use crate::engine::marks::{Intervals, Kind, Stream, StreamKey, unread};
 
-/// One channel: its stream, and where on the board its notices stand.
+/// One channel: its stream, and where on the broadcast state its notices stand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Channel {
     /// How many notices there ever were.
     pub head: i64,
     /// Those that were withdrawn or have expired.
     gone: Intervals,
-    /// For each seq, from 1 on, the head of the board when it was sent.
+    /// For each seq, from 1 on, the head of the broadcast state when it was sent.
     positions: Vec<i64>,
     /// Those that will expire: when, and which.
     expiring: BTreeMap<i64, Vec<i64>>,
 }
 
 impl Channel {
-    /// The seq of the last notice that a user enrolled at this head of the board is not to be counted.
+    /// The seq of the last notice that a user enrolled at this head of the broadcast state is not
+    /// to be counted.
     fn enrolled_at(&self, enrolled: i64) -> i64 {
         let before = self.positions.partition_point(|position| *position <= enrolled);
         i64::try_from(before).unwrap_or(i64::MAX)
     }
 
-    /// How many notices a user has not read: those after its mark and after its enrolment that are still there.
+    /// How many notices a user has not read: those after its mark and after its enrolment that are
+    /// still there.
     #[must_use]
     pub fn unread(&self, enrolled: i64, mark: i64) -> i64 {
         if enrolled <= NOT_ENROLLED {
@@ -48,7 +51,8 @@ impl Channel {
     fn take(&mut self, seq: i64, position: i64, expires_at: i64, withdrawn: bool) {
         let Some(at) = usize::try_from(seq).ok().and_then(|seq| seq.checked_sub(1)) else { return };
         if self.positions.len() <= at {
-            // Notices arrive in the order of their positions; a gap can only be one that is still to come.
+            // Notices arrive in the order of their positions; a gap can only be one that is still
+            // to come.
             self.positions.resize(at + 1, i64::MAX);
         }
         if let Some(place) = self.positions.get_mut(at) {
@@ -77,7 +81,7 @@ impl Channel {
 pub struct Dot {
     /// How often it was lit.
     pub head: i64,
-    /// The head of the board when it was lit last.
+    /// The head of the broadcast state when it was lit last.
     pub position: i64,
     /// When it was lit last.
     pub lit_at: UnixMs,
@@ -91,9 +95,9 @@ impl Dot {
     }
 }
 
-/// All channels and dots as of one head of the board.
+/// All channels and dots as of one head of the broadcast state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Board {
+pub struct BroadcastState {
     /// The epoch of the installation in which all this is so: another one follows a restore.
     pub epoch: Arc<str>,
     /// How many things ever happened on it: the version of everything below.
@@ -108,35 +112,37 @@ pub struct Board {
     gone: i64,
 }
 
-impl Board {
+impl BroadcastState {
     /// Of an epoch, with nothing on it.
     #[must_use]
     pub(super) fn of(epoch: Arc<str>) -> Self {
         Self { epoch, ..Self::default() }
     }
 
-    /// Adds what tells this board from another one: its head, and what has expired since.
+    /// Adds what tells this broadcast state from another one: its head, and what has expired since.
     pub fn add_to(&self, versions: &mut Versions) {
-        versions.add(Kind::Board, 0, self.head);
+        versions.add(Kind::BroadcastState, 0, self.head);
         versions.add(Kind::Broadcast, 0, self.gone);
     }
 
-    /// With what changed since: heads, and notices. What is older than what is here changes nothing, so it does not matter in which order things are heard of.
+    /// With what changed since: heads, and notices. What is older than what is here changes
+    /// nothing, so it does not matter in which order things are heard of.
     #[must_use]
     pub(super) fn with(&self, heads: &[(StreamKey, Stream)], notices: &[NoticeRow], now: UnixMs) -> Self {
-        let mut board = self.clone();
+        let mut broadcast_state = self.clone();
         for (key, stream) in heads {
             let name = (*key.name).to_owned();
             match key.kind {
-                Kind::Board => board.head = board.head.max(stream.head),
+                Kind::BroadcastState => broadcast_state.head = broadcast_state.head.max(stream.head),
                 Kind::Broadcast if stream.head > 0 => {
-                    let channel = board.channels.entry(name).or_default();
+                    let channel = broadcast_state.channels.entry(name).or_default();
                     channel.head = channel.head.max(stream.head);
-                    // Which notices are gone they say themselves. Here are the positions at which a recount has found none.
+                    // Which notices are gone they say themselves. Here are the positions at which a
+                    // recount has found none.
                     channel.gone = channel.gone.union(&stream.retracted);
                 }
                 Kind::Dot if stream.head > 0 => {
-                    let dot = board.dots.entry(name).or_default();
+                    let dot = broadcast_state.dots.entry(name).or_default();
                     if stream.head > dot.head {
                         *dot = Dot { head: stream.head, position: stream.position, lit_at: stream.at };
                     }
@@ -145,9 +151,9 @@ impl Board {
             }
         }
         for (channel, seq, position, expires_at, withdrawn) in notices {
-            board.channels.entry(channel.clone()).or_default().take(*seq, *position, *expires_at, *withdrawn == 1);
+            broadcast_state.channels.entry(channel.clone()).or_default().take(*seq, *position, *expires_at, *withdrawn == 1);
         }
-        board.expired(now)
+        broadcast_state.expired(now)
     }
 
     /// Whether a notice has expired that it still counts.
@@ -171,27 +177,27 @@ impl Board {
 mod tests {
     use super::*;
 
-    fn board(rows: &[(i64, i64, i64, i64)]) -> Board {
+    fn broadcast_state(rows: &[(i64, i64, i64, i64)]) -> BroadcastState {
         let notice = |(seq, position, expires, gone): &(i64, i64, i64, i64)| ("news".to_owned(), *seq, *position, *expires, *gone);
         let notices: Vec<_> = rows.iter().map(notice).collect();
-        Board::default().with(&[], &notices, UnixMs(0))
+        BroadcastState::default().with(&[], &notices, UnixMs(0))
     }
 
     #[test]
     fn what_is_heard_late_changes_nothing() {
         let dot =
             |head, position| (StreamKey { owner: 0, kind: Kind::Dot, name: "mall".into() }, Stream { head, position, ..Stream::default() });
-        let at = |head| (StreamKey::board(), Stream { head, ..Stream::default() });
+        let at = |head| (StreamKey::broadcast_state(), Stream { head, ..Stream::default() });
         let notice = |withdrawn| ("news".to_owned(), 1, 1, 100, withdrawn);
-        let new = board(&[]).with(&[dot(2, 3), at(4)], &[notice(0), notice(1)], UnixMs(0));
+        let new = broadcast_state(&[]).with(&[dot(2, 3), at(4)], &[notice(0), notice(1)], UnixMs(0));
         let late = new.with(&[dot(1, 2), at(3)], &[notice(0)], UnixMs(0));
         assert_eq!((late.head, late.dots["mall"].position, late.channels["news"].unread(0, 0)), (4, 3, 0));
     }
 
     #[test]
     fn what_was_sent_before_the_enrolment_does_not_count() {
-        let board = board(&[(1, 1, 0, 0), (2, 5, 0, 0), (3, 9, 0, 0)]);
-        let news = &board.channels["news"];
+        let broadcast_state = broadcast_state(&[(1, 1, 0, 0), (2, 5, 0, 0), (3, 9, 0, 0)]);
+        let news = &broadcast_state.channels["news"];
         let unread: Vec<_> = [-1, 0, 1, 4, 5, 9, 100].map(|enrolled| news.unread(enrolled, 0)).into();
         assert_eq!(unread, [0, 3, 2, 2, 1, 0, 0]);
         assert_eq!(news.unread(0, 2), 1, "the mark counts too");
@@ -200,10 +206,10 @@ mod tests {
 
     #[test]
     fn a_notice_is_gone_at_its_time_or_when_withdrawn() {
-        let board = board(&[(1, 1, 100, 0), (2, 2, 50, 0), (3, 3, 0, 1), (4, 4, 0, 0)]);
-        assert_eq!(board.channels["news"].unread(0, 0), 3);
-        assert!(!board.is_outdated(UnixMs(49)) && board.is_outdated(UnixMs(50)));
-        let later = board.clone().expired(UnixMs(50));
+        let broadcast_state = broadcast_state(&[(1, 1, 100, 0), (2, 2, 50, 0), (3, 3, 0, 1), (4, 4, 0, 0)]);
+        assert_eq!(broadcast_state.channels["news"].unread(0, 0), 3);
+        assert!(!broadcast_state.is_outdated(UnixMs(49)) && broadcast_state.is_outdated(UnixMs(50)));
+        let later = broadcast_state.clone().expired(UnixMs(50));
         assert_eq!((later.channels["news"].unread(0, 0), later.channels["news"].unread(0, 2)), (2, 1));
         let last = later.expired(UnixMs(1000));
         assert_eq!(last.channels["news"].unread(0, 0), 1);
@@ -212,15 +218,15 @@ mod tests {
 
     #[test]
     fn an_expiry_is_another_version() {
-        let versions = |board: &Board| {
+        let versions = |broadcast_state: &BroadcastState| {
             let mut versions = Versions::default();
-            board.add_to(&mut versions);
+            broadcast_state.add_to(&mut versions);
             versions
         };
-        let board = board(&[(1, 1, 100, 0), (2, 2, 0, 0)]);
-        let later = board.clone().expired(UnixMs(100));
-        assert_eq!(versions(&later).sum, versions(&board).sum + 1);
-        assert_ne!(versions(&later).fingerprint, versions(&board).fingerprint);
+        let broadcast_state = broadcast_state(&[(1, 1, 100, 0), (2, 2, 0, 0)]);
+        let later = broadcast_state.clone().expired(UnixMs(100));
+        assert_eq!(versions(&later).sum, versions(&broadcast_state).sum + 1);
+        assert_ne!(versions(&later).fingerprint, versions(&broadcast_state).fingerprint);
         assert_eq!(versions(&later.clone().expired(UnixMs(200))), versions(&later));
     }
 

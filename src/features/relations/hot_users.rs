@@ -1,11 +1,15 @@
-//! What is shown of users whom many look at, kept in memory for a moment. What this node has changed shows at once; what others changed, within [`KEPT`].
+//! What is shown of users whom many look at, kept in memory for a moment. What this node has
+//! changed shows at once; what others changed, within [`KEPT`].
 //!
-//! Strangers are shown first pages and counts from here, so that a million visitors of a star cost the database a read a second. Nothing goes but what a stranger is shown
-//! otherwise than before: an answer that is read anew takes longer, and who did something in secret must not be told by that. Owners and services are shown no page and no
-//! count from here.
+//! Strangers are shown first pages and counts from here, so that a million visitors of a star cost
+//! the database a read a second. Nothing goes but what a stranger is shown otherwise than before:
+//! an answer that is read anew takes longer, and who did something in secret must not be told by
+//! that. Owners and services are shown no page and no count from here.
 //!
-//! A *star*, who has more relations than its hash in Redis may hold ([`MAX_COMPLETE`]), is told from here what others are to it. What the star itself does shows at once on every
-//! node, as each look-up is kept with the version of the star's own lists. Where there is one node alone, all look-ups are kept here.
+//! A *star*, who has more relations than its hash in Redis may hold ([`MAX_COMPLETE`]), is told
+//! from here what others are to it. What the star itself does shows at once on every node, as each
+//! look-up is kept with the version of the star's own lists. Where there is one node alone, all
+//! look-ups are kept here.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -25,7 +29,8 @@ use crate::db::DbResult;
 use crate::engine::lanes::{AfterCommit, Rows};
 use crate::features::relations::rows::RelationRows;
 
-/// For how long an answer is kept: with the time that reading it takes, below the 2 s in which a change must show.
+/// For how long an answer is kept: with the time that reading it takes, below the 2 s in which a
+/// change must show.
 const KEPT: Duration = Duration::from_secs(1);
 
 /// How many first pages, and counts, are kept.
@@ -34,15 +39,16 @@ const MAX_KEPT: u64 = 20_000;
 /// How many look-ups are kept, of one other each.
 const MAX_LOOKS: u64 = 500_000;
 
-/// How many relations a user may have whose hash in Redis is filled completely: one with more is a star. That is room for the follows that one may have by default, and for as
-/// many followers.
+/// How many relations a user may have whose hash in Redis is filled completely: one with more is a
+/// star. That is room for the follows that one may have by default, and for as many followers.
 pub(super) const MAX_COMPLETE: usize = 10_000;
 
 /// How many stars are known, and for how long. Then it is counted again.
 const MAX_STARS: u64 = 100_000;
 const STAR_FOR: Duration = Duration::from_secs(10);
 
-/// How many users, and how many pairs, are remembered as changed by this node, and for how long: longer than anything read before is kept or under way.
+/// How many users, and how many pairs, are remembered as changed by this node, and for how long:
+/// longer than anything read before is kept or under way.
 const MAX_WRITTEN: u64 = 200_000;
 const WRITTEN_FOR: Duration = Duration::from_secs(15);
 
@@ -55,7 +61,7 @@ struct Kept<T> {
 
 /// The answers.
 #[derive(Debug)]
-pub struct Hot {
+pub struct HotUsers {
     pages: Cache<(UserId, List), Arc<Kept<Vec<Listed>>>>,
     counts: Cache<UserId, Arc<Kept<Counts>>>,
     /// Counts the writes of this node.
@@ -80,7 +86,7 @@ struct Look {
     code: u8,
 }
 
-impl Default for Hot {
+impl Default for HotUsers {
     fn default() -> Self {
         Self::new(true)
     }
@@ -91,13 +97,13 @@ fn remember<K: Hash + Eq + Send + Sync + 'static>(written: &moka::sync::Cache<K,
     written.entry(key).and_upsert_with(|known| known.map_or(number, |known| known.into_value().max(number)));
 }
 
-impl AfterCommit for Hot {
+impl AfterCommit for HotUsers {
     fn committed(&self, rows: &Rows, _now: UnixMs) {
         self.changed(&rows.get::<RelationRows>().changed());
     }
 }
 
-impl Hot {
+impl HotUsers {
     /// Nothing is known yet.
     #[must_use]
     pub fn new(shared: bool) -> Self {
@@ -139,13 +145,14 @@ impl Hot {
         !self.shared || self.stars.contains_key(&user)
     }
 
-    /// To be asked before that is read which [`Hot::keep_looks`] is to keep.
+    /// To be asked before that is read which [`HotUsers::keep_looks`] is to keep.
     #[must_use]
     pub fn begin(&self) -> u64 {
         self.writes.load(Ordering::Acquire)
     }
 
-    /// What the first of a pair was told of the second, where the first one's own lists are still of this version.
+    /// What the first of a pair was told of the second, where the first one's own lists are still
+    /// of this version.
     #[must_use]
     pub fn look(&self, pair: Pair, version: Revision) -> Option<u8> {
         let look = self.looks.get(&pair)?;
@@ -153,7 +160,7 @@ impl Hot {
         (look.begun >= changed && look.version >= version).then_some(look.code)
     }
 
-    /// Keeps what was read after [`Hot::begin`], and after that version of the first one's lists.
+    /// Keeps what was read after [`HotUsers::begin`], and after that version of the first one's lists.
     pub fn keep_looks(&self, begun: u64, version: Revision, codes: impl IntoIterator<Item = (Pair, u8)>) {
         codes.into_iter().for_each(|(pair, code)| self.looks.insert(pair, Look { begun, version, code }));
     }
@@ -180,8 +187,9 @@ impl Hot {
         self.kept(&self.counts, user, user, read).await
     }
 
-    /// One reading for all who ask within a moment, unless this node has written since it began. Then those who ask meanwhile wait for one new reading, so a star that
-    /// gains followers all the time is not read once for each visitor.
+    /// One reading for all who ask within a moment, unless this node has written since it began.
+    /// Then those who ask meanwhile wait for one new reading, so a star that gains followers all
+    /// the time is not read once for each visitor.
     async fn kept<K, T, F>(&self, cache: &Cache<K, Arc<Kept<T>>>, key: K, user: UserId, read: impl Fn() -> F) -> Result<T>
     where
         K: Hash + Eq + Send + Sync + Clone + 'static,
@@ -213,17 +221,17 @@ mod tests {
     use std::sync::atomic::AtomicI64;
 
     use super::*;
-    use crate::features::relations::state::{Manner, Stance};
+    use crate::features::relations::state::{FollowOptions, Relation};
 
-    const OPENLY: Stance = Stance::Follows(Manner { secret: false, special: false });
-    const SPECIALLY: Stance = Stance::Follows(Manner { secret: false, special: true });
-    const SECRETLY: Stance = Stance::Follows(Manner { secret: true, special: false });
+    const OPENLY: Relation = Relation::Follows(FollowOptions { secret: false, special: false });
+    const SPECIALLY: Relation = Relation::Follows(FollowOptions { secret: false, special: true });
+    const SECRETLY: Relation = Relation::Follows(FollowOptions { secret: true, special: false });
 
     fn user(id: i64) -> UserId {
         id.try_into().unwrap()
     }
 
-    fn change(follower: i64, followee: i64, before: Stance, after: Stance) -> Changed {
+    fn change(follower: i64, followee: i64, before: Relation, after: Relation) -> Changed {
         Changed { pair: Pair { follower: user(follower), followee: user(followee) }, before, after }
     }
 
@@ -231,17 +239,17 @@ mod tests {
     fn only_what_is_shown_otherwise_than_before_is_read_anew() {
         // What strangers are shown of either, and whether the followee is told.
         let cases = [
-            (Stance::Nothing, OPENLY, [true, true], true),
-            (OPENLY, Stance::Nothing, [true, true], true),
-            (OPENLY, Stance::Blocks, [true, true], true),
+            (Relation::Nothing, OPENLY, [true, true], true),
+            (OPENLY, Relation::Nothing, [true, true], true),
+            (OPENLY, Relation::Blocks, [true, true], true),
             (OPENLY, SECRETLY, [true, true], true),
             (SECRETLY, OPENLY, [true, true], true),
             // The number of followers is one for everybody.
-            (Stance::Nothing, SECRETLY, [false, true], true),
-            (SECRETLY, Stance::Nothing, [false, true], true),
-            (SECRETLY, Stance::Blocks, [false, true], true),
-            (Stance::Nothing, Stance::Blocks, [false, false], false),
-            (Stance::Blocks, Stance::Nothing, [false, false], false),
+            (Relation::Nothing, SECRETLY, [false, true], true),
+            (SECRETLY, Relation::Nothing, [false, true], true),
+            (SECRETLY, Relation::Blocks, [false, true], true),
+            (Relation::Nothing, Relation::Blocks, [false, false], false),
+            (Relation::Blocks, Relation::Nothing, [false, false], false),
             (OPENLY, SPECIALLY, [false, false], false),
         ];
         for (before, after, shown, told) in cases {
@@ -253,39 +261,39 @@ mod tests {
 
     #[test]
     fn a_look_up_is_kept_until_this_node_or_the_user_changes_it() {
-        let hot = Hot::new(true);
+        let hot = HotUsers::new(true);
         let pair = |a: i64, b: i64| Pair { follower: user(a), followee: user(b) };
-        assert!(!hot.keeps_looks_of(user(1)) && Hot::new(false).keeps_looks_of(user(1)));
+        assert!(!hot.keeps_looks_of(user(1)) && HotUsers::new(false).keeps_looks_of(user(1)));
         hot.add_star(user(1));
         assert!(hot.keeps_looks_of(user(1)));
         let begun = hot.begin();
-        hot.changed(&[change(7, 1, Stance::Nothing, OPENLY)]);
+        hot.changed(&[change(7, 1, Relation::Nothing, OPENLY)]);
         hot.keep_looks(begun, 5, (2..=9).map(|other| (pair(1, other), 0)));
         assert_eq!([2, 3, 4].map(|other| hot.look(pair(1, other), 5)), [Some(0); 3]);
         assert_eq!(hot.look(pair(1, 7), 5), None, "changed since reading it began");
         assert_eq!(hot.look(pair(1, 2), 6), None, "the star did something, on whichever node");
         assert_eq!(hot.look(pair(2, 1), 5), None, "that is another one's");
-        hot.changed(&[change(2, 1, Stance::Nothing, Stance::Blocks)]);
+        hot.changed(&[change(2, 1, Relation::Nothing, Relation::Blocks)]);
         assert_eq!(hot.look(pair(1, 2), 5), Some(0), "who is blocked is not told, nor by the time that it takes");
-        hot.changed(&[change(1, 3, Stance::Nothing, Stance::Blocks)]);
+        hot.changed(&[change(1, 3, Relation::Nothing, Relation::Blocks)]);
         assert_eq!(hot.look(pair(1, 3), 5), None);
     }
 
     #[tokio::test]
     async fn one_reading_serves_many_until_this_node_writes() {
-        let (hot, reads) = (Hot::default(), AtomicI64::new(0));
+        let (hot, reads) = (HotUsers::default(), AtomicI64::new(0));
         let counts = async |id: i64| {
             let read = || async { Ok(Counts { followers: reads.fetch_add(1, Ordering::SeqCst) + 1, ..Counts::default() }) };
             hot.counts(user(id), read).await.unwrap().followers
         };
         assert_eq!([counts(1).await, counts(1).await, counts(2).await, counts(1).await], [1, 1, 2, 1]);
-        hot.changed(&[change(1, 3, Stance::Nothing, OPENLY)]);
+        hot.changed(&[change(1, 3, Relation::Nothing, OPENLY)]);
         assert_eq!([counts(1).await, counts(1).await, counts(2).await], [3, 3, 2], "anew, and once");
     }
 
     #[tokio::test]
     async fn a_reading_that_began_before_a_write_is_not_shown_after_it() {
-        let hot = Arc::new(Hot::default());
+        let hot = Arc::new(HotUsers::default());
         let (begun, go_on) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
         let slow = {
             let (hot, begun, go_on) = (Arc::clone(&hot), Arc::clone(&begun), Arc::clone(&go_on));
@@ -299,7 +307,7 @@ mod tests {
             })
         };
         begun.notified().await;
-        hot.changed(&[change(3, 1, Stance::Nothing, OPENLY)]);
+        hot.changed(&[change(3, 1, Relation::Nothing, OPENLY)]);
         let later = {
             let hot = Arc::clone(&hot);
             tokio::spawn(async move {

@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::http::RelationContext;
 use super::list_http::fresh;
-use super::{Pair, Related, RelationOut, StandingOut, WholeList};
+use super::{Pair, PairStateOut, Related, RelationOut, WholeList};
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{Invalid, UserId};
 use crate::cache::Revision;
@@ -118,7 +118,7 @@ pub struct PairOut {
     /// The relation.
     #[serde(flatten)]
     #[schema(inline)]
-    standing: StandingOut,
+    pair_state: PairStateOut,
 }
 
 /// The relations of the pairs, in the order of the request.
@@ -180,7 +180,8 @@ async fn whole(state: &RelationContext, user: UserId, related: Related, params: 
     polling::poll(&state.polling, user, wait, tags, Resource { read, write: polling::json::<WholeListOut> }).await
 }
 
-/// The user's entry names the version of the list; where a store is away, the list as it was last known here.
+/// The user's entry names the version of the list; where a store is away, the list as it was last
+/// known here.
 async fn read_whole(state: &RelationContext, user: UserId, related: Related, at_least: Revision) -> Result<Reading<WholeListOut>> {
     let out = |list: Arc<WholeList>, degraded| WholeListOut { count: list.ids.len(), ids: list, degraded };
     let State::Current(entry) = state.entries.read(user, at_least).await else {
@@ -208,12 +209,13 @@ async fn read_whole(state: &RelationContext, user: UserId, related: Related, at_
         (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
 async fn get_relations(state: Served<RelationContext>, path: UserPath, Query(params): Query<RelationsParams>) -> Result<Response> {
     let others = ids(&params.ids).map_err(|why| Problem::query("ids", why))?;
-    let standings = state.looks.look_of(path.user, &others, async || own_version(&state, path.user).await).await?;
-    let items = others.iter().zip(standings).map(|(other, standing)| RelationOut::new(*other, standing)).collect();
+    let pair_states = state.looks.look_of(path.user, &others, async || own_version(&state, path.user).await).await?;
+    let items = others.iter().zip(pair_states).map(|(other, pair_state)| RelationOut::new(*other, pair_state)).collect();
     Ok(fresh(Json(RelationsOut { items })))
 }
 
-/// The revision at which the user did something last about others, as the user's entry names it; None where a store is away.
+/// The revision at which the user did something last about others, as the user's entry names it;
+/// None where a store is away.
 async fn own_version(state: &RelationContext, user: UserId) -> Option<Revision> {
     match state.entries.read(user, 0).await {
         State::Current(entry) => Some(list_versions(&entry).relations()),
@@ -244,11 +246,11 @@ async fn query_relations(state: Served<RelationContext>, _: Service, body: Body<
         return Err(Problem::invalid("/pairs", format!("must have between 1 and {MAX_PAIRS} pairs")).into());
     }
     let pairs: Vec<_> = asked.iter().map(|pair| Pair { follower: pair.user_id, followee: pair.target_id }).collect();
-    let standings = state.looks.look(&pairs).await?;
-    let item = |(pair, standing): (&PairIn, _)| PairOut {
+    let pair_states = state.looks.look(&pairs).await?;
+    let item = |(pair, pair_state): (&PairIn, _)| PairOut {
         user_id: pair.user_id,
         target_id: pair.target_id,
-        standing: StandingOut::from(standing),
+        pair_state: PairStateOut::from(pair_state),
     };
-    Ok(fresh(Json(QueryRelationsOut { items: asked.iter().zip(standings).map(item).collect() })))
+    Ok(fresh(Json(QueryRelationsOut { items: asked.iter().zip(pair_states).map(item).collect() })))
 }

@@ -1,11 +1,15 @@
 //! Look-ups of what users are to each other, and whole lists, from the caches.
 //!
-//! Lists go by *version*: the revision at which a user's list changed last, which the user's cache entry names. What is kept of a version, in memory or in Redis, is
-//! right for that version however old it is, so it can be lost and is never wrong; and whether it is the present one, the entry tells, which is never silently
-//! stale. A *fact* is what two users are to each other, both directions in one number: a field of the hash `{u:42}:r` of the one who looks. Whoever changes the pair takes it out
-//! of both users' hashes before the commit (`cache/facts.rs`), so what is there is true, and a look-up reads one hash, whatever it asks. On the first
-//! look-up of a user the hash is filled with all that the user is to others and they to the user, so that one who is not in it is nothing to the user; but for a star, who has too
-//! many relations for that, and is told from memory ([`super::hot`]).
+//! Lists go by *version*: the revision at which a user's list changed last, which the user's cache
+//! entry names. What is kept of a version, in memory or in Redis, is right for that version however
+//! old it is, so it can be lost and is never wrong; and whether it is the present one, the entry
+//! tells, which is never silently stale. A *fact* is what two users are to each other, both
+//! directions in one number: a field of the hash `{u:42}:r` of the one who looks. Whoever changes
+//! the pair takes it out of both users' hashes before the commit (`cache/facts.rs`), so what is
+//! there is true, and a look-up reads one hash, whatever it asks. On the first look-up of a user
+//! the hash is filled with all that the user is to others and they to the user, so that one who is
+//! not in it is nothing to the user; but for a star, who has too many relations for that, and is
+//! told from memory ([`super::hot_users`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,21 +18,23 @@ use std::time::Duration;
 use moka::future::Cache as Lists;
 use moka::ops::compute::{CompResult, Op};
 
-use super::asked::Asked;
-use super::hot::MAX_COMPLETE;
+use super::hot_users::MAX_COMPLETE;
 use super::lists::Related;
-use super::state::Standing;
-use super::{Hot, Pair, RelationConfig, lists};
+use super::lookup_batch::LookupBatch;
+use super::state::PairState;
+use super::{HotUsers, Pair, RelationConfig, lists};
 use crate::base::error::{Code, Error, Fault, Problem, Result};
 use crate::base::ids::UserId;
 use crate::cache::{Cache, Facts, FillToken, Revision, Told};
 use crate::db::Db;
 use crate::engine::guard::{Guard, Trust};
 
-/// How long a list may be that is left in Redis for other nodes, which a larger value would keep waiting. Longer ones each node reads from SQL.
+/// How long a list may be that is left in Redis for other nodes, which a larger value would keep
+/// waiting. Longer ones each node reads from SQL.
 const MAX_SHARED: usize = 100_000;
 
-/// How many users are remembered as being read whole, and for how long: one who is written to all the time, so that nothing may be left, is not read whole for each look-up.
+/// How many users are remembered as being read whole, and for how long: one who is written to all
+/// the time, so that nothing may be left, is not read whole for each look-up.
 const MAX_READING: u64 = 100_000;
 const READING_FOR: Duration = Duration::from_secs(1);
 
@@ -63,7 +69,7 @@ impl WholeList {
 
 /// What answers look-ups.
 #[derive(Debug)]
-pub struct Looks {
+pub struct Lookups {
     db: Db,
     cache: Arc<Cache>,
     guard: Arc<Guard>,
@@ -71,15 +77,15 @@ pub struct Looks {
     /// How long a list may be that is given at once.
     max_whole: usize,
     /// What is kept of look-ups in memory.
-    hot: Arc<Hot>,
+    hot: Arc<HotUsers>,
     /// Users who are being read whole, or were a moment ago.
     reading: moka::sync::Cache<UserId, ()>,
 }
 
-impl Looks {
+impl Lookups {
     /// Over these stores.
     #[must_use]
-    pub fn new(config: &RelationConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>, hot: Arc<Hot>) -> Self {
+    pub fn new(config: &RelationConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>, hot: Arc<HotUsers>) -> Self {
         let weigh = |_: &(UserId, Related), list: &Arc<WholeList>| list.weight();
         let lists = Lists::builder().weigher(weigh).max_capacity(config.list_cache_bytes).build();
         let reading = moka::sync::Cache::builder().max_capacity(MAX_READING).time_to_live(READING_FOR).build();
@@ -151,29 +157,35 @@ impl Looks {
         Ok(list)
     }
 
-    /// What the two of each pair are to each other, as the first of it sees that, in the order asked.
+    /// What the two of each pair are to each other, as the first of it sees that, in the order
+    /// asked.
     ///
     /// # Errors
     /// When the database is away.
-    pub async fn look(&self, pairs: &[Pair]) -> Result<Vec<Standing>> {
-        let mut asked = Asked::new(pairs);
+    pub async fn look(&self, pairs: &[Pair]) -> Result<Vec<PairState>> {
+        let mut asked = LookupBatch::new(pairs);
         let told = self.facts(&asked.pairs).await;
         asked.fill(told.into_iter().flat_map(|told| told.codes));
         self.look_on(&mut asked).await?;
-        Ok(asked.standings(pairs))
+        Ok(asked.pair_states(pairs))
     }
 
-    /// What others are to one user, in the order asked. `version` reads that of the user's own lists, where look-ups of this user are kept in memory; None where that cannot
-    /// be had.
+    /// What others are to one user, in the order asked. `version` reads that of the user's own
+    /// lists, where look-ups of this user are kept in memory; None where that cannot be had.
     ///
     /// # Errors
     /// When the database is away.
-    pub async fn look_of(&self, user: UserId, others: &[UserId], version: impl AsyncFnOnce() -> Option<Revision>) -> Result<Vec<Standing>> {
+    pub async fn look_of(
+        &self,
+        user: UserId,
+        others: &[UserId],
+        version: impl AsyncFnOnce() -> Option<Revision>,
+    ) -> Result<Vec<PairState>> {
         let pairs: Vec<_> = others.iter().map(|other| Pair { follower: user, followee: *other }).collect();
-        let mut asked = Asked::new(&pairs);
+        let mut asked = LookupBatch::new(&pairs);
         if !self.hot.keeps_looks_of(user) {
             self.look_beside(user, &mut asked).await?;
-            return Ok(asked.standings(&pairs));
+            return Ok(asked.pair_states(&pairs));
         }
         // Before anything is read: what is kept is at least as new as they say.
         let begun = self.hot.begin();
@@ -185,17 +197,18 @@ impl Looks {
         let missing = asked.missing();
         if missing.is_empty() {
             count("memory");
-            return Ok(asked.standings(&pairs));
+            return Ok(asked.pair_states(&pairs));
         }
         self.look_beside(user, &mut asked).await?;
         if let Some(version) = version {
             self.hot.keep_looks(begun, version, missing.into_iter().map(|pair| (pair, asked.code(&pair))));
         }
-        Ok(asked.standings(&pairs))
+        Ok(asked.pair_states(&pairs))
     }
 
-    /// Asks Redis, and then SQL. A user whose hash in Redis does not say all is read whole, if there is not too much of it: then a look-up of anybody else is told from there, too.
-    async fn look_beside(&self, user: UserId, asked: &mut Asked) -> Result<()> {
+    /// Asks Redis, and then SQL. A user whose hash in Redis does not say all is read whole, if
+    /// there is not too much of it: then a look-up of anybody else is told from there, too.
+    async fn look_beside(&self, user: UserId, asked: &mut LookupBatch) -> Result<()> {
         let missing = asked.missing();
         let told = self.facts(&missing).await;
         let complete = told.first().is_none_or(|told| told.complete);
@@ -216,13 +229,14 @@ impl Looks {
         self.look_on(asked).await
     }
 
-    /// Whether this is to read all of a user for Redis: not while another does, or has just done so in vain.
+    /// Whether this is to read all of a user for Redis: not while another does, or has just done so
+    /// in vain.
     fn take_turn(&self, user: UserId) -> bool {
         self.reading.entry(user).or_insert(()).is_fresh()
     }
 
     /// Asks SQL for those of whom nothing is known yet, and leaves what it tells in Redis.
-    async fn look_on(&self, asked: &mut Asked) -> Result<()> {
+    async fn look_on(&self, asked: &mut LookupBatch) -> Result<()> {
         let missing = asked.missing();
         if missing.is_empty() {
             count("cache");
@@ -243,7 +257,8 @@ impl Looks {
         self.cache.is_shared() && self.guard.trust() == Trust::Full
     }
 
-    /// What Redis tells of these pairs, which are sorted; nothing at all where it may not be asked. One read for each user, both directions of each pair in one field.
+    /// What Redis tells of these pairs, which are sorted; nothing at all where it may not be asked.
+    /// One read for each user, both directions of each pair in one field.
     async fn facts(&self, pairs: &[Pair]) -> Vec<Told> {
         if !self.trusts_facts() {
             return Vec::new();
@@ -319,7 +334,7 @@ fn count(from: &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::features::relations::state::{Manner, Stance};
+    use crate::features::relations::state::{FollowOptions, Relation};
 
     #[test]
     fn lists_and_standings_are_read_as_they_were_written() {
@@ -328,19 +343,23 @@ mod tests {
         assert_eq!(WholeList::decode(7, &list.encode()), Some(list));
         assert_eq!(WholeList::decode(1, &[0; 8]), None, "nobody has this id");
         assert_eq!(WholeList::decode(1, &[1; 9]), None);
-        let manners = [(false, false), (true, false), (false, true), (true, true)]
-            .map(|(secret, special)| Stance::Follows(Manner { secret, special }));
-        for mine in manners.into_iter().chain([Stance::Nothing, Stance::Blocks]) {
-            for theirs in manners.into_iter().chain([Stance::Nothing]) {
+        let options = [(false, false), (true, false), (false, true), (true, true)]
+            .map(|(secret, special)| Relation::Follows(FollowOptions { secret, special }));
+        for mine in options.into_iter().chain([Relation::Nothing, Relation::Blocks]) {
+            for theirs in options.into_iter().chain([Relation::Nothing]) {
                 let theirs_as_told = match theirs {
-                    Stance::Follows(manner) => Stance::Follows(Manner { special: false, ..manner }),
+                    Relation::Follows(options) => Relation::Follows(FollowOptions { special: false, ..options }),
                     other => other,
                 };
-                let told = lists::standing(lists::code(Standing { mine, theirs }));
-                assert_eq!(told, Standing { mine, theirs: theirs_as_told }, "who is special to the other is not told");
+                let told = lists::pair_state(lists::code(PairState { mine, theirs }));
+                assert_eq!(told, PairState { mine, theirs: theirs_as_told }, "who is special to the other is not told");
             }
-            let blocked = Standing { mine, theirs: Stance::Blocks };
-            assert_eq!(lists::code(blocked), lists::code(Standing { mine, theirs: Stance::Nothing }), "a block by the other is not told");
+            let blocked = PairState { mine, theirs: Relation::Blocks };
+            assert_eq!(
+                lists::code(blocked),
+                lists::code(PairState { mine, theirs: Relation::Nothing }),
+                "a block by the other is not told"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The head of one shared stream in memory: written by whoever hears of a change, read by everybody who counts, without a lock.
+//! The head of one shared stream in memory: written by whoever hears of a change, read by everybody
+//! who counts, without a lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -20,7 +21,7 @@ struct Gone {
 
 /// The head of one shared stream.
 #[derive(Debug)]
-pub struct Cell {
+pub struct CachedHead {
     /// Written last and read first: whoever sees a version sees a head that is at least as new.
     version: AtomicI64,
     head: AtomicI64,
@@ -32,7 +33,7 @@ pub struct Cell {
     writing: std::sync::Mutex<()>,
 }
 
-impl Default for Cell {
+impl Default for CachedHead {
     fn default() -> Self {
         Self {
             version: AtomicI64::new(NOT_LOADED),
@@ -44,7 +45,7 @@ impl Default for Cell {
     }
 }
 
-impl Cell {
+impl CachedHead {
     /// Takes in the stream if it is newer than what is here. Whether it was.
     pub(super) fn set(&self, stream: &Stream) -> bool {
         let _writing = self.writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -93,8 +94,8 @@ impl Cell {
         UnixMs(self.at.load(Ordering::Acquire))
     }
 
-    /// What lies above a mark, less what was taken back and what is in `own`. None where the mark lies so far back that the rows must be asked what was taken
-    /// back since.
+    /// What lies above a mark, less what was taken back and what is in `own`. None where the mark
+    /// lies so far back that the rows must be asked what was taken back since.
     #[must_use]
     pub fn unread(&self, mark: i64, own: &Intervals) -> Option<i64> {
         let head = self.head();
@@ -126,28 +127,28 @@ mod tests {
 
     #[test]
     fn a_cell_only_goes_on() {
-        let cell = Cell::default();
-        assert!(!cell.is_loaded());
-        assert!(cell.set(&Stream::default()), "that nothing ever happened is known, too");
-        assert!(cell.is_loaded());
-        assert!(cell.set(&stream(3, 3)) && !cell.set(&stream(2, 2)) && !cell.set(&stream(3, 3)));
-        assert_eq!((cell.head(), cell.version(), cell.unread(1, &Intervals::default())), (3, 3, Some(2)));
-        cell.forget();
-        assert!(cell.set(&stream(3, 3)) && cell.is_loaded());
+        let cached_head = CachedHead::default();
+        assert!(!cached_head.is_loaded());
+        assert!(cached_head.set(&Stream::default()), "that nothing ever happened is known, too");
+        assert!(cached_head.is_loaded());
+        assert!(cached_head.set(&stream(3, 3)) && !cached_head.set(&stream(2, 2)) && !cached_head.set(&stream(3, 3)));
+        assert_eq!((cached_head.head(), cached_head.version(), cached_head.unread(1, &Intervals::default())), (3, 3, Some(2)));
+        cached_head.forget();
+        assert!(cached_head.set(&stream(3, 3)) && cached_head.is_loaded());
     }
 
     #[test]
     fn what_was_taken_back_does_not_count() {
-        let cell = Cell::default();
+        let cached_head = CachedHead::default();
         let mut taken = stream(10, 10);
         taken.retract(4);
-        cell.set(&taken);
+        cached_head.set(&taken);
         let mut own = Intervals::default();
         own.insert(9, 9);
-        assert_eq!([0, 3, 4, 10, 12].map(|mark| cell.unread(mark, &own)), [Some(8), Some(5), Some(5), Some(0), Some(0)]);
-        cell.set(&Stream { floor: 4, version: 20, ..taken });
-        assert_eq!((cell.unread(3, &own), cell.unread(4, &own), cell.floor()), (None, Some(5), 4));
-        cell.set(&stream(10, 21));
-        assert_eq!((cell.unread(3, &own), cell.floor()), (Some(6), 0), "what a recount has put right");
+        assert_eq!([0, 3, 4, 10, 12].map(|mark| cached_head.unread(mark, &own)), [Some(8), Some(5), Some(5), Some(0), Some(0)]);
+        cached_head.set(&Stream { floor: 4, version: 20, ..taken });
+        assert_eq!((cached_head.unread(3, &own), cached_head.unread(4, &own), cached_head.floor()), (None, Some(5), 4));
+        cached_head.set(&stream(10, 21));
+        assert_eq!((cached_head.unread(3, &own), cached_head.floor()), (Some(6), 0), "what a recount has put right");
     }
 }
