@@ -10,10 +10,9 @@ use serde_json::json;
 use sqlx::{Connection as _, PgConnection};
 
 use crate::both_tiers;
-use crate::support::{Client, Process, Tier, World, ask, connect, engine, refusal, run, upstream_and_account};
+use crate::support::{Client, JWT_SECRET, Process, Tier, World, ask, connect, engine, refusal, run, upstream_and_account};
 
 const KEY: &str = "s3cret-of-the-suite";
-const JWT_SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 /// Writes a file and returns its path.
 fn file(world: &World, name: &str, content: &str) -> String {

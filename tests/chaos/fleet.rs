@@ -1,6 +1,6 @@
 //! The nodes of a run, as processes, and stores of their own.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -8,39 +8,10 @@ use tokio_util::sync::CancellationToken;
 use super::Run;
 use super::findings::Findings;
 use super::ledger::Ledger;
-use crate::support::{Client, Dice, PostgresServer, Process, RedisServer, Tier, World};
+use crate::support::{Nodes, PostgresServer, Process, RedisServer, Tier, World};
 
 /// How every node is started. The scrubber looks at everybody all the time: what it finds is drift.
 const ARGS: [&str; 4] = ["--follower-badge", "follow", "--scrub-users", "50"];
-
-/// The nodes that are up.
-#[derive(Debug, Clone, Default)]
-pub struct Nodes(Arc<Mutex<Vec<Option<Client>>>>);
-
-impl Nodes {
-    fn set(&self, at: usize, client: Option<Client>) {
-        let mut nodes = self.0.lock().unwrap();
-        if nodes.len() <= at {
-            nodes.resize(at + 1, None);
-        }
-        nodes[at] = client;
-    }
-
-    pub fn up(&self) -> Vec<Client> {
-        self.0.lock().unwrap().iter().flatten().cloned().collect()
-    }
-
-    /// One that is up; waits while none is.
-    pub async fn any(&self, dice: &mut Dice) -> Client {
-        loop {
-            let up = self.up();
-            if !up.is_empty() {
-                return up[dice.roll(up.len())].clone();
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-}
 
 /// The stores and the nodes. All of them end when this is dropped, in the order of the fields: the
 /// world comes last, as its folder holds the data of the stores.

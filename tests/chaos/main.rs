@@ -38,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 use self::findings::Findings;
 use self::fleet::Fleet;
 use self::ledger::Ledger;
-use crate::support::Tier;
+use crate::support::{Nodes, Tier};
 
 /// Which tiers to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -74,7 +74,7 @@ pub struct Run {
     /// What went wrong.
     pub findings: Findings,
     /// The nodes that are up.
-    pub nodes: fleet::Nodes,
+    pub nodes: Nodes,
     /// Cancelled when the load is to end.
     pub over: CancellationToken,
 }

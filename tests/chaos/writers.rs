@@ -238,7 +238,7 @@ impl Writer {
                 request = request.header("idempotency-key", &key);
             }
             match Client::try_send(request).await {
-                Ok(reply) if !may_repeat(&reply) => return self.taken(path, reply),
+                Ok(reply) if !reply.may_repeat() => return self.taken(path, reply),
                 Ok(_) | Err(_) => self.run.ledger.retries.fetch_add(1, Ordering::Relaxed),
             };
             if began.elapsed() > PATIENCE && !told {
@@ -265,9 +265,4 @@ fn takes_key(path: &str) -> bool {
 fn any_user(dice: &mut Dice) -> i64 {
     let users: Vec<i64> = ledger::users().collect();
     dice.pick(&users)
-}
-
-/// A store that is away, an unknown outcome, a key that is still in use.
-fn may_repeat(reply: &Reply) -> bool {
-    reply.status == 503 || reply.body["code"] == "idempotency_in_progress"
 }

@@ -46,7 +46,7 @@ fn code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{text}`") }
 }
 
-/// A text as a cell of a table.
+/// A text as a cached head of a table.
 fn cached_head(text: &str) -> String {
     let text: Vec<&str> = text.split_whitespace().collect();
     text.join(" ").replace('|', "\\|").trim_end_matches('.').to_owned()

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::storm::{Nodes, Storm};
+use super::storm::Storm;
 use super::truth::{Truth, poll};
 use crate::both_tiers;
-use crate::support::{Tier, ask, connect};
+use crate::support::{Nodes, Tier, ask, connect};
 
 both_tiers! {
     async fn a_crowd_on_few_users_loses_and_doubles_nothing(world: World) {

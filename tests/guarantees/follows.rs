@@ -11,10 +11,9 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::storm::Nodes;
 use super::truth::Truth;
 use crate::both_tiers;
-use crate::support::{Client, Dice, Node, Tier, World};
+use crate::support::{Client, Dice, Node, Nodes, Tier, World};
 
 /// Who follows whom.
 type Follows = BTreeSet<(i64, i64)>;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::storm::{Nodes, Storm};
+use super::storm::Storm;
 use super::truth::{Truth, poll};
 use crate::both_tiers;
-use crate::support::{Client, Process, Tier, World, connect, eventually};
+use crate::support::{Client, Nodes, Process, Tier, World, connect, eventually};
 
 /// How often the node is killed.
 const DEATHS: usize = 5;

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use sqlx::Executor as _;
 use tokio::time::Instant;
 
-use super::storm::{Nodes, Storm};
+use super::storm::Storm;
 use super::truth::{Sheet, Truth, poll};
-use crate::support::{Client, Node, Proxy, RedisServer, Reply, Tier, World, eventually_within};
+use crate::support::{Client, Node, Nodes, Proxy, RedisServer, Reply, Tier, World, eventually_within};
 
 pub(super) const INCREMENT: &str = "/v1/users/1/badges/mention/increment";
 

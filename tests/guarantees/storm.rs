@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::truth::{Sheet, Truth, poll};
-use crate::support::{Client, Dice, Reply};
+use crate::support::{Client, Dice, Nodes};
 
 const BADGES: [&str; 3] = ["follow", "like", "mention"];
 
@@ -36,36 +36,6 @@ struct Tally {
 struct Ledger {
     badges: BTreeMap<(i64, &'static str), Tally>,
     revisions: BTreeMap<i64, i64>,
-}
-
-/// The nodes that are up, which may change meanwhile.
-#[derive(Debug, Clone, Default)]
-pub struct Nodes(Arc<Mutex<Vec<Option<Client>>>>);
-
-impl Nodes {
-    pub fn of(clients: impl IntoIterator<Item = Client>) -> Self {
-        Self(Arc::new(Mutex::new(clients.into_iter().map(Some).collect())))
-    }
-
-    /// Puts a node into its place, or takes it out.
-    pub fn set(&self, at: usize, client: Option<Client>) {
-        self.0.lock().unwrap()[at] = client;
-    }
-
-    pub fn up(&self) -> Vec<Client> {
-        self.0.lock().unwrap().iter().flatten().cloned().collect()
-    }
-
-    /// One that is up; waits while none is.
-    pub async fn any(&self, dice: &mut Dice) -> Client {
-        loop {
-            let up = self.up();
-            if !up.is_empty() {
-                return up[dice.roll(up.len())].clone();
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
 }
 
 /// The crowd.
@@ -226,7 +196,7 @@ impl Storm {
             }
             match Client::try_send(request).await {
                 Ok(reply) if reply.status == 200 => return reply.body,
-                Ok(reply) => assert!(!self.calm && may_repeat(&reply), "{} {}", reply.status, reply.text),
+                Ok(reply) => assert!(!self.calm && reply.may_repeat(), "{} {}", reply.status, reply.text),
                 Err(error) => assert!(!self.calm, "{error:?}"),
             }
             assert!(Instant::now() < give_up, "no success in {PATIENCE:?}: {path} {body}");
@@ -270,10 +240,4 @@ impl Storm {
         }
         polls
     }
-}
-
-/// What a client may send again: a store that is away, an unknown outcome, a key that is still in
-/// use.
-fn may_repeat(reply: &Reply) -> bool {
-    reply.status == 503 || reply.body["code"] == "idempotency_in_progress"
 }

@@ -9,19 +9,12 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::both_tiers;
-use crate::support::{Client, Node, Process, Tier, World, refusal, run};
+use crate::support::{Client, JWT_SECRET, Process, Tier, World, refusal, run};
 
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
-const CREDENTIALS: [&str; 4] = ["--service-keys", "web:s3cret-of-the-suite,bare-secret-of-the-suite", "--jwt-secret", SECRET];
+const CREDENTIALS: [&str; 4] = ["--service-keys", "web:s3cret-of-the-suite,bare-secret-of-the-suite", "--jwt-secret", JWT_SECRET];
 
 const SERVICE_ONLY: [&str; 4] =
     ["/v1/users/42/badges/mention/increment", "/v1/users/42/badges/mention/retract", "/v1/badges/increment", "/v1/badges/query"];
-
-/// A client with a token of this user.
-fn user(node: &Node, id: i64) -> Client {
-    let token = node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(3600)).unwrap();
-    node.client.with_bearer(&token)
-}
 
 both_tiers! {
     async fn a_service_key_may_do_everything(world: World) {
@@ -42,11 +35,11 @@ both_tiers! {
 
     async fn a_user_reads_and_resets_what_is_its_own(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
-        node.client.with_bearer("s3cret-of-the-suite").post("/v1/users/42/badges/mention/increment", &json!({"by": 3})).await.ok();
-        let alice = user(&node, 42);
+        node.service().post("/v1/users/42/badges/mention/increment", &json!({"by": 3})).await.ok();
+        let alice = node.user(42);
         assert_eq!(alice.get("/v1/users/me/badges").await.ok(), alice.summary(42).await);
         let tag = alice.get("/v1/users/me/badges").await.header("etag").to_owned();
-        assert_eq!(node.client.with_bearer("s3cret-of-the-suite").get_if_changed("/v1/users/42/badges", &tag).await.status, 304, "one tag for every token");
+        assert_eq!(node.service().get_if_changed("/v1/users/42/badges", &tag).await.status, 304, "one tag for every token");
         let reset = alice.post("/v1/users/me/badges/mention/reset", &json!({"up_to": 2})).await.ok();
         assert_eq!(reset["unread"], 1);
         assert_eq!(alice.post("/v1/users/me/badges/reset", &json!({})).await.ok()["user_id"], "42");
@@ -56,14 +49,14 @@ both_tiers! {
 
     async fn a_user_reaches_nobody_else_and_no_service_route(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
-        let service = node.client.with_bearer("s3cret-of-the-suite");
+        let service = node.service();
         service.post("/v1/users/42/badges/mention/increment", &json!({"by": 3})).await.ok();
-        let mallory = user(&node, 43);
+        let mallory = node.user(43);
         mallory.get("/v1/users/42/badges").await.problem(403, "forbidden");
         mallory.get("/v1/users/42/badges?wait=60").await.problem(403, "forbidden");
         mallory.post("/v1/users/42/badges/mention/reset", &json!({})).await.problem(403, "forbidden");
         mallory.post("/v1/users/42/badges/reset", &json!({})).await.problem(403, "forbidden");
-        let alice = user(&node, 42);
+        let alice = node.user(42);
         for path in SERVICE_ONLY {
             alice.post(path, &json!({})).await.problem(403, "forbidden");
         }
@@ -108,8 +101,8 @@ both_tiers! {
 
     async fn a_token_ends_at_its_time(world: World) {
         let clock = Arc::new(AtomicI64::new(1_769_851_800_000));
-        let node = world.try_node(&CREDENTIALS, Clock::Manual(Arc::clone(&clock))).await.unwrap();
-        let alice = user(&node, 42);
+        let node = world.node_at(&clock, &CREDENTIALS).await;
+        let alice = node.user(42);
         clock.fetch_add(3_600_000 - 1000, Ordering::Relaxed);
         alice.summary(42).await;
         // Half a minute of grace for clocks that differ.
@@ -159,9 +152,9 @@ async fn the_command_line_makes_credentials_that_work() {
     let key = text(run(&["token", "--service", "web"], &[]).await);
     let (name, secret) = key.split_once(':').unwrap();
     assert_eq!((name, secret.len()), ("web", 32));
-    let node = world.node_with(&["--service-keys", &key, "--jwt-secret", SECRET]).await;
+    let node = world.node_with(&["--service-keys", &key, "--jwt-secret", JWT_SECRET]).await;
     node.client.with_bearer(secret).post("/v1/users/42/badges/mention/increment", &json!({})).await.ok();
-    let token = text(run(&["token", "--user", "42", "--ttl", "1h"], &[("HEADMARK_JWT_SECRET", SECRET)]).await);
+    let token = text(run(&["token", "--user", "42", "--ttl", "1h"], &[("HEADMARK_JWT_SECRET", JWT_SECRET)]).await);
     assert_eq!(node.client.with_bearer(&token).get("/v1/users/me/badges").await.ok()["total"], 1);
     let why = refusal(&["token", "--user", "42"], &[]).await;
     assert!(why.contains("no JWT secret"), "{why}");
@@ -195,10 +188,10 @@ async fn without_credentials_it_listens_on_loopback_only() {
 async fn bad_credentials_in_the_settings_are_refused_without_being_shown() {
     let world = World::new(Tier::Embedded).await;
     for (keys, jwt, says) in [
-        ("web:", SECRET, "the secret is empty"),
-        ("Web Site:s3cret-of-the-suite", SECRET, "the name must have 1 to 64 characters"),
-        ("open:s3cret-of-the-suite", SECRET, "taken by the server without credentials"),
-        ("web:s3cret-of-the-suite,worker:s3cret-of-the-suite", SECRET, "the same secret is there twice"),
+        ("web:", JWT_SECRET, "the secret is empty"),
+        ("Web Site:s3cret-of-the-suite", JWT_SECRET, "the name must have 1 to 64 characters"),
+        ("open:s3cret-of-the-suite", JWT_SECRET, "taken by the server without credentials"),
+        ("web:s3cret-of-the-suite,worker:s3cret-of-the-suite", JWT_SECRET, "the same secret is there twice"),
         ("web:s3cret-of-the-suite", "too-short-hush", "shorter than 32 bytes"),
     ] {
         let why = world.try_node(&["--service-keys", keys, "--jwt-secret", jwt], Clock::System).await.unwrap_err();

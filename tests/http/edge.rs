@@ -8,13 +8,13 @@ use reqwest::header::HeaderMap;
 use serde_json::json;
 
 use crate::both_tiers;
-use crate::support::{Client, Node, Reply, World};
+use crate::support::{Client, JWT_SECRET, Node, Reply, World};
 
 const SHEET: &str = "/v1/users/42/badges";
 const INCREMENT: &str = "/v1/users/42/badges/mention/increment";
 const APP: &str = "https://app.example";
 const ORIGINS: [&str; 2] = ["--cors-origins", "https://app.example,http://localhost:3000"];
-const JWT: [&str; 2] = ["--jwt-secret", "0123456789abcdef0123456789abcdef"];
+const JWT: [&str; 2] = ["--jwt-secret", JWT_SECRET];
 const KEYS: [&str; 2] = ["--service-keys", "web:s3cret-of-the-suite,worker:w0rk-of-the-suite"];
 
 /// A node with these arguments.
@@ -127,7 +127,7 @@ both_tiers! {
             assert!(asked.header("access-control-max-age").parse::<u32>().unwrap() > 0);
             assert!(!asked.header("x-request-id").is_empty());
         }
-        let service = node.client.with_bearer("s3cret-of-the-suite");
+        let service = node.service();
         let summary = from_page(&service, APP, Method::GET, SHEET).await;
         assert_eq!((summary.status.as_u16(), summary.header("access-control-allow-origin")), (200, APP));
         assert_eq!(varies(&summary.headers), ["authorization", "origin"]);
@@ -139,7 +139,7 @@ both_tiers! {
 
     async fn every_answer_to_a_listed_origin_can_be_read(world: World) {
         let node = node(&world, &[&ORIGINS, &KEYS, &["--body-limit-bytes", "100"]]).await;
-        let service = node.client.with_bearer("s3cret-of-the-suite");
+        let service = node.service();
         let tag = service.get(SHEET).await.header("etag").to_owned();
         let same = service.request(Method::GET, SHEET).header("if-none-match", tag).header("origin", APP);
         let long = service.request(Method::POST, INCREMENT).json(&json!({"by": "1".repeat(200)})).header("origin", APP);
@@ -159,7 +159,7 @@ both_tiers! {
 
     async fn other_origins_get_no_cors_headers(world: World) {
         let node = node(&world, &[&ORIGINS, &KEYS]).await;
-        let service = node.client.with_bearer("s3cret-of-the-suite");
+        let service = node.service();
         for origin in ["https://evil.example", "https://app.example.evil.example", "http://app.example", "https://app.example:8443", "null"] {
             let asked = preflight(&node, origin, INCREMENT).await;
             assert!(cors_headers(&asked).is_empty(), "{origin}: {:?}", asked.headers);
@@ -175,7 +175,7 @@ both_tiers! {
 
     async fn with_no_origin_configured_nothing_is_added(world: World) {
         let node = node(&world, &[&KEYS, &["--cors-origins", ""]]).await;
-        let reply = from_page(&node.client.with_bearer("s3cret-of-the-suite"), APP, Method::GET, SHEET).await;
+        let reply = from_page(&node.service(), APP, Method::GET, SHEET).await;
         assert!(reply.status == 200 && cors_headers(&reply).is_empty() && varies(&reply.headers) == ["authorization"], "{:?}", reply.headers);
         preflight(&node, APP, INCREMENT).await.problem(405, "method_not_allowed");
         node.stop().await;
@@ -208,7 +208,7 @@ both_tiers! {
         let why = world.try_node(&every, headmark::base::clock::Clock::System).await.unwrap_err();
         assert!(why.contains("HEADMARK_CORS_ORIGINS=* without credentials"), "{why}");
         let node = node(&world, &[&every, &KEYS]).await;
-        let reply = from_page(&node.client.with_bearer("s3cret-of-the-suite"), "https://any.example", Method::GET, SHEET).await;
+        let reply = from_page(&node.service(), "https://any.example", Method::GET, SHEET).await;
         assert_eq!((reply.status.as_u16(), reply.header("access-control-allow-origin")), (200, "*"));
         assert_eq!(preflight(&node, "https://any.example", SHEET).await.header("access-control-allow-origin"), "*");
         node.stop().await;
@@ -257,9 +257,8 @@ both_tiers! {
 
     async fn each_caller_has_a_limit_of_its_own(world: World) {
         let node = node(&world, &[&KEYS, &JWT, &["--rate-limit", "1", "--rate-burst", "3"]]).await;
-        let (web, worker) = (node.client.with_bearer("s3cret-of-the-suite"), node.client.with_bearer("w0rk-of-the-suite"));
-        let token = |id: i64| node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(60)).unwrap();
-        let (alice, bob) = (node.client.with_bearer(&token(42)), node.client.with_bearer(&token(43)));
+        let (web, worker) = (node.service(), node.client.with_bearer("w0rk-of-the-suite"));
+        let (alice, bob) = (node.user(42), node.user(43));
         let limited_before = limited(&node.client).await;
         let body = used_up(&web, SHEET).await.problem(429, "rate_limited");
         assert_eq!(body["title"], "Rate limit exceeded");
@@ -283,7 +282,7 @@ both_tiers! {
 
     async fn a_request_counts_once_and_refused_ones_count_too(world: World) {
         let node = node(&world, &[&KEYS, &JWT, &["--rate-limit", "1", "--rate-burst", "200"]]).await;
-        let web = node.client.with_bearer("s3cret-of-the-suite");
+        let web = node.service();
         let wrong = node.client.with_bearer("wrong");
         let started = std::time::Instant::now();
         let (mut served, mut refused) = (0, 0);

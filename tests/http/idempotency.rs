@@ -26,7 +26,7 @@ fn is_replayed(reply: &Reply) -> bool {
 /// A node on a clock of its own, which is returned too.
 async fn node_with_clock(world: &World) -> (Node, Arc<AtomicI64>) {
     let ms = Arc::new(AtomicI64::new(1_769_851_800_000));
-    (world.try_node(&[], Clock::Manual(Arc::clone(&ms))).await.unwrap(), ms)
+    (world.node_at(&ms, &[]).await, ms)
 }
 
 both_tiers! {

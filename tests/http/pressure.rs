@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::both_tiers;
-use crate::support::{Client, Node, Process, eventually, eventually_within};
+use crate::support::{Client, JWT_SECRET, Process, eventually, eventually_within};
 
 const SHEET: &str = "/v1/users/42/badges";
 
@@ -29,7 +29,7 @@ const MEMORY_BYTES: u64 = 64 * 1024 * 1024;
 const LONG: [&str; 3] = ["/docs/swagger-ui-bundle.js", "/openapi.json", "/docs/swagger-ui.css"];
 
 const KEYS: [&str; 2] = ["--service-keys", "web:0123456789abcdef,worker:fedcba9876543210"];
-const JWT: [&str; 2] = ["--jwt-secret", "0123456789abcdef0123456789abcdef"];
+const JWT: [&str; 2] = ["--jwt-secret", JWT_SECRET];
 
 fn authority(base: &str) -> &str {
     base.strip_prefix("http://").unwrap()
@@ -81,11 +81,6 @@ async fn asked(node: &Process, path: &str) -> u16 {
     node.client.get(path).await.status.as_u16()
 }
 
-fn user(node: &Node, id: i64) -> Client {
-    let token = node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(60)).unwrap();
-    node.client.with_bearer(&token)
-}
-
 /// A poll that waits, and its entity tag.
 async fn wait(client: &Client, path: &str) -> tokio::task::JoinHandle<crate::support::Reply> {
     let tag = client.get(path).await.header("etag").to_owned();
@@ -127,7 +122,7 @@ both_tiers! {
     async fn one_caller_cannot_take_all_places_to_wait(world: World) {
         let bounds = ["--waiting-polls", "6", "--waiting-polls-per-service", "3", "--waiting-polls-per-user", "2"];
         let node = world.node_with(&[&KEYS[..], &JWT, &bounds].concat()).await;
-        let (web, alice) = (node.client.with_bearer("0123456789abcdef"), user(&node, 43));
+        let (web, alice) = (node.client.with_bearer("0123456789abcdef"), node.user(43));
         // Her first poll enrols her, which changes what she is shown.
         alice.get("/v1/users/me/badges").await.ok();
         let waiting = async || node.client.metric("headmark_polls_waiting").await;
@@ -162,7 +157,7 @@ both_tiers! {
     async fn one_caller_cannot_take_all_places_in_flight(world: World) {
         let bounds = ["--max-in-flight", "12", "--waiting-polls", "11", "--max-in-flight-per-service", "5", "--max-in-flight-per-user", "2"];
         let node = world.node_with(&[&KEYS[..], &JWT, &bounds].concat()).await;
-        let (web, alice) = (node.client.with_bearer("0123456789abcdef"), user(&node, 43));
+        let (web, alice) = (node.client.with_bearer("0123456789abcdef"), node.user(43));
         // Her first poll enrols her, which changes what she is shown.
         alice.get("/v1/users/me/badges").await.ok();
         let waiting = async || node.client.metric("headmark_polls_waiting").await;
@@ -178,7 +173,7 @@ both_tiers! {
             over.problem(429, "rate_limited");
         }
         web.post("/v1/users/42/badges/mention/increment", &json!({})).await.problem(429, "rate_limited");
-        assert_eq!(user(&node, 44).get("/v1/users/me/badges").await.status, 200, "another user");
+        assert_eq!(node.user(44).get("/v1/users/me/badges").await.status, 200, "another user");
         let worker = node.client.with_bearer("fedcba9876543210");
         for id in [42, 43] {
             worker.post(&format!("/v1/users/{id}/badges/mention/increment"), &json!({})).await.ok();

@@ -11,7 +11,7 @@ use rustls_pki_types::{PrivatePkcs1KeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::support::{Process, Tier, World, eventually_within, refusal};
+use crate::support::{JWT_SECRET, Process, Tier, World, eventually_within, refusal};
 
 const RSA_PUB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/keys/rsa.pub.pem");
 
@@ -44,7 +44,7 @@ both_tiers! {
         let node = world
             .node_with(&["--service-keys", "s3cret-of-the-suite", "--jwt-public-key", RSA_PUB, "--jwt-audience", "app", "--jwt-issuer", "me"])
             .await;
-        node.client.with_bearer("s3cret-of-the-suite").post("/v1/users/42/badges/mention/increment", &json!({"by": 3})).await.ok();
+        node.service().post("/v1/users/42/badges/mention/increment", &json!({"by": 3})).await.ok();
         let named = json!({"aud": "app", "iss": "me"});
         let alice = node.client.with_bearer(&token(Algorithm::RS256, &rsa(), None, &named));
         assert_eq!(alice.get("/v1/users/me/badges").await.ok()["total"], 3);
@@ -91,7 +91,7 @@ async fn a_public_key_is_a_credential_and_a_bad_one_is_told_at_the_start() {
         let why = refusal(&anywhere, &[(variable, value)]).await;
         assert!(why.contains(variable) && why.contains(says), "{why}");
     }
-    let both = [("HEADMARK_JWT_PUBLIC_KEY", RSA_PUB), ("HEADMARK_JWT_SECRET", "0123456789abcdef0123456789abcdef")];
+    let both = [("HEADMARK_JWT_PUBLIC_KEY", RSA_PUB), ("HEADMARK_JWT_SECRET", JWT_SECRET)];
     let why = refusal(&anywhere, &both).await;
     assert!(why.contains("more than one of"), "{why}");
     // In the environment, in one line.

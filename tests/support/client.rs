@@ -175,6 +175,12 @@ impl Reply {
         })
     }
 
+    /// Whether a client may send it again: a store is away, the outcome is unknown, or the key is
+    /// still in use.
+    pub fn may_repeat(&self) -> bool {
+        self.status == 503 || self.body["code"] == "idempotency_in_progress"
+    }
+
     /// A header as text; empty when it is not there.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()

@@ -4,6 +4,7 @@
 mod client;
 mod dice;
 mod hand;
+mod nodes;
 mod postgres;
 mod process;
 mod proxy;
@@ -14,10 +15,11 @@ pub use self::redis::{RedisServer, ask, connect};
 pub use client::{Client, Reply};
 pub use dice::Dice;
 pub use hand::Hand;
+pub use nodes::Nodes;
 pub use postgres::PostgresServer;
 pub use process::{Process, refusal, run, run_with_input, start};
 pub use proxy::{Proxy, Trap, upstream_and_account};
-pub use world::{Node, Tier, World, engine};
+pub use world::{CREDENTIALS, JWT_SECRET, Node, Tier, World, engine};
 
 /// Runs each case on both tiers: `both_tiers! { async fn name(world: World) { … } }` becomes
 /// `name::embedded` and `name::server`.

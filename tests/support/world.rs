@@ -2,6 +2,9 @@
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
 
 use clap::Parser as _;
 use headmark::app::cli::Cli;
@@ -14,6 +17,15 @@ use sqlx::{Connection as _, Executor as _, PgConnection};
 use tokio::net::TcpListener;
 
 use super::{Client, Process};
+
+/// The secret that signs users' tokens.
+pub const JWT_SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+/// The secret of [`Node::service`].
+const SERVICE_SECRET: &str = "s3cret-of-the-suite";
+
+/// The arguments of a node that asks for credentials.
+pub const CREDENTIALS: [&str; 4] = ["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", JWT_SECRET];
 
 /// Which stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +139,11 @@ impl World {
         self.try_node(more, Clock::System).await.expect("a node that starts")
     }
 
+    /// A node in this process whose clock is set by hand.
+    pub async fn node_at(&self, at: &Arc<AtomicI64>, more: &[&str]) -> Node {
+        self.try_node(more, Clock::Manual(Arc::clone(at))).await.expect("a node that starts")
+    }
+
     /// A node in this process, or the sentence with which it refuses to start.
     pub async fn try_node(&self, more: &[&str], clock: Clock) -> Result<Node, String> {
         let args = self.args().into_iter().chain(more.iter().map(ToString::to_string));
@@ -171,6 +188,17 @@ impl Node {
         let stop = Stop::default();
         let serving = tokio::spawn(headmark::app::serve::serve(listener, app.router(), config.http.clone(), stop.clone()));
         Ok(Self { client: Client::new(&base), base, app, stop, serving })
+    }
+
+    /// A client with the key of a service.
+    pub fn service(&self) -> Client {
+        self.client.with_bearer(SERVICE_SECRET)
+    }
+
+    /// A client with a token of this user, for an hour.
+    pub fn user(&self, id: i64) -> Client {
+        let token = self.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(3600)).unwrap();
+        self.client.with_bearer(&token)
     }
 
     /// Stops each.

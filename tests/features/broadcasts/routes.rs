@@ -4,19 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use headmark::base::clock::{Clock, DAY_MS};
+use headmark::base::clock::DAY_MS;
 use serde_json::{Value, json};
 
 use super::{send, unread};
 use crate::both_tiers;
-use crate::support::{Client, Node, World, eventually};
+use crate::support::{Client, Node, eventually};
 
 const NOW: i64 = 1_790_000_000_000;
-
-/// A node whose clock is set by hand.
-async fn timed_node(world: &World, at: &Arc<AtomicI64>) -> Node {
-    world.try_node(&[], Clock::Manual(Arc::clone(at))).await.unwrap()
-}
 
 both_tiers! {
     async fn data_keeps_its_text(world: World) {
@@ -102,7 +97,7 @@ both_tiers! {
 
     async fn an_expired_notice_is_gone_without_a_write(world: World) {
         let at = Arc::new(AtomicI64::new(NOW));
-        let node = timed_node(&world, &at).await;
+        let node = world.node_at(&at, &[]).await;
         let client = &node.client;
         client.summary(1).await;
         send(client, "system", "stays").await;
@@ -123,7 +118,7 @@ both_tiers! {
 
     async fn a_poll_that_waits_is_woken_as_a_notice_expires(world: World) {
         let at = Arc::new(AtomicI64::new(NOW));
-        let node = timed_node(&world, &at).await;
+        let node = world.node_at(&at, &[]).await;
         let client = &node.client;
         client.summary(1).await;
         let expires = headmark::base::clock::UnixMs(NOW + 60_000).to_string();
@@ -141,7 +136,7 @@ both_tiers! {
 
     async fn a_retry_is_answered_as_before_also_when_the_notice_has_expired(world: World) {
         let at = Arc::new(AtomicI64::new(NOW));
-        let node = timed_node(&world, &at).await;
+        let node = world.node_at(&at, &[]).await;
         let body = json!({"title": "goes", "expires_at": headmark::base::clock::UnixMs(NOW + 1000).to_string()});
         let first = node.client.post_once("/v1/broadcasts/system", "k", &body).await;
         assert_eq!(first.status, 201);
@@ -237,7 +232,7 @@ both_tiers! {
 
     async fn who_stays_away_is_forgotten_and_counts_as_new(world: World) {
         let at = Arc::new(AtomicI64::new(NOW));
-        let node = world.try_node(&["--forget-after-days", "30"], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &["--forget-after-days", "30"]).await;
         let client = &node.client;
         for user in [1, 2] {
             client.summary(user).await;

@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::support::{Client, Node, Tier, World, ask, connect, eventually};
+use crate::support::{CREDENTIALS, Client, Node, Tier, World, ask, connect, eventually};
 
 /// Reads on until there are so many events.
 pub async fn all(client: &Client, least: usize) -> Vec<Value> {
@@ -29,10 +29,6 @@ pub async fn all(client: &Client, least: usize) -> Vec<Value> {
     events
 }
 
-async fn put(client: &Client, path: &str, body: &Value) -> Value {
-    Client::send(client.request(Method::PUT, path).json(body)).await.ok()
-}
-
 both_tiers! {
     async fn every_change_is_told_once_and_in_order(world: World) {
         let node = world.node().await;
@@ -41,16 +37,16 @@ both_tiers! {
         assert_eq!(empty, json!({"items": [], "next_after": 0, "has_more": false}));
         client.follow(1, 2).await;
         client.follow(1, 2).await;
-        put(client, "/v1/users/2/following/1", &json!({"visibility": "secret", "special": true})).await;
-        put(client, "/v1/users/1/blocks/2", &json!({})).await;
+        client.put("/v1/users/2/following/1", &json!({"visibility": "secret", "special": true})).await.ok();
+        client.put("/v1/users/1/blocks/2", &json!({})).await.ok();
         client.delete("/v1/users/1/blocks/2").await;
         client.delete("/v1/users/1/blocks/2").await;
         Client::send(client.request(Method::PUT, "/v1/users/1/following/1")).await.problem(422, "self_relation");
         client.post("/v1/broadcasts/system", &json!({"title": "Hello"})).await.ok();
         client.delete("/v1/broadcasts/system/1").await;
         client.delete("/v1/broadcasts/system/1").await;
-        put(client, "/v1/users/7/posts/p1", &json!({})).await;
-        put(client, "/v1/users/7/posts/p1", &json!({})).await;
+        client.put("/v1/users/7/posts/p1", &json!({})).await.ok();
+        client.put("/v1/users/7/posts/p1", &json!({})).await.ok();
         client.delete("/v1/users/7/posts/p1").await;
         client.delete("/v1/users/7/posts/p1").await;
         client.post("/v1/users/1/badges/mention/increment", &json!({})).await.ok();
@@ -97,11 +93,10 @@ both_tiers! {
     }
 
     async fn only_services_read_events(world: World) {
-        let node = world.node_with(&["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", "0123456789abcdef0123456789abcdef"]).await;
-        let token = node.app.state().auth.user_token(1.try_into().unwrap(), Duration::from_secs(60)).unwrap();
+        let node = world.node_with(&CREDENTIALS).await;
         node.client.get("/v1/events").await.problem(401, "unauthorized");
-        node.client.with_bearer(&token).get("/v1/events").await.problem(403, "forbidden");
-        node.client.with_bearer("s3cret-of-the-suite").get("/v1/events").await.ok();
+        node.user(1).get("/v1/events").await.problem(403, "forbidden");
+        node.service().get("/v1/events").await.ok();
         node.stop().await;
     }
 
@@ -165,8 +160,7 @@ both_tiers! {
 
     async fn what_is_kept_no_longer_is_gone(world: World) {
         let at = std::sync::Arc::new(std::sync::atomic::AtomicI64::new(1_800_000_000_000));
-        let clock = headmark::base::clock::Clock::Manual(std::sync::Arc::clone(&at));
-        let node = world.try_node(&["--event-ttl-hours", "1"], clock).await.unwrap();
+        let node = world.node_at(&at, &["--event-ttl-hours", "1"]).await;
         for target in 2..=4 {
             node.client.follow(1, target).await;
             all(&node.client, usize::try_from(target).unwrap() - 1).await;

@@ -10,9 +10,7 @@ use serde_json::json;
 
 use super::{count, delete, feed, post, post_path, reset};
 use crate::both_tiers;
-use crate::support::{Client, Node, Tier, World, eventually};
-
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
+use crate::support::{CREDENTIALS, Client, JWT_SECRET, Node, Tier, World, eventually};
 
 both_tiers! {
     async fn a_post_counts_once_and_goes_once(world: World) {
@@ -72,11 +70,11 @@ both_tiers! {
     }
 
     async fn services_post_and_users_read_their_own_feed(world: World) {
-        let node = world.node_with(&["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET]).await;
-        let service = node.client.with_bearer("s3cret-of-the-suite");
+        let node = world.node_with(&CREDENTIALS).await;
+        let service = node.service();
         let token = |user: &str| {
             let claims = json!({"sub": user, "exp": 4_102_444_800_i64});
-            jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &jsonwebtoken::EncodingKey::from_secret(SECRET.as_bytes())).unwrap()
+            jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &jsonwebtoken::EncodingKey::from_secret(JWT_SECRET.as_bytes())).unwrap()
         };
         let (one, two) = (node.client.with_bearer(&token("1")), node.client.with_bearer(&token("2")));
         assert_eq!(post(&service, 2, "p").await.status, 201);

@@ -5,19 +5,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use headmark::base::clock::Clock;
 use serde_json::json;
 
 use super::{chats, join, leave, make, read, read_one, recall, send, shown};
 use crate::both_tiers;
-use crate::support::eventually;
-
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
+use crate::support::{CREDENTIALS, eventually};
 
 both_tiers! {
     async fn a_group_from_its_making_to_its_reading(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &[]).await;
         let client = &node.client;
         let made = client.put("/v1/groups/9", &json!({"delivery": "read"})).await;
         insta::assert_snapshot!(made.text, @r#"{"group_id":"9","delivery":"read","receipts":true,"members":0,"head":0,"created_at":"2027-01-15T08:00:00.000Z"}"#);
@@ -251,12 +248,9 @@ both_tiers! {
     }
 
     async fn members_see_their_groups_and_nobody_elses(world: World) {
-        let node = world.node_with(&["--service-keys", "backend:s3cret-of-the-suite", "--jwt-secret", SECRET]).await;
-        let service = node.client.with_bearer("s3cret-of-the-suite");
-        let [one, two, three] = [1, 2, 3].map(|user: i64| {
-            let token = node.app.state().auth.user_token(user.try_into().unwrap(), Duration::from_secs(600)).unwrap();
-            node.client.with_bearer(&token)
-        });
+        let node = world.node_with(&CREDENTIALS).await;
+        let service = node.service();
+        let [one, two, three] = [1, 2, 3].map(|user| node.user(user));
         make(&service, 9, &[1, 2]).await;
         send(&one, 9, 1, "a").await.ok();
         send(&one, 9, 2, "b").await.problem(403, "forbidden");

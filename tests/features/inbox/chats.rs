@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use headmark::db::Statement;
 use serde_json::{Value, json};
 
-use super::{chats, id, message, mute, put, read, send, sums};
+use super::{chats, id, message, mute, read, send, sums};
 use crate::both_tiers;
 use crate::support::Hand;
 use crate::support::{Client, Node, Tier, eventually};
@@ -53,7 +53,7 @@ both_tiers! {
             send(client, 1, 9, &format!("a{n}")).await;
             send(client, 2, 9, &format!("b{n}")).await;
         }
-        let muted = put(client, "/v1/users/9/directs/1/settings", &json!({"muted": true})).await;
+        let muted = client.put("/v1/users/9/directs/1/settings", &json!({"muted": true})).await;
         insta::assert_snapshot!(muted.text, @r#"{"peer_id":"1","muted":true,"unread":3,"head":5,"revision":8}"#);
         assert_eq!(mute(client, 9, 1, true).await, muted.body, "again changes nothing");
         assert_eq!((sums(&node, 9).await, chats(client, 9).await), ((3, 1), vec![(2, 3, false), (1, 3, true)]));
@@ -78,9 +78,9 @@ both_tiers! {
         mute(client, 9, 6, false).await;
         assert_eq!((&client.summary(9).await["revision"], chats(client, 9).await.len()), (&revision, 3), "as it was");
         for body in [json!({}), json!({"muted": null}), json!({"muted": "yes"}), json!({"muted": true, "x": 1})] {
-            put(client, "/v1/users/9/directs/1/settings", &body).await.problem(422, "invalid_body");
+            client.put("/v1/users/9/directs/1/settings", &body).await.problem(422, "invalid_body");
         }
-        assert_eq!(put(client, "/v1/users/9/directs/0/settings", &json!({"muted": true})).await.pointers(400, "invalid_path"), ["peer"]);
+        assert_eq!(client.put("/v1/users/9/directs/0/settings", &json!({"muted": true})).await.pointers(400, "invalid_path"), ["peer"]);
         for body in [json!({"up_to": -1}), json!({"up_to": null}), json!({"upto": 1}), json!({"up_to": 9_007_199_254_740_992_i64})] {
             client.post("/v1/users/9/directs/1/read", &body).await.problem(422, "invalid_body");
         }
@@ -104,7 +104,7 @@ both_tiers! {
             assert_eq!(headmark::maintenance::scrub::scrub(&nodes[0].app.state().contexts.scrub, &[id(9), id(1)]).await.unwrap(), 0);
             (summary["chats"]["unread"].as_i64().unwrap(), summary["chats"]["directs"].as_i64().unwrap(), chats(client, 9).await)
         };
-        let block = async || put(client, "/v1/users/9/blocks/1", &json!({})).await.ok();
+        let block = async || client.put("/v1/users/9/blocks/1", &json!({})).await.ok();
         let unblock = async || assert_eq!(other.delete("/v1/users/9/blocks/1").await.status, 204);
         assert_eq!(counted().await, (6, 2, vec![(2, 3, false), (1, 3, false)]));
         let revision = client.summary(9).await["revision"].as_i64().unwrap();
@@ -129,11 +129,11 @@ both_tiers! {
         mute(client, 9, 1, false).await;
         assert_eq!(counted().await, (5, 2, vec![(1, 2, false), (2, 3, false)]));
         // The other side's numbers are its own.
-        put(client, "/v1/users/1/blocks/9", &json!({})).await.ok();
+        client.put("/v1/users/1/blocks/9", &json!({})).await.ok();
         assert_eq!(counted().await.0, 5);
         assert_eq!((sums(&nodes[0], 1).await, chats(other, 1).await), ((0, 0), vec![(9, 1, true)]));
         // Before the first message: no chat, which is silent as well.
-        put(client, "/v1/users/9/blocks/7", &json!({})).await.ok();
+        client.put("/v1/users/9/blocks/7", &json!({})).await.ok();
         assert_eq!(mute(other, 9, 7, false).await["muted"], true);
         assert_eq!(chats(client, 9).await.len(), 2);
         let (recount, mut found) = (headmark::maintenance::recount::Recount { user: None, dry_run: true }, Vec::new());
@@ -153,7 +153,7 @@ both_tiers! {
         for (sender, receiver) in [(1, 9), (2, 9), (1, 8)] {
             send(client, sender, receiver, "a").await;
         }
-        put(client, "/v1/users/9/blocks/1", &json!({})).await.ok();
+        client.put("/v1/users/9/blocks/1", &json!({})).await.ok();
         // As an earlier version left them.
         let mut hand = Hand::on(&world).await;
         hand.run("update users set direct_unread = 2, direct_chats = 2 where user_id = 9").await;
@@ -174,7 +174,7 @@ both_tiers! {
         let client = &node.client;
         let mutes = (1..=1000).map(|peer| mute(client, 2000, peer, true));
         futures_util::StreamExt::collect::<Vec<_>>(futures_util::StreamExt::buffer_unordered(futures_util::stream::iter(mutes), 64)).await;
-        put(client, "/v1/users/2000/directs/1001/settings", &json!({"muted": true})).await.problem(409, "too_many");
+        client.put("/v1/users/2000/directs/1001/settings", &json!({"muted": true})).await.problem(409, "too_many");
         // Who unmutes strangers may mute others: nothing is left of the former.
         for peer in 1..=3 {
             mute(client, 2000, peer, false).await;
@@ -183,7 +183,7 @@ both_tiers! {
         for peer in 1..=3 {
             mute(client, 2000, peer, true).await;
         }
-        put(client, "/v1/users/2000/directs/1001/settings", &json!({"muted": true})).await.problem(409, "too_many");
+        client.put("/v1/users/2000/directs/1001/settings", &json!({"muted": true})).await.problem(409, "too_many");
         send(client, 1, 2000, "a").await;
         mute(client, 2000, 1001, true).await;
         let items = client.walk("/v1/users/2000/directs", 100).await;

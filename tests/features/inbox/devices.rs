@@ -3,28 +3,28 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use headmark::base::clock::{Clock, DAY_MS};
+use headmark::base::clock::DAY_MS;
 use serde_json::json;
 
-use super::{put, send};
+use super::send;
 use crate::both_tiers;
 
 both_tiers! {
     async fn a_devices_cursor_never_goes_back(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &[]).await;
         let client = &node.client;
         insta::assert_snapshot!(client.get("/v1/users/2/devices").await.text, @r#"{"items":[],"head":0}"#);
         for n in 0..5 {
             send(client, 1, 2, &format!("c-{n}")).await;
         }
-        let first = put(client, "/v1/users/2/devices/phone-1/cursor", &json!({"seq": 3})).await;
+        let first = client.put("/v1/users/2/devices/phone-1/cursor", &json!({"seq": 3})).await;
         insta::assert_snapshot!(
             first.text,
             @r#"{"device_id":"phone-1","cursor":3,"lag":2,"last_seen_at":"2027-01-15T08:00:00.000Z","created_at":"2027-01-15T08:00:00.000Z"}"#
         );
         at.fetch_add(1500, Ordering::SeqCst);
-        let cursor = async |device: &str, seq: i64| put(client, &format!("/v1/users/2/devices/{device}/cursor"), &json!({"seq": seq})).await.ok();
+        let cursor = async |device: &str, seq: i64| client.put(&format!("/v1/users/2/devices/{device}/cursor"), &json!({"seq": seq})).await.ok();
         let back = cursor("phone-1", 1).await;
         assert_eq!((&back["cursor"], &back["last_seen_at"]), (&json!(3), &json!("2027-01-15T08:00:01.500Z")), "it was seen all the same");
         assert_eq!(cursor("phone-1", 9_007_199_254_740_991).await["cursor"], 5, "beyond the head is the head");
@@ -40,9 +40,9 @@ both_tiers! {
         client.delete("/v1/users/3/devices/phone-1").await.problem(404, "not_found");
         assert_eq!(cursor("tablet", 2).await["cursor"], 2, "one that comes again is new");
         for (body, pointer) in [(json!({}), "/seq"), (json!({"seq": -1}), "/seq"), (json!({"seq": null}), "/seq"), (json!({"seq": 9_007_199_254_740_992_i64}), "/seq"), (json!({"seq": 1, "at": 2}), "/at")] {
-            assert_eq!(put(client, "/v1/users/2/devices/phone-1/cursor", &body).await.pointers(422, "invalid_body"), [pointer], "{body}");
+            assert_eq!(client.put("/v1/users/2/devices/phone-1/cursor", &body).await.pointers(422, "invalid_body"), [pointer], "{body}");
         }
-        assert_eq!(put(client, "/v1/users/2/devices/a%20b/cursor", &json!({"seq": 1})).await.pointers(400, "invalid_path"), ["device_id"]);
+        assert_eq!(client.put("/v1/users/2/devices/a%20b/cursor", &json!({"seq": 1})).await.pointers(400, "invalid_path"), ["device_id"]);
         node.stop().await;
         let node = world.node().await;
         assert_eq!(node.client.get("/v1/users/2/devices").await.ok()["items"][1]["cursor"], 5, "after a restart");
@@ -51,18 +51,18 @@ both_tiers! {
 
     async fn devices_are_bounded_and_forgotten_at_last(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &[]).await;
         let client = &node.client;
         for n in 0..100 {
-            put(client, &format!("/v1/users/2/devices/d{n}/cursor"), &json!({"seq": 0})).await.ok();
+            client.put(&format!("/v1/users/2/devices/d{n}/cursor"), &json!({"seq": 0})).await.ok();
         }
-        put(client, "/v1/users/2/devices/d100/cursor", &json!({"seq": 0})).await.problem(409, "too_many");
-        put(client, "/v1/users/3/devices/d100/cursor", &json!({"seq": 0})).await.ok();
+        client.put("/v1/users/2/devices/d100/cursor", &json!({"seq": 0})).await.problem(409, "too_many");
+        client.put("/v1/users/3/devices/d100/cursor", &json!({"seq": 0})).await.ok();
         at.fetch_add(366 * DAY_MS, Ordering::SeqCst);
-        put(client, "/v1/users/2/devices/d7/cursor", &json!({"seq": 0})).await.ok();
+        client.put("/v1/users/2/devices/d7/cursor", &json!({"seq": 0})).await.ok();
         assert_eq!(headmark::features::inbox::expiry::sweep_devices(&node.app.state().contexts.inbox).await.unwrap(), 100);
         assert_eq!(client.get("/v1/users/2/devices").await.ok()["items"].as_array().unwrap().len(), 1);
-        put(client, "/v1/users/2/devices/d100/cursor", &json!({"seq": 0})).await.ok();
+        client.put("/v1/users/2/devices/d100/cursor", &json!({"seq": 0})).await.ok();
         node.stop().await;
     }
 }

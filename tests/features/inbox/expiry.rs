@@ -7,9 +7,9 @@ use headmark::base::clock::{Clock, DAY_MS};
 use headmark::features::inbox::expiry::{Walk, sweep};
 use serde_json::json;
 
-use super::{chats, fan_out, inbox, message, of_group, put, read, send, seqs, sums};
+use super::{chats, fan_out, inbox, message, of_group, read, send, seqs, sums};
 use crate::both_tiers;
-use crate::support::Node;
+use crate::support::{Hand, Node};
 
 async fn sweep_all(node: &Node) -> u64 {
     let mut walk = Walk::default();
@@ -19,7 +19,7 @@ async fn sweep_all(node: &Node) -> u64 {
 }
 
 async fn seen(node: &Node, device: &str, seq: i64) {
-    put(&node.client, &format!("/v1/users/2/devices/{device}/cursor"), &json!({"seq": seq})).await.ok();
+    node.client.put(&format!("/v1/users/2/devices/{device}/cursor"), &json!({"seq": seq})).await.ok();
 }
 
 /// What of the inbox of user 2 can be fetched: the numbers, or where what is kept begins.
@@ -31,7 +31,7 @@ async fn kept(node: &Node, after: i64) -> Result<Vec<i64>, i64> {
 both_tiers! {
     async fn old_rows_go_but_not_those_that_a_living_device_has_yet_to_fetch(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &[]).await;
         let client = &node.client;
         // In the inbox of 2: 1 at 1, 3, 5, 7; 3 at 2, 4, 6, 8; the last two are young.
         seen(&node, "dead", 0).await;
@@ -80,7 +80,7 @@ both_tiers! {
 
     async fn of_many_scattered_messages_that_expired_the_lowest_are_cleared_together(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &[]).await;
         let client = &node.client;
         // Those of 1 are at 1, 3, … 239: each a run of its own, of which 100 are kept, from 41 on.
         for n in 0..120 {
@@ -99,7 +99,7 @@ both_tiers! {
 
     async fn the_days_are_a_setting(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = world.try_node(&["--inbox-days", "2"], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &["--inbox-days", "2"]).await;
         send(&node.client, 1, 2, "a").await;
         at.fetch_add(2 * DAY_MS, Ordering::SeqCst);
         assert_eq!(sweep_all(&node).await, 0);
@@ -118,7 +118,7 @@ both_tiers! {
 
     async fn a_sweep_passes_by_what_is_kept_and_takes_all_of_the_rest(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &[]).await;
         // More than a round looks at, all of one moment, of which the first thousands are to be
         // kept.
         fan_out(&node, (10..2710).map(|user| (user, of_group(1, 9, 1, false))).collect()).await;
@@ -128,7 +128,7 @@ both_tiers! {
             crate::support::Tier::Server => "insert into devices select user_id, 'd', 0, SEEN, 0 from users where user_id >= 10 and user_id < 2510",
             crate::support::Tier::Embedded => "insert into devices (user_id, device_id, seq, seen_at, created_at) select user_id, 'd', 0, SEEN, 0 from users where user_id >= 10 and user_id < 2510",
         };
-        by_hand(&world, insert.replace("SEEN", &at.load(Ordering::SeqCst).to_string())).await;
+        Hand::on(&world).await.run(&insert.replace("SEEN", &at.load(Ordering::SeqCst).to_string())).await;
         assert_eq!(sweep_all(&node).await, 2500 + 200);
         assert_eq!(sweep_all(&node).await, 0);
         assert_eq!(inbox(&node.client, 5, "").await["head"], 2500);
@@ -136,18 +136,5 @@ both_tiers! {
             assert_eq!(seqs(&inbox(&node.client, user, "").await).len(), rows, "{user}");
         }
         node.stop().await;
-    }
-}
-
-/// Changes rows by hand.
-async fn by_hand(world: &crate::support::World, sql: String) {
-    use sqlx::{Connection as _, Executor as _};
-    let sql = sqlx::AssertSqlSafe(sql);
-    match world.tier {
-        crate::support::Tier::Server => drop(world.postgres().await.execute(sql).await.unwrap()),
-        crate::support::Tier::Embedded => {
-            let path = format!("sqlite://{}/headmark.sqlite", world.dir.display());
-            sqlx::SqliteConnection::connect(&path).await.unwrap().execute(sql).await.unwrap();
-        }
     }
 }

@@ -16,10 +16,9 @@ use headmark::db::{Column, Statement, Type};
 use headmark::engine::lanes::{self, Answer, Job, Needs, Rows};
 use headmark::features::inbox::append_inbox;
 use headmark::features::inbox::{Item, Of};
-use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Node, Reply};
+use crate::support::{Client, Node};
 
 fn id(user: i64) -> UserId {
     user.try_into().unwrap()
@@ -27,10 +26,6 @@ fn id(user: i64) -> UserId {
 
 fn message(sender: i64, client_id: &str, content: &str) -> Value {
     json!({"sender_id": sender, "client_id": client_id, "content": content})
-}
-
-async fn put(client: &Client, path: &str, body: &Value) -> Reply {
-    Client::send(client.request(Method::PUT, path).json(body)).await
 }
 
 /// Sends a direct message; its number in the receiver's inbox.
@@ -55,7 +50,7 @@ async fn read(client: &Client, user: i64, peer: i64, body: &Value) -> i64 {
 }
 
 async fn mute(client: &Client, user: i64, peer: i64, muted: bool) -> Value {
-    put(client, &format!("/v1/users/{user}/directs/{peer}/settings"), &json!({"muted": muted})).await.ok()
+    client.put(&format!("/v1/users/{user}/directs/{peer}/settings"), &json!({"muted": muted})).await.ok()
 }
 
 /// Peer, unread and muted of each chat, in the order of the list.

@@ -10,7 +10,7 @@ use headmark::features::inbox::expiry::{Walk, sweep};
 use headmark::maintenance::scrub::scrub;
 use serde_json::json;
 
-use super::{id, message, mute, put, read, seqs, sums};
+use super::{id, message, mute, read, seqs, sums};
 use crate::both_tiers;
 use crate::support::{Client, Dice, Node, World};
 
@@ -172,7 +172,7 @@ impl Run {
             return;
         }
         let path = format!("/v1/users/{user}/blocks/{peer}");
-        let reply = if blocks { put(&client, &path, &json!({})).await } else { client.delete(&path).await };
+        let reply = if blocks { client.put(&path, &json!({})).await } else { client.delete(&path).await };
         assert!(reply.status.is_success(), "{}", reply.text);
         let owner = self.owner(user);
         if blocks {
@@ -187,7 +187,7 @@ impl Run {
         let now = self.at.load(Ordering::SeqCst);
         let head = self.owner(user).head();
         let seq = i64::try_from(self.dice.roll(usize::try_from(head + 2).unwrap())).unwrap();
-        let reply = put(&client, &format!("/v1/users/{user}/devices/{device}/cursor"), &json!({"seq": seq})).await.ok();
+        let reply = client.put(&format!("/v1/users/{user}/devices/{device}/cursor"), &json!({"seq": seq})).await.ok();
         let entry = self.owner(user).devices.entry(device).or_insert((0, now));
         *entry = (entry.0.max(seq.min(head)), now);
         assert_eq!(reply["cursor"], entry.0);

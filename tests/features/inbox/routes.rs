@@ -5,17 +5,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use headmark::base::clock::Clock;
 use headmark::base::ids::GroupId;
 use headmark::db::{Column, Statement, Type};
 use headmark::features::inbox::{Item, Of};
 use serde_json::{Value, json};
 
-use super::{chats, fan_out, id, inbox, message, of_group, put, read, send, seqs, sums};
+use super::{chats, fan_out, id, inbox, message, of_group, read, send, seqs, sums};
 use crate::both_tiers;
-use crate::support::{Client, Node, eventually};
-
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
+use crate::support::{CREDENTIALS, Client, Node, eventually};
 
 /// Less than a poll waits before it looks again by itself.
 const WOKEN: Duration = Duration::from_secs(4);
@@ -56,7 +53,7 @@ fn wait_for(client: &Client, path: String) -> tokio::task::JoinHandle<(crate::su
 both_tiers! {
     async fn a_direct_message_reaches_its_receiver_and_the_senders_other_devices(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &[]).await;
         let client = &node.client;
         let before = client.get("/v1/users/2/inbox").await;
         insta::assert_snapshot!(without_epoch(&before.text), @r#"{"items":[],"epoch":"EPOCH","head":0,"next_after":0,"has_more":false}"#);
@@ -321,9 +318,8 @@ both_tiers! {
     }
 
     async fn who_may_do_what(world: World) {
-        let node = world.node_with(&["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET]).await;
-        let token = |user: i64| node.app.state().auth.user_token(id(user), Duration::from_secs(600)).unwrap();
-        let (alice, bob, service) = (node.client.with_bearer(&token(1)), node.client.with_bearer(&token(2)), node.client.with_bearer("s3cret-of-the-suite"));
+        let node = world.node_with(&CREDENTIALS).await;
+        let (alice, bob, service) = (node.user(1), node.user(2), node.service());
         assert_eq!(alice.post("/v1/users/2/inbox", &message(1, "a", "hi")).await.status, 201);
         assert_eq!(service.post("/v1/users/2/inbox", &message(1, "b", "hi")).await.status, 201);
         alice.post("/v1/users/1/inbox", &message(2, "c", "hi")).await.problem(403, "forbidden");
@@ -341,8 +337,8 @@ both_tiers! {
             node.client.get(&format!("/v1/users/2/{path}")).await.problem(401, "unauthorized");
         }
         alice.post("/v1/users/2/directs/1/read", &json!({})).await.problem(403, "forbidden");
-        put(&alice, "/v1/users/2/directs/1/settings", &json!({"muted": true})).await.problem(403, "forbidden");
-        put(&alice, "/v1/users/2/devices/d/cursor", &json!({"seq": 1})).await.problem(403, "forbidden");
+        alice.put("/v1/users/2/directs/1/settings", &json!({"muted": true})).await.problem(403, "forbidden");
+        alice.put("/v1/users/2/devices/d/cursor", &json!({"seq": 1})).await.problem(403, "forbidden");
         alice.delete("/v1/users/2/devices/d").await.problem(403, "forbidden");
         assert_eq!(seqs(&inbox(&bob, 2, "").await), [1, 2]);
         assert_eq!(bob.get("/v1/users/me/inbox?after=1").await.ok()["next_after"], 2);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::{inbox, message, put, seqs, sums};
+use super::{inbox, message, seqs, sums};
 use crate::both_tiers;
 use crate::support::{Client, Dice, Node};
 
@@ -30,7 +30,7 @@ async fn device(nodes: Vec<Client>, name: String, seed: usize) -> Vec<String> {
         after = found["next_after"].as_i64().unwrap();
         assert!(found["head"].as_i64() >= Some(after) && found["has_more"] == (found["head"] != after));
         if dice.roll(3) == 0 {
-            let cursor = put(client, &format!("/v1/users/2/devices/{name}/cursor"), &json!({"seq": after})).await.ok();
+            let cursor = client.put(&format!("/v1/users/2/devices/{name}/cursor"), &json!({"seq": after})).await.ok();
             assert_eq!(cursor["cursor"], after);
         }
         if dice.roll(6) == 0 {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{mark, send, seqs};
 use crate::both_tiers;
-use crate::support::{Client, Node, Tier, World};
+use crate::support::{Client, Node, Tier};
 
 static ROWS: Statement = Statement::new("select (select count(*) from notifications), (select count(*) from notification_receivers)", &[]);
 
@@ -23,9 +23,7 @@ static WRONG: Statement = Statement::new(
     &[],
 );
 
-async fn timed_node(world: &World, at: &Arc<AtomicI64>) -> Node {
-    world.try_node(&["--notification-ttl-days", "2"], Clock::Manual(Arc::clone(at))).await.unwrap()
-}
+const TTL: [&str; 2] = ["--notification-ttl-days", "2"];
 
 /// Sweeps, and returns how many notifications and receivers are left. The node's own sweep may have
 /// come first.
@@ -44,7 +42,7 @@ async fn revision(client: &Client, user: i64) -> i64 {
 both_tiers! {
     async fn old_notifications_go_and_count_no_longer(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = timed_node(&world, &at).await;
+        let node = world.node_at(&at, &TTL).await;
         let client = &node.client;
         let (notice, mail) = (send(client, "notice", &[1, 2, 3, 4]).await, send(client, "mail", &[1]).await);
         mark(client, 2, &notice, "read").await.ok();
@@ -86,8 +84,8 @@ both_tiers! {
 
     async fn a_sweep_takes_large_and_many_and_every_node_shows_it(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let mut nodes = vec![timed_node(&world, &at).await];
-        if world.tier == Tier::Server { nodes.push(timed_node(&world, &at).await); }
+        let mut nodes = vec![world.node_at(&at, &TTL).await];
+        if world.tier == Tier::Server { nodes.push(world.node_at(&at, &TTL).await); }
         let (client, other) = (&nodes[0].client, &nodes.last().unwrap().client);
         let everybody: Vec<i64> = (1..=3000).collect();
         send(client, "notice", &everybody).await;
@@ -109,7 +107,7 @@ both_tiers! {
 
     async fn without_the_setting_they_are_kept_for_ever(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &[]).await;
         send(&node.client, "notice", &[1]).await;
         at.fetch_add(4000 * DAY_MS, Ordering::SeqCst);
         assert_eq!(left(&node).await, (1, 1));

@@ -12,8 +12,6 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Reply};
 
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
-
 fn notification(kind: &str, recipients: &[i64]) -> Value {
     json!({"type": kind, "title": "Hello", "content": "World", "recipients": recipients})
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use futures_util::StreamExt as _;
-use headmark::base::clock::Clock;
 use serde_json::{Value, json};
 
 use super::{mark, notification, send, seqs, shown};
@@ -13,7 +12,7 @@ use crate::both_tiers;
 both_tiers! {
     async fn a_notification_is_sent_listed_and_read(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &[]).await;
         let client = &node.client;
         let reply = client.post("/v1/notifications", &notification("notice", &[1, 2, 3])).await;
         let id = reply.body["notification_id"].as_str().unwrap().to_owned();

@@ -1,12 +1,10 @@
 //! What is refused, what is bounded, what a retry changes, and who may do what.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
-use super::{SECRET, mark, notification, send, seqs, shown};
+use super::{mark, notification, send, seqs, shown};
 use crate::both_tiers;
-use crate::support::Node;
+use crate::support::{CREDENTIALS, Node};
 
 both_tiers! {
     async fn bad_requests_are_refused_and_change_nothing(world: World) {
@@ -105,9 +103,8 @@ both_tiers! {
     }
 
     async fn who_may_do_what(world: World) {
-        let node = world.node_with(&["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET]).await;
-        let token = |id: i64| node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(600)).unwrap();
-        let (alice, bob, service) = (node.client.with_bearer(&token(1)), node.client.with_bearer(&token(2)), node.client.with_bearer("s3cret-of-the-suite"));
+        let node = world.node_with(&CREDENTIALS).await;
+        let (alice, bob, service) = (node.user(1), node.user(2), node.service());
         let id = send(&service, "notice", &[1, 2]).await;
         alice.post("/v1/notifications", &notification("notice", &[2])).await.problem(403, "forbidden");
         alice.get(&format!("/v1/notifications/{id}")).await.problem(403, "forbidden");

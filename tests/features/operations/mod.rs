@@ -9,9 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::support::{Client, Node, Reply, Tier, World, eventually_within};
-
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
+use crate::support::{Client, JWT_SECRET, Node, Reply, Tier, World, eventually_within};
 
 /// Asks for it to be done later.
 async fn later(client: &Client, method: Method, path: &str) -> Reply {
@@ -90,10 +88,9 @@ both_tiers! {
     }
 
     async fn only_who_made_it_may_ask(world: World) {
-        let node = world.node_with(&["--service-keys", "web:s3cret-of-the-suite,app:t0psecret-of-the-suite", "--jwt-secret", SECRET]).await;
-        let token = |id: i64| node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(600)).unwrap();
+        let node = world.node_with(&["--service-keys", "web:s3cret-of-the-suite,app:t0psecret-of-the-suite", "--jwt-secret", JWT_SECRET]).await;
         let (alice, bob, web, app) =
-            (node.client.with_bearer(&token(1)), node.client.with_bearer(&token(2)), node.client.with_bearer("s3cret-of-the-suite"), node.client.with_bearer("t0psecret-of-the-suite"));
+            (node.user(1), node.user(2), node.service(), node.client.with_bearer("t0psecret-of-the-suite"));
         let hers = location(&later(&alice, Method::PUT, "/v1/users/me/following/2").await);
         let its = location(&later(&web, Method::PUT, "/v1/users/1/following/3").await);
         later(&bob, Method::PUT, "/v1/users/1/following/3").await.problem(403, "forbidden");
@@ -226,8 +223,7 @@ both_tiers! {
 
     async fn what_became_of_it_is_kept_for_a_while(world: World) {
         let at = std::sync::Arc::new(std::sync::atomic::AtomicI64::new(1_800_000_000_000));
-        let clock = headmark::base::clock::Clock::Manual(std::sync::Arc::clone(&at));
-        let node = world.try_node(&["--operation-ttl-hours", "1"], clock).await.unwrap();
+        let node = world.node_at(&at, &["--operation-ttl-hours", "1"]).await;
         let accepted = location(&later(&node.client, Method::PUT, "/v1/users/1/following/2").await);
         outcome(&node.client, &accepted).await;
         at.fetch_add(3_700_000, std::sync::atomic::Ordering::SeqCst);

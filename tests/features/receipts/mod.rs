@@ -10,9 +10,7 @@ use serde_json::{Value, json};
 
 use crate::both_tiers;
 use crate::features::groups::{make, read, read_one, send};
-use crate::support::{Client, eventually};
-
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
+use crate::support::{CREDENTIALS, Client, eventually};
 
 /// The times that a user was a member: messages there, messages read, whether it goes on.
 pub(crate) type Stays = Vec<(BTreeSet<i64>, BTreeSet<i64>, bool)>;
@@ -157,12 +155,9 @@ both_tiers! {
     }
 
     async fn only_senders_see_receipts(world: World) {
-        let node = world.node_with(&["--service-keys", "backend:s3cret-of-the-suite", "--jwt-secret", SECRET]).await;
-        let service = node.client.with_bearer("s3cret-of-the-suite");
-        let [one, two, three] = [1, 2, 3].map(|user: i64| {
-            let token = node.app.state().auth.user_token(user.try_into().unwrap(), Duration::from_secs(600)).unwrap();
-            node.client.with_bearer(&token)
-        });
+        let node = world.node_with(&CREDENTIALS).await;
+        let service = node.service();
+        let [one, two, three] = [1, 2, 3].map(|user| node.user(user));
         make(&service, 9, &[1, 2]).await;
         send(&one, 9, 1, "a").await.ok();
         send(&two, 9, 2, "b").await.ok();
@@ -228,17 +223,14 @@ both_tiers! {
     }
 
     async fn receipts_of_a_recalled_message_are_gone_for_a_sender_who_has_left(world: World) {
-        let node = world.node_with(&["--service-keys", "backend:s3cret-of-the-suite", "--jwt-secret", SECRET]).await;
-        let service = node.client.with_bearer("s3cret-of-the-suite");
+        let node = world.node_with(&CREDENTIALS).await;
+        let service = node.service();
         make(&service, 9, &[1, 2]).await;
         for (client_id, sender) in [("a", 1), ("b", 1), ("c", 2)] {
             send(&service, 9, sender, client_id).await.ok();
         }
         let path = |seq: i64| format!("/v1/groups/9/messages/{seq}/receipts");
-        let as_user = |user: i64| {
-            let token = node.app.state().auth.user_token(user.try_into().unwrap(), Duration::from_secs(600)).unwrap();
-            node.client.with_bearer(&token)
-        };
+        let as_user = |user: i64| node.user(user);
         for seq in [1, 3] {
             service.delete(&format!("/v1/groups/9/messages/{seq}")).await;
         }

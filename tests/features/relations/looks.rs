@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
 use crate::support::Hand;
-use crate::support::{Client, Node, Tier, World, eventually};
+use crate::support::{Node, Tier, World, eventually};
 
 /// How often a request is made whose statements are counted. A few statements a second are the
 /// node's own; the least is without them.
@@ -36,10 +35,6 @@ async fn statements(node: &Node, request: impl AsyncFn(usize)) -> i64 {
     least
 }
 
-async fn put(client: &Client, path: &str, body: &Value) {
-    Client::send(client.request(Method::PUT, path).json(body)).await.ok();
-}
-
 /// What Redis keeps of a user is all that there is, so that it also answers for those whom nobody
 /// asked about before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,11 +43,11 @@ async fn one_who_was_never_looked_up_is_known_without_the_database() {
     let nodes = world.nodes().await;
     let (first, last) = (&nodes[0], &nodes[1]);
     first.client.follow(1, 2).await;
-    put(&first.client, "/v1/users/1/following/3", &json!({"visibility": "secret"})).await;
+    first.client.put("/v1/users/1/following/3", &json!({"visibility": "secret"})).await.ok();
     first.client.follow(4, 1).await;
-    put(&first.client, "/v1/users/5/following/1", &json!({"visibility": "secret"})).await;
-    put(&first.client, "/v1/users/1/blocks/6", &json!({})).await;
-    put(&first.client, "/v1/users/7/blocks/1", &json!({})).await;
+    first.client.put("/v1/users/5/following/1", &json!({"visibility": "secret"})).await.ok();
+    first.client.put("/v1/users/1/blocks/6", &json!({})).await.ok();
+    first.client.put("/v1/users/7/blocks/1", &json!({})).await.ok();
     let expected = [
         (true, false, false),
         (true, false, false),
@@ -115,7 +110,7 @@ both_tiers! {
             for node in &nodes {
                 assert_eq!(look(node, 1, &others[69..71]).await, [(false, true, false), (true, false, false)], "{round}");
             }
-            put(&node.client, "/v1/users/1/blocks/20000", &json!({})).await;
+            node.client.put("/v1/users/1/blocks/20000", &json!({})).await.ok();
             for node in &nodes {
                 assert_eq!(look(node, 1, &others[69..71]).await, [(false, true, false), (false, false, true)]);
             }

@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
 
-use headmark::base::clock::Clock;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::support::{Client, Node, Tier, World};
-
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
+use crate::support::{CREDENTIALS, Client, Node, Tier, World};
 
 /// The users of a list, in its order.
 async fn list(client: &Client, user: i64, name: &str) -> Vec<i64> {
@@ -24,15 +20,6 @@ async fn counts(client: &Client, user: i64) -> (i64, i64, i64) {
     let counts = client.get(&format!("/v1/users/{user}/relation-counts")).await.ok();
     let count = |name: &str| counts[name].as_i64().unwrap();
     (count("following"), count("followers"), count("mutuals"))
-}
-
-fn put(client: &Client, path: &str, body: &Value) -> reqwest::RequestBuilder {
-    client.request(Method::PUT, path).json(body)
-}
-
-/// A node whose clock is set by hand.
-async fn timed_node(world: &World, at: &Arc<AtomicI64>) -> Node {
-    world.try_node(&[], Clock::Manual(Arc::clone(at))).await.unwrap()
 }
 
 /// How many entries of indexes were read so far, as Postgres counts them, once it has counted so
@@ -93,7 +80,7 @@ both_tiers! {
         let revision = client.summary(1).await["revision"].clone();
         assert_eq!(revision, 2, "the enrolment, and the follower's own rows changed");
         for body in [json!({}), json!({"visibility": "public"}), json!({"special": false, "visibility": "public"})] {
-            assert_eq!(Client::send(put(client, "/v1/users/1/following/2", &body)).await.ok(), expected);
+            assert_eq!(client.put("/v1/users/1/following/2", &body).await.ok(), expected);
         }
         assert_eq!(client.summary(1).await["revision"], revision);
         assert_eq!(client.summary(2).await["revision"], 1, "the enrolment: being followed changes nothing of one's own");
@@ -150,7 +137,7 @@ both_tiers! {
             (json!({"special": "yes"}), "/special"),
             (json!({"visible": "public"}), "/visible"),
         ] {
-            let reply = Client::send(put(client, "/v1/users/1/following/2", &body)).await;
+            let reply = client.put("/v1/users/1/following/2", &body).await;
             assert_eq!(reply.pointers(422, "invalid_body"), [pointer], "{body}");
         }
         client.delete("/v1/users/1/following/2?now=1").await.problem(400, "invalid_query");
@@ -187,7 +174,7 @@ both_tiers! {
 
     async fn lists_are_newest_first_also_within_a_millisecond(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = timed_node(&world, &at).await;
+        let node = world.node_at(&at, &[]).await;
         let client = &node.client;
         for (user, later_ms) in [(30, 0), (10, 5), (20, 0), (40, 0), (5, 1)] {
             at.fetch_add(later_ms, Ordering::SeqCst);
@@ -211,7 +198,7 @@ both_tiers! {
 
     async fn pages_neither_repeat_nor_skip_what_stays(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = timed_node(&world, &at).await;
+        let node = world.node_at(&at, &[]).await;
         let client = &node.client;
         for user in 101..=130 {
             at.fetch_add(i64::from(user % 3 == 0), Ordering::SeqCst);
@@ -296,9 +283,8 @@ both_tiers! {
     }
 
     async fn a_user_acts_for_itself_and_sees_the_lists_of_all(world: World) {
-        let node = world.node_with(&["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET]).await;
-        let token = |id: i64| node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(600)).unwrap();
-        let (alice, bob, service) = (node.client.with_bearer(&token(1)), node.client.with_bearer(&token(2)), node.client.with_bearer("s3cret-of-the-suite"));
+        let node = world.node_with(&CREDENTIALS).await;
+        let (alice, bob, service) = (node.user(1), node.user(2), node.service());
         Client::send(alice.request(Method::PUT, "/v1/users/me/following/2")).await.ok();
         service.follow(1, 3).await;
         Client::send(bob.request(Method::PUT, "/v1/users/1/following/9")).await.problem(403, "forbidden");

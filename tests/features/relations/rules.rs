@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use headmark::base::clock::{Clock, UnixMs};
+use headmark::base::clock::UnixMs;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::support::{Client, Node, Reply, World};
-
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
+use crate::support::{CREDENTIALS, Client, Node, Reply, World};
 
 /// A node with credentials, a service's client, and a way to be any user.
 struct Scene {
@@ -25,15 +23,14 @@ impl Scene {
     }
 
     async fn with(world: &World, more: &[&str]) -> Self {
-        let args = [&["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET], more].concat();
+        let args = [&CREDENTIALS, more].concat();
         let node = world.node_with(&args).await;
-        let service = node.client.with_bearer("s3cret-of-the-suite");
+        let service = node.service();
         Self { node, service }
     }
 
     fn user(&self, id: i64) -> Client {
-        let token = self.node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(600)).unwrap();
-        self.node.client.with_bearer(&token)
+        self.node.user(id)
     }
 
     async fn follow(&self, follower: i64, followee: i64, how: &Value) -> Reply {
@@ -191,9 +188,9 @@ both_tiers! {
     async fn a_secret_follow_that_is_made_public_begins_then(world: World) {
         const BEGIN: i64 = 1_800_000_000_000;
         let at = Arc::new(AtomicI64::new(BEGIN));
-        let args = ["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET];
-        let node = world.try_node(&args, Clock::Manual(Arc::clone(&at))).await.unwrap();
-        let scene = Scene { service: node.client.with_bearer("s3cret-of-the-suite"), node };
+        let args = CREDENTIALS;
+        let node = world.node_at(&at, &args).await;
+        let scene = Scene { service: node.service(), node };
         let stranger = scene.user(9);
         let time = |minutes: i64| json!(UnixMs(BEGIN + minutes * 60_000));
         let since = async |client: &Client, path: &str| client.walk(path, 5).await.iter().map(|item| item["since"].clone()).collect::<Vec<_>>();
@@ -424,12 +421,12 @@ both_tiers! {
     }
 
     async fn strangers_see_a_change_at_once_where_it_was_made_and_soon_elsewhere(world: World) {
-        let args = ["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET];
+        let args = CREDENTIALS;
         let (first, second) = (Scene { node: world.node_with(&args).await, service: Client::new("http://unused") }, {
             let node = if world.tier == crate::support::Tier::Server { Some(world.node_with(&args).await) } else { None };
             node.map(|node| Scene { node, service: Client::new("http://unused") })
         });
-        let service = first.node.client.with_bearer("s3cret-of-the-suite");
+        let service = first.node.service();
         let here = first.user(99);
         let there = second.as_ref().unwrap_or(&first).user(99);
         for fan in 2..30 {

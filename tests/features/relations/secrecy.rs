@@ -4,13 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::support::{Client, Node, Reply, Tier, World};
+use crate::support::{CREDENTIALS, Client, Node, Reply, Tier, World};
 
 const WORK: [&str; 3] = ["headmark_database_statements_total", "headmark_cache_commands_total", "headmark_lane_commands_total"];
 
@@ -34,9 +33,9 @@ struct Scene {
 
 impl Scene {
     async fn of(world: &World) -> Self {
-        let args = ["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", "0123456789abcdef0123456789abcdef"];
+        let args = CREDENTIALS;
         let node = world.node_with(&args).await;
-        let service = node.client.with_bearer("s3cret-of-the-suite");
+        let service = node.service();
         let scene = Self { node, service, next: AtomicI64::new(100_000) };
         // Some statements are left out where nobody blocks anybody.
         scene.block(98, 99).await;
@@ -44,8 +43,7 @@ impl Scene {
     }
 
     fn client(&self, user: i64) -> Client {
-        let token = self.node.app.state().auth.user_token(user.try_into().unwrap(), Duration::from_secs(600)).unwrap();
-        self.node.client.with_bearer(&token)
+        self.node.user(user)
     }
 
     async fn block(&self, user: i64, target: i64) {
@@ -95,10 +93,6 @@ impl Seen {
 
 async fn nothing(_: i64, _: i64) {}
 
-async fn put(client: &Client, path: String, body: &Value) -> Reply {
-    Client::send(client.request(Method::PUT, &path).json(body)).await
-}
-
 both_tiers! {
     /// Whoever is blocked finds the same as before, by the same work: lists, counts, look-ups, acts
     /// that change nothing, and acts that do.
@@ -123,7 +117,7 @@ both_tiers! {
             assert_eq!((before.status(), before.work[2]), (204, 1), "{before:?}");
             assert_eq!(before, scene.seen(blocked, act).await, "DELETE {name}");
         }
-        let block = async |client: &Client, me: i64, other: i64| put(client, format!("/v1/users/{me}/blocks/{other}"), &json!({})).await;
+        let block = async |client: &Client, me: i64, other: i64| client.put(&format!("/v1/users/{me}/blocks/{other}"), &json!({})).await;
         assert_eq!(scene.seen(nothing, block).await, scene.seen(blocked, block).await, "a block back");
         let accept = async |client: &Client, me: i64, other: i64| {
             let reply = Client::send(client.request(Method::PUT, &format!("/v1/users/{me}/following/{other}")).header("prefer", "respond-async")).await;
@@ -151,11 +145,11 @@ both_tiers! {
             let third = |other: i64| other + 1;
             let follows = async |me: i64, other: i64| {
                 warm(me, other).await;
-                put(service, format!("/v1/users/{other}/following/{}", third(other)), &secret).await.ok();
+                service.put(&format!("/v1/users/{other}/following/{}", third(other)), &secret).await.ok();
             };
             assert_eq!(before, scene.seen(follows, look).await, "{name}, a secret follow");
             let unfollows = async |me: i64, other: i64| {
-                put(service, format!("/v1/users/{other}/following/{}", third(other)), &secret).await.ok();
+                service.put(&format!("/v1/users/{other}/following/{}", third(other)), &secret).await.ok();
                 warm(me, other).await;
                 service.unfollow(other, third(other)).await;
             };
@@ -174,7 +168,7 @@ both_tiers! {
             let is_refused = async |me: i64, other: i64| {
                 scene.block(third(other), other).await;
                 warm(me, other).await;
-                put(service, format!("/v1/users/{other}/following/{}", third(other)), &json!({})).await.problem(403, "blocked");
+                service.put(&format!("/v1/users/{other}/following/{}", third(other)), &json!({})).await.problem(403, "blocked");
             };
             assert_eq!(before, scene.seen(is_refused, look).await, "{name}, a follow that is refused");
         }
@@ -192,7 +186,7 @@ both_tiers! {
             scene.block(other, me).await;
         };
         for body in [json!({}), json!({"visibility": "secret", "special": true})] {
-            let follow = async |client: &Client, me: i64, other: i64| put(client, format!("/v1/users/{me}/following/{other}"), &body).await;
+            let follow = async |client: &Client, me: i64, other: i64| client.put(&format!("/v1/users/{me}/following/{other}"), &body).await;
             let by_me = scene.seen(mine, follow).await;
             assert_eq!((by_me.status(), by_me.work[2]), (403, 1), "{by_me:?}");
             assert_eq!(by_me, scene.seen(theirs, follow).await);
@@ -230,7 +224,7 @@ both_tiers! {
         let scene = Scene::of(&world).await;
         let secret = async |_: i64, other: i64| {
             let path = format!("/v1/users/{other}/following/{}", other + 1);
-            put(&scene.service, path, &json!({"visibility": "secret", "special": true})).await.ok();
+            scene.service.put(&path, &json!({"visibility": "secret", "special": true})).await.ok();
         };
         for name in ["following", "followers", "mutuals", "relation-counts"] {
             let look = async |client: &Client, _: i64, other: i64| client.get(&format!("/v1/users/{other}/{name}")).await;

@@ -9,13 +9,11 @@ use headmark::features::views::expiry::{Walk, look, remove, sweep};
 
 use super::{access, delete, numbers, put, put_in_order};
 use crate::both_tiers;
-use crate::support::{Node, World};
+use crate::support::Node;
 
 static ROWS: Statement = Statement::new("select count(*) from view_items", &[]);
 
-async fn timed_node(world: &World, at: &Arc<AtomicI64>) -> Node {
-    world.try_node(&["--view-item-ttl-days", "2"], Clock::Manual(Arc::clone(at))).await.unwrap()
-}
+const TTL: [&str; 2] = ["--view-item-ttl-days", "2"];
 
 /// Sweeps to the end. The node's own sweep may have come first, so what is left tells more than
 /// what was removed.
@@ -30,7 +28,7 @@ async fn rows_after_sweep(node: &Node) -> i64 {
 both_tiers! {
     async fn ids_are_forgotten_and_numbers_stay(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = timed_node(&world, &at).await;
+        let node = world.node_at(&at, &TTL).await;
         let client = &node.client;
         access(client, 1, "home/1", None).await;
         access(client, 3, "home/1", None).await;
@@ -61,7 +59,7 @@ both_tiers! {
 
     async fn an_id_that_is_put_anew_is_not_removed_for_the_old_one(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = timed_node(&world, &at).await;
+        let node = world.node_at(&at, &TTL).await;
         put(&node.client, "home/1", "a", None).await;
         at.fetch_add(3 * DAY_MS, Ordering::SeqCst);
         // What this sweep has found, another one removes first.
@@ -76,7 +74,7 @@ both_tiers! {
 
     async fn what_only_rows_tell_stays_until_its_maker_has_been_there(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = timed_node(&world, &at).await;
+        let node = world.node_at(&at, &TTL).await;
         let client = &node.client;
         access(client, 1, "home/1", None).await;
         // Turn by turn, so each of one's own is a run, and they are more than a mark holds; more,
@@ -95,7 +93,7 @@ both_tiers! {
 
     async fn without_the_setting_they_are_known_for_ever(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &[]).await;
         put(&node.client, "home/1", "a", None).await;
         at.fetch_add(4000 * DAY_MS, Ordering::SeqCst);
         assert_eq!(rows_after_sweep(&node).await, 1);

@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
 
-use headmark::base::clock::Clock;
 use reqwest::Method;
 use serde_json::json;
 
 use super::{access, delete, numbers, put, put_in_order, view};
 use crate::both_tiers;
-use crate::support::{Client, Node, Tier, eventually};
-
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
+use crate::support::{CREDENTIALS, Client, Node, Tier, eventually};
 
 both_tiers! {
     async fn a_lower_bound_on_visited_views_is_reached_step_by_step(world: World) {
@@ -30,13 +26,13 @@ both_tiers! {
             }
             visited
         };
-        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &[]).await;
         for n in 1..=180 {
             visit(&node, n).await;
         }
         assert_eq!(visited(&node).await, (1..=180).collect::<Vec<i64>>());
         node.stop().await;
-        let node = world.try_node(&["--visited-views", "50"], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &["--visited-views", "50"]).await;
         visit(&node, 180).await;
         assert_eq!(visited(&node).await.len(), 180, "only a new one takes a place");
         for (n, oldest) in [(181, 101), (182, 133), (183, 134)] {
@@ -48,7 +44,7 @@ both_tiers! {
 
     async fn the_view_visited_longest_ago_makes_room(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = world.try_node(&["--visited-views", "50"], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &["--visited-views", "50"]).await;
         let client = &node.client;
         let visit = async |user: i64, n: i64| {
             at.fetch_add(1000, Ordering::SeqCst);
@@ -82,7 +78,7 @@ both_tiers! {
 both_tiers! {
     async fn a_view_is_read_by_visiting(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
-        let node = world.try_node(&[], Clock::Manual(Arc::clone(&at))).await.unwrap();
+        let node = world.node_at(&at, &[]).await;
         let client = &node.client;
         let first = put(client, "home/1", "post:1", None).await;
         assert_eq!(first.status, 201);
@@ -200,9 +196,8 @@ both_tiers! {
     }
 
     async fn bad_requests_are_refused_and_change_nothing(world: World) {
-        let node = world.node_with(&["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET]).await;
-        let token = |id: i64| node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(600)).unwrap();
-        let (alice, service) = (node.client.with_bearer(&token(1)), node.client.with_bearer("s3cret-of-the-suite"));
+        let node = world.node_with(&CREDENTIALS).await;
+        let (alice, service) = (node.user(1), node.service());
         put(&alice, "home/1", "a", None).await.problem(403, "forbidden");
         alice.delete("/v1/views/home/1/items/a").await.problem(403, "forbidden");
         alice.get("/v1/users/2/views/home/1").await.problem(403, "forbidden");

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use headmark::base::clock::Clock;
-
 use crate::support::{Client, Node, Process, Tier, World, ask, connect};
 
 /// How every node is started. Scrubbers look at everybody all the time: what they find is drift.
@@ -56,7 +54,7 @@ impl Fleet {
 
     async fn run(&self) -> Running {
         match &self.clock {
-            Some(clock) => Running::Here(Box::new(self.world.try_node(&ARGS, Clock::Manual(Arc::clone(clock))).await.unwrap())),
+            Some(clock) => Running::Here(Box::new(self.world.node_at(clock, &ARGS).await)),
             None => Running::Apart(Box::new(self.world.process(&ARGS, &[]).await)),
         }
     }

@@ -1,16 +1,11 @@
 //! A tag belongs to one user, one resource with its query, and one epoch of the installation.
 
-use std::time::Duration;
-
 use headmark::engine::epoch;
 use serde_json::json;
 
 use super::{SHEET, etag, raise};
 use crate::both_tiers;
-use crate::support::{Client, Node, eventually};
-
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
-const CREDENTIALS: [&str; 4] = ["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", SECRET];
+use crate::support::{CREDENTIALS, Node, eventually};
 
 /// The revision in a tag.
 pub fn revision(tag: &str) -> i64 {
@@ -24,15 +19,10 @@ pub fn at_revision(tag: &str, revision: i64) -> String {
     parts.join(".")
 }
 
-fn user(node: &Node, id: i64) -> Client {
-    let token = node.app.state().auth.user_token(id.try_into().unwrap(), Duration::from_secs(3600)).unwrap();
-    node.client.with_bearer(&token)
-}
-
 both_tiers! {
     async fn after_an_account_switch_no_answer_of_the_other_account_is_confirmed(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
-        let (one, other) = (user(&node, 42), user(&node, 43));
+        let (one, other) = (node.user(42), node.user(43));
         // Both know nothing, so that all but the user is the same.
         for path in ["badges", "feed", "groups", "directs", "following/ids", "blocks/ids", "views/home/1", "inbox?after=0"] {
             let path = format!("/v1/users/me/{path}");
@@ -47,7 +37,7 @@ both_tiers! {
 
     async fn a_tag_names_the_resource_and_its_query(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
-        let (user, service) = (user(&node, 42), node.client.with_bearer("s3cret-of-the-suite"));
+        let (user, service) = (node.user(42), node.service());
         let tag = user.get(SHEET).await.header("etag").to_owned();
         for same in [SHEET, "/v1/users/me/badges", "/v1/users/42/badges?wait=0"] {
             assert_eq!(user.get_if_changed(same, &tag).await.status, 304, "{same}");
@@ -61,7 +51,7 @@ both_tiers! {
 
     async fn every_answer_says_that_it_depends_on_the_caller(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
-        let (user, stranger) = (user(&node, 42), node.client.with_bearer("wrong"));
+        let (user, stranger) = (node.user(42), node.client.with_bearer("wrong"));
         let tag = user.get(SHEET).await.header("etag").to_owned();
         let answers = [
             (200, user.get(SHEET).await),

@@ -1,13 +1,12 @@
 //! `headmark import follows`.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
 
-use super::{Edges, Ran, assert_degrees, edges, headmark, import, list, sample};
+use super::{Edges, Ran, assert_degrees, edges, gzip, headmark, import, list, sample};
 use crate::both_tiers;
 use crate::support::{Client, Tier, World, start};
 
@@ -16,12 +15,6 @@ async fn import_file(world: &World, content: &[u8]) -> Ran {
     let path = world.dir.join("follows");
     std::fs::write(&path, content).unwrap();
     headmark(world, &["import", "follows", path.to_str().unwrap()], true, &[], Vec::new()).await
-}
-
-fn gzip(text: &str) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    encoder.write_all(text.as_bytes()).unwrap();
-    encoder.finish().unwrap()
 }
 
 async fn following(client: &Client, user: i64) -> BTreeSet<i64> {

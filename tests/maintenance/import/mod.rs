@@ -6,7 +6,7 @@ mod messages;
 mod posts;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use crate::support::{Client, World, run_with_input};
@@ -50,6 +50,12 @@ pub async fn headmark(world: &World, command: &[&str], cache: bool, env: &[(&str
 /// Imports this text through a pipe.
 pub async fn import(world: &World, text: &str, more: &[&str]) -> Ran {
     headmark(world, &[&["import", "follows", "-"], more].concat(), true, &[], text.as_bytes().to_vec()).await
+}
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
 }
 
 /// A file of the examples.

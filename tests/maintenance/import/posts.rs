@@ -1,11 +1,9 @@
 //! `headmark import posts`, and enrolment with what was imported.
 
-use std::io::Write as _;
-
 use headmark::features::users::Command as LastSeen;
 use serde_json::json;
 
-use super::{Ran, headmark, import as import_follows};
+use super::{Ran, gzip, headmark, import as import_follows};
 use crate::both_tiers;
 use crate::features::feed::{count, delete, feed, post, reset};
 use crate::support::{Tier, World, run};
@@ -60,9 +58,7 @@ both_tiers! {
         let text = "timestamp,post_id,user\n1671916715,a,6\n2022-12-24T22:18:35.5+01:00,b,6\n1671916715,\"c:1\",7\n\n1671916716,a,6\n";
         let first = import(&world, text, &["--id-offset", "1"]).await;
         assert_eq!((first.status, counts(&first), first.told("lines read"), first.err.as_str()), (Some(0), [3, 1, 0, 0, 0], 4, ""), "{first:?}");
-        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        gzip.write_all(b"user,post_id\n7,a\n7,d\n").unwrap();
-        let second = import(&world, gzip.finish().unwrap(), &[]).await;
+        let second = import(&world, gzip("user,post_id\n7,a\n7,d\n"), &[]).await;
         assert_eq!((second.status, counts(&second)), (Some(0), [1, 1, 0, 0, 0]), "{second:?}");
         let zstd = import(&world, zstd::encode_all(&b"user,post_id\n8,x\n"[..], 3).unwrap(), &[]).await;
         assert_eq!((zstd.status, counts(&zstd)), (Some(0), [1, 0, 0, 0, 0]), "{zstd:?}");

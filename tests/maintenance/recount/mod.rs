@@ -8,12 +8,11 @@ mod streams;
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use sqlx::{Connection as _, Executor as _, SqliteConnection};
 use tokio_util::sync::CancellationToken;
 
 use crate::both_tiers;
 use crate::maintenance::import::{Ran, assert_degrees, edges, headmark, import, sample};
-use crate::support::{Node, Tier, World};
+use crate::support::{Hand, Node, Tier, World};
 
 async fn recount(world: &World, more: &[&str]) -> Ran {
     headmark(world, &[&["recount"], more].concat(), false, &[], Vec::new()).await
@@ -23,14 +22,8 @@ async fn recount(world: &World, more: &[&str]) -> Ran {
 const UNSCRUBBED: &[&str] = &["--scrub-users", "0"];
 
 /// Changes rows by hand.
-async fn damage(world: &World, sql: &'static str) {
-    match world.tier {
-        Tier::Server => drop(world.postgres().await.execute(sql).await.unwrap()),
-        Tier::Embedded => {
-            let path = format!("sqlite://{}/headmark.sqlite", world.dir.display());
-            SqliteConnection::connect(&path).await.unwrap().execute(sql).await.unwrap();
-        }
-    }
+async fn damage(world: &World, sql: &str) {
+    Hand::on(world).await.run(sql).await;
 }
 
 /// What a recount said before its summary, sorted.

@@ -1,17 +1,10 @@
 //! What files of messages may look like, and where they break off.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use super::{counts, messages};
 use crate::both_tiers;
-use crate::maintenance::import::headmark;
-
-fn gzip(text: &str) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    encoder.write_all(text.as_bytes()).unwrap();
-    encoder.finish().unwrap()
-}
+use crate::maintenance::import::{gzip, headmark};
 
 both_tiers! {
     async fn messages_are_quoted_have_line_breaks_and_ten_thousand_characters(world: World) {

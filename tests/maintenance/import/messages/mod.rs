@@ -6,11 +6,10 @@ mod runs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use serde_json::Value;
 
-use super::{Ran, headmark};
+use super::{Ran, gzip, headmark};
 use crate::both_tiers;
 use crate::support::{Client, Dice, World};
 
@@ -94,10 +93,8 @@ both_tiers! {
         let members_file = world.dir.join("members");
         std::fs::write(&members_file, "timestamp,channel,user,event\n100,general,1,join\n100,general,2,join\n200,general,2,leave\n250,general,x,join\n300,general,2,join\n400,general,1,leave\n").unwrap();
         let log = "timestamp,channel,sender\n100,general,1\n200,general,1\n250,general,3\n300.5,general,1\n350,general,2\n";
-        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        gz.write_all(log.as_bytes()).unwrap();
         let file = world.dir.join("log.gz");
-        std::fs::write(&file, gz.finish().unwrap()).unwrap();
+        std::fs::write(&file, gzip(log)).unwrap();
         let command = ["import", "messages", file.to_str().unwrap(), "--members", members_file.to_str().unwrap()];
         let ran = headmark(&world, &command, true, &[], Vec::new()).await;
         assert_eq!((ran.status, counts(&ran)), (Some(3), [5, 4, 2, 0, 0, 1]), "{ran:?}");
