@@ -71,3 +71,13 @@ fn no_files_need_each_other() {
     let found = circles(&files());
     assert!(found.is_empty(), "files need each other:\n{}", tell(&found));
 }
+
+#[test]
+fn a_circle_is_found_and_what_only_leads_to_it_is_not_in_it() {
+    let edges = [("a", "b"), ("b", "c"), ("c", "b"), ("c", "d"), ("d", "")];
+    let mut graph = Graph::new();
+    for (from, to) in edges {
+        graph.entry(from.to_owned()).or_default().insert(to.to_owned());
+    }
+    assert_eq!(tell(&circles(&graph)), "b -> c\nc -> b\n");
+}
