@@ -28,7 +28,6 @@ use crate::summary::http::SummaryContext;
 
 /// What the handlers and tasks of each feature work with.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "each is named after its feature")]
 pub struct Contexts {
     pub badges: Served<BadgeContext>,
     pub broadcasts: Served<BroadcastContext>,

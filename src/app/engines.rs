@@ -28,25 +28,16 @@ pub struct Engines {
     pub auth: Arc<Auth>,
     /// The one way to write.
     pub lanes: Lanes,
-    /// The users' own entries.
     pub entries: Arc<Entries>,
-    /// The groups of users.
     pub chats: Arc<Chats>,
-    /// What counts views.
     pub views: Arc<views::Reader>,
-    /// The unread summaries of users.
     pub summaries: Arc<Summaries>,
-    /// The truth.
     pub db: Db,
-    /// What polls read.
     pub cache: Arc<Cache>,
-    /// What all nodes agree on.
     pub guard: Arc<Guard>,
-    /// The heads of the streams that users share.
     pub heads: Arc<Heads>,
     /// Who was seen.
     pub last_seen: Arc<LastSeen>,
-    /// The time.
     pub clock: Clock,
     /// The groups that are to be fanned out.
     pub fan_out: Arc<FanOut>,
@@ -58,7 +49,6 @@ pub struct Engines {
     pub hot: Arc<HotUsers>,
     /// What numbers events.
     pub events: Arc<Publisher>,
-    /// What answers polls.
     pub polling: Arc<Polling>,
     /// Where metrics are read.
     pub metrics: metrics_exporter_prometheus::PrometheusHandle,

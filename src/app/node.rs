@@ -82,7 +82,7 @@ impl App {
         let bell = Bell::default();
         let events = Arc::new(Publisher::new(&config.events, db.clone(), Arc::clone(&cache), bell.clone()));
         let (hot, fan_out) = (Arc::new(HotUsers::new(cache.is_shared())), Arc::<FanOut>::default());
-        let engines = lanes::Engines {
+        let engines = lanes::LaneEngines {
             db: db.clone(),
             cache: Arc::clone(&cache),
             guard: Arc::clone(&guard),
@@ -151,12 +151,10 @@ impl App {
         Ok(this)
     }
 
-    /// The routes.
     pub fn router(&self) -> Router {
         self.router.clone()
     }
 
-    /// The engines.
     #[must_use]
     pub fn state(&self) -> &AppState {
         &self.state

@@ -1,9 +1,9 @@
 //! Every route, in one list, and the OpenAPI document that follows from it.
 
 use axum::Router;
-use utoipa::openapi::path::ParameterIn;
+use utoipa::openapi::path::{Operation, ParameterIn};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{RefOr, Required};
+use utoipa::openapi::{Content, Ref, RefOr, Required, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 
@@ -15,6 +15,7 @@ use crate::features::{badges, broadcasts, dots, events, feed, groups, inbox, not
 use crate::http::body::IdempotencyKey;
 use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route};
 use crate::http::path::UserOrMe;
+use crate::http::problem::ProblemOut;
 use crate::summary;
 
 /// What the document says beyond the routes.
@@ -36,8 +37,8 @@ use crate::summary;
         (name = "views", description = "Views: pages, forums and channels that users read by visiting them."),
         (name = "server", description = "Health checks and metrics.")),
     security(("bearer" = [])),
-    // Those of bodies are found; these stand in paths and headers alone.
-    components(schemas(UserOrMe, IdempotencyKey, Seq, GroupId, OperationId)),
+    // Those of bodies are found; these stand in paths, headers and problems alone.
+    components(schemas(UserOrMe, IdempotencyKey, Seq, GroupId, OperationId, ProblemOut)),
     modifiers(&Bearer)
 )]
 struct Document;
@@ -91,33 +92,24 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
         .and(views::http::routes(), |node| &node.contexts.views)
         .and(probes::routes(), |node| node);
     let (router, mut document) = routes.all.split_for_parts();
+    add_problems(&mut document);
     loosen(&mut document);
     (router, document)
 }
 
-/// Operations whose body may be left out: all its fields may be.
-const NO_BODY: [&str; 20] = [
-    "increment_badge",
-    "retract_badge",
-    "reset_badge",
-    "reset_badges",
-    "follow_user",
-    "block_user",
-    "read_broadcasts",
-    "light_dot",
-    "clear_dot",
-    "put_post",
-    "reset_feed",
-    "read_direct",
-    "read_notification",
-    "unread_notification",
-    "put_view_item",
-    "access_view",
-    "put_group",
-    "join_group",
-    "read_group",
-    "read_group_message",
-];
+/// Every route of the API may answer a problem.
+fn add_problems(document: &mut utoipa::openapi::OpenApi) {
+    let problem = Content::new(Some(Ref::from_schema_name("ProblemOut")));
+    let response = ResponseBuilder::new().content("application/problem+json", problem).build();
+    let operations = document.paths.paths.values_mut();
+    let operations = operations.flat_map(|path| [path.get.as_mut(), path.post.as_mut(), path.put.as_mut(), path.delete.as_mut()]);
+    let is_api = |of: &&mut Operation| of.tags.iter().flatten().all(|tag| tag != "server");
+    for operation in operations.flatten().filter(is_api) {
+        for status in ["4XX", "5XX"] {
+            operation.responses.responses.insert(status.to_owned(), RefOr::T(response.clone()));
+        }
+    }
+}
 
 /// Headers and some bodies may be left out. The attribute of an operation cannot say so without
 /// also allowing `null`.
@@ -130,8 +122,9 @@ fn loosen(document: &mut utoipa::openapi::OpenApi) {
                 header.required = Required::False;
             }
         }
-        let may = operation.operation_id.as_deref().is_some_and(|id| NO_BODY.contains(&id));
-        if let Some(RefOr::T(body)) = operation.request_body.as_mut().filter(|_| may) {
+        if let Some(RefOr::T(body)) = &mut operation.request_body
+            && body.description.as_deref().is_some_and(|text| text.starts_with("Optional"))
+        {
             body.required = Some(Required::False);
         }
     }

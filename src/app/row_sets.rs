@@ -1,5 +1,5 @@
 //! The rows of all features, in the order in which a batch locks, loads and writes them: the one
-//! lock order of the program. A new feature adds a line.
+//! lock order of the program. A feature with tables adds a line.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ use crate::features::inbox::store::InboxRows;
 use crate::features::notifications::store::NotificationRows;
 use crate::features::relations::rows::RelationRows;
 use crate::features::views::rows::ViewRows;
-use crate::features::{operations, receipts, users};
+use crate::features::{groups, inbox, notifications, operations, receipts, relations, users, views};
 use crate::maintenance::recount;
 
 /// All of them.
@@ -38,10 +38,10 @@ pub const ROW_SETS: &[NewRowSet] = &[
 /// Reads users' entries from the rows of all sets.
 pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::new(ROW_SETS.iter().filter_map(|set| set.entry_rows)));
 
-/// Every statement of the program: those of the sets, and those of what has no rows in a batch.
+/// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 12] = [
+    let others: [&[&'static Statement]; 21] = [
         &lanes::statements(),
         &marks::store::statements(),
         &heads::store::statements(),
@@ -49,7 +49,16 @@ pub fn statements() -> Vec<&'static Statement> {
         &idempotency::statements(),
         &epoch::statements(),
         &guard::statements(),
+        &groups::import::store::statements(),
+        &groups::lists::statements(),
+        &inbox::expiry::statements(),
+        &inbox::lists::statements(),
+        &notifications::expiry::statements(),
+        &notifications::lists::statements(),
+        &relations::export::statements(),
+        &relations::lists::statements(),
         &users::statements(),
+        &views::expiry::statements(),
         &operations::store::statements(),
         &receipts::store::statements(),
         &[ENTRY_READER.statement()],

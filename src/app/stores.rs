@@ -16,14 +16,12 @@ use crate::engine::epoch;
 use crate::engine::events::Bell;
 use crate::engine::guard::Guard;
 use crate::engine::heads::Heads;
-use crate::engine::lanes::{Engines, LaneConfig, Lanes};
+use crate::engine::lanes::{LaneConfig, LaneEngines, Lanes};
 
 /// The truth, the cache, and what all nodes agree on.
 #[derive(Debug)]
 pub struct Stores {
-    /// The truth.
     pub db: Db,
-    /// What polls read.
     pub cache: Arc<Cache>,
     /// What all nodes agree on; its [`Guard::run`] is yet to be started.
     pub guard: Arc<Guard>,
@@ -73,7 +71,7 @@ impl Writing {
     /// A sentence for the operator.
     pub async fn start(stores: &StoreConfig, cache: &CacheArgs, lanes: &LaneConfig, clock: Clock) -> Result<Self, String> {
         let Stores { db, cache, guard, heads, data_lock } = Stores::open(stores, cache, clock.clone()).await?;
-        let engines = Engines {
+        let engines = LaneEngines {
             db: db.clone(),
             cache,
             guard: Arc::clone(&guard),
@@ -90,7 +88,6 @@ impl Writing {
         Ok(Self { lanes, db, guard, tasks, stop, _data_lock: data_lock })
     }
 
-    /// Where writes go.
     #[must_use]
     pub fn lanes(&self) -> &Lanes {
         &self.lanes

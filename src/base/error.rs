@@ -151,7 +151,7 @@ pub struct Problem {
     pub errors: Vec<FieldError>,
     /// When trying again makes sense, in seconds.
     pub retry_after_s: Option<u32>,
-    /// For what is kept no longer: the first that is.
+    /// With 410: the lowest seq that is still kept.
     pub earliest_seq: Option<i64>,
 }
 
@@ -167,7 +167,7 @@ impl Problem {
         Self::new(Code::InvalidBody, "One or more values are invalid. See errors.").at(pointer, detail)
     }
 
-    /// A 422 for one value of the query, by its name.
+    /// A 400 for one value of the query, by its name.
     pub fn query(name: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::new(Code::InvalidQuery, "One or more values are invalid. See errors.").at(name, detail)
     }

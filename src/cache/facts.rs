@@ -13,7 +13,6 @@ use crate::base::ids::UserId;
 /// What SQL told of a user and others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The user.
     pub user: UserId,
     /// Given before SQL was asked.
     pub token: FillToken,
@@ -36,9 +35,6 @@ pub struct Told {
 impl Cache {
     /// What each of these users and others are to each other, as new as the last acknowledged
     /// write.
-    ///
-    /// # Errors
-    /// If Redis is away.
     pub async fn get_facts(&self, asked: &[(UserId, &[UserId])]) -> Result<Vec<Told>, CacheError> {
         match self {
             Self::Memory(_) => Ok(asked.iter().map(|(_, others)| Told { complete: false, codes: vec![None; others.len()] }).collect()),
@@ -48,9 +44,6 @@ impl Cache {
 
     /// After some were not known, and before SQL is asked: for each user the right to leave what it
     /// will tell. None while a writer is inside.
-    ///
-    /// # Errors
-    /// If Redis is away.
     pub async fn facts_tokens(&self, users: &[UserId]) -> Result<Vec<Option<FillToken>>, CacheError> {
         match self {
             Self::Memory(_) => Ok(vec![None; users.len()]),

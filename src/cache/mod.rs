@@ -167,9 +167,7 @@ impl std::error::Error for CacheError {}
 pub enum ListKey {
     /// What the feed is counted from.
     Feed,
-    /// Whom the user follows.
     Following,
-    /// Whom the user blocks.
     Blocks,
 }
 
@@ -265,9 +263,6 @@ impl Cache {
     }
 
     /// The same for many users, in their order.
-    ///
-    /// # Errors
-    /// If Redis is away.
     pub async fn get_many(&self, users: &[UserId]) -> Result<Vec<Lookup>, CacheError> {
         match self {
             Self::Memory(memory) => Ok(users.iter().map(|&user| memory.get(user)).collect()),
@@ -277,9 +272,6 @@ impl Cache {
 
     /// After a miss: brings what SQL said, read after the miss. Whether it was kept; not if the
     /// token has died meanwhile.
-    ///
-    /// # Errors
-    /// If Redis is away.
     pub async fn fill(&self, user: UserId, token: FillToken, entry: &Entry) -> Result<bool, CacheError> {
         match self {
             Self::Memory(memory) => Ok(memory.fill(user, token, entry)),
@@ -319,26 +311,17 @@ impl Cache {
     }
 
     /// The list behind a user's feed as a node left it here, with its version.
-    ///
-    /// # Errors
-    /// If Redis is away.
     pub async fn get_feed(&self, user: UserId) -> Result<Option<(i64, Vec<u8>)>, CacheError> {
         self.get_list(user, ListKey::Feed).await
     }
 
     /// Leaves the list behind a user's feed for other nodes.
-    ///
-    /// # Errors
-    /// If Redis is away.
     pub async fn set_feed(&self, user: UserId, version: i64, list: &[u8]) -> Result<(), CacheError> {
         self.set_list(user, ListKey::Feed, version, list).await
     }
 
     /// A list of a user's as a node left it here, with its version. It is right for that version,
     /// however old it is. In process there is none: the one node that there is keeps it decoded.
-    ///
-    /// # Errors
-    /// If Redis is away.
     pub async fn get_list(&self, user: UserId, list: ListKey) -> Result<Option<(i64, Vec<u8>)>, CacheError> {
         match self {
             Self::Memory(_) => Ok(None),
@@ -347,9 +330,6 @@ impl Cache {
     }
 
     /// Leaves a list of a user's for other nodes.
-    ///
-    /// # Errors
-    /// If Redis is away.
     pub async fn set_list(&self, user: UserId, list: ListKey, version: i64, content: &[u8]) -> Result<(), CacheError> {
         match self {
             Self::Memory(_) => Ok(()),
@@ -386,9 +366,6 @@ impl Cache {
 
     /// What names the running server, so that a node can tell a restart or failover: of a cluster,
     /// all masters' together. Fails too when the server answers but takes no writes.
-    ///
-    /// # Errors
-    /// If Redis is away.
     pub async fn run_id(&self) -> Result<String, CacheError> {
         match self {
             Self::Memory(_) => Ok(MEMORY_RUN_ID.to_owned()),

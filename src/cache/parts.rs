@@ -37,7 +37,6 @@ impl Parts {
         Self { text: String::with_capacity(parts * USUAL_BYTES), places: Vec::with_capacity(parts), dead_bytes: 0 }
     }
 
-    /// How many.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()

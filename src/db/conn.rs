@@ -27,9 +27,6 @@ pub enum Conn {
 impl Conn {
     /// Begins a transaction. On SQLite it takes the write lock at once; on Postgres it goes with
     /// the first statement.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn begin(&mut self) -> DbResult<()> {
         sent(1);
         match self {
@@ -44,9 +41,6 @@ impl Conn {
     /// Commits, after whatever [`Conn::later`] has put off. Only an error of
     /// [`ErrorClass::Unknown`](super::ErrorClass::Unknown) leaves the outcome unknown: with any
     /// other one the database itself said no.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn commit(&mut self) -> DbResult<()> {
         sent(1);
         match self {
@@ -68,9 +62,6 @@ impl Conn {
     }
 
     /// Sets how long a statement waits for a lock. SQLite has one lock for all, and its own wait.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn set_lock_timeout(&mut self, wait: Duration) -> DbResult<()> {
         match self {
             Self::Sqlite(_) => Ok(()),
@@ -83,9 +74,6 @@ impl Conn {
 
     /// Forgets how statements are executed, so that each is planned anew for what the tables hold
     /// now. SQLite plans by its schema alone.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn forget_plans(&mut self) -> DbResult<()> {
         match self {
             Self::Sqlite(_) => Ok(()),
@@ -161,9 +149,6 @@ impl Conn {
     /// Writes rows in a transaction, or takes locks, where nothing needs to be known of it at once:
     /// on Postgres it goes together with the next statement that is waited for, which may be the
     /// commit, in one round trip. An error shows there.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn later(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<()> {
         match self {
             Self::Sqlite(_) => self.run(statement, columns).await.map(|_| ()),
@@ -177,9 +162,6 @@ impl Conn {
 
     /// The same for a statement that must affect one row: if it does not, whatever is waited for
     /// next fails with [`sqlx::Error::RowNotFound`], and nothing is committed.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn later_one(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<()> {
         match self {
             Self::Sqlite(_) => match self.run(statement, columns).await? {

@@ -82,9 +82,6 @@ impl Db {
     /// Reads rows outside any transaction: one statement, one snapshot. Over a connection of the
     /// pool that turns out to be dead, as all are after a restart of Postgres, it is asked again
     /// over a new one.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn fetch<T>(&self, statement: &'static Statement, columns: &[Column]) -> DbResult<Vec<T>>
     where
         T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,

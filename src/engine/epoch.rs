@@ -82,9 +82,6 @@ fn new_epoch() -> String {
 
 /// Makes the epoch if there is none, renews it if the database tells that it was restored, and
 /// returns it.
-///
-/// # Errors
-/// The driver's own.
 pub async fn ensure(db: &Db) -> DbResult<String> {
     let mut conn = db.connect().await?;
     let history = history(&mut conn).await?;
@@ -107,9 +104,6 @@ pub async fn ensure(db: &Db) -> DbResult<String> {
 }
 
 /// Renews the epoch: every client drops what it knows.
-///
-/// # Errors
-/// The driver's own.
 pub async fn renew(db: &Db) -> DbResult<String> {
     ensure(db).await?;
     let mut conn = db.connect().await?;
@@ -119,9 +113,6 @@ pub async fn renew(db: &Db) -> DbResult<String> {
 }
 
 /// The epoch; None where there is none yet.
-///
-/// # Errors
-/// The driver's own.
 pub async fn current(db: &Db) -> DbResult<Option<String>> {
     let rows: Vec<(String, String)> = db.connect().await?.fetch(&READ, &[]).await?;
     Ok(rows.into_iter().next().map(|(epoch, _)| epoch))

@@ -125,9 +125,6 @@ pub struct Keys {
 
 impl Keys {
     /// Takes the keys and loads the answers that are kept.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn load(conn: &mut Conn, keys: &[&Key], now: UnixMs) -> DbResult<Self> {
         if keys.is_empty() {
             return Ok(Self::default());
@@ -166,9 +163,6 @@ impl Keys {
     }
 
     /// Writes the new answers.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn save(&self, conn: &mut Conn, now: UnixMs) -> DbResult<()> {
         if self.new.is_empty() {
             return Ok(());
@@ -187,9 +181,6 @@ impl Keys {
 }
 
 /// Removes some keys that are no longer kept; returns how many. Call again while it returns many.
-///
-/// # Errors
-/// The driver's own.
 pub async fn sweep(db: &Db, now: UnixMs) -> DbResult<u64> {
     let mut conn = db.connect().await?;
     conn.run(&SWEEP, &[Column::Int(vec![now.0 - KEPT_MS]), Column::Int(vec![SWEEP_ROWS])]).await

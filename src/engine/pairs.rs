@@ -74,9 +74,6 @@ static LOCK_STRIPES: Statement = Statement::each(
 /// Locks pairs against each other for the rest of the transaction, (sorted, without repeats), each
 /// shared with others who only look or not. The first thing that a transaction does, so that the
 /// order of the locks is also the order of the transactions' numbers.
-///
-/// # Errors
-/// The driver's own.
 pub async fn lock_pairs(conn: &mut Conn, pair_locks: &[(i64, bool)]) -> DbResult<()> {
     if conn.locks_rows() && !pair_locks.is_empty() {
         let columns = [

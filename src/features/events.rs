@@ -20,7 +20,6 @@ use crate::engine::events::{Event, EventConfig, Publisher, store};
 use crate::http::auth::Service;
 use crate::http::params::Query;
 use crate::http::polling::Polling;
-use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 use crate::http::{pages, polling};
 
@@ -39,17 +38,14 @@ const MOST_ROWS: i64 = 256;
 /// What the handlers and sweeps of events work with.
 #[derive(Debug)]
 pub struct EventContext {
-    /// The truth.
     pub db: Db,
     /// What numbers events.
     pub events: Arc<Publisher>,
-    /// What answers polls.
     pub polling: Arc<Polling>,
     /// How events are kept.
     pub config: EventConfig,
 }
 
-/// The routes of this feature.
 pub fn routes() -> OpenApiRouter<Served<EventContext>> {
     OpenApiRouter::new().routes(routes!(list_events))
 }
@@ -106,9 +102,7 @@ pub struct EventsOut {
 #[utoipa::path(get, path = "/v1/events", tag = "events",
     params(EventsParams),
     responses(
-        (status = 200, body = EventsOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = EventsOut)))]
 async fn list_events(state: Served<EventContext>, _: Service, Query(params): Query<EventsParams>) -> Result<Response> {
     let (limit, wait) = (params.limit.unwrap_or(DEFAULT_EVENTS), polling::wait_of(params.wait)?);
     if !(1..=MAX_EVENTS).contains(&limit) {

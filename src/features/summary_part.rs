@@ -18,7 +18,6 @@ use crate::engine::marks::parts::enrolled;
 /// What a part depends on besides the user's own rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shared {
-    /// Nothing.
     Nothing,
     /// The channels of broadcasts and the dots, which every node holds in memory.
     BroadcastState,
@@ -29,7 +28,6 @@ pub enum Shared {
 /// What is known of a user when a part is counted.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
-    /// The user.
     pub user: UserId,
     /// The user's own state.
     pub entry: &'a Entry,

@@ -72,13 +72,10 @@ pub fn statements() -> [&'static Statement; 1] {
 /// What forgets those who stay away.
 #[derive(Debug)]
 pub struct LastSeenContext {
-    /// Where writes go.
     pub lanes: Lanes,
-    /// The truth.
     pub db: Db,
     /// What answers polls: says when the node is to stop.
     pub polling: Arc<Polling>,
-    /// The time.
     pub clock: Clock,
     /// After how many days a user who stays away is forgotten.
     pub forget_after_days: i64,
@@ -174,7 +171,6 @@ pub enum Command {
     /// The user was seen. One who is to be enrolled and follows somebody needs `followed` for it,
     /// as of the present list: without it nothing is changed, and the answer is not empty.
     See {
-        /// Who.
         user: UserId,
         /// On which day.
         day: i64,
@@ -184,7 +180,6 @@ pub enum Command {
     /// The user was not seen since before this day: the marks of what everybody shares are
     /// forgotten.
     Forget {
-        /// Who.
         user: UserId,
         /// The first day of those that count as recent.
         before: i64,

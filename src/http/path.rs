@@ -62,7 +62,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParams {
     }
 }
 
-/// The user of `/v1/users/{user}/…`, for routes marked `U`: the one in the token (by id or as
+/// The user of `/v1/users/{user}/…`, for the routes of users: the one in the token (by id or as
 /// `me`), or, for a service, anyone by id. Asking for it notes that the user was seen.
 #[derive(Debug)]
 pub struct UserPath {
@@ -92,8 +92,8 @@ impl UserPath {
     }
 }
 
-/// The user of `/v1/users/{user}/…`, for routes marked `A`: anyone with credentials may ask about
-/// anyone.
+/// The user of `/v1/users/{user}/…`, for routes open to any caller: anyone with credentials may ask
+/// about anyone.
 #[derive(Debug)]
 pub struct AnyUserPath {
     /// Who it is about.

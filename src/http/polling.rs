@@ -1,4 +1,4 @@
-//! What every route marked **poll** shares: entity tags, 304, the pace, and waiting for a change.
+//! What every route with an `ETag` shares: entity tags, 304, the pace, and waiting for a change.
 //!
 //! A route gives a function that reads its answer; [`poll`] does the rest. `tags.rs` says what a
 //! tag is made from.
@@ -219,7 +219,7 @@ fn wait_needs_tag() -> Problem {
     Problem::new(Code::WaitNeedsTag, detail).at("wait", "requires If-None-Match")
 }
 
-/// Resolves when this tells of a change; never, where there is nothing that tells.
+/// Waits for a change; without a receiver, for ever.
 async fn told(also: &mut Option<watch::Receiver<()>>) {
     if let Some(receiver) = also
         && receiver.changed().await.is_ok()

@@ -48,13 +48,10 @@ pub struct ScrubConfig {
 /// What is compared.
 #[derive(Debug)]
 pub struct ScrubContext {
-    /// The truth.
     pub db: Db,
-    /// What polls read.
     pub cache: Arc<Cache>,
     /// The rows behind it.
     pub entries: Arc<Entries>,
-    /// What all nodes agree on.
     pub guard: Arc<Guard>,
     /// Who was seen.
     pub last_seen: Arc<LastSeen>,
@@ -90,9 +87,6 @@ pub(crate) async fn run(state: Arc<ScrubContext>, config: ScrubConfig, stop: Can
 
 /// Compares these users' entries and numbers with their rows, and repairs what differs. Returns how
 /// many differences there were.
-///
-/// # Errors
-/// When a store is away.
 pub async fn scrub(state: &ScrubContext, users: &[UserId]) -> Result<u64> {
     metrics::counter!(SCRUBBED).increment(u64::try_from(users.len()).unwrap_or_default());
     let entries = entries(state, users).await?;

@@ -26,7 +26,6 @@ pub struct ChatPart {
     pub db: Db,
     /// Whose turn it is to ask the database.
     pub entries: Arc<Entries>,
-    /// The groups of users.
     pub chats: Arc<Chats>,
 }
 

@@ -19,10 +19,8 @@ use crate::http::body::{Body, present};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
 use crate::http::polling::{self, Reading, Resource, Seen};
-use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
-/// The routes.
 pub(super) fn routes() -> OpenApiRouter<Served<SummaryContext>> {
     OpenApiRouter::new().routes(routes!(get_feed)).routes(routes!(reset_feed))
 }
@@ -87,9 +85,7 @@ async fn submit(state: &SummaryContext, user: UserId, followed: Followed) -> Res
         (status = 200, body = FeedOut, headers(
             ("ETag" = String, description = "The version of the response; omitted if degraded"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
-        (status = 304, description = "Not modified"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 304, description = "Not modified")))]
 async fn get_feed(state: Served<SummaryContext>, path: UserPath, Query(params): Query<FeedParams>, tags: IfNoneMatch) -> Result<Response> {
     let wait = polling::wait_of(params.wait)?;
     let user = path.user;
@@ -130,9 +126,7 @@ async fn load(state: &SummaryContext, summary: &mut UnreadSummary) -> Option<Str
     params(("user" = UserOrMe, Path)),
     request_body(content = ResetFeedIn, description = "Optional"),
     responses(
-        (status = 200, body = ResetFeedOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = ResetFeedOut)))]
 async fn reset_feed(state: Served<SummaryContext>, path: UserPath, body: Body<ResetFeedIn>) -> Result<Response> {
     let user = path.user;
     let Some(token) = &body.value.up_to else {

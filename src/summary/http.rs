@@ -27,7 +27,6 @@ use crate::http::body::{Body, in_range, present, unique_map};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{UserOrMe, UserPath};
 use crate::http::polling::{self, Polling, Reading, Resource, Seen};
-use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
 /// What a query includes where it does not say.
@@ -39,15 +38,11 @@ pub const MAX_QUERY_USERS: usize = 500;
 /// What the handlers of the summary work with.
 #[derive(Debug)]
 pub struct SummaryContext {
-    /// Where writes go.
     pub lanes: Lanes,
-    /// The truth.
     pub db: Db,
     /// The one way to read.
     pub summaries: Arc<Summaries>,
-    /// What answers polls.
     pub polling: Arc<Polling>,
-    /// The time.
     pub clock: Clock,
 }
 
@@ -152,9 +147,7 @@ fn view_keys(text: &str) -> Result<Vec<ViewKey>, String> {
         (status = 200, body = UnreadSummaryOut, headers(
             ("ETag" = String, description = "The version of the response; omitted if degraded"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
-        (status = 304, description = "Not modified"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 304, description = "Not modified")))]
 async fn get_unread_summary(
     state: Served<SummaryContext>,
     path: UserPath,
@@ -185,9 +178,7 @@ async fn get_unread_summary(
 #[utoipa::path(get, path = "/v1/users/{user}/badges/explain", tag = "badges",
     params(("user" = UserOrMe, Path)),
     responses(
-        (status = 200, body = ExplainOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = ExplainOut)))]
 async fn explain_badges(state: Served<SummaryContext>, path: UserPath, _: Query<NoParams>) -> Result<Response> {
     let mut response = Json(state.summaries.explain(path.user).await?).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
@@ -202,9 +193,7 @@ async fn explain_badges(state: Served<SummaryContext>, path: UserPath, _: Query<
     params(("user" = UserOrMe, Path)),
     request_body(content = ResetBadgesIn, description = "Optional. Default: all counters"),
     responses(
-        (status = 200, body = UnreadSummaryOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = UnreadSummaryOut)))]
 async fn reset_badges(state: Served<SummaryContext>, path: UserPath, body: Body<ResetBadgesIn>) -> Result<Response> {
     if let Some(up_to) = &body.value.up_to {
         let most = usize::try_from(MAX_BADGES).unwrap_or(usize::MAX);
@@ -229,9 +218,7 @@ async fn reset_badges(state: Served<SummaryContext>, path: UserPath, body: Body<
 #[utoipa::path(post, path = "/v1/badges/query", tag = "badges",
     request_body = QueryBadgesIn,
     responses(
-        (status = 200, body = QueryBadgesOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = QueryBadgesOut)))]
 async fn query_badges(state: Served<SummaryContext>, _service: Service, body: Body<QueryBadgesIn>) -> Result<Response> {
     let users = body.value.user_ids;
     count(users.len(), MAX_QUERY_USERS, "/user_ids")?;

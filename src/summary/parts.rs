@@ -15,7 +15,7 @@ use crate::features::dots::summary::{DotOut, DotPart, DotTermsOut};
 use crate::features::feed::summary::{FeedPart, FeedTermsOut};
 use crate::features::notifications::summary::{NotificationPart, NotificationTermsOut};
 use crate::features::summary_part::{ByName, Cap, CounterOut, Facts, Shared, SummaryPart, UnreadOut};
-use crate::summary::unread::ViewOut;
+use crate::features::views::summary::ViewOut;
 
 /// For each kind a line: its name in `include` and in JSON, its part, and the OpenAPI types of what
 /// it shows.
@@ -124,7 +124,7 @@ macro_rules! kinds {
                     user_id: rows.user,
                     revision: rows.row.revision,
                     total,
-                    enrolled_at: Some(rows.row.enrolled).filter(|_| rows.row.is_enrolled()),
+                    enrolment_head: Some(rows.row.enrolled).filter(|_| rows.row.is_enrolled()),
                     broadcast_head: broadcast_state.head,
                     $($name,)+
                 })
@@ -152,8 +152,8 @@ macro_rules! kinds {
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schema(nullable = false, minimum = 0, example = 5120)]
             pub shared_revision: Option<i64>,
-            /// The number on the app icon: the sum of counters, broadcasts, chats and
-            /// notifications. Omitted if one of them was not requested or is missing.
+            /// The number on the app icon: the sum of all unread counts but `feed` and `views`.
+            /// Omitted if a kind that it includes was not requested or is missing.
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schema(nullable = false, minimum = 0, example = 3)]
             pub total: Option<i64>,
@@ -213,13 +213,13 @@ macro_rules! kinds {
             user_id: UserId,
             /// The revision of all values.
             revision: i64,
-            /// The sum of counters, broadcasts, chats and notifications.
+            /// The number on the app icon.
             total: i64,
             /// The number of broadcasts and lit dots when the user was enrolled. Omitted for a user
             /// who is not enrolled: broadcasts, dots and feed are then 0.
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schema(nullable = false)]
-            enrolled_at: Option<i64>,
+            enrolment_head: Option<i64>,
             /// The current value of the same number.
             broadcast_head: i64,
             $(

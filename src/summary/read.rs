@@ -26,13 +26,10 @@ const SUMMARIES_AT_ONCE: usize = 16;
 /// The front of the read path.
 #[derive(Debug)]
 pub struct Summaries {
-    /// The users' own entries.
     pub entries: Arc<Entries>,
-    /// The heads of the streams that users share.
     pub heads: Arc<Heads>,
     /// What counts each kind.
     pub parts: Parts,
-    /// What counts views.
     pub views: Arc<views::Reader>,
 }
 
@@ -146,9 +143,6 @@ impl Summaries {
     }
 
     /// Counts the feed of a summary again, so that it is known which posts were counted.
-    ///
-    /// # Errors
-    /// When a store is away.
     pub async fn load_feed(&self, summary: &mut UnreadSummary, now: UnixMs) -> Result<Horizon> {
         for _ in 0..MAX_READS_AGAIN {
             let (count, horizon) = self.count_up_to_horizon(summary, now).await?;

@@ -3,23 +3,19 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-use utoipa::ToSchema;
-
 use super::parts::{Counts, UnreadSummaryOut, Wanted};
-use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::{Entry, Revision};
 use crate::engine::entries::State;
 use crate::engine::heads::{BroadcastState, Versions};
 use crate::features::summary_part::{ByName, Facts, Shared};
 use crate::features::views::ViewCount;
+use crate::features::views::summary::ViewOut;
 use crate::http::polling::{Seen, Version};
 
 /// A user's summary as read.
 #[derive(Debug, Clone)]
 pub struct UnreadSummary {
-    /// The user.
     pub user: UserId,
     /// The user's own state; None where it is not known.
     pub entry: Option<Arc<Entry>>,
@@ -37,27 +33,7 @@ pub struct UnreadSummary {
     pub wanted: Wanted,
 }
 
-/// The unread count of a view.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ViewOut {
-    /// The number of items since the last visit; 0 if there was no visit.
-    #[schema(minimum = 0, example = 3)]
-    pub unread: i64,
-    /// The number of items ever added; send it back as `up_to` to clear exactly what the user saw.
-    #[schema(minimum = 0, example = 120)]
-    pub head: i64,
-    /// When the user last visited the view; omitted if the user never did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub last_access_at: Option<UnixMs>,
-    /// With `cap`: whether the count is higher than shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub capped: Option<bool>,
-}
-
 impl UnreadSummary {
-    /// The user's revision.
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.entry.as_ref().map_or(0, |entry| entry.revision)
@@ -131,12 +107,8 @@ impl UnreadSummary {
     pub fn out(&self) -> UnreadSummaryOut<'_> {
         let (stale, missing, cap) = (self.stale(), self.missing(), self.wanted.cap);
         let out = UnreadSummaryOut::without_kinds(self.user, &self.broadcast_state.epoch);
-        let view = |view: &'_ ViewCount| {
-            let (unread, capped) = cap.show(view.unread);
-            ViewOut { unread, head: view.head, last_access_at: view.at, capped }
-        };
         let views = self.views.as_ref().filter(|views| !views.is_empty());
-        let views = views.map(|views| ByName(views.iter().map(|of| (&*of.stream, view(of))).collect()));
+        let views = views.map(|views| ByName(views.iter().map(|of| (&*of.stream, ViewOut::new(of, cap))).collect()));
         let out = UnreadSummaryOut { degraded: self.is_degraded(), stale, missing, views, ..out };
         let Some(facts) = self.facts() else { return out };
         let total = self.counts.total(facts).filter(|_| self.wanted.has_total()).map(|total| cap.show(total));

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::both_tiers;
 use crate::support::{Client, JWT_SECRET, Node, Reply, World};
 
-const SHEET: &str = "/v1/users/42/badges";
+const SUMMARY: &str = "/v1/users/42/badges";
 const INCREMENT: &str = "/v1/users/42/badges/mention/increment";
 const APP: &str = "https://app.example";
 const ORIGINS: [&str; 2] = ["--cors-origins", "https://app.example,http://localhost:3000"];
@@ -61,7 +61,7 @@ async fn used_up(client: &Client, path: &str) -> Reply {
 /// The same as a page of this origin.
 async fn used_up_from(client: &Client, origin: &str) -> Reply {
     for _ in 0..20 {
-        let reply = from_page(client, origin, Method::GET, SHEET).await;
+        let reply = from_page(client, origin, Method::GET, SUMMARY).await;
         if reply.status == 429 {
             return reply;
         }
@@ -117,7 +117,7 @@ fn varies(headers: &HeaderMap) -> Vec<String> {
 both_tiers! {
     async fn pages_of_listed_origins_may_call(world: World) {
         let node = node(&world, &[&ORIGINS, &KEYS]).await;
-        for path in [SHEET, INCREMENT, "/livez", "/unknown"] {
+        for path in [SUMMARY, INCREMENT, "/livez", "/unknown"] {
             let asked = preflight(&node, APP, path).await;
             assert_eq!((asked.status.as_u16(), asked.text.as_str()), (200, ""), "{path}: no credentials are needed");
             assert_eq!(asked.header("access-control-allow-origin"), APP);
@@ -128,7 +128,7 @@ both_tiers! {
             assert!(!asked.header("x-request-id").is_empty());
         }
         let service = node.service();
-        let summary = from_page(&service, APP, Method::GET, SHEET).await;
+        let summary = from_page(&service, APP, Method::GET, SUMMARY).await;
         assert_eq!((summary.status.as_u16(), summary.header("access-control-allow-origin")), (200, APP));
         assert_eq!(varies(&summary.headers), ["authorization", "origin"]);
         let may_read = ["etag", "idempotent-replayed", "link", "location", "preference-applied", "retry-after", "x-poll-interval", "x-request-id"];
@@ -140,16 +140,16 @@ both_tiers! {
     async fn every_answer_to_a_listed_origin_can_be_read(world: World) {
         let node = node(&world, &[&ORIGINS, &KEYS, &["--body-limit-bytes", "100"]]).await;
         let service = node.service();
-        let tag = service.get(SHEET).await.header("etag").to_owned();
-        let same = service.request(Method::GET, SHEET).header("if-none-match", tag).header("origin", APP);
+        let tag = service.get(SUMMARY).await.header("etag").to_owned();
+        let same = service.request(Method::GET, SUMMARY).header("if-none-match", tag).header("origin", APP);
         let long = service.request(Method::POST, INCREMENT).json(&json!({"by": "1".repeat(200)})).header("origin", APP);
         for (reply, status) in [
             (Client::send(same).await, 304),
             (Client::send(long).await, 413),
-            (from_page(&node.client, APP, Method::GET, SHEET).await, 401),
+            (from_page(&node.client, APP, Method::GET, SUMMARY).await, 401),
             (from_page(&service, APP, Method::GET, "/v1/users/me/badges").await, 403),
             (from_page(&service, APP, Method::GET, "/unknown").await, 404),
-            (from_page(&service, APP, Method::DELETE, SHEET).await, 405),
+            (from_page(&service, APP, Method::DELETE, SUMMARY).await, 405),
         ] {
             assert_eq!((reply.status.as_u16(), reply.header("access-control-allow-origin")), (status, APP), "{}", reply.text);
             assert!(reply.header("access-control-expose-headers").contains("x-request-id"), "{status}");
@@ -164,18 +164,18 @@ both_tiers! {
             let asked = preflight(&node, origin, INCREMENT).await;
             assert!(cors_headers(&asked).is_empty(), "{origin}: {:?}", asked.headers);
             asked.problem(405, "method_not_allowed");
-            let told = from_page(&service, origin, Method::GET, SHEET).await;
+            let told = from_page(&service, origin, Method::GET, SUMMARY).await;
             assert!(told.status == 200 && cors_headers(&told).is_empty(), "{origin}: {:?}", told.headers);
             assert_eq!(varies(&told.headers), ["authorization", "origin"], "a shared cache keeps it apart from what a listed origin gets");
         }
-        let plain = Client::send(node.client.request(Method::OPTIONS, SHEET).header("origin", APP)).await;
+        let plain = Client::send(node.client.request(Method::OPTIONS, SUMMARY).header("origin", APP)).await;
         plain.problem(405, "method_not_allowed");
         node.stop().await;
     }
 
     async fn with_no_origin_configured_nothing_is_added(world: World) {
         let node = node(&world, &[&KEYS, &["--cors-origins", ""]]).await;
-        let reply = from_page(&node.service(), APP, Method::GET, SHEET).await;
+        let reply = from_page(&node.service(), APP, Method::GET, SUMMARY).await;
         assert!(reply.status == 200 && cors_headers(&reply).is_empty() && varies(&reply.headers) == ["authorization"], "{:?}", reply.headers);
         preflight(&node, APP, INCREMENT).await.problem(405, "method_not_allowed");
         node.stop().await;
@@ -197,7 +197,7 @@ both_tiers! {
         let rebound = node.client.request(Method::POST, INCREMENT).header("origin", APP).header("host", "evil.example");
         Client::send(rebound).await.problem(403, "cross_origin");
         // A loopback page may call, as before, but is not told what came of it: it is not listed.
-        let local = from_page(&node.client, "http://localhost:5173", Method::GET, SHEET).await;
+        let local = from_page(&node.client, "http://localhost:5173", Method::GET, SUMMARY).await;
         assert!(local.status == 200 && cors_headers(&local).is_empty());
         assert_eq!(node.client.summary(42).await["total"], 1);
         node.stop().await;
@@ -208,9 +208,9 @@ both_tiers! {
         let why = world.try_node(&every, headmark::base::clock::Clock::System).await.unwrap_err();
         assert!(why.contains("HEADMARK_CORS_ORIGINS=* without credentials"), "{why}");
         let node = node(&world, &[&every, &KEYS]).await;
-        let reply = from_page(&node.service(), "https://any.example", Method::GET, SHEET).await;
+        let reply = from_page(&node.service(), "https://any.example", Method::GET, SUMMARY).await;
         assert_eq!((reply.status.as_u16(), reply.header("access-control-allow-origin")), (200, "*"));
-        assert_eq!(preflight(&node, "https://any.example", SHEET).await.header("access-control-allow-origin"), "*");
+        assert_eq!(preflight(&node, "https://any.example", SUMMARY).await.header("access-control-allow-origin"), "*");
         node.stop().await;
     }
 
@@ -219,18 +219,18 @@ both_tiers! {
         let items: Vec<_> = (0..60).map(|at| json!({"user_id": "42", "badge": format!("badge-{at}")})).collect();
         node.client.post("/v1/badges/increment", &json!({"items": items})).await.ok();
         node.client.post("/v1/users/43/badges/mention/increment", &json!({})).await.ok();
-        let plain = raw(&node, Method::GET, SHEET, &[]).await;
+        let plain = raw(&node, Method::GET, SUMMARY, &[]).await;
         assert!(plain.body.len() > 1024 && plain.header("content-encoding").is_empty(), "{plain:?}");
         assert_eq!(varies(&plain.headers), ["accept-encoding", "authorization"]);
         for encoding in ["gzip", "zstd"] {
-            let packed = raw(&node, Method::GET, SHEET, &[("accept-encoding", encoding)]).await;
+            let packed = raw(&node, Method::GET, SUMMARY, &[("accept-encoding", encoding)]).await;
             assert_eq!((packed.header("content-encoding"), varies(&packed.headers).len()), (encoding, 2));
             assert_eq!(packed.header("etag"), plain.header("etag"), "a weak tag names the content, not its bytes");
             assert!(packed.body.len() * 3 < plain.body.len(), "{encoding}: {}", packed.body.len());
             assert_eq!(unpacked(encoding, &packed.body), plain.body, "{encoding}");
-            let same = raw(&node, Method::GET, SHEET, &[("accept-encoding", encoding), ("if-none-match", packed.header("etag"))]).await;
+            let same = raw(&node, Method::GET, SUMMARY, &[("accept-encoding", encoding), ("if-none-match", packed.header("etag"))]).await;
             assert_eq!((same.status, same.body.len(), same.header("content-encoding")), (304, 0, ""));
-            let head = raw(&node, Method::HEAD, SHEET, &[("accept-encoding", encoding)]).await;
+            let head = raw(&node, Method::HEAD, SUMMARY, &[("accept-encoding", encoding)]).await;
             assert_eq!((head.status, head.body.len(), head.header("content-encoding")), (200, 0, encoding));
             assert_eq!(head.header("content-length"), packed.body.len().to_string(), "the length of what GET sends: {head:?}");
         }
@@ -260,14 +260,14 @@ both_tiers! {
         let (web, worker) = (node.service(), node.client.with_bearer("w0rk-of-the-suite"));
         let (alice, bob) = (node.user(42), node.user(43));
         let limited_before = limited(&node.client).await;
-        let body = used_up(&web, SHEET).await.problem(429, "rate_limited");
+        let body = used_up(&web, SUMMARY).await.problem(429, "rate_limited");
         assert_eq!(body["title"], "Rate limit exceeded");
         for path in [INCREMENT, "/v1/badges/increment", "/v1/badges/query"] {
             web.post(path, &json!({"no": "body"})).await.problem(429, "rate_limited");
         }
         assert!(limited(&node.client).await >= limited_before + 4.0);
         for other in [&worker, &alice] {
-            assert_eq!(other.get(SHEET).await.status, 200, "another caller");
+            assert_eq!(other.get(SUMMARY).await.status, 200, "another caller");
         }
         assert_eq!(bob.get("/v1/users/me/badges").await.status, 200, "another user");
         let told = used_up(&alice, "/v1/users/me/badges").await;
@@ -289,25 +289,25 @@ both_tiers! {
         while served < 1000 && web.post(INCREMENT, &json!({})).await.status == 200 {
             served += 1;
         }
-        while refused < 1000 && wrong.get(SHEET).await.status == 401 {
+        while refused < 1000 && wrong.get(SUMMARY).await.status == 401 {
             refused += 1;
         }
         let refilled = started.elapsed().as_secs() + 1;
         for taken in [served, refused] {
             assert!((200..=200 + refilled).contains(&taken), "{taken}");
         }
-        wrong.get(SHEET).await.problem(429, "rate_limited");
-        node.client.get(SHEET).await.problem(429, "rate_limited");
-        assert_eq!(node.client.with_bearer("w0rk-of-the-suite").get(SHEET).await.status, 200, "the address of a stranger is no caller");
+        wrong.get(SUMMARY).await.problem(429, "rate_limited");
+        node.client.get(SUMMARY).await.problem(429, "rate_limited");
+        assert_eq!(node.client.with_bearer("w0rk-of-the-suite").get(SUMMARY).await.status, 200, "the address of a stranger is no caller");
         node.stop().await;
     }
 
     async fn without_credentials_all_are_one_caller_and_preflights_are_free(world: World) {
         let node = node(&world, &[&ORIGINS, &["--rate-limit", "1"]]).await;
-        let refused = used_up(&node.client, SHEET).await;
+        let refused = used_up(&node.client, SUMMARY).await;
         refused.problem(429, "rate_limited");
         for _ in 0..5 {
-            assert_eq!(preflight(&node, APP, SHEET).await.status, 200);
+            assert_eq!(preflight(&node, APP, SUMMARY).await.status, 200);
         }
         let told = used_up_from(&node.client, APP).await;
         assert_eq!(told.header("access-control-allow-origin"), APP, "a page can read when to come back");

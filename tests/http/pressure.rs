@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use crate::both_tiers;
 use crate::support::{Client, JWT_SECRET, Process, eventually, eventually_within};
 
-const SHEET: &str = "/v1/users/42/badges";
+const SUMMARY: &str = "/v1/users/42/badges";
 
 /// Connections of a caller who does not receive, each with as many requests as the server takes.
 const CONNECTIONS: usize = 20;
@@ -103,7 +103,7 @@ both_tiers! {
             let grown = node.memory_bytes().saturating_sub(before);
             assert!(grown < MEMORY_BYTES, "window {window}: {grown} bytes more in use");
             // Who has credentials is served all the same; on an open server that is everybody.
-            assert_eq!(asked(&node, SHEET).await, 200, "window {window}");
+            assert_eq!(asked(&node, SUMMARY).await, 200, "window {window}");
             let left: Vec<_> = callers.iter_mut().filter(|_| reads).map(Greedy::go_on).collect();
             if !reads {
                 // The system's own buffers take what these were sent, so the server has nothing to
@@ -127,7 +127,7 @@ both_tiers! {
         alice.get("/v1/users/me/badges").await.ok();
         let waiting = async || node.client.metric("headmark_polls_waiting").await;
         let mut held = Vec::new();
-        for (caller, path, most) in [(&web, SHEET, 3), (&alice, "/v1/users/me/badges", 2)] {
+        for (caller, path, most) in [(&web, SUMMARY, 3), (&alice, "/v1/users/me/badges", 2)] {
             let before = waiting().await;
             for _ in 0..most {
                 held.push(wait(caller, path).await);
@@ -141,7 +141,7 @@ both_tiers! {
         web.get("/v1/events?after=0&wait=60").await.problem(429, "rate_limited");
         // One place is left, for another caller.
         let worker = node.client.with_bearer("fedcba9876543210");
-        held.push(wait(&worker, SHEET).await);
+        held.push(wait(&worker, SUMMARY).await);
         eventually("it waits", async || waiting().await == 6.0).await;
         for id in [42, 43] {
             worker.post(&format!("/v1/users/{id}/badges/mention/increment"), &json!({})).await.ok();
@@ -162,7 +162,7 @@ both_tiers! {
         alice.get("/v1/users/me/badges").await.ok();
         let waiting = async || node.client.metric("headmark_polls_waiting").await;
         let mut held = Vec::new();
-        for (caller, path, most) in [(&web, SHEET, 5), (&alice, "/v1/users/me/badges", 2)] {
+        for (caller, path, most) in [(&web, SUMMARY, 5), (&alice, "/v1/users/me/badges", 2)] {
             let before = waiting().await;
             for _ in 0..most {
                 held.push(wait(caller, path).await);
@@ -181,7 +181,7 @@ both_tiers! {
         for poll in held {
             assert_eq!(poll.await.unwrap().status, 200);
         }
-        eventually("its places are back", async || web.get(SHEET).await.status == 200).await;
+        eventually("its places are back", async || web.get(SUMMARY).await.status == 200).await;
         node.stop().await;
     }
 
@@ -271,7 +271,7 @@ both_tiers! {
         assert_eq!(with("sec-fetch-site", "same-origin").await.ok()["head"], 1, "nothing was changed before");
         node.stop().await;
         let node = world.node_with(&KEYS).await;
-        let asked = node.client.with_bearer("0123456789abcdef").request(Method::GET, SHEET).header("x-forwarded-for", "192.0.2.60");
+        let asked = node.client.with_bearer("0123456789abcdef").request(Method::GET, SUMMARY).header("x-forwarded-for", "192.0.2.60");
         assert_eq!(Client::send(asked).await.status, 200, "with credentials it may stand behind a proxy");
         node.stop().await;
     }

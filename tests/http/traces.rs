@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use crate::both_tiers;
 use crate::support::{Client, Node, Reply, World, eventually, refusal};
 
-const SHEET: &str = "/v1/users/42/badges";
+const SUMMARY: &str = "/v1/users/42/badges";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00f067aa0ba902b7";
 
@@ -85,7 +85,7 @@ both_tiers! {
     async fn a_collector_gets_a_span_for_each_request(world: World) {
         let collector = Collector::start().await;
         let node = world.node_with(&["--otlp-endpoint", &collector.endpoint]).await;
-        traced(&node, Method::GET, SHEET, "01").await.ok();
+        traced(&node, Method::GET, SUMMARY, "01").await.ok();
         eventually("the span is sent while the node runs", async || !collector.spans().is_empty()).await;
         node.client.post("/v1/users/42/badges/mention/increment?x=secret", &json!({})).await;
         node.client.get("/unknown/42").await.problem(404, "unknown_route");
@@ -99,7 +99,7 @@ both_tiers! {
             ("http.request.method", "GET"),
             ("http.route", "/v1/users/{user}/badges"),
             ("http.response.status_code", "200"),
-            ("url.path", SHEET),
+            ("url.path", SUMMARY),
             ("url.scheme", "http"),
             ("network.protocol.version", "1.1"),
         ] {
@@ -122,15 +122,15 @@ both_tiers! {
     async fn the_caller_says_whether_its_trace_is_sent(world: World) {
         let collector = Collector::start().await;
         let node = world.node_with(&["--otlp-endpoint", &collector.endpoint, "--otlp-sample", "0"]).await;
-        traced(&node, Method::GET, SHEET, "00").await.ok();
+        traced(&node, Method::GET, SUMMARY, "00").await.ok();
         node.client.summary(43).await;
-        traced(&node, Method::GET, SHEET, "01").await.ok();
+        traced(&node, Method::GET, SUMMARY, "01").await.ok();
         node.stop().await;
         assert_eq!(collector.spans().len(), 1);
 
         let collector = Collector::start().await;
         let node = world.node_with(&["--otlp-endpoint", &collector.endpoint]).await;
-        traced(&node, Method::GET, SHEET, "00").await.ok();
+        traced(&node, Method::GET, SUMMARY, "00").await.ok();
         node.client.summary(43).await;
         node.stop().await;
         let sent: Vec<_> = collector.spans().iter().map(|span| attribute(&span.attributes, "url.path")).collect();
@@ -140,8 +140,8 @@ both_tiers! {
     async fn an_error_of_the_server_and_a_caller_who_hangs_up_show(world: World) {
         let collector = Collector::start().await;
         let node = world.node_with(&["--otlp-endpoint", &collector.endpoint]).await;
-        let tag = node.client.get(SHEET).await.header("etag").to_owned();
-        let waiting = node.client.request(Method::GET, &format!("{SHEET}?wait=60")).header("if-none-match", tag);
+        let tag = node.client.get(SUMMARY).await.header("etag").to_owned();
+        let waiting = node.client.request(Method::GET, &format!("{SUMMARY}?wait=60")).header("if-none-match", tag);
         let hung_up = tokio::time::timeout(Duration::from_millis(300), waiting.send()).await;
         assert!(hung_up.is_err());
         eventually("the span of the caller who hung up is sent", async || collector.spans().len() >= 2).await;
@@ -155,7 +155,7 @@ both_tiers! {
         let mut stuck = tokio::net::TcpStream::connect(node.base.strip_prefix("http://").unwrap()).await.unwrap();
         let headers = "POST /v1/badges/query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n";
         stuck.write_all(headers.as_bytes()).await.unwrap();
-        eventually("a request is refused", async || node.client.get(SHEET).await.status == 503).await;
+        eventually("a request is refused", async || node.client.get(SUMMARY).await.status == 503).await;
         drop(stuck);
         node.stop().await;
         let refused = collector.spans().into_iter().find(|span| attribute(&span.attributes, "http.response.status_code") == "503").unwrap();
@@ -171,7 +171,7 @@ both_tiers! {
             let node = world.node_with(&["--otlp-endpoint", &format!("http://{endpoint}"), "--otlp-queue", "4"]).await;
             for _ in 0..50 {
                 let asked = Instant::now();
-                traced(&node, Method::GET, SHEET, "01").await.ok();
+                traced(&node, Method::GET, SUMMARY, "01").await.ok();
                 assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
             }
             if endpoint == gone {

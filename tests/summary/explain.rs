@@ -11,7 +11,7 @@ async fn post(client: &Client, path: &str, body: Value) -> Value {
 }
 
 both_tiers! {
-    async fn every_number_of_the_sheet_is_the_sum_of_its_terms(world: World) {
+    async fn every_number_of_the_summary_is_the_sum_of_its_terms(world: World) {
         let node = world.node().await;
         let client = &node.client;
         post(client, "/v1/broadcasts/system", json!({"title": "before the user"})).await;
@@ -47,9 +47,9 @@ both_tiers! {
         }
         let (summary, explained) = (client.summary(1).await, client.get("/v1/users/1/badges/explain").await.ok());
         assert_eq!((&explained["revision"], &explained["total"]), (&summary["revision"], &summary["total"]));
-        assert_eq!((&explained["enrolled_at"], &explained["broadcast_head"]), (&json!(1), &json!(7)));
+        assert_eq!((&explained["enrolment_head"], &explained["broadcast_head"]), (&json!(1), &json!(7)));
         assert_eq!(explained["counters"], json!({"like": {"head": 7, "mark": 3, "retracted": "5", "unread": 3}}));
-        assert_eq!(explained["broadcasts"], json!({"system": {"head": 5, "mark": 2, "enrolled_at": 1, "gone": 1, "unread": 2}}));
+        assert_eq!(explained["broadcasts"], json!({"system": {"head": 5, "mark": 2, "seq_at_enrolment": 1, "gone": 1, "unread": 2}}));
         let dot = &explained["dots"]["mall"];
         assert_eq!((&dot["head"], &dot["mark"], &dot["after_enrolment"], &dot["lit"]), (&json!(1), &json!(0), &json!(true), &json!(true)));
         assert_eq!(

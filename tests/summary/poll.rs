@@ -6,14 +6,14 @@ use crate::both_tiers;
 use crate::support::Client;
 use crate::support::Hand;
 
-const SHEET: &str = "/v1/users/42/badges";
+const SUMMARY: &str = "/v1/users/42/badges";
 
 async fn raise(client: &Client, badge: &str, by: i64) {
-    client.post(&format!("{SHEET}/{badge}/increment"), &json!({ "by": by })).await.ok();
+    client.post(&format!("{SUMMARY}/{badge}/increment"), &json!({ "by": by })).await.ok();
 }
 
 async fn summary(client: &Client, query: &str) -> Value {
-    client.get(&format!("{SHEET}{query}")).await.ok()
+    client.get(&format!("{SUMMARY}{query}")).await.ok()
 }
 
 both_tiers! {
@@ -37,12 +37,12 @@ both_tiers! {
         node.stop().await;
     }
 
-    async fn a_sheet_shows_every_counter_and_their_total(world: World) {
+    async fn a_summary_shows_every_counter_and_their_total(world: World) {
         let node = world.node().await;
         raise(&node.client, "mention", 3).await;
         raise(&node.client, "comment", 8).await;
-        node.client.post(&format!("{SHEET}/comment/reset"), &json!({})).await.ok();
-        let reply = node.client.get(SHEET).await;
+        node.client.post(&format!("{SUMMARY}/comment/reset"), &json!({})).await.ok();
+        let reply = node.client.get(SUMMARY).await;
         insta::assert_snapshot!(
             reply.without_epoch(),
             @r#"{"user_id":"42","epoch":"EPOCH","revision":4,"shared_revision":0,"total":3,"degraded":false,"counters":{"comment":{"unread":0,"head":8},"mention":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"groups":0,"directs":0},"notifications":{}}"#
@@ -57,7 +57,7 @@ both_tiers! {
         raise(&node.client, "few", 98).await;
         raise(&node.client, "full", 99).await;
         raise(&node.client, "more", 100).await;
-        let reply = node.client.get(&format!("{SHEET}?cap=99")).await;
+        let reply = node.client.get(&format!("{SUMMARY}?cap=99")).await;
         insta::assert_snapshot!(reply.without_epoch().replace("},\"", "},\n\""), @r#"
         {"user_id":"42","epoch":"EPOCH","revision":4,"shared_revision":0,"total":99,"capped":true,"degraded":false,"counters":{"few":{"unread":98,"head":98,"capped":false},
         "full":{"unread":99,"head":99,"capped":false},
@@ -72,12 +72,12 @@ both_tiers! {
         assert_eq!((&wide["total"], &wide["capped"]), (&json!(297), &json!(false)), "exactly the cap is not more");
         let narrow = summary(&node.client, "?cap=296").await;
         assert_eq!((&narrow["total"], &narrow["capped"]), (&json!(296), &json!(true)));
-        let plain = node.client.get(SHEET).await.text;
+        let plain = node.client.get(SUMMARY).await.text;
         assert!(!plain.contains("capped"), "{plain}");
         node.stop().await;
     }
 
-    async fn what_narrows_a_sheet_is_checked(world: World) {
+    async fn what_narrows_a_summary_is_checked(world: World) {
         let node = world.node().await;
         for (query, name) in [
             ("?cap=0", "cap"),
@@ -99,7 +99,7 @@ both_tiers! {
             ("?Cap=9", "Cap"),
             ("?limit=9", "limit"),
         ] {
-            let reply = node.client.get(&format!("{SHEET}{query}")).await;
+            let reply = node.client.get(&format!("{SUMMARY}{query}")).await;
             assert_eq!(reply.pointers(400, "invalid_query"), [name], "{query}");
         }
         node.stop().await;

@@ -104,7 +104,6 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Over these stores.
     #[must_use]
     pub fn new(db: Db, cache: Arc<Cache>, guard: Arc<Guard>, heads: Arc<Heads>, turns: Arc<Turns>, reader: &'static EntryReader) -> Self {
         Self {
@@ -270,9 +269,6 @@ impl Entries {
     }
 
     /// Users' rows as SQL has them now, in the order asked.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn rows(&self, users: &[UserId]) -> DbResult<Vec<UserRows>> {
         self.reader.read(&self.db, users).await
     }

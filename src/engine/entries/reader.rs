@@ -36,11 +36,8 @@ pub struct EntryRows {
 /// A row of an [`EntryRows`].
 #[derive(Debug)]
 pub struct EntryRow {
-    /// The text.
     pub name: String,
-    /// The numbers.
     pub numbers: [i64; 6],
-    /// The bytes.
     pub data: Option<Vec<u8>>,
 }
 
@@ -50,7 +47,6 @@ type ReadRow = (i64, i64, String, i64, i64, i64, i64, i64, i64, String, Option<V
 /// A user's own rows as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserRows {
-    /// The user.
     pub user: UserId,
     /// The user's own row, as far as the entry shows it.
     pub row: User,
@@ -130,9 +126,6 @@ impl EntryReader {
 
     /// Reads these users, in the order asked (without repeats); one without any row is at revision
     /// 0 with nothing.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn read(&'static self, db: &Db, users: &[UserId]) -> DbResult<Vec<UserRows>> {
         let rows: Vec<ReadRow> = db.fetch(&self.statement, &[ids(users)]).await?;
         let mut found: HashMap<i64, UserRows> = HashMap::with_capacity(users.len());

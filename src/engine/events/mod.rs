@@ -189,9 +189,6 @@ impl Bell {
 
 /// Removes some events that are kept no longer; returns how many rows. Call again while it returns
 /// any.
-///
-/// # Errors
-/// The driver's own.
 pub async fn sweep(db: &Db, config: &EventConfig, now: UnixMs) -> DbResult<u64> {
     let ttl_ms = i64::from(config.event_ttl_hours) * 3_600_000;
     store::sweep(db, UnixMs(now.0 - ttl_ms)).await

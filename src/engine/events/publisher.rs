@@ -53,7 +53,6 @@ enum Round {
 }
 
 impl Publisher {
-    /// Over these stores.
     #[must_use]
     pub fn new(config: &EventConfig, db: Db, cache: Arc<Cache>, bell: Bell) -> Self {
         let key = config.event_stream.trim();

@@ -115,9 +115,6 @@ pub fn statements() -> [&'static Statement; 12] {
 }
 
 /// Writes the events of a batch: how many, and as a JSON array.
-///
-/// # Errors
-/// The driver's own.
 pub async fn insert(conn: &mut Conn, at: UnixMs, size: usize, content: &str) -> DbResult<()> {
     let size = i64::try_from(size).unwrap_or(i64::MAX);
     conn.later(&INSERT, &[Column::Int(vec![size]), Column::Int(vec![at.0]), Column::Text(vec![content.to_owned()])]).await

@@ -8,7 +8,7 @@ use super::{Guard, PROLONG, SEEN, store};
 use crate::db::DbResult;
 
 /// The right to one transaction that commits without touching the cache. Where it is dropped
-/// without [`Untouched::is_over`], the transaction counts as in doubt.
+/// without [`Untouched::finish`], the transaction counts as in doubt.
 #[derive(Debug)]
 pub struct Untouched {
     guard: Arc<Guard>,
@@ -17,7 +17,7 @@ pub struct Untouched {
 
 impl Untouched {
     /// The transaction was committed or undone, and nothing more of it can come.
-    pub fn is_over(mut self) {
+    pub fn finish(mut self) {
         self.is_over = true;
     }
 }
@@ -48,7 +48,7 @@ impl Guard {
         if self.is_bypassing() {
             return Some(right);
         }
-        right.is_over();
+        right.finish();
         None
     }
 

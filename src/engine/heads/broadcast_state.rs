@@ -27,7 +27,7 @@ pub struct Channel {
 impl Channel {
     /// The seq of the last notice that a user enrolled at this head of the broadcast state is not
     /// to be counted.
-    fn enrolled_at(&self, enrolled: i64) -> i64 {
+    fn seq_at_enrolment(&self, enrolled: i64) -> i64 {
         let before = self.positions.partition_point(|position| *position <= enrolled);
         i64::try_from(before).unwrap_or(i64::MAX)
     }
@@ -39,13 +39,13 @@ impl Channel {
         if enrolled <= NOT_ENROLLED {
             return 0;
         }
-        unread(self.head, mark.max(self.enrolled_at(enrolled)), &self.gone, &Intervals::default())
+        unread(self.head, mark.max(self.seq_at_enrolment(enrolled)), &self.gone, &Intervals::default())
     }
 
     /// Up to which seq this user has read: by its mark or by its enrolment.
     #[must_use]
     pub fn read_up_to(&self, enrolled: i64, mark: i64) -> i64 {
-        if enrolled <= NOT_ENROLLED { self.head } else { mark.max(self.enrolled_at(enrolled)) }
+        if enrolled <= NOT_ENROLLED { self.head } else { mark.max(self.seq_at_enrolment(enrolled)) }
     }
 
     fn take(&mut self, seq: i64, position: i64, expires_at: i64, withdrawn: bool) {

@@ -118,7 +118,6 @@ pub struct Heads {
 /// How often something changed on this node; only for being woken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The broadcast state.
     pub broadcast_state: u64,
     /// Any cached head.
     pub cached_heads: u64,
@@ -137,9 +136,6 @@ pub struct Committed {
 
 impl Heads {
     /// Over this database, with the broadcast state as it is now.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn start(db: Db, clock: Clock) -> DbResult<Arc<Self>> {
         let this = Self {
             db,
@@ -236,9 +232,6 @@ impl Heads {
     }
 
     /// How far each lane is now. All that was written up to there is here.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn lanes(self: &Arc<Self>) -> DbResult<Arc<BTreeMap<i64, i64>>> {
         self.catch_up().await?;
         Ok(self.lanes.load_full())
@@ -350,9 +343,6 @@ impl Heads {
 
     /// The cached heads of these streams, in their order, all with a head. They stand in the table
     /// before SQL is asked, so that no change can fall in between.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn cached_heads(&self, keys: &[StreamKey]) -> DbResult<Vec<Arc<CachedHead>>> {
         let cached_heads: Vec<_> = keys.iter().map(|key| self.cached_head(key)).collect();
         self.load(keys, &cached_heads).await?;
@@ -367,9 +357,6 @@ impl Heads {
 
     /// Reads those of these cached heads from SQL that have no head. `keys` and `cached_heads`
     /// belong together.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn load(&self, keys: &[StreamKey], cached_heads: &[Arc<CachedHead>]) -> DbResult<()> {
         let missing: Vec<_> = keys.iter().zip(cached_heads).filter(|(_, cached_head)| !cached_head.is_loaded()).collect();
         for chunk in missing.chunks(HEADS_AT_ONCE) {

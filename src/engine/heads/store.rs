@@ -169,9 +169,6 @@ fn key_columns(keys: &[StreamKey]) -> [Column; 3] {
 }
 
 /// Locks these heads (sorted, without repeats) and returns them.
-///
-/// # Errors
-/// The driver's own.
 pub async fn lock(conn: &mut Conn, keys: &[StreamKey]) -> DbResult<Vec<(StreamKey, Stream)>> {
     if conn.locks_rows() {
         conn.run(&LOCK, &key_columns(keys)).await?;
@@ -180,35 +177,23 @@ pub async fn lock(conn: &mut Conn, keys: &[StreamKey]) -> DbResult<Vec<(StreamKe
 }
 
 /// Loads these heads inside a transaction; the missing ones are left out.
-///
-/// # Errors
-/// The driver's own.
 pub async fn load(conn: &mut Conn, keys: &[StreamKey]) -> DbResult<Vec<(StreamKey, Stream)>> {
     Ok(conn.fetch(&LOAD, &key_columns(keys)).await?.into_iter().filter_map(stream_of_row).collect())
 }
 
 /// How many channels and how many dots there are. Under the lock of the broadcast state, without
 /// which none is made, that stays so until the commit.
-///
-/// # Errors
-/// The driver's own.
 pub async fn count_shared(conn: &mut Conn) -> DbResult<Vec<(Kind, i64)>> {
     let rows: Vec<(i64, i64)> = conn.fetch(&COUNT_SHARED, &[]).await?;
     Ok(rows.into_iter().filter_map(|(kind, count)| Some((Kind::from_code(kind)?, count))).collect())
 }
 
 /// Reads these heads as of one moment; the missing ones are left out.
-///
-/// # Errors
-/// The driver's own.
 pub async fn read(db: &Db, keys: &[StreamKey]) -> DbResult<Vec<(StreamKey, Stream)>> {
     Ok(db.fetch(&LOAD, &key_columns(keys)).await?.into_iter().filter_map(stream_of_row).collect())
 }
 
 /// Writes these heads, as this batch of this lane.
-///
-/// # Errors
-/// The driver's own.
 pub async fn save(conn: &mut Conn, heads: &[(&StreamKey, &Stream)], batch: Batch) -> DbResult<()> {
     let column = |value: fn(&Stream) -> i64| Column::Int(heads.iter().map(|(_, stream)| value(stream)).collect());
     let columns = [
@@ -265,18 +250,12 @@ impl Look {
 }
 
 /// What a node that knows nothing yet begins with: all channels and dots, and how far each lane is.
-///
-/// # Errors
-/// The driver's own.
 pub(super) async fn first_look(db: &Db) -> DbResult<Look> {
     Ok(Look::of(db.fetch(&FIRST_LOOK, &[]).await?))
 }
 
 /// What changed after these batches of these lanes, and on the broadcast state after this head of
 /// it.
-///
-/// # Errors
-/// The driver's own.
 pub(super) async fn look(db: &Db, lanes: &HashMap<i64, i64>, broadcast_state: i64) -> DbResult<Look> {
     let known = || std::iter::once((&0, &broadcast_state)).chain(lanes);
     let columns = [Column::Int(known().map(|(lane, _)| *lane).collect()), Column::Int(known().map(|(_, batch)| *batch).collect())];

@@ -6,7 +6,6 @@ use crate::engine::marks::Kind;
 /// Who writes a batch, as its rows tell.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch {
-    /// The lane.
     pub lane_id: i64,
     /// The lane's number for it.
     pub batch: i64,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::row::{RAISE, REGISTER};
 use super::touched::Touched;
-use super::{Answer, Engines, Job, MAX_CONNECT, Needs, Rows, Verdict, unavailable, unknown_outcome};
+use super::{Answer, Job, LaneEngines, MAX_CONNECT, Needs, Rows, Verdict, unavailable, unknown_outcome};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Error, Fault, Problem};
 use crate::cache::{CacheError, Writer};
@@ -74,7 +74,7 @@ pub(super) enum Outcome {
 /// effect.
 #[derive(Debug)]
 pub(super) struct Lane {
-    engines: Engines,
+    engines: LaneEngines,
     id: i64,
     /// To which slot of counts that are spread out it adds: two lanes of one node never to the
     /// same, those of two nodes seldom.
@@ -97,7 +97,7 @@ struct Prepared {
 }
 
 impl Lane {
-    pub(super) fn new(engines: Engines, slot: i64, lock_wait: Duration) -> Self {
+    pub(super) fn new(engines: LaneEngines, slot: i64, lock_wait: Duration) -> Self {
         let id = rand::rng().random_range(1..i64::MAX);
         Self { engines, id, slot, batch: 0, conn: None, planned: Instant::now(), lock_wait, told_lock_wait: None }
     }
@@ -118,7 +118,7 @@ impl Lane {
         self.conn = None;
     }
 
-    pub(super) fn engines(&self) -> &Engines {
+    pub(super) fn engines(&self) -> &LaneEngines {
         &self.engines
     }
 
@@ -169,7 +169,7 @@ impl Lane {
         if let Some(untouched) = untouched
             && !matches!(result, Err(Failure::Unknown))
         {
-            untouched.is_over();
+            untouched.finish();
         }
         result
     }

@@ -97,16 +97,12 @@ pub struct LaneConfig {
 
 /// What the lanes work with.
 #[derive(Debug, Clone)]
-pub struct Engines {
-    /// The truth.
+pub struct LaneEngines {
     pub db: Db,
-    /// What polls read.
     pub cache: Arc<Cache>,
-    /// What all nodes agree on.
     pub guard: Arc<Guard>,
     /// The heads of shared streams, as this node holds them.
     pub heads: Arc<Heads>,
-    /// The time.
     pub clock: Clock,
     /// Rung where events are committed.
     pub bell: Bell,

@@ -17,7 +17,7 @@ use super::attempt::Lane;
 use super::batch::{self, KEY_PAUSE, Left};
 use super::pace::Pace;
 use super::ticket::Ticket;
-use super::{Engines, Job, LaneConfig, Verdict, unknown_outcome};
+use super::{Job, LaneConfig, LaneEngines, Verdict, unknown_outcome};
 use crate::base::error::{Code, Error, Fault, Problem};
 use crate::engine::idempotency::MAX_KEYS_PER_BATCH;
 
@@ -56,7 +56,7 @@ pub struct Lanes {
 impl Lanes {
     /// Starts the lanes.
     #[must_use]
-    pub fn start(config: &LaneConfig, engines: &Engines) -> Self {
+    pub fn start(config: &LaneConfig, engines: &LaneEngines) -> Self {
         let count = if engines.db.is_shared() { config.lanes } else { 1 };
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         let first_slot = i64::from(rand::rng().random::<u32>());

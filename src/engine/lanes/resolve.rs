@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::touched::Touched;
-use super::{Engines, MAX_CONNECT};
+use super::{LaneEngines, MAX_CONNECT};
 use crate::cache::Writer;
 use crate::db::{Column, Statement, Type};
 
@@ -47,7 +47,7 @@ pub(super) struct Resolved {
 }
 
 /// Finds out whether the lane's transaction with this number took effect.
-pub(super) async fn resolve(engines: &Engines, lane: i64, batch: i64, touched: &Touched, writer: Writer) -> Resolved {
+pub(super) async fn resolve(engines: &LaneEngines, lane: i64, batch: i64, touched: &Touched, writer: Writer) -> Resolved {
     let give_up = Instant::now() + MAX_RESOLVE;
     let mut was_inside = true;
     loop {
@@ -77,7 +77,7 @@ fn took_effect(found: Option<i64>, batch: i64) -> Option<bool> {
     Some(found? >= batch)
 }
 
-async fn ask(engines: &Engines, lane: i64) -> Result<Option<i64>, sqlx::Error> {
+async fn ask(engines: &LaneEngines, lane: i64) -> Result<Option<i64>, sqlx::Error> {
     let mut conn = tokio::time::timeout(MAX_CONNECT, engines.db.connect()).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
     conn.begin().await?;
     let rows: Vec<(i64,)> = conn.fetch(&BATCH, &[Column::Int(vec![lane])]).await?;

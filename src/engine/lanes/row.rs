@@ -32,18 +32,12 @@ static SWEEP: Statement =
 const ABANDONED_MS: i64 = crate::base::clock::DAY_MS;
 
 /// Removes the rows of lanes that ended long ago.
-///
-/// # Errors
-/// The driver's own.
 pub(crate) async fn sweep(db: &Db, now: UnixMs) -> DbResult<u64> {
     db.connect().await?.run(&SWEEP, &[Column::Int(vec![now.0 - ABANDONED_MS])]).await
 }
 
 /// Registers, inside a transaction, a lane that writes nothing but this one batch: what is not
 /// written by a lane of a node signs with it, so that nodes hear of it.
-///
-/// # Errors
-/// The driver's own.
 pub(crate) async fn announce(conn: &mut Conn, now: UnixMs) -> DbResult<Batch> {
     let batch = Batch { lane_id: rand::rng().random_range(1..i64::MAX), batch: 1, slot: 0, now };
     conn.run(&REGISTER, &[batch.lane_id, batch.batch, now.0].map(|value| Column::Int(vec![value]))).await?;

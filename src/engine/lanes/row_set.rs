@@ -1,8 +1,8 @@
 //! What a feature adds to a batch: its rows, and how they are locked, loaded and written.
 //!
-//! To add a table: a [`RowSet`] in the feature's `rows.rs`, and a line in the list in `app`. That
-//! list is the order in which the sets are locked, loaded and written, and each set takes its rows
-//! in the order of their keys: the one lock order of the program.
+//! To add a table: a [`RowSet`] in the feature's `rows.rs` or `store.rs`, and a line in the list in
+//! `app`. That list is the order in which the sets are locked, loaded and written, and each set
+//! takes its rows in the order of their keys: the one lock order of the program.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,32 +27,21 @@ pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
     /// Which of these rows a batch needs.
     type Needs: Default + fmt::Debug + Send + Sync + 'static;
 
-    /// Every statement of the feature, for the suite that runs each on both engines. The tables of
-    /// the set are those that they write.
+    /// Every statement of the set, for the suite that runs each on both engines.
     fn statements() -> Vec<&'static Statement>;
 
     /// Takes locks that must come before everything else of a transaction.
-    ///
-    /// # Errors
-    /// The driver's own.
     fn lock(_conn: &mut Conn, _needs: &Self::Needs) -> impl Future<Output = DbResult<()>> + Send {
         async { Ok(()) }
     }
 
     /// Loads what is needed, after users, marks and heads are locked and loaded. Called where any
     /// command asked for rows of this set.
-    ///
-    /// # Errors
-    /// The driver's own.
     fn load(&mut self, conn: &mut Conn, core: &mut Core, needs: &Self::Needs) -> impl Future<Output = DbResult<()>> + Send;
 
     /// Heads that the commands look at beside those that they asked for.
     fn seen_heads(_needs: &Needs, _core: &Core, _heads: &mut BTreeSet<StreamKey>) {}
 
-    /// Writes what changed.
-    ///
-    /// # Errors
-    /// The driver's own.
     fn save(&self, conn: &mut Conn, core: &Core, batch: Batch) -> impl Future<Output = DbResult<()>> + Send;
 
     /// The command took effect: what it did stays.
@@ -75,11 +64,11 @@ pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// Of this set; its type tells it apart from others that need the same kind of thing.
+/// The needs of set R. A type of its own, because two sets may use the same `Needs` type.
 #[derive(Debug)]
-struct Of<R: RowSet>(R::Needs);
+struct NeedsOf<R: RowSet>(R::Needs);
 
-impl<R: RowSet> Default for Of<R> {
+impl<R: RowSet> Default for NeedsOf<R> {
     fn default() -> Self {
         Self(R::Needs::default())
     }
@@ -88,13 +77,13 @@ impl<R: RowSet> Default for Of<R> {
 impl Needs {
     /// What is needed of a feature's set, to add to it.
     pub fn of<R: RowSet>(&mut self) -> &mut R::Needs {
-        &mut self.set::<Of<R>>().0
+        &mut self.set::<NeedsOf<R>>().0
     }
 
     /// What is needed of a feature's set, if anything.
     #[must_use]
     pub fn find<R: RowSet>(&self) -> Option<&R::Needs> {
-        self.find_set::<Of<R>>().map(|needs| &needs.0)
+        self.find_set::<NeedsOf<R>>().map(|needs| &needs.0)
     }
 }
 

@@ -61,9 +61,6 @@ impl Rows {
     }
 
     /// Takes the locks that must come before everything else of a transaction.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn lock(&self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
         for set in &self.sets {
             if let Some(lock) = set.lock(conn, needs) {
@@ -74,9 +71,6 @@ impl Rows {
     }
 
     /// Locks the users and the heads that may change, and loads what is needed.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn load(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
         self.core.load(conn, needs).await?;
         for set in &mut self.sets {
@@ -89,10 +83,6 @@ impl Rows {
         self.core.load_seen_heads(conn, &seen, needs).await
     }
 
-    /// Writes what changed.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn save(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {
         self.core.save(conn, batch).await?;
         for set in &self.sets {

@@ -35,19 +35,13 @@ impl Kind {
         }
     }
 
+    /// Every kind.
+    const ALL: [Self; 7] = [Self::Counter, Self::Broadcast, Self::Dot, Self::View, Self::Post, Self::Group, Self::BroadcastState];
+
     /// The kind of a row; None where this version does not know it.
     #[must_use]
     pub fn from_code(code: i64) -> Option<Self> {
-        match code {
-            1 => Some(Self::Counter),
-            2 => Some(Self::Broadcast),
-            3 => Some(Self::Dot),
-            4 => Some(Self::View),
-            5 => Some(Self::Post),
-            6 => Some(Self::Group),
-            7 => Some(Self::BroadcastState),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 }
 

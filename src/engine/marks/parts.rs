@@ -1,6 +1,6 @@
 //! How a cache entry holds marks and a user's own row: a short field and a text for each number.
-//! The other fields of an entry are the features' (`rows.rs`); `crate::engine::entries` lists all
-//! of them.
+//! The other fields of an entry are the features' (their row sets); `crate::engine::entries` lists
+//! all of them.
 
 use crate::cache::Parts;
 use crate::engine::marks::store::{NOT_ENROLLED, User};
@@ -47,11 +47,12 @@ pub(crate) fn numbers<'a>(parts: &'a Parts, prefix: &'a str) -> impl Iterator<It
     parts.iter().filter_map(move |(field, text)| Some((field.strip_prefix(prefix)?, text.parse().ok()?)))
 }
 
-/// The counters of an entry in the order of their names: name, unread, head.
-pub(crate) fn counters(parts: &Parts) -> impl Iterator<Item = (&str, i64, i64)> {
-    parts.iter().filter_map(|(field, text)| {
+/// The fields of an entry that hold an unread number and a head each, with this prefix, in the
+/// order of their names: name, unread, head.
+pub(crate) fn counters<'a>(parts: &'a Parts, prefix: &'a str) -> impl Iterator<Item = (&'a str, i64, i64)> {
+    parts.iter().filter_map(move |(field, text)| {
         let (unread, head) = text.split_once(' ')?;
-        Some((field.strip_prefix("c:")?, unread.parse::<i64>().ok()?.max(0), head.parse().ok()?))
+        Some((field.strip_prefix(prefix)?, unread.parse::<i64>().ok()?.max(0), head.parse().ok()?))
     })
 }
 

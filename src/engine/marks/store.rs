@@ -241,9 +241,6 @@ pub(crate) fn ids(users: &[UserId]) -> Column {
 }
 
 /// Locks these users' rows (sorted, without repeats) and returns them; missing ones are made.
-///
-/// # Errors
-/// The driver's own.
 pub async fn lock_users(conn: &mut Conn, users: &[UserId]) -> DbResult<Vec<(UserId, User)>> {
     let rows: Vec<UserRow> = conn.fetch(&LOCK_USERS, &[ids(users)]).await?;
     let found: Vec<_> = rows.into_iter().filter_map(user_of_row).collect();
@@ -256,9 +253,6 @@ pub type Found = (Vec<(UserId, User)>, Vec<(MarkKey, Mark)>);
 
 /// The same, and then loads these marks, whose rows the locks protect; the missing ones are left
 /// out.
-///
-/// # Errors
-/// The driver's own.
 pub async fn lock_users_and_load_marks(conn: &mut Conn, users: &[UserId], keys: &[MarkKey]) -> DbResult<Found> {
     let (rows, marks) = conn.fetch_both((&LOCK_USERS, &[ids(users)]), (&LOAD_MARKS, &mark_key_columns(keys))).await?;
     let found: Vec<_> = rows.into_iter().filter_map(user_of_row).collect();
@@ -309,9 +303,6 @@ fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
 }
 
 /// Writes these users' rows, each given as it was loaded and as it is now.
-///
-/// # Errors
-/// The driver's own.
 pub async fn save_users(conn: &mut Conn, users: &[(UserId, User, User)]) -> DbResult<()> {
     let (few, all): (Vec<_>, Vec<_>) = users.iter().partition(|(_, loaded, now)| {
         *loaded != User::default() && User { revision: now.revision, following: now.following, feed: now.feed, ..*loaded } == *now
@@ -359,9 +350,6 @@ fn mark_key_columns(keys: &[MarkKey]) -> [Column; 3] {
 }
 
 /// Loads all marks of one kind of these users.
-///
-/// # Errors
-/// The driver's own.
 pub async fn load_marks_of_users(conn: &mut Conn, users: &[(UserId, Kind)]) -> DbResult<Vec<(MarkKey, Mark)>> {
     let columns =
         [Column::Int(users.iter().map(|(user, _)| user.get()).collect()), Column::Int(users.iter().map(|(_, kind)| kind.code()).collect())];
@@ -369,17 +357,11 @@ pub async fn load_marks_of_users(conn: &mut Conn, users: &[(UserId, Kind)]) -> D
 }
 
 /// Writes these marks, which were loaded.
-///
-/// # Errors
-/// The driver's own.
 pub async fn update_marks(conn: &mut Conn, marks: &[(&MarkKey, &Mark)]) -> DbResult<()> {
     conn.later(&UPDATE_MARKS, &mark_columns(marks)).await
 }
 
 /// Writes these marks, which are new.
-///
-/// # Errors
-/// The driver's own.
 pub async fn insert_marks(conn: &mut Conn, marks: &[(&MarkKey, &Mark)]) -> DbResult<()> {
     conn.later(&INSERT_MARKS, &mark_columns(marks)).await
 }
@@ -397,17 +379,11 @@ fn mark_columns(marks: &[(&MarkKey, &Mark)]) -> [Column; 7] {
 }
 
 /// Removes these marks.
-///
-/// # Errors
-/// The driver's own.
 pub async fn delete_marks(conn: &mut Conn, keys: &[MarkKey]) -> DbResult<()> {
     conn.later(&DELETE_MARKS, &mark_key_columns(keys)).await
 }
 
 /// Removes all marks of these kinds.
-///
-/// # Errors
-/// The driver's own.
 pub async fn delete_marks_of_users(conn: &mut Conn, users: &[(UserId, Kind)]) -> DbResult<()> {
     let columns =
         [Column::Int(users.iter().map(|(user, _)| user.get()).collect()), Column::Int(users.iter().map(|(_, kind)| kind.code()).collect())];
@@ -415,9 +391,6 @@ pub async fn delete_marks_of_users(conn: &mut Conn, users: &[(UserId, Kind)]) ->
 }
 
 /// Reads these marks as of one moment; the missing ones are left out.
-///
-/// # Errors
-/// The driver's own.
 pub async fn read_marks(db: &Db, keys: &[MarkKey]) -> DbResult<Vec<(MarkKey, Mark)>> {
     Ok(db.fetch(&LOAD_MARKS, &mark_key_columns(keys)).await?.into_iter().filter_map(mark_of_row).collect())
 }

@@ -14,7 +14,6 @@ use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::http::auth::Service;
 use crate::http::body::{Body, IdempotencyKey, in_range, objects, present};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
-use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
 /// The most items of a batch.
@@ -23,11 +22,9 @@ pub const MAX_ITEMS: usize = 1000;
 /// What the handlers of badges work with.
 #[derive(Debug)]
 pub struct BadgeContext {
-    /// Where writes go.
     pub lanes: Lanes,
 }
 
-/// The routes of this feature.
 pub fn routes() -> OpenApiRouter<Served<BadgeContext>> {
     OpenApiRouter::new()
         .routes(routes!(increment_badge))
@@ -109,9 +106,7 @@ fn one() -> i64 {
         ("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body(content = IncrementBadgeIn, description = "Optional. Default: 1"),
     responses(
-        (status = 200, body = BadgeOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = BadgeOut)))]
 async fn increment_badge(
     state: Served<BadgeContext>,
     service: Service,
@@ -133,9 +128,7 @@ async fn increment_badge(
         ("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body(content = RetractBadgeIn, description = "Optional. Default: the newest unread position"),
     responses(
-        (status = 200, body = BadgeOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = BadgeOut)))]
 async fn retract_badge(
     state: Served<BadgeContext>,
     service: Service,
@@ -160,9 +153,7 @@ async fn retract_badge(
     params(("user" = UserOrMe, Path), ("badge" = Name, Path)),
     request_body(content = ResetBadgeIn, description = "Optional. Default: all current items"),
     responses(
-        (status = 200, body = BadgeOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = BadgeOut)))]
 async fn reset_badge(state: Served<BadgeContext>, path: UserPath, body: Body<ResetBadgeIn>) -> Result<Answer> {
     let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
     submit(&state, Command::Reset { user: path.user, badge: path.name("badge")?, up_to }, None).await
@@ -176,9 +167,7 @@ async fn reset_badge(state: Served<BadgeContext>, path: UserPath, body: Body<Res
     params(("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body = IncrementBadgesIn,
     responses(
-        (status = 200, body = IncrementBadgesOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = IncrementBadgesOut)))]
 async fn increment_badges(
     state: Served<BadgeContext>,
     service: Service,

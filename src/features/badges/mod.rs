@@ -68,9 +68,7 @@ pub(crate) struct ResetOut {
 /// One item of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Increment {
-    /// The user.
     pub user: UserId,
-    /// Which one.
     pub badge: Name,
     /// By how many, 1 to [`MAX_STEP`].
     pub by: i64,
@@ -94,18 +92,14 @@ pub enum Command {
     IncrementMany(Vec<Increment>),
     /// Something is gone.
     Retract {
-        /// The user.
         user: UserId,
-        /// Which one.
         badge: Name,
         /// What is gone.
         what: Retract,
     },
     /// The user has read one badge, up to a position or up to its head.
     Reset {
-        /// The user.
         user: UserId,
-        /// Which one.
         badge: Name,
         /// How far; None: all that is there now.
         up_to: Option<i64>,

@@ -30,14 +30,11 @@ pub enum Command {
     Withdraw {
         /// In which channel.
         channel: Name,
-        /// Which one.
         seq: i64,
     },
     /// A user has read a channel, up to a notice or up to its head.
     Read {
-        /// The user.
         user: UserId,
-        /// Which channel.
         channel: Name,
         /// How far; None: all that is there now.
         up_to: Option<i64>,

@@ -27,7 +27,6 @@ use crate::http::body::{Body, IdempotencyKey, in_range, present, raw_object, tex
 use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
-use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
 /// How long a title may be, in characters.
@@ -42,19 +41,13 @@ pub const MAX_DATA_BYTES: usize = 16 * 1024;
 /// What the handlers of broadcasts work with.
 #[derive(Debug)]
 pub struct BroadcastContext {
-    /// Where writes go.
     pub lanes: Lanes,
-    /// The truth.
     pub db: Db,
-    /// The heads of the streams that users share.
     pub heads: Arc<Heads>,
-    /// What is read of users.
     pub entries: Arc<Entries>,
-    /// The time.
     pub clock: Clock,
 }
 
-/// The routes of this feature.
 pub fn routes() -> OpenApiRouter<Served<BroadcastContext>> {
     OpenApiRouter::new()
         .routes(routes!(send_broadcast, list_broadcasts))
@@ -119,9 +112,7 @@ pub struct ChannelOut {
         ("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body = SendBroadcastIn,
     responses(
-        (status = 201, body = NoticeOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 201, body = NoticeOut)))]
 async fn send_broadcast(
     state: Served<BroadcastContext>,
     service: Service,
@@ -149,9 +140,7 @@ async fn send_broadcast(
 #[utoipa::path(get, path = "/v1/broadcasts/{channel}", tag = "broadcasts",
     params(("channel" = Name, Path, example = "system"), PageParams),
     responses(
-        (status = 200, body = PageOut<NoticeOut>, headers(("Link" = String, description = "The next page, if any"))),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = PageOut<NoticeOut>, headers(("Link" = String, description = "The next page, if any")))))]
 async fn list_broadcasts(
     state: Served<BroadcastContext>,
     _: Caller,
@@ -176,9 +165,7 @@ fn place<T>((seq, _): &(i64, T)) -> Position {
 #[utoipa::path(delete, path = "/v1/broadcasts/{channel}/{seq}", tag = "broadcasts",
     params(("channel" = Name, Path, example = "system"), ("seq" = Seq, Path, example = 57)),
     responses(
-        (status = 204, description = "Withdrawn"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 204, description = "Withdrawn")))]
 async fn withdraw_broadcast(state: Served<BroadcastContext>, _: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
     let command = Command::Withdraw { channel: path.name("channel")?, seq: path.get::<Seq>("seq")?.get() };
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
@@ -208,9 +195,7 @@ async fn read_up_to(state: &BroadcastContext, user: UserId, channel: &Name) -> R
 #[utoipa::path(get, path = "/v1/users/{user}/broadcasts/{channel}", tag = "broadcasts",
     params(("user" = UserOrMe, Path), ("channel" = Name, Path, example = "system"), PageParams),
     responses(
-        (status = 200, body = PageOut<NoticeOut>, headers(("Link" = String, description = "The next page, if any"))),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = PageOut<NoticeOut>, headers(("Link" = String, description = "The next page, if any")))))]
 async fn list_user_broadcasts(
     state: Served<BroadcastContext>,
     path: UserPath,
@@ -233,9 +218,7 @@ async fn list_user_broadcasts(
     params(("user" = UserOrMe, Path), ("channel" = Name, Path, example = "system")),
     request_body(content = ReadBroadcastsIn, description = "Optional. Default: all current items"),
     responses(
-        (status = 200, body = ChannelOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = ChannelOut)))]
 async fn read_broadcasts(state: Served<BroadcastContext>, path: UserPath, body: Body<ReadBroadcastsIn>) -> Result<Response> {
     let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
     let (user, channel) = (path.user, path.name("channel")?);

@@ -60,9 +60,6 @@ fn notice_of_row((channel, seq, position, content, created_at, expires_at, withd
 }
 
 /// Loads these notices; the missing ones are left out.
-///
-/// # Errors
-/// The driver's own.
 pub async fn load(conn: &mut Conn, keys: &[NoticeKey]) -> DbResult<Vec<(NoticeKey, Option<Notice>)>> {
     let columns =
         [Column::Text(keys.iter().map(|key| (*key.channel).to_owned()).collect()), Column::Int(keys.iter().map(|key| key.seq).collect())];
@@ -71,9 +68,6 @@ pub async fn load(conn: &mut Conn, keys: &[NoticeKey]) -> DbResult<Vec<(NoticeKe
 }
 
 /// Writes these notices.
-///
-/// # Errors
-/// The driver's own.
 pub async fn save(conn: &mut Conn, notices: &[(&NoticeKey, &Notice)]) -> DbResult<()> {
     let column = |value: fn(&Notice) -> i64| Column::Int(notices.iter().map(|(_, notice)| value(notice)).collect());
     let columns = [
@@ -90,9 +84,6 @@ pub async fn save(conn: &mut Conn, notices: &[(&NoticeKey, &Notice)]) -> DbResul
 }
 
 /// Up to `limit` notices of a channel that are there now and stand below this seq, newest first.
-///
-/// # Errors
-/// The driver's own.
 pub async fn page(db: &Db, channel: &Name, below: i64, now: UnixMs, limit: i64) -> DbResult<Vec<(i64, Notice)>> {
     let columns =
         [Column::Text(vec![channel.as_str().to_owned()]), Column::Int(vec![below]), Column::Int(vec![now.0]), Column::Int(vec![limit])];

@@ -24,7 +24,7 @@ pub struct ChannelTermsOut {
     /// The position up to which the user has read.
     mark: i64,
     /// The last broadcast before the user was enrolled.
-    enrolled_at: i64,
+    seq_at_enrolment: i64,
     /// The number of withdrawn or expired broadcasts after both.
     gone: i64,
     /// The unread count.
@@ -35,7 +35,7 @@ impl ChannelTermsOut {
     fn new(channel: &Channel, enrolled: i64, mark: i64) -> Self {
         let (since, unread) = (channel.read_up_to(enrolled, mark), channel.unread(enrolled, mark));
         let gone = (channel.head - since - unread).max(0);
-        Self { head: channel.head, mark, enrolled_at: channel.read_up_to(enrolled, 0), gone, unread }
+        Self { head: channel.head, mark, seq_at_enrolment: channel.read_up_to(enrolled, 0), gone, unread }
     }
 }
 

@@ -15,19 +15,15 @@ use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::http::auth::Service;
 use crate::http::body::{Body, NoFields, in_range, present};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
-use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
 /// What the handlers of dots work with.
 #[derive(Debug)]
 pub struct DotContext {
-    /// Where writes go.
     pub lanes: Lanes,
-    /// The heads of the streams that users share.
     pub heads: Arc<Heads>,
 }
 
-/// The routes of this feature.
 pub fn routes() -> OpenApiRouter<Served<DotContext>> {
     OpenApiRouter::new().routes(routes!(light_dot)).routes(routes!(clear_dot))
 }
@@ -50,9 +46,7 @@ pub struct ClearDotIn {
     params(("dot" = Name, Path, example = "mall")),
     request_body(content = NoFields, description = "Optional. It has no fields"),
     responses(
-        (status = 200, body = LitDotOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = LitDotOut)))]
 async fn light_dot(state: Served<DotContext>, _: Service, path: PathParams, _: Body<NoFields>) -> Result<Answer> {
     let dot = path.name("dot")?;
     super::check_room(&state.heads.broadcast_state(), &dot)?;
@@ -66,9 +60,7 @@ async fn light_dot(state: Served<DotContext>, _: Service, path: PathParams, _: B
     params(("user" = UserOrMe, Path), ("dot" = Name, Path, example = "mall")),
     request_body(content = ClearDotIn, description = "Optional. Default: the current head"),
     responses(
-        (status = 200, body = UserDotOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = UserDotOut)))]
 async fn clear_dot(state: Served<DotContext>, path: UserPath, body: Body<ClearDotIn>) -> Result<Answer> {
     let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
     let command = Command::Clear { user: path.user, dot: path.name("dot")?, up_to };

@@ -55,9 +55,7 @@ pub enum Command {
     Light(Name),
     /// Cleared by a user, up to what was shown or up to the head.
     Clear {
-        /// The user.
         user: UserId,
-        /// Which one.
         dot: Name,
         /// How far; None: whatever lit it until now.
         up_to: Option<i64>,

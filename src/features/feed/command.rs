@@ -17,22 +17,15 @@ const MAX_OTHERS: usize = 5_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// A creator posted.
-    Post {
-        /// The user.
-        creator: UserId,
-        /// What.
-        post: ClientId,
-    },
+    Post { creator: UserId, post: ClientId },
     /// A post is gone.
     Delete {
-        /// Whose.
         creator: UserId,
         /// Which.
         post: ClientId,
     },
     /// A user has looked at the feed.
     Reset {
-        /// The user.
         user: UserId,
         /// What was there to see.
         followed: Followed,

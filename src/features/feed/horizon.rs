@@ -39,7 +39,6 @@ pub struct Stamp {
     pub lane_id: i64,
     /// The lane's number for it.
     pub batch: i64,
-    /// When.
     pub at: UnixMs,
 }
 

@@ -29,15 +29,12 @@ use crate::http::served::Served;
 /// What the handlers and sweeps of posts work with.
 #[derive(Debug)]
 pub struct FeedContext {
-    /// Where writes go.
     pub lanes: Lanes,
-    /// The truth.
     pub db: Db,
     /// How the feed is kept.
     pub config: FeedConfig,
 }
 
-/// The routes of this feature.
 pub fn routes() -> OpenApiRouter<Served<FeedContext>> {
     OpenApiRouter::new()
         .routes(routes!(put_post, delete_post))
@@ -60,9 +57,7 @@ pub struct PutPostIn {}
     responses(
         (status = 201, body = PostOut, description = "Created"),
         (status = 200, body = PostOut, description = "The post already exists"),
-        (status = 410, body = ProblemOut, content_type = "application/problem+json", description = "The post was deleted"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 410, body = ProblemOut, content_type = "application/problem+json", description = "The post was deleted")))]
 async fn put_post(state: Served<FeedContext>, _: Service, path: PathParams, _: Body<PutPostIn>) -> Result<Answer> {
     submit(&state, Command::Post { creator: path.get("user")?, post: path.get("post_id")? }).await
 }
@@ -74,9 +69,7 @@ async fn put_post(state: Served<FeedContext>, _: Service, path: PathParams, _: B
 #[utoipa::path(delete, path = "/v1/users/{user}/posts/{post_id}", tag = "feed",
     params(("user" = UserId, Path), ("post_id" = ClientId, Path)),
     responses(
-        (status = 204, description = "Deleted"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 204, description = "Deleted")))]
 async fn delete_post(state: Served<FeedContext>, _: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
     submit(&state, Command::Delete { creator: path.get("user")?, post: path.get("post_id")? }).await
 }
@@ -102,9 +95,7 @@ async fn submit(state: &FeedContext, command: Command) -> Result<Answer> {
 #[utoipa::path(get, path = "/v1/users/{user}/posts/count", tag = "feed",
     params(("user" = UserOrMe, Path)),
     responses(
-        (status = 200, body = PostCountOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = PostCountOut)))]
 async fn count_posts(state: Served<FeedContext>, path: AnyUserPath, _: Query<NoParams>) -> Result<Response> {
     let found = heads::store::read(&state.db, &[StreamKey::posts(path.user)]).await?;
     let (_, stream) = found.into_iter().next().unwrap_or_else(|| (StreamKey::posts(path.user), crate::engine::marks::Stream::default()));

@@ -65,7 +65,6 @@ struct Followee {
 /// One creator of a list and its part of the count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Term {
-    /// Who.
     pub creator: UserId,
     /// How much the creator has ever posted.
     pub head: i64,
@@ -176,7 +175,6 @@ pub struct Feeds {
 }
 
 impl Feeds {
-    /// Over these stores.
     #[must_use]
     pub fn new(config: &FeedConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>, heads: Arc<Heads>, turns: Arc<Turns>) -> Self {
         let weigh = |_: &UserId, list: &Arc<FeedList>| list.weight();
@@ -187,9 +185,6 @@ impl Feeds {
 
     /// How much of a list is unread; above `most` it is not counted on. `version` is that of the
     /// user's state: an older list will not do.
-    ///
-    /// # Errors
-    /// When a store is away.
     pub async fn count(&self, user: UserId, version: i64, most: i64) -> Result<FeedCount, Error> {
         let list = self.list(user, version).await?;
         let counted = list.count(most);
@@ -207,9 +202,6 @@ impl Feeds {
     }
 
     /// How much of a list is unread, and which posts were counted.
-    ///
-    /// # Errors
-    /// When a store is away.
     pub async fn count_up_to_horizon(&self, user: UserId, version: i64, now: UnixMs) -> Result<(FeedCount, Horizon), Error> {
         let list = self.list(user, version).await?;
         let before = self.heads_of(&list).await?;
@@ -241,9 +233,6 @@ impl Feeds {
     }
 
     /// A user's list of this version or a later one.
-    ///
-    /// # Errors
-    /// When a store is away.
     pub async fn list(&self, user: UserId, version: i64) -> Result<Arc<FeedList>, Error> {
         match self.lists.get(&user).await {
             Some(list) if list.version >= version => Ok(list),
@@ -252,9 +241,6 @@ impl Feeds {
     }
 
     /// Every term of a user's count.
-    ///
-    /// # Errors
-    /// When a store is away.
     pub async fn terms(&self, user: UserId, version: i64) -> Result<Vec<Term>, Error> {
         let list = self.list(user, version).await?;
         self.load_cached_heads(&list).await?;

@@ -160,9 +160,6 @@ fn users(users: &[UserId]) -> Column {
 pub type PostRow = ((UserId, ClientId), Option<Post>);
 
 /// Loads these posts inside a transaction; the missing ones are left out.
-///
-/// # Errors
-/// The driver's own.
 pub async fn load_posts(conn: &mut Conn, keys: &[(UserId, ClientId)]) -> DbResult<Vec<PostRow>> {
     let columns = [
         Column::Int(keys.iter().map(|(creator, _)| creator.get()).collect()),
@@ -177,9 +174,6 @@ pub async fn load_posts(conn: &mut Conn, keys: &[(UserId, ClientId)]) -> DbResul
 }
 
 /// Writes these posts.
-///
-/// # Errors
-/// The driver's own.
 pub async fn save_posts(conn: &mut Conn, posts: &[(&(UserId, ClientId), Post)], batch: Batch) -> DbResult<()> {
     let columns = [
         Column::Int(posts.iter().map(|((creator, _), _)| creator.get()).collect()),
@@ -194,18 +188,12 @@ pub async fn save_posts(conn: &mut Conn, posts: &[(&(UserId, ClientId), Post)], 
 }
 
 /// Loads these users' snapshots inside a transaction; the missing ones are left out.
-///
-/// # Errors
-/// The driver's own.
 pub async fn load_snapshots(conn: &mut Conn, of: &[UserId]) -> DbResult<Vec<(UserId, Arc<[u8]>)>> {
     let rows: Vec<(i64, Vec<u8>)> = conn.fetch(&LOAD_SNAPSHOTS, &[users(of)]).await?;
     Ok(rows.into_iter().filter_map(|(user, data)| Some((UserId::try_from(user).ok()?, data.into()))).collect())
 }
 
 /// Writes these users' snapshots.
-///
-/// # Errors
-/// The driver's own.
 pub async fn save_snapshots(conn: &mut Conn, snapshots: &[(UserId, Arc<[u8]>)]) -> DbResult<()> {
     let columns = [
         Column::Int(snapshots.iter().map(|(user, _)| user.get()).collect()),
@@ -215,17 +203,11 @@ pub async fn save_snapshots(conn: &mut Conn, snapshots: &[(UserId, Arc<[u8]>)]) 
 }
 
 /// Removes these users' snapshots.
-///
-/// # Errors
-/// The driver's own.
 pub async fn delete_snapshots(conn: &mut Conn, of: &[UserId]) -> DbResult<()> {
     conn.later(&DELETE_SNAPSHOTS, &[users(of)]).await
 }
 
 /// Whom a user follows and how much they have posted, as of one moment.
-///
-/// # Errors
-/// The driver's own.
 pub async fn read_followed(db: &Db, user: UserId) -> DbResult<Followed> {
     let rows: Vec<(i64, i64)> = db.fetch(&FOLLOWED, &[users(&[user])]).await?;
     let version = rows.first().filter(|(creator, _)| *creator == 0).map_or(0, |(_, version)| *version);
@@ -234,9 +216,6 @@ pub async fn read_followed(db: &Db, user: UserId) -> DbResult<Followed> {
 }
 
 /// Whom a user follows and how much they had posted at a horizon.
-///
-/// # Errors
-/// The driver's own.
 pub async fn read_followed_at(db: &Db, user: UserId, horizon: &Horizon) -> DbResult<Followed> {
     let followed = read_followed(db, user).await?;
     let creators: Vec<_> = followed.heads.iter().map(|(creator, _)| creator).collect();
@@ -301,9 +280,6 @@ pub struct ListRows {
 }
 
 /// Reads a user's list, as of one moment.
-///
-/// # Errors
-/// The driver's own.
 pub async fn read_list(db: &Db, user: UserId) -> DbResult<ListRows> {
     let rows: Vec<(i64, i64, Option<Vec<u8>>)> = db.fetch(&LIST, &[users(&[user])]).await?;
     let (mut version, mut snapshot, mut follows) = (0, Vec::new(), Vec::with_capacity(rows.len()));
@@ -318,9 +294,6 @@ pub async fn read_list(db: &Db, user: UserId) -> DbResult<ListRows> {
 
 /// How many posts of each creator are gone above its mark and up to its head; given creator, mark
 /// and head.
-///
-/// # Errors
-/// The driver's own.
 pub async fn gone(db: &Db, creators: &[(UserId, i64, i64)]) -> DbResult<Vec<(UserId, i64)>> {
     let columns = [
         Column::Int(creators.iter().map(|(creator, ..)| creator.get()).collect()),
@@ -335,9 +308,6 @@ pub async fn gone(db: &Db, creators: &[(UserId, i64, i64)]) -> DbResult<Vec<(Use
 const SWEEP_ROWS: i64 = 1000;
 
 /// Removes some posts that are kept no longer; returns how many. Call again while it returns any.
-///
-/// # Errors
-/// The driver's own.
 pub async fn sweep(db: &Db, config: &FeedConfig, now: UnixMs) -> DbResult<u64> {
     if config.post_ttl_days == 0 {
         return Ok(0);

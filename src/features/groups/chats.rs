@@ -30,7 +30,6 @@ const MAX_LOADS: u32 = 4;
 /// One group of a user.
 #[derive(Debug)]
 pub struct Chat {
-    /// Which one.
     pub group: GroupId,
     /// How far the user has read it.
     pub mark: GroupMark,
@@ -50,7 +49,6 @@ pub struct ChatList {
 /// One group with its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChatTerm<'a> {
-    /// Which one.
     pub group: GroupId,
     /// How far the user has read it.
     pub mark: &'a GroupMark,
@@ -144,7 +142,6 @@ pub struct Chats {
 }
 
 impl Chats {
-    /// Over these stores.
     #[must_use]
     pub fn new(db: Db, heads: Arc<Heads>) -> Self {
         let weigh = |_: &UserId, list: &Arc<ChatList>| list.weight();
@@ -173,9 +170,6 @@ impl Chats {
     }
 
     /// The sum over a list.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn count(&self, list: &ChatList, most: i64) -> DbResult<ChatCount> {
         for _ in 0..MAX_LOADS {
             if let Some(count) = list.count(most) {
@@ -188,9 +182,6 @@ impl Chats {
 
     /// The groups of a list with their numbers, in the order of their ids, with the versions of all
     /// their heads.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn terms<'a>(&self, list: &'a ChatList) -> DbResult<(Vec<ChatTerm<'a>>, Versions)> {
         for _ in 0..MAX_LOADS {
             if let Some(terms) = self.terms_here(list) {
@@ -215,9 +206,6 @@ impl Chats {
     }
 
     /// What is unread in one group after `read_seq`, and its head, as the rows have it now.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn count_rows(&self, group: GroupId, mark: &GroupMark, head: i64) -> DbResult<i64> {
         let mut gone = mark.extra.clone();
         for seq in lists::recalled(&self.db, group, mark.read_seq, head).await? {

@@ -20,7 +20,6 @@ use crate::features::groups::store::GroupRows;
 pub enum Command {
     /// Makes a group, or changes it.
     Put {
-        /// Which one.
         group: GroupId,
         /// How its messages reach the members; None: as before, or by reading.
         delivery: Option<Delivery>,
@@ -28,69 +27,47 @@ pub enum Command {
         receipts: Option<bool>,
     },
     /// Somebody joins. Answers with the member alone.
-    Join {
-        /// Which group.
-        group: GroupId,
-        /// The user.
-        user: UserId,
-    },
+    Join { group: GroupId, user: UserId },
     /// Many join together.
     JoinMany {
-        /// Which group.
         group: GroupId,
         /// Who, each once.
         users: Vec<UserId>,
     },
     /// Somebody leaves.
-    Leave {
-        /// Which group.
-        group: GroupId,
-        /// The user.
-        user: UserId,
-    },
+    Leave { group: GroupId, user: UserId },
     /// A member sends a message.
     Send {
-        /// Where.
         group: GroupId,
-        /// The user.
         sender: UserId,
         /// The sender's own id for it.
         client_id: ClientId,
-        /// What.
         content: String,
     },
     /// A message is taken back.
     Recall {
-        /// Where.
         group: GroupId,
-        /// Which one.
         seq: i64,
         /// Who asks: only the sender may; None: a service, which may.
         by: Option<UserId>,
     },
     /// A member has read up to a message.
     Read {
-        /// The user.
         user: UserId,
-        /// Where.
         group: GroupId,
         /// Up to which; None: up to the head.
         up_to: Option<i64>,
     },
     /// A member has read one message.
     ReadOne {
-        /// The user.
         user: UserId,
-        /// Where.
         group: GroupId,
         /// Which.
         seq: i64,
     },
     /// A member says whether the group is to count in its sums.
     Mute {
-        /// The user.
         user: UserId,
-        /// Which group.
         group: GroupId,
         /// Whether it is not to.
         muted: bool,

@@ -236,9 +236,6 @@ impl RowSet for DeliveryRows {
 }
 
 /// The next page of a group; None where nothing is to be done.
-///
-/// # Errors
-/// The driver's own.
 pub(super) async fn next_page(db: &Db, group: GroupId) -> DbResult<Option<DeliveryPage>> {
     let one = |values: &[i64]| values.iter().map(|value| Column::Int(vec![*value])).collect::<Vec<_>>();
     let plan: Vec<(i64, i64, i64, i64)> = db.fetch(&PLAN, &one(&[group.get()])).await?;
@@ -287,9 +284,6 @@ fn items(group: GroupId, jobs: &[(i64, i64, i64, i64)], mut due: Vec<DueRow>) ->
 
 /// Groups with jobs that nobody has moved since `before`, and since when; those that have waited
 /// longest first.
-///
-/// # Errors
-/// The driver's own.
 pub(super) async fn behind(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<Vec<(GroupId, UnixMs)>> {
     let rows: Vec<(i64, i64)> = db.fetch(&BEHIND, &[Column::Int(vec![before.0]), Column::Int(vec![max_rows])]).await?;
     Ok(rows.into_iter().filter_map(|(group, at)| Some((GroupId::try_from(group).ok()?, UnixMs(at)))).collect())

@@ -160,15 +160,11 @@ impl FanOut {
 /// What delivers.
 #[derive(Debug)]
 pub struct FanOutContext {
-    /// Where writes go.
     pub lanes: Lanes,
-    /// The truth.
     pub db: Db,
-    /// What all nodes agree on.
     pub guard: Arc<Guard>,
     /// The groups that wait.
     pub fan_out: Arc<FanOut>,
-    /// The time.
     pub clock: Clock,
 }
 

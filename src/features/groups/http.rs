@@ -33,26 +33,20 @@ use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::PathParams;
 use crate::http::polling::Polling;
-use crate::http::problem::ProblemOut;
 use crate::http::sender::SenderIn;
 use crate::http::served::Served;
 
 /// What the handlers of groups work with.
 #[derive(Debug)]
 pub struct GroupContext {
-    /// Where writes go.
     pub lanes: Lanes,
-    /// The truth.
     pub db: Db,
-    /// What is read of users.
     pub entries: Arc<Entries>,
     /// What counts the groups of users.
     pub chats: Arc<Chats>,
-    /// The heads of the streams that users share.
     pub heads: Arc<Heads>,
     /// Told of each change.
     pub changes: Arc<GroupChanges>,
-    /// What answers polls.
     pub polling: Arc<Polling>,
 }
 
@@ -229,9 +223,7 @@ pub struct GroupMessagesOut {
     request_body(content = PutGroupIn, description = "Optional"),
     responses(
         (status = 200, body = GroupOut, description = "The group already exists and is updated"),
-        (status = 201, body = GroupOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 201, body = GroupOut)))]
 async fn put_group(state: Served<GroupContext>, _service: Service, path: PathParams, body: Body<PutGroupIn>) -> Result<Answer> {
     submit(&state, Command::Put { group: path.get("group")?, delivery: body.value.delivery, receipts: body.value.receipts }).await
 }
@@ -242,9 +234,7 @@ async fn put_group(state: Served<GroupContext>, _service: Service, path: PathPar
 #[utoipa::path(get, path = "/v1/groups/{group}", tag = "groups",
     params(("group" = GroupId, Path)),
     responses(
-        (status = 200, body = GroupOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = GroupOut)))]
 async fn get_group(state: Served<GroupContext>, path: GroupPath, _: Query<NoParams>) -> Result<Response> {
     let view = path.view(&state.db).await?;
     Ok(fresh(Json(GroupOut::new(path.group, &view.group, view.head))))
@@ -259,9 +249,7 @@ async fn get_group(state: Served<GroupContext>, path: GroupPath, _: Query<NoPara
     request_body(content = NoFields, description = "Optional"),
     responses(
         (status = 200, body = MemberOut, description = "The user is already a member"),
-        (status = 201, body = MemberOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 201, body = MemberOut)))]
 async fn join_group(state: Served<GroupContext>, _service: Service, path: PathParams, _body: Body<NoFields>) -> Result<Answer> {
     submit(&state, Command::Join { group: path.get("group")?, user: path.get("user")? }).await
 }
@@ -273,9 +261,7 @@ async fn join_group(state: Served<GroupContext>, _service: Service, path: PathPa
 #[utoipa::path(delete, path = "/v1/groups/{group}/members/{user}", tag = "groups",
     params(("group" = GroupId, Path), ("user" = UserId, Path)),
     responses(
-        (status = 204, description = "Removed"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 204, description = "Removed")))]
 async fn leave_group(state: Served<GroupContext>, _service: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
     submit(&state, Command::Leave { group: path.get("group")?, user: path.get("user")? }).await
 }
@@ -287,9 +273,7 @@ async fn leave_group(state: Served<GroupContext>, _service: Service, path: PathP
     params(("group" = GroupId, Path)),
     request_body = JoinMembersIn,
     responses(
-        (status = 200, body = MembersOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = MembersOut)))]
 async fn join_members(state: Served<GroupContext>, _service: Service, path: PathParams, body: Body<JoinMembersIn>) -> Result<Answer> {
     let users = body.value.user_ids;
     if !(1..=MAX_JOINS).contains(&users.len()) {
@@ -308,9 +292,7 @@ async fn join_members(state: Served<GroupContext>, _service: Service, path: Path
 #[utoipa::path(get, path = "/v1/groups/{group}/members", tag = "groups",
     params(("group" = GroupId, Path), PageParams),
     responses(
-        (status = 200, body = PageOut<MemberOut>, headers(("Link" = String, description = "The next page, if any"))),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = PageOut<MemberOut>, headers(("Link" = String, description = "The next page, if any")))))]
 async fn list_members(state: Served<GroupContext>, path: GroupPath, uri: Uri, Query(params): Query<PageParams>) -> Result<Response> {
     let wanted = params.wanted("members", path.group)?;
     path.view(&state.db).await?;
@@ -327,9 +309,7 @@ async fn list_members(state: Served<GroupContext>, path: GroupPath, uri: Uri, Qu
     request_body = SendGroupMessageIn,
     responses(
         (status = 200, body = GroupSentOut, description = "Already sent"),
-        (status = 201, body = GroupSentOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 201, body = GroupSentOut)))]
 async fn send_group_message(state: Served<GroupContext>, path: GroupPath, body: Body<SendGroupMessageIn>) -> Result<Answer> {
     let SendGroupMessageIn { sender_id, client_id, content } = body.value;
     let sender = SenderIn::resolve(sender_id, &path.caller)?;
@@ -343,9 +323,7 @@ async fn send_group_message(state: Served<GroupContext>, path: GroupPath, body: 
 #[utoipa::path(get, path = "/v1/groups/{group}/messages", tag = "groups",
     params(("group" = GroupId, Path), GroupMessagesParams),
     responses(
-        (status = 200, body = GroupMessagesOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = GroupMessagesOut)))]
 async fn list_group_messages(state: Served<GroupContext>, path: GroupPath, Query(params): Query<GroupMessagesParams>) -> Result<Response> {
     let (after, limit) = (pages::after_of(params.after)?.unwrap_or(0), pages::limit_of(params.limit)?);
     let view = path.view(&state.db).await?;
@@ -364,9 +342,7 @@ async fn list_group_messages(state: Served<GroupContext>, path: GroupPath, Query
 #[utoipa::path(delete, path = "/v1/groups/{group}/messages/{seq}", tag = "groups",
     params(("group" = GroupId, Path), ("seq" = Seq, Path)),
     responses(
-        (status = 204, description = "Recalled"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 204, description = "Recalled")))]
 async fn recall_group_message(state: Served<GroupContext>, path: GroupPath, _: Query<NoParams>) -> Result<Answer> {
     let seq: Seq = path.params.get("seq")?;
     submit(&state, Command::Recall { group: path.group, seq: seq.get(), by: path.user() }).await

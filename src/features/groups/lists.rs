@@ -56,7 +56,6 @@ fn one(values: &[i64]) -> Vec<Column> {
 /// A group as somebody sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
-    /// The group.
     pub group: Group,
     /// How many messages there ever were.
     pub head: i64,
@@ -68,9 +67,6 @@ pub struct View {
 type ViewRow = (i64, i64, i64, i64, i64, i64, i64, i64);
 
 /// Reads a group for somebody; None where there is no such group.
-///
-/// # Errors
-/// The driver's own.
 pub async fn view(db: &Db, group: GroupId, viewer: Option<UserId>) -> DbResult<Option<View>> {
     let columns = one(&[group.get(), viewer.map_or(0, UserId::get)]);
     let rows: Vec<ViewRow> = db.fetch(&VIEW, &columns).await?;
@@ -83,9 +79,6 @@ pub async fn view(db: &Db, group: GroupId, viewer: Option<UserId>) -> DbResult<O
 }
 
 /// The members after an ordinal.
-///
-/// # Errors
-/// The driver's own.
 pub async fn members(db: &Db, group: GroupId, after: i64, max_rows: i64) -> DbResult<Vec<MemberOut>> {
     let rows: Vec<(i64, i64, i64)> = db.fetch(&MEMBERS, &one(&[group.get(), after, max_rows])).await?;
     let row = |(user, ordinal, joined_at): (i64, i64, i64)| {
@@ -95,18 +88,12 @@ pub async fn members(db: &Db, group: GroupId, after: i64, max_rows: i64) -> DbRe
 }
 
 /// The messages after a seq and up to another, in their order.
-///
-/// # Errors
-/// The driver's own.
 pub async fn messages(db: &Db, group: GroupId, after: i64, up_to: i64, max_rows: i64) -> DbResult<Vec<(i64, Message)>> {
     let rows: Vec<MessageRow> = db.fetch(&MESSAGES, &one(&[group.get(), after, up_to, max_rows])).await?;
     Ok(rows.into_iter().filter_map(message_of_row).map(|((_, seq), message)| (seq, message)).collect())
 }
 
 /// The messages that were recalled, after a seq and up to another.
-///
-/// # Errors
-/// The driver's own.
 pub async fn recalled(db: &Db, group: GroupId, after: i64, up_to: i64) -> DbResult<Vec<i64>> {
     let rows: Vec<(i64,)> = db.fetch(&RECALLED, &one(&[group.get(), after, up_to])).await?;
     Ok(rows.into_iter().map(|(seq,)| seq).collect())

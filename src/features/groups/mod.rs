@@ -119,7 +119,6 @@ impl Membership {
 /// A message, as its row has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// The sender.
     pub sender: UserId,
     /// The sender's own id for it; once for each sender.
     pub client_id: ClientId,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::delivery;
 use super::import::store as logs;
 use super::part::group_part;
-use super::{Delivery, Group, GroupMark, Membership, Message, Reading, lists};
+use super::{Delivery, Group, GroupMark, Membership, Message, Reading};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::cache::Parts;
@@ -167,7 +167,6 @@ pub struct Needs {
 pub struct Sent {
     /// Its number.
     pub seq: i64,
-    /// When.
     pub at: UnixMs,
     /// Whether it was recalled since.
     pub recalled: bool,
@@ -182,7 +181,6 @@ pub struct DeliveryJob {
     pub recall: bool,
 }
 
-/// The rows of a batch.
 #[derive(Debug, Default)]
 pub struct GroupRows {
     groups: Table<GroupId, Option<Group>>,
@@ -385,7 +383,7 @@ impl RowSet for GroupRows {
     type Needs = Needs;
 
     fn statements() -> Vec<&'static Statement> {
-        [statements().as_slice(), &lists::statements(), &logs::statements()].concat()
+        statements().into()
     }
 
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &Needs) -> DbResult<()> {

@@ -16,7 +16,6 @@ use crate::http::polling::Seen;
 /// One group of a user, with its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserGroup {
-    /// Which one.
     pub group: GroupId,
     /// How far the user has read it.
     pub mark: GroupMark,
@@ -31,7 +30,6 @@ pub struct UserGroup {
 pub struct UserGroups {
     /// In the order of their ids.
     pub groups: Vec<UserGroup>,
-    /// The user's revision.
     pub revision: Revision,
     /// The versions of the groups' heads.
     pub versions: Versions,

@@ -22,7 +22,6 @@ use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
 use crate::http::polling::{self, Reading, Resource, Seen, Version};
-use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
 /// The routes of this part.
@@ -140,9 +139,7 @@ async fn read(state: &GroupContext, user: UserId, group: GroupId, command: Comma
     params(("user" = UserOrMe, Path), ("group" = GroupId, Path)),
     request_body(content = ReadGroupIn, description = "Optional. Default: all current items"),
     responses(
-        (status = 200, body = ReadGroupOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = ReadGroupOut)))]
 async fn read_group(state: Served<GroupContext>, path: UserPath, body: Body<ReadGroupIn>) -> Result<Response> {
     let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
     let (user, group) = (path.user, path.get("group")?);
@@ -156,9 +153,7 @@ async fn read_group(state: Served<GroupContext>, path: UserPath, body: Body<Read
     params(("user" = UserOrMe, Path), ("group" = GroupId, Path), ("seq" = Seq, Path)),
     request_body(content = NoFields, description = "Optional"),
     responses(
-        (status = 200, body = ReadGroupOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = ReadGroupOut)))]
 async fn read_group_message(state: Served<GroupContext>, path: UserPath, _body: Body<NoFields>) -> Result<Response> {
     let (user, group, seq) = (path.user, path.get("group")?, path.get::<Seq>("seq")?.get());
     read(&state, user, group, Command::ReadOne { user, group, seq }).await
@@ -171,9 +166,7 @@ async fn read_group_message(state: Served<GroupContext>, path: UserPath, _body: 
     params(("user" = UserOrMe, Path), ("group" = GroupId, Path)),
     request_body = PutGroupSettingsIn,
     responses(
-        (status = 200, body = GroupSettingsOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = GroupSettingsOut)))]
 async fn put_group_settings(state: Served<GroupContext>, path: UserPath, body: Body<PutGroupSettingsIn>) -> Result<Answer> {
     submit(&state, Command::Mute { user: path.user, group: path.get("group")?, muted: body.value.muted }).await
 }
@@ -189,9 +182,7 @@ async fn put_group_settings(state: Served<GroupContext>, path: UserPath, body: B
             ("Link" = String, description = "The next page, if any"),
             ("ETag" = String, description = "The version of the response"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
-        (status = 304, description = "Not modified"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 304, description = "Not modified")))]
 async fn list_user_groups(
     state: Served<GroupContext>,
     path: UserPath,

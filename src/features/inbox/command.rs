@@ -17,7 +17,6 @@ use crate::features::inbox::store::InboxRows;
 /// A write to inboxes, direct chats or devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A direct message.
     Send {
         /// To whom.
         receiver: UserId,
@@ -25,12 +24,10 @@ pub enum Command {
         sender: UserId,
         /// The id that the sender gave it.
         client: ClientId,
-        /// What it says.
         content: Arc<str>,
     },
     /// A user has read a direct chat.
     Read {
-        /// Who.
         user: UserId,
         /// The other side.
         peer: UserId,
@@ -39,7 +36,6 @@ pub enum Command {
     },
     /// A user has a direct chat count in no sum, or count again.
     Mute {
-        /// Who.
         user: UserId,
         /// The other side.
         peer: UserId,
@@ -50,7 +46,6 @@ pub enum Command {
     PutCursor {
         /// Whose device.
         user: UserId,
-        /// Which one.
         device: ClientId,
         /// Up to which row.
         seq: i64,
@@ -59,12 +54,10 @@ pub enum Command {
     DeleteDevice {
         /// Whose device.
         user: UserId,
-        /// Which one.
         device: ClientId,
     },
     /// The oldest rows of an inbox go.
     Expire {
-        /// Whose.
         user: UserId,
         /// Up to which row.
         up_to: i64,
@@ -164,12 +157,10 @@ fn refuse_if_blocked(rows: &Rows, receiver: UserId, sender: UserId) -> Result<()
     Ok(())
 }
 
-/// A direct message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Text<'a> {
     /// The id that its sender gave it.
     pub(super) client: &'a ClientId,
-    /// What it says.
     pub(super) content: &'a Arc<str>,
     /// When it was sent.
     pub(super) sent_at: UnixMs,

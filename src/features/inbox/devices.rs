@@ -50,7 +50,7 @@ static LIST: Statement = Statement::one(
     &[("user_id", Type::Int)],
 );
 
-/// DeviceRows that stayed away for very long.
+/// Devices that stayed away for very long.
 static SWEEP: Statement = Statement::one(
     "delete from devices
     where (user_id, device_id) in (
@@ -118,9 +118,6 @@ impl DeviceRows {
 }
 
 /// A user's devices by id, those that were seen last first, and the head of the user's inbox.
-///
-/// # Errors
-/// The driver's own.
 pub async fn list(db: &Db, user: UserId) -> DbResult<(i64, Vec<(String, Device)>)> {
     let rows: Vec<(String, i64, i64, i64, i32)> = db.fetch(&LIST, &[Column::Int(vec![user.get()])]).await?;
     let (mut head, mut devices) = (0, Vec::new());
@@ -136,9 +133,6 @@ pub async fn list(db: &Db, user: UserId) -> DbResult<(i64, Vec<(String, Device)>
 
 /// Removes some devices that were not seen since; returns how many. Call again while it returns
 /// any.
-///
-/// # Errors
-/// The driver's own.
 pub(super) async fn sweep(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<u64> {
     db.connect().await?.run(&SWEEP, &[Column::Int(vec![before.0]), Column::Int(vec![max_rows])]).await
 }

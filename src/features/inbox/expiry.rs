@@ -196,9 +196,6 @@ async fn find_old(state: &InboxContext, users: &BTreeSet<i64>, before: UnixMs) -
 
 /// Forgets some devices that were not seen for very long; returns how many. Call again while it
 /// returns any.
-///
-/// # Errors
-/// The driver's own.
 pub async fn sweep_devices(state: &InboxContext) -> DbResult<u64> {
     let before = UnixMs(state.clock.now().0 - DEVICE_DAYS.max(i64::from(state.config.inbox_days)) * DAY_MS);
     devices::sweep(&state.db, before, DEVICE_ROWS).await

@@ -26,7 +26,6 @@ use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{AnyUserPath, UserOrMe, UserPath};
 use crate::http::polling::{self, Polling, Reading, Resource, Seen, Version};
-use crate::http::problem::ProblemOut;
 use crate::http::sender::SenderIn;
 use crate::http::served::Served;
 
@@ -36,21 +35,15 @@ const MAX_READ: Duration = Duration::from_secs(4);
 /// What the handlers and sweeps of inboxes work with.
 #[derive(Debug)]
 pub struct InboxContext {
-    /// Where writes go.
     pub lanes: Lanes,
-    /// The truth.
     pub db: Db,
-    /// What is read of users.
     pub entries: Arc<Entries>,
-    /// What answers polls.
     pub polling: Arc<Polling>,
-    /// The time.
     pub clock: Clock,
     /// How inboxes are kept.
     pub config: InboxConfig,
 }
 
-/// The routes of this feature.
 pub fn routes() -> OpenApiRouter<Served<InboxContext>> {
     OpenApiRouter::new()
         .routes(routes!(get_inbox, send_direct))
@@ -167,9 +160,7 @@ async fn in_time<T>(read: impl Future<Output = DbResult<T>>) -> Result<T> {
     request_body = SendDirectIn,
     responses(
         (status = 200, body = SentOut, description = "Already sent"),
-        (status = 201, body = SentOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 201, body = SentOut)))]
 async fn send_direct(state: Served<InboxContext>, caller: Caller, path: AnyUserPath, body: Body<SendDirectIn>) -> Result<Answer> {
     let SendDirectIn { sender_id, client_id: client, content } = body.value;
     let sender = SenderIn::resolve(sender_id, &caller)?;
@@ -191,9 +182,7 @@ async fn send_direct(state: Served<InboxContext>, caller: Caller, path: AnyUserP
         (status = 200, body = InboxOut, headers(
             ("ETag" = String, description = "The version of the response"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
-        (status = 304, description = "Not modified"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 304, description = "Not modified")))]
 async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Query<InboxParams>, tags: IfNoneMatch) -> Result<Response> {
     let InboxParams { after, limit, wait, epoch } = params;
     let (user, wait) = (path.user, polling::wait_of(wait)?);
@@ -268,9 +257,7 @@ impl Found {
             ("ETag" = String, description = "The version of the response"),
             ("Link" = String, description = "The next page, if any"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
-        (status = 304, description = "Not modified"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 304, description = "Not modified")))]
 async fn list_directs(
     state: Served<InboxContext>,
     path: UserPath,
@@ -315,9 +302,7 @@ async fn list_directs(
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7")),
     request_body(content = ReadDirectIn, description = "Optional. Default: all current items"),
     responses(
-        (status = 200, body = ReadDirectOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = ReadDirectOut)))]
 async fn read_direct(state: Served<InboxContext>, path: UserPath, body: Body<ReadDirectIn>) -> Result<Answer> {
     let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
     submit(&state, Command::Read { user: path.user, peer: path.get("peer")?, up_to }).await
@@ -331,9 +316,7 @@ async fn read_direct(state: Served<InboxContext>, path: UserPath, body: Body<Rea
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7")),
     request_body = PutDirectSettingsIn,
     responses(
-        (status = 200, body = DirectSettingsOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = DirectSettingsOut)))]
 async fn put_direct_settings(state: Served<InboxContext>, path: UserPath, body: Body<PutDirectSettingsIn>) -> Result<Answer> {
     submit(&state, Command::Mute { user: path.user, peer: path.get("peer")?, muted: body.value.muted }).await
 }
@@ -347,9 +330,7 @@ async fn put_direct_settings(state: Served<InboxContext>, path: UserPath, body: 
     params(("user" = UserOrMe, Path), ("device_id" = ClientId, Path, example = "phone-1")),
     request_body = PutCursorIn,
     responses(
-        (status = 200, body = CursorOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = CursorOut)))]
 async fn put_cursor(state: Served<InboxContext>, path: UserPath, body: Body<PutCursorIn>) -> Result<Answer> {
     let seq = in_range(body.value.seq, 0, MAX_HEAD, || "/seq".to_owned())?;
     submit(&state, Command::PutCursor { user: path.user, device: path.get("device_id")?, seq }).await
@@ -361,9 +342,7 @@ async fn put_cursor(state: Served<InboxContext>, path: UserPath, body: Body<PutC
 #[utoipa::path(get, path = "/v1/users/{user}/devices", tag = "inbox",
     params(("user" = UserOrMe, Path)),
     responses(
-        (status = 200, body = DevicesOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = DevicesOut)))]
 async fn list_devices(state: Served<InboxContext>, path: UserPath, _: Query<NoParams>) -> Result<Response> {
     let (head, devices) = in_time(devices::list(&state.db, path.user)).await?;
     let items = devices.into_iter().filter_map(|(id, row)| Some(CursorOut::new(id.parse().ok()?, row, head))).collect();
@@ -377,9 +356,7 @@ async fn list_devices(state: Served<InboxContext>, path: UserPath, _: Query<NoPa
 #[utoipa::path(delete, path = "/v1/users/{user}/devices/{device_id}", tag = "inbox",
     params(("user" = UserOrMe, Path), ("device_id" = ClientId, Path, example = "phone-1")),
     responses(
-        (status = 204, description = "Deleted"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 204, description = "Deleted")))]
 async fn delete_device(state: Served<InboxContext>, path: UserPath, _: Query<NoParams>) -> Result<Answer> {
     submit(&state, Command::DeleteDevice { user: path.user, device: path.get("device_id")? }).await
 }

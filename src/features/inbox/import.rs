@@ -32,14 +32,13 @@ impl std::ops::AddAssign for Imported {
 
 /// A message of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct DirectStep {
     /// To whom.
     pub receiver: UserId,
     /// From whom.
     pub sender: UserId,
     /// Its id.
     pub client: ClientId,
-    /// What it says.
     pub content: Arc<str>,
     /// When it was sent.
     pub at: UnixMs,
@@ -49,7 +48,7 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Steps {
     /// The messages.
-    pub steps: Vec<Step>,
+    pub steps: Vec<DirectStep>,
     /// In which lane.
     pub lane_key: i64,
 }
@@ -69,7 +68,7 @@ impl lanes::Command for Steps {
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         let mut done = Imported::default();
-        for Step { receiver, sender, client, content, at } in &self.steps {
+        for DirectStep { receiver, sender, client, content, at } in &self.steps {
             match send(rows, *receiver, *sender, Text { client, content, sent_at: *at }, now) {
                 Ok(answer) if answer.ending() == Some(Ending::Created) => done.sent += 1,
                 Ok(_) => done.known += 1,

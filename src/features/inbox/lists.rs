@@ -76,7 +76,6 @@ pub struct Read {
     pub epoch: String,
     /// The number of the last row.
     pub head: i64,
-    /// The user's revision.
     pub revision: i64,
     /// The first row that is kept; one beyond the head where none is.
     pub earliest: i64,
@@ -89,9 +88,6 @@ type InboxRow = (i64, i64, i64, i64, i64, i64, i64, i64, String, String, i64);
 
 /// Reads up to `limit` rows after this seq; None where the database has no epoch, which every node
 /// makes as it starts.
-///
-/// # Errors
-/// The driver's own.
 pub async fn read(db: &Db, user: UserId, after: i64, limit: i64) -> DbResult<Option<Read>> {
     let columns = [user.get(), after, limit].map(|value| Column::Int(vec![value]));
     let mut rows = db.fetch::<InboxRow>(&READ_INBOX, &columns).await?.into_iter();
@@ -121,9 +117,6 @@ fn item_of_row(row: InboxRow) -> Option<ItemOut> {
 
 /// The direct chats in which something is unread, in the order of the peers: peer, how many
 /// messages the peer ever sent, how many of them are read, and whether the chat counts in no sum.
-///
-/// # Errors
-/// The driver's own.
 pub async fn unread(db: &Db, user: UserId, limit: i64) -> DbResult<Vec<(UserId, i64, i64, bool)>> {
     let rows: Vec<(i64, i64, i64, i64)> = db.fetch(&UNREAD, &[user.get(), limit].map(|value| Column::Int(vec![value]))).await?;
     Ok(rows.into_iter().filter_map(|(peer, head, mark, muted)| Some((UserId::try_from(peer).ok()?, head, mark, muted > 0))).collect())
@@ -133,9 +126,6 @@ pub async fn unread(db: &Db, user: UserId, limit: i64) -> DbResult<Vec<(UserId, 
 pub type Directs = (i64, Vec<DirectOut>);
 
 /// Up to `limit` direct chats after this place in the list.
-///
-/// # Errors
-/// The driver's own.
 pub async fn directs(db: &Db, user: UserId, before: (i64, i64), limit: i64) -> DbResult<Directs> {
     let columns = [user.get(), before.0, before.1, limit].map(|value| Column::Int(vec![value]));
     let (mut revision, mut chats) = (0, Vec::new());

@@ -70,7 +70,6 @@ pub struct Item {
 /// What an inbox holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Of {
-    /// A direct message.
     Direct {
         /// The other side of the chat.
         peer: UserId,
@@ -78,7 +77,6 @@ pub enum Of {
         peer_seq: i64,
         /// The id that its sender gave it.
         client: ClientId,
-        /// The content.
         content: Arc<str>,
         /// When it was sent: earlier than it was put here where it was imported.
         sent_at: UnixMs,
@@ -86,14 +84,12 @@ pub enum Of {
     /// A message of a group. What it says stays with the group, and is looked up when the inbox is
     /// read.
     Group {
-        /// Which group.
         group: GroupId,
         /// Which message of it.
         seq: i64,
     },
     /// A message of a group was recalled.
     Recall {
-        /// Which group.
         group: GroupId,
         /// Which message of it.
         seq: i64,

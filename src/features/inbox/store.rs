@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::needs::ChatKey;
-use super::{Direct, Item, Needs, Of, Oldest, Sent, SentKey, expiry, lists};
+use super::{Direct, Item, Needs, Of, Oldest, Sent, SentKey};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
@@ -142,7 +142,6 @@ pub fn statements() -> [&'static Statement; 9] {
     ]
 }
 
-/// The rows of a batch.
 #[derive(Debug, Default)]
 pub struct InboxRows {
     /// Those that the batch makes: no other is loaded.
@@ -312,7 +311,7 @@ impl RowSet for InboxRows {
     type Needs = Needs;
 
     fn statements() -> Vec<&'static Statement> {
-        [statements().as_slice(), &lists::statements(), &expiry::statements()].concat()
+        statements().into()
     }
 
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &Needs) -> DbResult<()> {

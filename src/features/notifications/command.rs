@@ -47,9 +47,7 @@ pub enum Command {
     },
     /// A user has read a notification, or wants it to count as unread.
     Mark {
-        /// Who.
         user: UserId,
-        /// Which notification.
         id: NotificationId,
         /// Whether it is read.
         read: bool,
@@ -58,9 +56,7 @@ pub enum Command {
     },
     /// A user has read many.
     MarkMany {
-        /// Who.
         user: UserId,
-        /// Which notifications.
         which: Which,
         /// Only up to this seq.
         up_to: i64,
@@ -69,23 +65,19 @@ pub enum Command {
     },
     /// A user deletes a notification from its list.
     Delete {
-        /// Who.
         user: UserId,
-        /// Which notification.
         id: NotificationId,
         /// Of lower ids notifications are kept no longer.
         kept_from: i64,
     },
     /// A notification is withdrawn from everybody's list.
     Withdraw {
-        /// Which one.
         id: NotificationId,
         /// To whom it was sent.
         recipients: Vec<UserId>,
     },
     /// A notification is kept no longer: it goes, and with it what everybody has of it.
     Expire {
-        /// Which one.
         id: NotificationId,
         /// To whom it was sent.
         recipients: Vec<UserId>,

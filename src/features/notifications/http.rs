@@ -28,25 +28,19 @@ use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::http::polling::Polling;
-use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
 /// What the handlers and sweeps of notifications work with.
 #[derive(Debug)]
 pub struct NotificationContext {
-    /// Where writes go.
     pub lanes: Lanes,
-    /// The truth.
     pub db: Db,
-    /// What answers polls.
     pub polling: Arc<Polling>,
-    /// The time.
     pub clock: Clock,
     /// How notifications are kept.
     pub config: NotificationConfig,
 }
 
-/// The routes of this feature.
 pub fn routes() -> OpenApiRouter<Served<NotificationContext>> {
     OpenApiRouter::new()
         .routes(routes!(send_notification))
@@ -219,9 +213,7 @@ async fn submit(state: &NotificationContext, command: Command) -> Result<Answer>
     params(("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body = SendNotificationIn,
     responses(
-        (status = 201, body = NotificationOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 201, body = NotificationOut)))]
 async fn send_notification(
     state: Served<NotificationContext>,
     service: Service,
@@ -244,9 +236,7 @@ async fn send_notification(
 #[utoipa::path(get, path = "/v1/notifications/{notification_id}", tag = "notifications",
     params(("notification_id" = NotificationId, Path)),
     responses(
-        (status = 200, body = NotificationOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = NotificationOut)))]
 async fn get_notification(state: Served<NotificationContext>, _service: Service, path: PathParams, _: Query<NoParams>) -> Result<Response> {
     let id = path.get("notification_id")?;
     let found = lists::read(&state.db, id).await?.ok_or_else(|| missing(id, kept_from(&state)))?;
@@ -263,9 +253,7 @@ async fn get_notification(state: Served<NotificationContext>, _service: Service,
 #[utoipa::path(delete, path = "/v1/notifications/{notification_id}", tag = "notifications",
     params(("notification_id" = NotificationId, Path)),
     responses(
-        (status = 204, description = "Withdrawn"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 204, description = "Withdrawn")))]
 async fn withdraw_notification(
     state: Served<NotificationContext>,
     _service: Service,
@@ -288,9 +276,7 @@ async fn withdraw_notification(
 #[utoipa::path(get, path = "/v1/users/{user}/notifications", tag = "notifications",
     params(("user" = UserOrMe, Path), ListNotificationsParams),
     responses(
-        (status = 200, body = PageOut<UserNotificationOut>, headers(("Link" = String, description = "The next page, if any"))),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = PageOut<UserNotificationOut>, headers(("Link" = String, description = "The next page, if any")))))]
 async fn list_notifications(
     state: Served<NotificationContext>,
     path: UserPath,
@@ -312,9 +298,7 @@ async fn list_notifications(
     params(("user" = UserOrMe, Path)),
     request_body = ReadNotificationsIn,
     responses(
-        (status = 200, body = ReadNotificationsOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = ReadNotificationsOut)))]
 async fn read_notifications(state: Served<NotificationContext>, path: UserPath, body: Body<ReadNotificationsIn>) -> Result<Response> {
     let user = path.user;
     let (mut which, mut up_to) = body.value.which()?;
@@ -342,9 +326,7 @@ async fn read_notifications(state: Served<NotificationContext>, path: UserPath, 
     params(("user" = UserOrMe, Path), ("notification_id" = NotificationId, Path)),
     request_body(content = NoFields, description = "Optional. It has no fields"),
     responses(
-        (status = 200, body = ReadNotificationOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = ReadNotificationOut)))]
 async fn read_notification(state: Served<NotificationContext>, path: UserPath, _: Body<NoFields>) -> Result<Answer> {
     submit(&state, Command::Mark { user: path.user, id: path.get("notification_id")?, read: true, kept_from: kept_from(&state) }).await
 }
@@ -356,9 +338,7 @@ async fn read_notification(state: Served<NotificationContext>, path: UserPath, _
     params(("user" = UserOrMe, Path), ("notification_id" = NotificationId, Path)),
     request_body(content = NoFields, description = "Optional. It has no fields"),
     responses(
-        (status = 200, body = ReadNotificationOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = ReadNotificationOut)))]
 async fn unread_notification(state: Served<NotificationContext>, path: UserPath, _: Body<NoFields>) -> Result<Answer> {
     submit(&state, Command::Mark { user: path.user, id: path.get("notification_id")?, read: false, kept_from: kept_from(&state) }).await
 }
@@ -370,9 +350,7 @@ async fn unread_notification(state: Served<NotificationContext>, path: UserPath,
 #[utoipa::path(delete, path = "/v1/users/{user}/notifications/{notification_id}", tag = "notifications",
     params(("user" = UserOrMe, Path), ("notification_id" = NotificationId, Path)),
     responses(
-        (status = 200, body = DeletedNotificationOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = DeletedNotificationOut)))]
 async fn delete_notification(state: Served<NotificationContext>, path: UserPath, _: Query<NoParams>) -> Result<Answer> {
     submit(&state, Command::Delete { user: path.user, id: path.get("notification_id")?, kept_from: kept_from(&state) }).await
 }

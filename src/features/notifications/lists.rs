@@ -75,9 +75,6 @@ pub struct Read {
 }
 
 /// Reads a notification; None where there is none.
-///
-/// # Errors
-/// The driver's own.
 pub async fn read(db: &Db, id: NotificationId) -> DbResult<Option<Read>> {
     let rows: Vec<(String, String, i64, i64, i64, i64)> = db.fetch(&READ_NOTIFICATION, &[Column::Int(vec![id.get()])]).await?;
     Ok(rows.into_iter().next().and_then(|(kind, stored, created_at, recipients, withdrawn, read)| {
@@ -87,18 +84,12 @@ pub async fn read(db: &Db, id: NotificationId) -> DbResult<Option<Read>> {
 }
 
 /// To whom a notification was sent, in the order of their ids. That never changes.
-///
-/// # Errors
-/// The driver's own.
 pub async fn recipients(db: &Db, id: NotificationId) -> DbResult<Vec<UserId>> {
     let rows: Vec<(i64,)> = db.fetch(&RECIPIENTS, &[Column::Int(vec![id.get()])]).await?;
     Ok(rows.into_iter().filter_map(|(user,)| UserId::try_from(user).ok()).collect())
 }
 
 /// Up to `limit` entries of a user's list before this seq, newest first.
-///
-/// # Errors
-/// The driver's own.
 pub async fn page(db: &Db, user: UserId, status: Status, kind: Option<&Name>, before: i64, limit: i64) -> DbResult<Vec<Listed>> {
     let mut columns: Vec<_> = [user.get(), before, limit].map(|value| Column::Int(vec![value])).into();
     let text = || Column::Text(vec![kind.map_or(String::new(), Name::to_string)]);

@@ -61,7 +61,6 @@ const RANDOM_BITS: u32 = 20;
 /// A notification, as its row has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// The type.
     pub kind: Name,
     /// Title and content, as one JSON object.
     pub stored: String,
@@ -74,9 +73,7 @@ pub struct Notification {
 /// Title and content.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Text {
-    /// The title.
     pub title: String,
-    /// The content.
     pub content: String,
 }
 
@@ -91,9 +88,7 @@ impl Notification {
 /// What a user has of a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receiver {
-    /// Which notification.
     pub notification: NotificationId,
-    /// The type.
     pub kind: Arc<str>,
     /// When the user has read it; 0: not yet.
     pub read_at: UnixMs,
@@ -125,7 +120,6 @@ pub enum Status {
 /// A notification in a user's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Which notification.
     pub id: NotificationId,
     /// Its number in the user's list.
     pub seq: i64,
@@ -138,7 +132,6 @@ pub struct Listed {
 /// Unread notifications of a user: the oldest, up to a bound.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unread {
-    /// Whose.
     pub user: UserId,
     /// Of which type; None: of all.
     pub kind: Option<Name>,

@@ -14,7 +14,7 @@ use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
 use crate::engine::marks::parts::Part;
 
-use super::{Notification, Receiver, Unread, expiry, lists};
+use super::{Notification, Receiver, Unread};
 
 static LOAD_NOTIFICATIONS: Statement = Statement::new(
     "select n.notification_id, n.withdrawn
@@ -171,7 +171,6 @@ struct Held {
     new: Option<Arc<Notification>>,
 }
 
-/// The rows of a batch.
 #[derive(Debug, Default)]
 pub struct NotificationRows {
     notifications: Table<NotificationId, Option<Held>>,
@@ -368,7 +367,7 @@ impl RowSet for NotificationRows {
     type Needs = Needs;
 
     fn statements() -> Vec<&'static Statement> {
-        [statements().as_slice(), &lists::statements(), &expiry::statements()].concat()
+        statements().into()
     }
 
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &Needs) -> DbResult<()> {

@@ -31,15 +31,12 @@ const RESPOND_ASYNC: &str = "respond-async";
 /// What operations are accepted and read with.
 #[derive(Debug)]
 pub struct OperationContext {
-    /// The truth.
     pub db: Db,
-    /// The time.
     pub clock: Clock,
     /// The operations of this node.
     pub operations: Operations,
 }
 
-/// The routes of this feature.
 pub fn routes() -> OpenApiRouter<Served<OperationContext>> {
     OpenApiRouter::new().routes(routes!(get_operation))
 }
@@ -115,9 +112,7 @@ pub(crate) fn accepted(answer: Answer, id: &OperationId) -> Result<Response> {
 #[utoipa::path(get, path = "/v1/operations/{id}", tag = "operations",
     params(("id" = OperationId, Path, description = "The id from the Location of the 202 response")),
     responses(
-        (status = 200, body = OperationOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = OperationOut)))]
 async fn get_operation(state: Served<OperationContext>, caller: Caller, path: PathParams, _: Query<NoParams>) -> Result<Response> {
     let id: OperationId = path.get("id")?;
     // Of somebody else's it is not told whether it is there.

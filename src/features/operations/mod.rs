@@ -71,7 +71,6 @@ pub enum OperationStatus {
 /// An operation as it is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// The id.
     pub id: OperationId,
     /// Who may read what came of it.
     pub caller: String,

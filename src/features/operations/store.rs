@@ -258,9 +258,6 @@ pub(crate) async fn count(db: &Db, most: i64) -> DbResult<i64> {
 
 /// Removes some operations of which it is no longer kept what came of them; returns how many. Call
 /// again while it returns any.
-///
-/// # Errors
-/// The driver's own.
 pub async fn sweep(db: &Db, config: &OperationConfig, now: UnixMs) -> DbResult<u64> {
     let oldest = now.0 - config.ttl_ms();
     db.connect().await?.run(&SWEEP, &[Column::Int(vec![oldest]), Column::Int(vec![SWEEP_ROWS])]).await

@@ -23,7 +23,6 @@ use crate::features::groups::{lists, no_member, unknown};
 use crate::http::pages::{self, PageOut, PageParams, Position, Wanted};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::polling::{self, Polling, Reading, Resource, Seen, Version};
-use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
 /// The most messages of a screenful.
@@ -32,15 +31,12 @@ pub const MAX_SCREENFUL: i64 = 100;
 /// What the handlers of receipts work with.
 #[derive(Debug)]
 pub struct ReceiptContext {
-    /// The truth.
     pub db: Db,
     /// Who has read what.
     pub receipts: Arc<Receipts>,
-    /// What answers polls.
     pub polling: Arc<Polling>,
 }
 
-/// The routes of this feature.
 pub fn routes() -> OpenApiRouter<Served<ReceiptContext>> {
     OpenApiRouter::new().routes(routes!(get_receipts)).routes(routes!(list_receipts))
 }
@@ -305,9 +301,7 @@ fn version(spans: &Spans, numbers: impl IntoIterator<Item = i64>) -> Version {
             ("Link" = String, description = "The next page, if any"),
             ("ETag" = String, description = "The version of the response"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
-        (status = 304, description = "Not modified"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 304, description = "Not modified")))]
 async fn get_receipts(
     state: Served<ReceiptContext>,
     path: GroupPath,
@@ -394,9 +388,7 @@ fn version_of(spans: &Spans, value: &ReceiptsAnswer) -> Version {
         (status = 200, body = ScreenfulOut, headers(
             ("ETag" = String, description = "The version of the response"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
-        (status = 304, description = "Not modified"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 304, description = "Not modified")))]
 async fn list_receipts(
     state: Served<ReceiptContext>,
     path: GroupPath,

@@ -110,9 +110,6 @@ impl Receipts {
 
     /// The memberships of a group: not older than a second, than what this node has written, or
     /// than `least`. `head` is how many messages there are by now.
-    ///
-    /// # Errors
-    /// When the database is away.
     pub async fn spans(&self, group: GroupId, least: AtLeast, head: i64) -> Result<Arc<Spans>, Error> {
         let change = self.changes.count(group);
         if let Some(read) = self.kept.get(&group).await.filter(|read| read.is_good(change, least)) {

@@ -8,7 +8,6 @@ use crate::features::groups::Reading;
 pub struct Span {
     /// The member's number in the group.
     pub ordinal: i64,
-    /// Who.
     pub user: UserId,
     /// The head when joining.
     pub from_seq: i64,
@@ -46,7 +45,6 @@ pub struct Count {
 /// A recipient of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipient {
-    /// Who.
     pub user: UserId,
     /// The member's number in the group.
     pub ordinal: i64,

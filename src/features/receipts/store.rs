@@ -59,18 +59,12 @@ impl Terms {
 }
 
 /// The terms of a group; None where there is no such group.
-///
-/// # Errors
-/// The driver's own.
 pub async fn terms(db: &Db, group: GroupId) -> DbResult<Option<Terms>> {
     let rows: Vec<(i64, i64, i64)> = db.fetch(&TERMS, &[Column::Int(vec![group.get()])]).await?;
     Ok(rows.into_iter().next().map(|(receipts, head, version)| Terms { receipts: receipts == 1, head, version }))
 }
 
 /// All memberships of a group there ever were, in the order of ordinals.
-///
-/// # Errors
-/// The driver's own.
 pub async fn spans(db: &Db, group: GroupId) -> DbResult<Vec<Span>> {
     let rows: Vec<(i64, i64, i64, i64, i64, Vec<u8>)> = db.fetch(&SPANS, &[Column::Int(vec![group.get()])]).await?;
     let span = |(ordinal, user, from_seq, to_seq, read_seq, extra): (i64, i64, i64, i64, i64, Vec<u8>)| {
@@ -84,9 +78,6 @@ pub async fn spans(db: &Db, group: GroupId) -> DbResult<Vec<Span>> {
 pub type Sent = (i64, UserId, bool);
 
 /// Who sent the messages from this one to that one.
-///
-/// # Errors
-/// The driver's own.
 pub async fn senders(db: &Db, group: GroupId, from: i64, to: i64) -> DbResult<Vec<Sent>> {
     let columns = [group.get(), from, to].map(|value| Column::Int(vec![value]));
     let rows: Vec<(i64, i64, i64)> = db.fetch(&SENDERS, &columns).await?;

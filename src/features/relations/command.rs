@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::state::{Act, FollowOptions, PairState, Refusal, Relation, Room, step};
-use super::{Follow, Imported, Pair, Raised, RelationOut, Step};
+use super::{Follow, FollowStep, Imported, Pair, Raised, RelationOut};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
@@ -23,7 +23,6 @@ use crate::features::relations::rows::set_follow;
 pub struct PairAction {
     /// Who, and about whom.
     pub pair: Pair,
-    /// What.
     pub act: Act,
 }
 
@@ -43,7 +42,6 @@ pub struct Terms {
 pub enum Command {
     /// One user does something about another.
     Do {
-        /// What.
         action: PairAction,
         /// To what it is held.
         terms: Terms,
@@ -53,7 +51,7 @@ pub enum Command {
     /// imported is no news.
     Import {
         /// The steps.
-        steps: Vec<Step>,
+        steps: Vec<FollowStep>,
         /// How many each follower may follow, where that is to be kept.
         limit: Option<i64>,
         /// The badge from which an unfollow takes back what the follow had raised.
@@ -281,7 +279,7 @@ pub(super) struct Bounds<'a> {
 /// A follow that is there stays as it is, also where the step names other options. A step of a pair
 /// with writes that were accepted and are not done comes after those: it is left for later, with
 /// all steps of the pair that follow it.
-pub(super) fn import(rows: &mut Rows, steps: &[Step], bounds: Bounds<'_>, events: bool, now: UnixMs) -> Imported {
+pub(super) fn import(rows: &mut Rows, steps: &[FollowStep], bounds: Bounds<'_>, events: bool, now: UnixMs) -> Imported {
     let mut done = Imported::default();
     for (at, step) in steps.iter().enumerate() {
         if rows.get::<RelationRows>().has_pending(step.pair) {

@@ -65,7 +65,6 @@ pub fn statements() -> [&'static Statement; 3] {
 /// Why an export ended early.
 #[derive(Debug)]
 pub enum ExportError {
-    /// The database.
     Read(sqlx::Error),
     /// Where it is written to; a reader that went away among others.
     Write(io::Error),

@@ -2,7 +2,7 @@
 //! changed shows at once; what others changed, within [`KEPT`].
 //!
 //! Strangers are shown first pages and counts from here, so that a million visitors of a star cost
-//! the database a read a second. Nothing goes but what a stranger is shown otherwise than before:
+//! the database a read a second. An answer is dropped only if strangers would now see another one:
 //! an answer that is read anew takes longer, and who did something in secret must not be told by
 //! that. Owners and services are shown no page and no count from here.
 //!
@@ -160,15 +160,13 @@ impl HotUsers {
         (look.begun >= changed && look.version >= version).then_some(look.code)
     }
 
-    /// Keeps what was read after [`HotUsers::begin`], and after that version of the first one's lists.
+    /// Keeps what was read after [`HotUsers::begin`], and after that version of the first one's
+    /// lists.
     pub fn keep_looks(&self, begun: u64, version: Revision, codes: impl IntoIterator<Item = (Pair, u8)>) {
         codes.into_iter().for_each(|(pair, code)| self.looks.insert(pair, Look { begun, version, code }));
     }
 
     /// The first entries of a list, as many as the longest page has and one more.
-    ///
-    /// # Errors
-    /// When the database is away.
     pub async fn page<F>(&self, user: UserId, list: List, read: impl Fn() -> F) -> Result<Vec<Listed>>
     where
         F: Future<Output = DbResult<Vec<Listed>>>,
@@ -177,9 +175,6 @@ impl HotUsers {
     }
 
     /// A user's counts.
-    ///
-    /// # Errors
-    /// When the database is away.
     pub async fn counts<F>(&self, user: UserId, read: impl Fn() -> F) -> Result<Counts>
     where
         F: Future<Output = DbResult<Counts>>,

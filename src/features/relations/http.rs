@@ -23,7 +23,6 @@ use crate::http::body::{Body, NoFields, present};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{UserOrMe, UserPath};
 use crate::http::polling::Polling;
-use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
 /// How often a write has pending ones of its pair done before it gives up: others may go on
@@ -33,17 +32,13 @@ const MAX_TURNS: u32 = 50;
 /// What the handlers of relations work with.
 #[derive(Debug)]
 pub struct RelationContext {
-    /// Where writes go.
     pub lanes: Lanes,
-    /// The truth.
     pub db: Db,
-    /// What is read of users.
     pub entries: Arc<Entries>,
     /// What is shown of much-read users from memory.
     pub hot: Arc<HotUsers>,
     /// Look-ups, and whole lists.
     pub looks: Lookups,
-    /// What answers polls.
     pub polling: Arc<Polling>,
     /// How follows are bounded, and what they raise.
     pub config: RelationConfig,
@@ -51,7 +46,6 @@ pub struct RelationContext {
     pub worker: Arc<WorkerContext>,
 }
 
-/// The routes of this feature.
 pub fn routes() -> OpenApiRouter<Served<RelationContext>> {
     OpenApiRouter::new()
         .routes(routes!(follow_user, unfollow_user))
@@ -146,9 +140,7 @@ async fn submit(state: &RelationContext, action: PairAction) -> Result<Answer> {
     request_body(content = FollowUserIn, description = "Optional"),
     responses(
         (status = 200, body = RelationOut),
-        (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation"))),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation")))))]
 async fn follow_user(state: Served<RelationContext>, path: UserPath, prefer: Prefer, body: Body<FollowUserIn>) -> Result<Response> {
     let pair = pair(&path, "target")?;
     let FollowUserIn { visibility, special } = body.value;
@@ -164,9 +156,7 @@ async fn follow_user(state: Served<RelationContext>, path: UserPath, prefer: Pre
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     responses(
         (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation"))),
-        (status = 204, description = "Unfollowed"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 204, description = "Unfollowed")))]
 async fn unfollow_user(state: Served<RelationContext>, path: UserPath, prefer: Prefer, _: Query<NoParams>) -> Result<Response> {
     let pair = pair(&path, "target")?;
     write(&state, &path, prefer, pair, Act::Unfollow).await
@@ -180,9 +170,7 @@ async fn unfollow_user(state: Served<RelationContext>, path: UserPath, prefer: P
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     responses(
         (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation"))),
-        (status = 204, description = "Removed"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 204, description = "Removed")))]
 async fn remove_follower(state: Served<RelationContext>, path: UserPath, prefer: Prefer, _: Query<NoParams>) -> Result<Response> {
     let pair = pair(&path, "fan")?;
     write(&state, &path, prefer, pair, Act::RemoveFollower).await
@@ -198,9 +186,7 @@ async fn remove_follower(state: Served<RelationContext>, path: UserPath, prefer:
     request_body(content = NoFields, description = "Optional"),
     responses(
         (status = 200, body = RelationOut),
-        (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation"))),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation")))))]
 async fn block_user(state: Served<RelationContext>, path: UserPath, prefer: Prefer, _: Body<NoFields>) -> Result<Response> {
     let pair = pair(&path, "target")?;
     write(&state, &path, prefer, pair, Act::Block).await
@@ -214,9 +200,7 @@ async fn block_user(state: Served<RelationContext>, path: UserPath, prefer: Pref
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     responses(
         (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation"))),
-        (status = 204, description = "Unblocked"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 204, description = "Unblocked")))]
 async fn unblock_user(state: Served<RelationContext>, path: UserPath, prefer: Prefer, _: Query<NoParams>) -> Result<Response> {
     let pair = pair(&path, "target")?;
     write(&state, &path, prefer, pair, Act::Unblock).await

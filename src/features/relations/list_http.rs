@@ -21,7 +21,6 @@ use crate::base::ids::UserId;
 use crate::http::pages::{self, MAX_LIMIT, PageOut, PageParams, Position};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{AnyUserPath, UserOrMe, UserPath};
-use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
 pub(super) fn routes() -> OpenApiRouter<Served<RelationContext>> {
@@ -137,9 +136,7 @@ enum Told {
 #[utoipa::path(get, path = "/v1/users/{user}/following", tag = "relations",
     params(("user" = UserOrMe, Path), FollowingParams),
     responses(
-        (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, if any"))),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, if any")))))]
 async fn list_following(
     state: Served<RelationContext>,
     path: AnyUserPath,
@@ -166,9 +163,7 @@ async fn list_following(
 #[utoipa::path(get, path = "/v1/users/{user}/followers", tag = "relations",
     params(("user" = UserOrMe, Path), PageParams),
     responses(
-        (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, if any"))),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, if any")))))]
 async fn list_followers(state: Served<RelationContext>, path: AnyUserPath, uri: Uri, Query(params): Query<PageParams>) -> Result<Response> {
     let (which, told) = if path.is_own() { (List::Followers, Told::Secret) } else { (List::PublicFollowers, Told::Nothing) };
     list(&state, &path, which, told, &uri, &params).await
@@ -181,9 +176,7 @@ async fn list_followers(state: Served<RelationContext>, path: AnyUserPath, uri: 
 #[utoipa::path(get, path = "/v1/users/{user}/mutuals", tag = "relations",
     params(("user" = UserOrMe, Path), PageParams),
     responses(
-        (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, if any"))),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, if any")))))]
 async fn list_mutuals(state: Served<RelationContext>, path: AnyUserPath, uri: Uri, Query(params): Query<PageParams>) -> Result<Response> {
     list(&state, &path, List::Mutuals, Told::Nothing, &uri, &params).await
 }
@@ -194,9 +187,7 @@ async fn list_mutuals(state: Served<RelationContext>, path: AnyUserPath, uri: Ur
 #[utoipa::path(get, path = "/v1/users/{user}/special", tag = "relations",
     params(("user" = UserOrMe, Path), PageParams),
     responses(
-        (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, if any"))),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, if any")))))]
 async fn list_special(state: Served<RelationContext>, path: UserPath, uri: Uri, Query(params): Query<PageParams>) -> Result<Response> {
     own_list(&state, &path, List::Special, Told::All, &uri, &params).await
 }
@@ -207,9 +198,7 @@ async fn list_special(state: Served<RelationContext>, path: UserPath, uri: Uri, 
 #[utoipa::path(get, path = "/v1/users/{user}/blocks", tag = "relations",
     params(("user" = UserOrMe, Path), PageParams),
     responses(
-        (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, if any"))),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, if any")))))]
 async fn list_blocks(state: Served<RelationContext>, path: UserPath, uri: Uri, Query(params): Query<PageParams>) -> Result<Response> {
     own_list(&state, &path, List::Blocks, Told::Nothing, &uri, &params).await
 }
@@ -246,13 +235,12 @@ fn respond(uri: &Uri, wanted: pages::Wanted, rows: &[Listed], told: Told) -> Res
 
 /// Count a user's relations
 ///
-/// Each count is the length of the list that the caller can read.
+/// Each count is the length of the list that the caller can read. Only `followers` counts
+/// everybody, secret followers too.
 #[utoipa::path(get, path = "/v1/users/{user}/relation-counts", tag = "relations",
     params(("user" = UserOrMe, Path)),
     responses(
-        (status = 200, body = RelationCountsOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = RelationCountsOut)))]
 async fn get_relation_counts(state: Served<RelationContext>, path: AnyUserPath, _: Query<NoParams>) -> Result<Response> {
     let own = path.is_own();
     let read = || lists::counts(&state.db, path.user);

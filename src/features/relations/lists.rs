@@ -233,7 +233,6 @@ pub enum List {
     PublicFollowing,
     /// Whom the user follows in secret.
     SecretFollowing,
-    /// Whom the user follows.
     Following,
     /// Who of them is special.
     Special,
@@ -243,7 +242,6 @@ pub enum List {
     Followers,
     /// Whom the user follows and who follows back, for everybody to see.
     Mutuals,
-    /// Whom the user blocks.
     Blocks,
 }
 
@@ -266,9 +264,6 @@ fn one(values: &[i64]) -> Vec<Column> {
 }
 
 /// Up to `limit` entries of a list that stand after the position, newest first.
-///
-/// # Errors
-/// The driver's own.
 pub async fn page(db: &Db, list: List, user: UserId, after: Position, limit: i64) -> DbResult<Vec<Listed>> {
     let statement = match list {
         List::PublicFollowing => &PUBLIC_FOLLOWING,
@@ -290,9 +285,6 @@ fn listed((user, since, secret, special, mutual): (i64, i64, i64, i64, i64)) -> 
 }
 
 /// The counts of one user as of one moment; zeros for one without rows.
-///
-/// # Errors
-/// The driver's own.
 pub async fn counts(db: &Db, user: UserId) -> DbResult<Counts> {
     let rows: Vec<(i64, i64, i64, i64, i64, i64)> = db.fetch(&COUNTS, &one(&[user.get()])).await?;
     let (following, followers, mutuals, secret, special, blocked) = rows.into_iter().next().unwrap_or_default();
@@ -301,9 +293,6 @@ pub async fn counts(db: &Db, user: UserId) -> DbResult<Counts> {
 
 /// A whole list, newest first, with its version, as of one moment; of one that is longer than
 /// `most`, some of it, one more than that.
-///
-/// # Errors
-/// The driver's own.
 pub async fn whole(db: &Db, user: UserId, related: Related, most: usize) -> DbResult<(i64, Vec<UserId>)> {
     let statement = match related {
         Related::Following => &WHOLE_FOLLOWING,
@@ -318,9 +307,6 @@ pub async fn whole(db: &Db, user: UserId, related: Related, most: usize) -> DbRe
 
 /// What the two of each pair are to each other, as the first of it sees that, as a number; as of
 /// one moment.
-///
-/// # Errors
-/// The driver's own.
 pub async fn look(db: &Db, pairs: &[Pair]) -> DbResult<Vec<(Pair, u8)>> {
     let columns = [
         Column::Int(pairs.iter().map(|pair| pair.follower.get()).collect()),
@@ -336,9 +322,6 @@ pub async fn look(db: &Db, pairs: &[Pair]) -> DbResult<Vec<(Pair, u8)>> {
 
 /// All others of whom [`look`] would tell something else than 0, in the order of their ids, as of
 /// one moment; None where there are more than `most`.
-///
-/// # Errors
-/// The driver's own.
 pub async fn related(db: &Db, user: UserId, most: usize) -> DbResult<Option<Vec<(UserId, u8)>>> {
     let limit = i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1);
     let rows: Vec<(i64, i64)> = db.fetch(&RELATED, &one(&[user.get(), limit])).await?;

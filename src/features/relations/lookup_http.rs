@@ -22,7 +22,6 @@ use crate::http::body::{Body, objects};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
 use crate::http::polling::{self, Reading, Resource, Seen, Version};
-use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
 /// The most users of one look-up.
@@ -140,9 +139,7 @@ pub struct QueryRelationsOut {
         (status = 200, body = WholeListOut, headers(
             ("ETag" = String, description = "The version of the list; omitted if degraded"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
-        (status = 304, description = "Not modified"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 304, description = "Not modified")))]
 async fn get_following_ids(
     state: Served<RelationContext>,
     path: UserPath,
@@ -162,9 +159,7 @@ async fn get_following_ids(
         (status = 200, body = WholeListOut, headers(
             ("ETag" = String, description = "The version of the list; omitted if degraded"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
-        (status = 304, description = "Not modified"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 304, description = "Not modified")))]
 async fn get_blocks_ids(
     state: Served<RelationContext>,
     path: UserPath,
@@ -204,9 +199,7 @@ async fn read_whole(state: &RelationContext, user: UserId, related: Related, at_
 #[utoipa::path(get, path = "/v1/users/{user}/relations", tag = "relations",
     params(("user" = UserOrMe, Path), RelationsParams),
     responses(
-        (status = 200, body = RelationsOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = RelationsOut)))]
 async fn get_relations(state: Served<RelationContext>, path: UserPath, Query(params): Query<RelationsParams>) -> Result<Response> {
     let others = ids(&params.ids).map_err(|why| Problem::query("ids", why))?;
     let pair_states = state.looks.look_of(path.user, &others, async || own_version(&state, path.user).await).await?;
@@ -237,9 +230,7 @@ fn ids(text: &str) -> Result<Vec<UserId>, String> {
 #[utoipa::path(post, path = "/v1/relations/query", tag = "relations",
     request_body = QueryRelationsIn,
     responses(
-        (status = 200, body = QueryRelationsOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = QueryRelationsOut)))]
 async fn query_relations(state: Served<RelationContext>, _: Service, body: Body<QueryRelationsIn>) -> Result<Response> {
     let asked = body.value.pairs;
     if !(1..=MAX_PAIRS).contains(&asked.len()) {

@@ -83,7 +83,6 @@ pub struct Lookups {
 }
 
 impl Lookups {
-    /// Over these stores.
     #[must_use]
     pub fn new(config: &RelationConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>, hot: Arc<HotUsers>) -> Self {
         let weigh = |_: &(UserId, Related), list: &Arc<WholeList>| list.weight();
@@ -93,9 +92,6 @@ impl Lookups {
     }
 
     /// A user's whole list of this version or a later one.
-    ///
-    /// # Errors
-    /// When a store is away.
     pub async fn whole(&self, user: UserId, related: Related, version: i64) -> Result<Arc<WholeList>> {
         match self.lists.get(&(user, related)).await {
             Some(list) if list.version >= version => Ok(list),
@@ -159,9 +155,6 @@ impl Lookups {
 
     /// What the two of each pair are to each other, as the first of it sees that, in the order
     /// asked.
-    ///
-    /// # Errors
-    /// When the database is away.
     pub async fn look(&self, pairs: &[Pair]) -> Result<Vec<PairState>> {
         let mut asked = LookupBatch::new(pairs);
         let told = self.facts(&asked.pairs).await;
@@ -172,9 +165,6 @@ impl Lookups {
 
     /// What others are to one user, in the order asked. `version` reads that of the user's own
     /// lists, where look-ups of this user are kept in memory; None where that cannot be had.
-    ///
-    /// # Errors
-    /// When the database is away.
     pub async fn look_of(
         &self,
         user: UserId,

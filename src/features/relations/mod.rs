@@ -9,9 +9,9 @@
 //!
 //! `command.rs` applies acts to the rows of a batch, `deferred.rs` and `worker.rs` those that are
 //! accepted before they are done, `store.rs` has the SQL of that, `lists.rs` that of the lists;
-//! `lookups.rs` answers look-ups and whole lists from the caches, `hot_users.rs` keeps what strangers are
-//! shown of much-read users. `http.rs` has the routes that change something, `list_http.rs` and
-//! `lookup_http.rs` those that read.
+//! `lookups.rs` answers look-ups and whole lists from the caches, `hot_users.rs` keeps what
+//! strangers are shown of much-read users. `http.rs` has the routes that change something,
+//! `list_http.rs` and `lookup_http.rs` those that read.
 
 mod command;
 mod config;
@@ -110,9 +110,7 @@ pub struct Own {
 /// The revisions at which a user's own lists changed last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Versions {
-    /// Whom the user follows.
     pub following: i64,
-    /// Whom the user blocks.
     pub blocks: i64,
 }
 
@@ -153,7 +151,6 @@ pub struct Counts {
 /// A user in a list of relations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed {
-    /// The user.
     pub user: UserId,
     /// When the follow or the block began.
     pub since: UnixMs,
@@ -215,7 +212,7 @@ impl RelationOut {
 
 /// A step of an import: a follow that was made, or taken back, at some time elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct FollowStep {
     /// Who and whom.
     pub pair: Pair,
     /// When the follow was made, and how; None takes it back.

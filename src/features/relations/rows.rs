@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::state::{PairState, Relation};
 use super::store::{self, Loaded};
-use super::{Changed, Fans, Follow, Own, Versions, export, lists};
+use super::{Changed, Fans, Follow, Own, Versions};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::{Entry, Parts};
@@ -239,7 +239,7 @@ impl RowSet for RelationRows {
     type Needs = RelationNeeds;
 
     fn statements() -> Vec<&'static Statement> {
-        [store::statements().as_slice(), &lists::statements(), &export::statements()].concat()
+        store::statements().into()
     }
 
     async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &RelationNeeds) -> DbResult<()> {

@@ -25,7 +25,6 @@ use serde::{Deserialize, Serialize};
 /// One direction of a pair: what one user is to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Relation {
-    /// Nothing.
     #[default]
     Nothing,
     /// One follows the other.

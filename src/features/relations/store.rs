@@ -164,7 +164,6 @@ pub fn statements() -> [&'static Statement; 13] {
 /// What is loaded of a direction of a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loaded {
-    /// A follow.
     Follow(Follow),
     /// A block, since when.
     Block(UnixMs),
@@ -200,9 +199,6 @@ fn loaded_of_row((what, first, second, since, mark, secret, special, badge, badg
 pub type Found = (Vec<(Pair, Loaded)>, Vec<(UserId, Own)>);
 
 /// Loads what there is of these pairs, and the counts of these users; what is missing is left out.
-///
-/// # Errors
-/// The driver's own.
 pub async fn load(conn: &mut Conn, pairs: &[Pair], users: &[UserId]) -> DbResult<Found> {
     let (pairs, users) = (pair_columns(pairs.iter()), [Column::Int(users.iter().map(|user| user.get()).collect())]);
     let (found, own): (Vec<Row>, Vec<OwnRow>) = conn.fetch_both((&LOAD, &pairs), (&LOAD_OWN, &users)).await?;
@@ -213,9 +209,6 @@ pub async fn load(conn: &mut Conn, pairs: &[Pair], users: &[UserId]) -> DbResult
 }
 
 /// Writes what these users' relations count, where it was loaded and where nothing was.
-///
-/// # Errors
-/// The driver's own.
 pub async fn save_own(conn: &mut Conn, known: &[(UserId, Own)], new: &[(UserId, Own)]) -> DbResult<()> {
     for (statement, users) in [(&UPDATE_OWN, known), (&INSERT_OWN, new)] {
         let column = |value: fn(&Own) -> i64| Column::Int(users.iter().map(|(_, own)| value(own)).collect());
@@ -248,9 +241,6 @@ fn by_secrecy(follows: &[(Pair, Follow)]) -> [Option<[Column; 3]>; 2] {
 }
 
 /// Writes these follows, which are not there yet.
-///
-/// # Errors
-/// The driver's own.
 pub async fn insert(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()> {
     if follows.is_empty() {
         return Ok(());
@@ -274,9 +264,6 @@ pub async fn insert(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()>
 }
 
 /// Removes these follows, which are there.
-///
-/// # Errors
-/// The driver's own.
 pub async fn delete(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()> {
     if follows.is_empty() {
         return Ok(());
@@ -293,9 +280,6 @@ pub async fn delete(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()>
 }
 
 /// Writes these blocks, which are not there yet.
-///
-/// # Errors
-/// The driver's own.
 pub async fn insert_blocks(conn: &mut Conn, blocks: &[(Pair, UnixMs)]) -> DbResult<()> {
     if blocks.is_empty() {
         return Ok(());
@@ -305,17 +289,11 @@ pub async fn insert_blocks(conn: &mut Conn, blocks: &[(Pair, UnixMs)]) -> DbResu
 }
 
 /// Removes these blocks, which are there.
-///
-/// # Errors
-/// The driver's own.
 pub async fn delete_blocks(conn: &mut Conn, blocks: &[Pair]) -> DbResult<()> {
     if blocks.is_empty() { Ok(()) } else { conn.later(&DELETE_BLOCKS, &pair_columns(blocks.iter())).await }
 }
 
 /// Adds to the counts of these users, in one slot.
-///
-/// # Errors
-/// The driver's own.
 pub async fn add_counts(conn: &mut Conn, slot: i64, changes: &[(UserId, Fans)]) -> DbResult<()> {
     let columns = [
         Column::Int(changes.iter().map(|(user, _)| user.get()).collect()),

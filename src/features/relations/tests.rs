@@ -72,7 +72,7 @@ impl Op {
             Self::Import(steps, limited) => Command::Import {
                 steps: steps
                     .iter()
-                    .map(|(pair, options)| Step { pair: *pair, follow: options.map(|options| (UnixMs(5), options)) })
+                    .map(|(pair, options)| FollowStep { pair: *pair, follow: options.map(|options| (UnixMs(5), options)) })
                     .collect(),
                 limit: limited.then_some(LIMIT),
                 badge: terms().badge,
@@ -137,9 +137,11 @@ impl Naive {
                     let full = *limited && self.followed_by(pair.follower) >= LIMIT;
                     match (self.relation(*pair), options) {
                         (Relation::Nothing, Some(options)) if !blocked && !full => {
-                            drop(self.relations.insert(*pair, Relation::Follows(*options)))
+                            self.relations.insert(*pair, Relation::Follows(*options));
                         }
-                        (Relation::Follows(_), None) => drop(self.relations.remove(pair)),
+                        (Relation::Follows(_), None) => {
+                            self.relations.remove(pair);
+                        }
                         _ => {}
                     }
                     self.forget_fans();
@@ -253,7 +255,7 @@ fn both_directions_of_a_pair_have_one_lock_and_pairs_spread_over_all() {
 fn an_import_says_what_it_did() {
     let mut rows = Rows::new(crate::app::ROW_SETS);
     let secret = FollowOptions { secret: true, special: false };
-    let step = |follower, followee, since: Option<i64>| Step {
+    let step = |follower, followee, since: Option<i64>| FollowStep {
         pair: pair(follower, followee),
         follow: since.map(|since| (UnixMs(since), if since == 9 { secret } else { FollowOptions::default() })),
     };
@@ -282,7 +284,7 @@ fn an_import_says_what_it_did() {
 #[test]
 fn an_import_does_nothing_before_what_was_accepted_of_a_pair() {
     let mut rows = Rows::new(crate::app::ROW_SETS);
-    let step = |follower, followee, since: Option<i64>| Step {
+    let step = |follower, followee, since: Option<i64>| FollowStep {
         pair: pair(follower, followee),
         follow: since.map(|since| (UnixMs(since), FollowOptions::default())),
     };

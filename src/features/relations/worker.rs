@@ -40,7 +40,6 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// What actions that are done later are accepted and done with.
 #[derive(Debug)]
 pub struct WorkerContext {
-    /// Where writes go.
     pub lanes: Lanes,
     /// How follows are bounded, and what they raise.
     pub relations: RelationConfig,

@@ -62,9 +62,6 @@ impl Default for Walk {
 
 /// Removes old rows, in bounded rounds, and goes on from where the walk is; at the end it begins
 /// anew. Returns how many rows were removed.
-///
-/// # Errors
-/// The driver's own.
 pub async fn sweep(state: &ViewContext, walk: &mut Walk) -> DbResult<u64> {
     let days = i64::from(state.config.view_item_ttl_days);
     let before = UnixMs(state.clock.now().0 - days * DAY_MS);
@@ -90,9 +87,6 @@ pub async fn sweep(state: &ViewContext, walk: &mut Walk) -> DbResult<u64> {
 pub type Old = (i64, String, String, i64);
 
 /// The next old rows of a walk.
-///
-/// # Errors
-/// The driver's own.
 pub async fn look(db: &Db, walk: &Walk, before: UnixMs) -> DbResult<Vec<Old>> {
     let columns = [
         Column::Int(vec![walk.at]),
@@ -105,9 +99,6 @@ pub async fn look(db: &Db, walk: &Walk, before: UnixMs) -> DbResult<Vec<Old>> {
 }
 
 /// Removes those that may go and are still the same. Returns how many.
-///
-/// # Errors
-/// The driver's own.
 pub async fn remove(db: &Db, old: &[Old]) -> DbResult<u64> {
     let go = || old.iter().filter(|(.., may_go)| *may_go == 1);
     if go().next().is_none() {

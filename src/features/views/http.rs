@@ -22,31 +22,22 @@ use crate::http::body::{Body, present};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::http::polling::{self, Polling, Reading, Resource, Seen, Version};
-use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
 /// What the handlers and sweeps of views work with.
 #[derive(Debug)]
 pub struct ViewContext {
-    /// Where writes go.
     pub lanes: Lanes,
-    /// The truth.
     pub db: Db,
-    /// What is read of users.
     pub entries: Arc<Entries>,
-    /// What counts views.
     pub reader: Arc<Reader>,
-    /// The heads of the streams that users share.
     pub heads: Arc<Heads>,
-    /// What answers polls.
     pub polling: Arc<Polling>,
-    /// The time.
     pub clock: Clock,
     /// How views are kept.
     pub config: ViewConfig,
 }
 
-/// The routes of this feature.
 pub fn routes() -> OpenApiRouter<Served<ViewContext>> {
     OpenApiRouter::new().routes(routes!(put_view_item, delete_view_item)).routes(routes!(access_view)).routes(routes!(get_view))
 }
@@ -123,9 +114,7 @@ async fn submit(state: &ViewContext, command: Command) -> Result<Answer> {
     request_body(content = PutViewItemIn, description = "Optional"),
     responses(
         (status = 200, body = ViewItemOut, description = "The item already exists"),
-        (status = 201, body = ViewItemOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 201, body = ViewItemOut)))]
 async fn put_view_item(state: Served<ViewContext>, _service: Service, path: PathParams, body: Body<PutViewItemIn>) -> Result<Answer> {
     submit(&state, Command::Put { view: view_key(&path)?, item: path.get("item_id")?, actor: body.value.actor_id }).await
 }
@@ -137,9 +126,7 @@ async fn put_view_item(state: Served<ViewContext>, _service: Service, path: Path
 #[utoipa::path(delete, path = "/v1/views/{view}/{view_id}/items/{item_id}", tag = "views",
     params(("view" = Name, Path), ("view_id" = ClientId, Path), ("item_id" = ClientId, Path)),
     responses(
-        (status = 204, description = "Deleted"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 204, description = "Deleted")))]
 async fn delete_view_item(state: Served<ViewContext>, _service: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
     submit(&state, Command::Delete { view: view_key(&path)?, item: path.get("item_id")? }).await
 }
@@ -151,9 +138,7 @@ async fn delete_view_item(state: Served<ViewContext>, _service: Service, path: P
     params(("user" = UserOrMe, Path), ("view" = Name, Path), ("view_id" = ClientId, Path)),
     request_body(content = AccessViewIn, description = "Optional. Default: all current items"),
     responses(
-        (status = 200, body = UserViewOut),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 200, body = UserViewOut)))]
 async fn access_view(state: Served<ViewContext>, path: UserPath, body: Body<AccessViewIn>) -> Result<Response> {
     let (user, view, up_to) = (path.user, view_key(&path.params)?, body.value.up_to);
     if up_to.is_some_and(|up_to| !(0..=MAX_HEAD).contains(&up_to)) {
@@ -185,9 +170,7 @@ async fn access_view(state: Served<ViewContext>, path: UserPath, body: Body<Acce
         (status = 200, body = UserViewOut, headers(
             ("ETag" = String, description = "The version of the response; omitted if it shows last known values"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
-        (status = 304, description = "Not modified"),
-        (status = "4XX", body = ProblemOut, content_type = "application/problem+json"),
-        (status = "5XX", body = ProblemOut, content_type = "application/problem+json")))]
+        (status = 304, description = "Not modified")))]
 async fn get_view(state: Served<ViewContext>, path: UserPath, Query(params): Query<ViewParams>, tags: IfNoneMatch) -> Result<Response> {
     let (user, view) = (path.user, view_key(&path.params)?);
     let wait = polling::wait_of(params.wait)?;

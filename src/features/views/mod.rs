@@ -17,6 +17,7 @@ pub mod expiry;
 pub mod http;
 pub mod rows;
 pub mod store;
+pub mod summary;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::str::FromStr;
@@ -53,7 +54,6 @@ const MARK_TTL: Duration = Duration::from_secs(60);
 
 const VIEW_RULE: Invalid = Invalid("must be a view name, ':' and an id, such as home:1");
 
-/// Which view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewKey {
     /// What sort of view.
@@ -119,25 +119,20 @@ struct Visited {
 pub enum Command {
     /// Something new.
     Put {
-        /// Where.
         view: ViewKey,
-        /// The id.
         item: ClientId,
         /// Who made it.
         actor: Option<UserId>,
     },
     /// Something is gone.
     Delete {
-        /// Where.
         view: ViewKey,
         /// Which.
         item: ClientId,
     },
     /// A user visits.
     Access {
-        /// The user.
         user: UserId,
-        /// What.
         view: ViewKey,
         /// How far the user has read; None: up to the head.
         up_to: Option<i64>,
@@ -315,7 +310,6 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Over these.
     #[must_use]
     pub fn new(db: Db, heads: Arc<Heads>) -> Self {
         let weigh = |_: &(UserId, Arc<str>, Revision), mark: &Arc<Mark>| {
@@ -347,9 +341,6 @@ impl Reader {
     }
 
     /// The same, asking the stores.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub async fn count(&self, user: UserId, revision: Revision, views: &[ViewKey]) -> DbResult<Vec<ViewCount>> {
         let marks = self.read(user, revision, views).await?;
         let cached_heads = self.heads.cached_heads(&heads_of(views)).await?;

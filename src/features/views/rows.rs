@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::expiry;
 use super::store::{self, Item, ItemKey};
 use crate::base::ids::UserId;
 use crate::db::{Conn, DbResult, Statement};
@@ -60,7 +59,7 @@ impl RowSet for ViewRows {
     type Needs = ViewNeeds;
 
     fn statements() -> Vec<&'static Statement> {
-        [store::statements().as_slice(), &expiry::statements()].concat()
+        store::statements().into()
     }
 
     async fn load(&mut self, conn: &mut Conn, core: &mut Core, needs: &ViewNeeds) -> DbResult<()> {

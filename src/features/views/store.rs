@@ -81,15 +81,11 @@ pub struct Item {
     pub gone: bool,
 }
 
-/// The rows of a batch.
 pub type Items = Table<ItemKey, Option<Item>>;
 
 type Row = (String, String, i64, i64, i64, i64);
 
 /// Loads these things, under the locks of their views' heads; the missing ones are left out.
-///
-/// # Errors
-/// The driver's own.
 pub async fn load(conn: &mut Conn, items: &mut Items, needs: &BTreeSet<ItemKey>) -> DbResult<()> {
     if needs.is_empty() {
         return Ok(());
@@ -106,10 +102,6 @@ pub async fn load(conn: &mut Conn, items: &mut Items, needs: &BTreeSet<ItemKey>)
     Ok(())
 }
 
-/// Writes what changed.
-///
-/// # Errors
-/// The driver's own.
 pub async fn save(conn: &mut Conn, items: &Items) -> DbResult<()> {
     let changed: Vec<_> = items.changed().filter_map(|(key, item)| Some((key, (*item)?))).collect();
     if changed.is_empty() {
@@ -129,9 +121,6 @@ pub async fn save(conn: &mut Conn, items: &Items) -> DbResult<()> {
 
 /// The marks of these users' views that are too many, where so many are kept; under the locks of
 /// the users.
-///
-/// # Errors
-/// The driver's own.
 pub async fn load_old_visits(conn: &mut Conn, users: &BTreeMap<UserId, i64>) -> DbResult<Vec<(MarkKey, Mark)>> {
     let columns = [users.keys().map(|user| user.get()).collect(), users.values().copied().collect(), vec![MAX_OLD_VISITS; users.len()]];
     let rows: Vec<MarkRow> = conn.fetch(&OLD_VISITS, &columns.map(Column::Int)).await?;
@@ -139,9 +128,6 @@ pub async fn load_old_visits(conn: &mut Conn, users: &BTreeMap<UserId, i64>) -> 
 }
 
 /// How many things above one position and not above another do not count for a user.
-///
-/// # Errors
-/// The driver's own.
 pub async fn count_passed(db: &Db, stream: &str, user: UserId, above: i64, up_to: i64) -> DbResult<i64> {
     let columns =
         [Column::Text(vec![stream.to_owned()]), Column::Int(vec![above]), Column::Int(vec![up_to]), Column::Int(vec![user.get()])];

@@ -182,7 +182,7 @@ where
     }
 }
 
-/// A caller that is a service: routes marked `S`. A user is answered 403.
+/// A caller that is a service, for the routes of services. A user is answered 403.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
     /// The name of its key.

@@ -16,12 +16,11 @@ use super::{Input, Kept, OnBad, Progress, Task, Workers};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::engine::lanes::{self, Lanes};
-use crate::features::inbox::import::{Imported, Step, Steps};
+use crate::features::inbox::import::{DirectStep, Imported, Steps};
 
 /// How many messages are handed to the lane at once.
 const CHUNK: usize = 10_000;
 
-/// What is imported, and how.
 #[derive(Debug, Clone)]
 pub struct Import {
     /// The file; `-` is standard input.
@@ -46,14 +45,14 @@ pub struct Report {
 struct Directs;
 
 impl Task for Directs {
-    type Step = Step;
+    type Step = DirectStep;
     type Done = Imported;
 
-    fn owner(step: &Step) -> UserId {
+    fn owner(step: &DirectStep) -> UserId {
         step.receiver
     }
 
-    fn command(&self, steps: Vec<Step>, lane_key: i64) -> Arc<dyn lanes::Command> {
+    fn command(&self, steps: Vec<DirectStep>, lane_key: i64) -> Arc<dyn lanes::Command> {
         Arc::new(Steps { steps, lane_key })
     }
 }
@@ -78,7 +77,7 @@ impl Import {
 }
 
 /// Reads the file, in a thread of its own.
-fn read(mut input: Input, id_offset: i64, queue: &mpsc::Sender<Vec<Step>>) -> Result<Report, String> {
+fn read(mut input: Input, id_offset: i64, queue: &mpsc::Sender<Vec<DirectStep>>) -> Result<Report, String> {
     let columns = input.header(EXAMPLE, |header| match MessageColumns::from_header(header)? {
         columns if columns.has_events() => Err("direct messages have no joins and leaves; leave out the column 'event'".to_owned()),
         columns => Ok(columns),
@@ -89,7 +88,7 @@ fn read(mut input: Input, id_offset: i64, queue: &mpsc::Sender<Vec<Step>>) -> Re
         last = at;
         let Entry::Message(content) = entry else { continue };
         let client = ids.next((receiver, sender), at, &content)?;
-        chunk.push(Step { receiver, sender, client, content: content.into(), at });
+        chunk.push(DirectStep { receiver, sender, client, content: content.into(), at });
         if chunk.len() == CHUNK && queue.blocking_send(std::mem::take(&mut chunk)).is_err() {
             break;
         }

@@ -19,7 +19,6 @@ const KNOWN: [&str; 3] = ["user", "post_id", "timestamp"];
 /// How the first line of a file may look.
 const EXAMPLE: &str = "user,post_id,timestamp";
 
-/// What is imported, and how.
 #[derive(Debug, Clone)]
 pub struct Import {
     /// The file; `-` is standard input.
@@ -42,19 +41,19 @@ pub struct Report {
 }
 
 /// A post of a file: whose, and which.
-type Step = (UserId, ClientId);
+type PostStep = (UserId, ClientId);
 
 struct Posts;
 
 impl Task for Posts {
-    type Step = Step;
+    type Step = PostStep;
     type Done = Imported;
 
-    fn owner((creator, _): &Step) -> UserId {
+    fn owner((creator, _): &PostStep) -> UserId {
         *creator
     }
 
-    fn command(&self, posts: Vec<Step>, lane_key: i64) -> Arc<dyn lanes::Command> {
+    fn command(&self, posts: Vec<PostStep>, lane_key: i64) -> Arc<dyn lanes::Command> {
         Arc::new(Command::Import { posts, lane_key })
     }
 }
@@ -79,7 +78,7 @@ impl Import {
 }
 
 /// Reads the file, in a thread of its own.
-fn read(mut input: Input, id_offset: i64, queues: &[mpsc::Sender<Vec<Step>>]) -> Result<Report, String> {
+fn read(mut input: Input, id_offset: i64, queues: &[mpsc::Sender<Vec<PostStep>>]) -> Result<Report, String> {
     let columns = input.header(EXAMPLE, |header| Columns::from_header(header, &KNOWN, &["user", "post_id"], EXAMPLE))?;
     let mut window = Vec::new();
     while let Some(post) = input.next(|line| parse(&columns, line, id_offset)) {
@@ -92,7 +91,7 @@ fn read(mut input: Input, id_offset: i64, queues: &[mpsc::Sender<Vec<Step>>]) ->
     Ok(Report { lines: input.count, bad: input.bad, done: Imported::default(), broken_off: input.broken_off(Kept::All) })
 }
 
-fn parse(columns: &Columns, line: &ByteRecord, id_offset: i64) -> Result<Step, String> {
+fn parse(columns: &Columns, line: &ByteRecord, id_offset: i64) -> Result<PostStep, String> {
     let [user, post, timestamp] = columns.values(line)?;
     let creator = id("user", user.unwrap_or_default(), id_offset)?;
     let post = post.unwrap_or_default();
@@ -103,10 +102,10 @@ fn parse(columns: &Columns, line: &ByteRecord, id_offset: i64) -> Result<Step, S
 
 /// Hands posts to the lanes, each creator's to one of them: two never wait for each other's heads.
 /// False when one of them has given up.
-fn flush(mut window: Vec<Step>, queues: &[mpsc::Sender<Vec<Step>>]) -> bool {
+fn flush(mut window: Vec<PostStep>, queues: &[mpsc::Sender<Vec<PostStep>>]) -> bool {
     // Stable: a creator's posts stay in the order of the file.
     window.sort_by_key(|(creator, _)| *creator);
-    let mut parts: Vec<Vec<Step>> = vec![Vec::new(); queues.len()];
+    let mut parts: Vec<Vec<PostStep>> = vec![Vec::new(); queues.len()];
     for post in window {
         let lane = usize::try_from(post.0.get()).unwrap_or_default().checked_rem(queues.len()).unwrap_or_default();
         if let Some(part) = parts.get_mut(lane) {

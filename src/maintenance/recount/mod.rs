@@ -228,9 +228,6 @@ impl Recount {
 /// Compares the numbers of these users alone, repairs what differs, and returns it. For a node,
 /// beside its own writes. The streams that users share are left out: to count one is to read all
 /// that ever happened in it.
-///
-/// # Errors
-/// The driver's own.
 pub async fn numbers(db: &Db, users: &[UserId]) -> DbResult<Vec<Difference>> {
     let mut conn = db.connect().await?;
     let ids: Vec<_> = users.iter().map(|user| user.get()).collect();

@@ -208,7 +208,6 @@ pub(super) enum Streams<'a> {
     Views(&'a [String]),
     /// These channels.
     Channels(&'a [String]),
-    /// The broadcast state.
     BroadcastState,
 }
 

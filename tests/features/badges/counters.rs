@@ -244,7 +244,7 @@ both_tiers! {
         node.stop().await;
     }
 
-    async fn every_write_answers_with_the_revision_that_the_sheet_then_has(world: World) {
+    async fn every_write_answers_with_the_revision_that_the_summary_then_has(world: World) {
         let node = world.node().await;
         assert_eq!(node.client.summary(42).await["revision"], 1, "the enrolment");
         for (n, (what, body)) in

@@ -133,7 +133,7 @@ both_tiers! {
         node.stop().await;
     }
 
-    async fn the_sheet_has_the_feed_and_caps_it(world: World) {
+    async fn the_summary_has_the_feed_and_caps_it(world: World) {
         let node = world.node().await;
         let client = &node.client;
         client.follow(1, 7).await;

@@ -241,7 +241,7 @@ both_tiers! {
         let mut accepted: Vec<(i64, String)> = Vec::new();
         for death in 0..DEATHS {
             let client = process.client.clone();
-            let answered = CachedHead::new(0);
+            let answered = Cell::new(0);
             let accept = |n: i64| {
                 let (client, answered) = (client.clone(), &answered);
                 async move {

@@ -152,7 +152,7 @@ both_tiers! {
         Node::stop_all(nodes).await;
     }
 
-    async fn a_sheet_shows_the_views_asked_for(world: World) {
+    async fn a_summary_shows_the_views_asked_for(world: World) {
         let nodes = world.nodes().await;
         let (client, other) = (&nodes[0].client, &nodes.last().unwrap().client);
         for name in ["home/1", "forum/9"] {

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::both_tiers;
 use crate::support::{Client, Node, Reply, Tier, World, eventually};
 
-const SHEET: &str = "/v1/users/42/badges";
+const SUMMARY: &str = "/v1/users/42/badges";
 
 /// Well below the time after which a waiting poll looks again by itself (5 s): what answers sooner
 /// was woken.
@@ -23,12 +23,12 @@ async fn raise(client: &Client, user: i64) {
 }
 
 async fn etag(client: &Client) -> String {
-    client.get(SHEET).await.header("etag").to_owned()
+    client.get(SUMMARY).await.header("etag").to_owned()
 }
 
 /// A poll that waits, and the time that it took.
 fn wait_for(client: &Client, query: &str, etag: &str) -> tokio::task::JoinHandle<(Reply, Duration)> {
-    let request = client.request(Method::GET, &format!("{SHEET}?{query}")).header("if-none-match", etag);
+    let request = client.request(Method::GET, &format!("{SUMMARY}?{query}")).header("if-none-match", etag);
     tokio::spawn(async move {
         let asked = Instant::now();
         (Client::send(request).await, asked.elapsed())
@@ -44,7 +44,7 @@ async fn what_users_share_does_not_go_back_where_ones_own_numbers_went_on() {
     let (first, other) = (&nodes[0].client, &nodes[1].client);
     crate::features::groups::make(first, 7, &[42, 43]).await;
     for n in 1..=12 {
-        let path = [SHEET, "/v1/users/42/groups"][n % 2];
+        let path = [SUMMARY, "/v1/users/42/groups"][n % 2];
         // It has the head as it is now.
         other.get(path).await.ok();
         crate::features::groups::send(first, 7, 43, &format!("m{n}")).await.ok();
@@ -75,8 +75,8 @@ both_tiers! {
             assert!(tag.starts_with("W/\"") && tag.ends_with('"'), "{tag}");
             assert_eq!(tag, etag(reader).await);
             assert!(!seen.contains(&tag), "{tag} again");
-            assert_eq!(reader.get_if_changed(SHEET, &tag).await.status, 304);
-            assert_eq!(reader.get_if_changed(SHEET, seen.last().unwrap()).await.status, 200);
+            assert_eq!(reader.get_if_changed(SUMMARY, &tag).await.status, 304);
+            assert_eq!(reader.get_if_changed(SUMMARY, seen.last().unwrap()).await.status, 200);
             seen.push(tag);
         }
         Node::stop_all(nodes).await;
@@ -85,8 +85,8 @@ both_tiers! {
     async fn a_304_has_no_body_and_the_headers_of_the_200(world: World) {
         let node = world.node_with(&["--poll-interval", "45"]).await;
         raise(&node.client, 42).await;
-        let full = node.client.get(SHEET).await;
-        let none = node.client.get_if_changed(SHEET, full.header("etag")).await;
+        let full = node.client.get(SUMMARY).await;
+        let none = node.client.get_if_changed(SUMMARY, full.header("etag")).await;
         assert_eq!((none.status.as_u16(), none.text.as_str()), (304, ""));
         for reply in [&full, &none] {
             assert_eq!(reply.header("cache-control"), "private, no-cache");
@@ -115,9 +115,9 @@ both_tiers! {
             (tag.trim_matches('"').to_owned(), 200),
             ("junk".to_owned(), 200),
         ] {
-            assert_eq!(node.client.get_if_changed(SHEET, &sent).await.status, status, "{sent}");
+            assert_eq!(node.client.get_if_changed(SUMMARY, &sent).await.status, status, "{sent}");
         }
-        let two_lines = node.client.request(Method::GET, SHEET).header("if-none-match", "\"x\"").header("if-none-match", &tag);
+        let two_lines = node.client.request(Method::GET, SUMMARY).header("if-none-match", "\"x\"").header("if-none-match", &tag);
         assert_eq!(Client::send(two_lines).await.status, 304);
         node.stop().await;
     }
@@ -125,13 +125,13 @@ both_tiers! {
     async fn head_is_get_without_the_body(world: World) {
         let node = world.node().await;
         raise(&node.client, 42).await;
-        let get = node.client.get(SHEET).await;
-        let head = Client::send(node.client.request(Method::HEAD, SHEET)).await;
+        let get = node.client.get(SUMMARY).await;
+        let head = Client::send(node.client.request(Method::HEAD, SUMMARY)).await;
         assert_eq!((head.status.as_u16(), head.text.as_str()), (200, ""));
         for name in ["etag", "cache-control", "x-poll-interval", "content-type", "content-length"] {
             assert_eq!(head.header(name), get.header(name), "{name}");
         }
-        let same = node.client.request(Method::HEAD, SHEET).header("if-none-match", get.header("etag"));
+        let same = node.client.request(Method::HEAD, SUMMARY).header("if-none-match", get.header("etag"));
         assert_eq!(Client::send(same).await.status, 304);
         node.stop().await;
     }
@@ -194,7 +194,7 @@ both_tiers! {
         let tag = etag(&node.client).await;
         // Nothing reaches the database from here on but through connections that are open already.
         node.app.state().db.close().await;
-        eventually("polls are degraded", async || node.client.get(SHEET).await.body["degraded"] == true).await;
+        eventually("polls are degraded", async || node.client.get(SUMMARY).await.body["degraded"] == true).await;
         let (reply, took) = wait_for(&node.client, "wait=3", &tag).await.unwrap();
         assert_eq!((reply.status.as_u16(), reply.header("etag"), &reply.body["degraded"]), (200, "", &json!(true)), "{}", reply.text);
         assert!(took >= Duration::from_secs(3), "{took:?}");
@@ -219,7 +219,7 @@ both_tiers! {
         waiting(&node, 1).await;
         raise(&node.client, 43).await;
         raise(&node.client, 4).await;
-        node.client.post(&format!("{SHEET}/mention/reset"), &json!({"up_to": 0})).await.ok();
+        node.client.post(&format!("{SUMMARY}/mention/reset"), &json!({"up_to": 0})).await.ok();
         let (reply, took) = poll.await.unwrap();
         assert_eq!(reply.status, 304);
         assert!(took >= Duration::from_secs(2), "{took:?}");
@@ -259,7 +259,7 @@ both_tiers! {
         raise(&node.client, 42).await;
         let ahead = tags::at_revision(&etag(&node.client).await, 999);
         for tag in [ahead.as_str(), "W/\"999\""] {
-            assert_eq!(node.client.get_if_changed(SHEET, tag).await.ok()["revision"], 2);
+            assert_eq!(node.client.get_if_changed(SUMMARY, tag).await.ok()["revision"], 2);
         }
         node.stop().await;
     }
@@ -286,8 +286,8 @@ async fn polls_never_go_back_though_the_cache_does() {
         let () = deadpool_redis::redis::cmd("HSET").arg(&key).arg(&old).query_async(&mut redis).await.unwrap();
         let () = deadpool_redis::redis::cmd("PEXPIRE").arg(&key).arg(60_000).query_async(&mut redis).await.unwrap();
         assert_eq!(node.client.summary(42).await["revision"], 2, "the old entry is in place: who has seen nothing newer gets it");
-        assert_eq!(node.client.get_if_changed(SHEET, &tag).await.status, 304, "the truth is what the client has");
-        let ahead = node.client.get_if_changed(SHEET, &tags::at_revision(&tag, 4)).await.ok();
+        assert_eq!(node.client.get_if_changed(SUMMARY, &tag).await.status, 304, "the truth is what the client has");
+        let ahead = node.client.get_if_changed(SUMMARY, &tags::at_revision(&tag, 4)).await.ok();
         assert_eq!((&ahead["revision"], &ahead["total"]), (&json!(3), &json!(2)));
     }
     node.stop().await;

@@ -11,7 +11,7 @@ use headmark::engine::marks::StreamKey;
 use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::SHEET;
+use super::SUMMARY;
 use crate::support::{Client, Node, Proxy, Reply, Tier, World, eventually_within};
 
 /// All shared numbers of a summary; each only goes up here.
@@ -57,9 +57,9 @@ async fn a_node_that_is_behind_in_one_stream_and_ahead_in_another_looks() {
             super::raise(other, 42).await;
         }
         id += 1;
-        let mut seen = first.get(SHEET).await;
+        let mut seen = first.get(SUMMARY).await;
         for client in [other, first, other] {
-            let next = client.get_if_changed(SHEET, seen.header("etag")).await;
+            let next = client.get_if_changed(SUMMARY, seen.header("etag")).await;
             if next.status == 304 {
                 continue;
             }
@@ -108,14 +108,14 @@ async fn engine_a_node_that_cannot_look_answers_degraded() {
         eventually_within(10, "a look", async || nodes[1].app.state().heads.catch_up().await.is_ok()).await;
         proxy.pause(true);
         first.post("/v1/dots/mall/light", &json!({})).await.ok();
-        let seen = first.get(SHEET).await;
+        let seen = first.get(SUMMARY).await;
         assert_eq!(seen.body["dots"]["mall"]["head"], head);
-        let shown = other.get_if_changed(SHEET, seen.header("etag")).await;
+        let shown = other.get_if_changed(SUMMARY, seen.header("etag")).await;
         assert!(is_degraded(&shown), "{} and then {} {:?}", seen.text, shown.text, shown.headers);
         let stale = shown.body["stale"].as_array().unwrap();
         assert!(stale.contains(&json!("dots")), "{}", shown.text);
         proxy.pause(false);
-        eventually_within(20, "it is current again", async || other.get_if_changed(SHEET, seen.header("etag")).await.status == 304).await;
+        eventually_within(20, "it is current again", async || other.get_if_changed(SUMMARY, seen.header("etag")).await.status == 304).await;
     }
     Node::stop_all(nodes.into()).await;
 }
@@ -125,11 +125,11 @@ async fn engine_a_poll_that_waits_through_an_outage_is_answered_when_it_is_over(
     let (_world, proxy, nodes) = nodes_with_a_proxy().await;
     let (first, other) = (&nodes[0].client, nodes[1].client.clone());
     first.summary(42).await;
-    let dark = other.get(SHEET).await.header("etag").to_owned();
+    let dark = other.get(SUMMARY).await.header("etag").to_owned();
     proxy.pause(true);
     let began = Instant::now();
     let waiting = AbortOnDropHandle::new(tokio::spawn(async move {
-        let reply = other.get_if_changed(&format!("{SHEET}?wait=60"), &dark).await;
+        let reply = other.get_if_changed(&format!("{SUMMARY}?wait=60"), &dark).await;
         (reply, began.elapsed())
     }));
     first.post("/v1/dots/mall/light", &json!({})).await.ok();

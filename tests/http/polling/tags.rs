@@ -3,7 +3,7 @@
 use headmark::engine::epoch;
 use serde_json::json;
 
-use super::{SHEET, etag, raise};
+use super::{SUMMARY, etag, raise};
 use crate::both_tiers;
 use crate::support::{CREDENTIALS, Node, eventually};
 
@@ -38,11 +38,11 @@ both_tiers! {
     async fn a_tag_names_the_resource_and_its_query(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
         let (user, service) = (node.user(42), node.service());
-        let tag = user.get(SHEET).await.header("etag").to_owned();
-        for same in [SHEET, "/v1/users/me/badges", "/v1/users/42/badges?wait=0"] {
+        let tag = user.get(SUMMARY).await.header("etag").to_owned();
+        for same in [SUMMARY, "/v1/users/me/badges", "/v1/users/42/badges?wait=0"] {
             assert_eq!(user.get_if_changed(same, &tag).await.status, 304, "{same}");
         }
-        assert_eq!(service.get_if_changed(SHEET, &tag).await.status, 304, "every token that may see it");
+        assert_eq!(service.get_if_changed(SUMMARY, &tag).await.status, 304, "every token that may see it");
         for other in ["/v1/users/42/badges?cap=9", "/v1/users/42/badges?include=counters", "/v1/users/42/feed", "/v1/users/42/groups"] {
             assert_eq!(user.get_if_changed(other, &tag).await.status, 200, "{other}");
         }
@@ -52,14 +52,14 @@ both_tiers! {
     async fn every_answer_says_that_it_depends_on_the_caller(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
         let (user, stranger) = (node.user(42), node.client.with_bearer("wrong"));
-        let tag = user.get(SHEET).await.header("etag").to_owned();
+        let tag = user.get(SUMMARY).await.header("etag").to_owned();
         let answers = [
-            (200, user.get(SHEET).await),
-            (304, user.get_if_changed(SHEET, &tag).await),
+            (200, user.get(SUMMARY).await),
+            (304, user.get_if_changed(SUMMARY, &tag).await),
             (200, user.get("/v1/users/7/followers").await),
             (200, user.post("/v1/users/42/badges/a/reset", &json!({})).await),
-            (400, user.get(&format!("{SHEET}?cap=0")).await),
-            (401, stranger.get(SHEET).await),
+            (400, user.get(&format!("{SUMMARY}?cap=0")).await),
+            (401, stranger.get(SUMMARY).await),
             (403, user.get("/v1/users/7/badges").await),
             (404, user.get("/v1/nothing").await),
         ];
@@ -74,16 +74,16 @@ both_tiers! {
         let nodes = world.nodes().await;
         let client = &nodes[0].client;
         raise(client, 42).await;
-        let before = client.get(SHEET).await;
+        let before = client.get(SUMMARY).await;
         let (tag, inbox) = (before.header("etag"), client.get("/v1/users/42/inbox").await.ok());
         assert_eq!(before.body["epoch"], inbox["epoch"], "the installation has one epoch");
         let renewed = epoch::renew(&nodes[0].app.state().db).await.unwrap();
         for node in &nodes {
-            eventually("the node hears of it", async || node.client.get_if_changed(SHEET, tag).await.status == 200).await;
-            let after = node.client.get(SHEET).await;
+            eventually("the node hears of it", async || node.client.get_if_changed(SUMMARY, tag).await.status == 200).await;
+            let after = node.client.get(SUMMARY).await;
             assert_eq!((&after.body["epoch"], &after.body["revision"]), (&json!(renewed), &before.body["revision"]));
             assert_eq!(revision(after.header("etag")), revision(tag), "only the epoch tells them apart");
-            assert_eq!(node.client.get_if_changed(SHEET, after.header("etag")).await.status, 304);
+            assert_eq!(node.client.get_if_changed(SUMMARY, after.header("etag")).await.status, 304);
         }
         assert_eq!(etag(&nodes[0].client).await, etag(&nodes.last().unwrap().client).await);
         Node::stop_all(nodes).await;

@@ -6,7 +6,7 @@ use super::{HEALTHY, UNSCRUBBED, damage, differences, recount};
 use crate::both_tiers;
 use crate::support::{Client, Node, Tier, World, eventually};
 
-const SHEET: &str = "/v1/users/1/badges?views=room:1";
+const SUMMARY: &str = "/v1/users/1/badges?views=room:1";
 
 /// User 1 has something unread in a stream of each kind, of which something was taken back.
 async fn scene(client: &Client) {
@@ -28,7 +28,7 @@ async fn scene(client: &Client) {
 
 /// What a poll shows of the shared streams.
 async fn shown(client: &Client) -> Value {
-    let mut summary = client.get(SHEET).await.ok();
+    let mut summary = client.get(SUMMARY).await.ok();
     summary["views"]["room:1"].as_object_mut().unwrap().remove("last_access_at");
     json!({"feed": summary["feed"], "chats": summary["chats"], "views": summary["views"], "broadcasts": summary["broadcasts"], "dots": summary["dots"]})
 }

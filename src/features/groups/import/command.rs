@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::step::{Step, What, second};
+use super::step::{LogStep, What, second};
 use crate::base::clock::UnixMs;
 use crate::base::error::Problem;
 use crate::base::ids::ClientId;
@@ -47,7 +47,7 @@ impl std::ops::AddAssign for Imported {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
     /// The lines.
-    pub steps: Vec<Step>,
+    pub steps: Vec<LogStep>,
     /// In which lane.
     pub lane_key: i64,
     /// Whether channels with names may be groups that are there already.
@@ -92,7 +92,7 @@ impl lanes::Command for Import {
 }
 
 /// Makes the group of a step where it is missing. False where the group is not the channel's.
-fn has_group(rows: &mut Rows, step: &Step, merge: bool) -> Result<bool, Problem> {
+fn has_group(rows: &mut Rows, step: &LogStep, merge: bool) -> Result<bool, Problem> {
     let is_new = rows.get::<GroupRows>().group(step.group).is_none();
     if is_new {
         put(rows, step.group, None, None, step.at)?;
@@ -109,7 +109,7 @@ fn has_group(rows: &mut Rows, step: &Step, merge: bool) -> Result<bool, Problem>
 }
 
 /// False where a limit refuses the step.
-fn take(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> Result<bool, Problem> {
+fn take(rows: &mut Rows, step: &LogStep, now: UnixMs, done: &mut Imported) -> Result<bool, Problem> {
     let mut taken = rows.get_mut::<GroupRows>().logs.taken(step.user, step.group);
     let is_event = !matches!(step.what, What::Send { .. });
     if is_event && taken.has_event(step) {
@@ -128,12 +128,12 @@ fn take(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> Resul
     Ok(is_in)
 }
 
-fn latest<'a>(rows: &'a Rows, step: &Step) -> Option<&'a Membership> {
+fn latest<'a>(rows: &'a Rows, step: &LogStep) -> Option<&'a Membership> {
     rows.get::<GroupRows>().latest(step.user, step.group).map(|(_, of)| of)
 }
 
 /// What the group has of the user stands where it is later than the step.
-fn take_join(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> bool {
+fn take_join(rows: &mut Rows, step: &LogStep, now: UnixMs, done: &mut Imported) -> bool {
     if latest(rows, step).is_some_and(|of| of.is_open() || second(of.at) > step.second()) {
         done.known += 1;
         return true;
@@ -141,7 +141,7 @@ fn take_join(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> 
     enter(rows, step, now, done)
 }
 
-fn take_leave(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> Result<bool, Problem> {
+fn take_leave(rows: &mut Rows, step: &LogStep, now: UnixMs, done: &mut Imported) -> Result<bool, Problem> {
     if !latest(rows, step).is_some_and(|of| of.is_open() && second(of.joined_at) <= step.second()) {
         done.known += 1;
         return Ok(true);
@@ -155,7 +155,7 @@ fn take_leave(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) ->
 /// A message makes its sender a member, unless the sender has left since: then it is added alone.
 fn take_message(
     rows: &mut Rows,
-    step: &Step,
+    step: &LogStep,
     (client, content): (&ClientId, &str),
     is_late: bool,
     now: UnixMs,
@@ -184,7 +184,7 @@ fn take_message(
 }
 
 /// False where a limit refuses the join.
-fn enter(rows: &mut Rows, step: &Step, now: UnixMs, done: &mut Imported) -> bool {
+fn enter(rows: &mut Rows, step: &LogStep, now: UnixMs, done: &mut Imported) -> bool {
     let Ok((_, new)) = join(rows, step.group, step.user, step.at, "") else { return false };
     tell(rows, now, step.group, step.user, new.then_some(true));
     done.joined += u64::from(new);

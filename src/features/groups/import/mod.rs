@@ -7,4 +7,4 @@ pub mod store;
 
 pub use self::command::{Import, Imported};
 pub(crate) use self::step::second;
-pub use self::step::{Step, What};
+pub use self::step::{LogStep, What};

@@ -16,30 +16,26 @@ pub enum What {
     Send {
         /// Its id.
         client: ClientId,
-        /// What it says.
         content: String,
     },
 }
 
 /// One line of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct LogStep {
     /// In which group; made if need be.
     pub group: GroupId,
     /// The name of the channel, where the group must be that channel's.
     pub channel: Option<Arc<str>>,
-    /// Who.
     pub user: UserId,
-    /// When.
     pub at: UnixMs,
     /// Stands for the joins and leaves of that user in that second and group so far, this one
     /// included; 0 where there is none.
     pub events: u64,
-    /// What.
     pub what: What,
 }
 
-impl Step {
+impl LogStep {
     /// The second in which it happened: times within a second are not compared.
     pub(super) fn second(&self) -> i64 {
         second(self.at)

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Step;
+use super::LogStep;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 use crate::engine::lanes::Table;
@@ -89,24 +89,24 @@ const IDS_AT_ONCE: i64 = 1000;
 pub struct Taken {
     /// The second of the last line.
     second: i64,
-    /// The joins and leaves of that second, each by its [`Step::events`].
+    /// The joins and leaves of that second, each by its [`LogStep::events`].
     events: Vec<u64>,
 }
 
 impl Taken {
     /// Whether a join or leave was taken before, or a line after it.
-    pub(super) fn has_event(&self, step: &Step) -> bool {
+    pub(super) fn has_event(&self, step: &LogStep) -> bool {
         self.second > step.second() || (self.second == step.second() && self.events.contains(&step.events))
     }
 
     /// Whether a line was taken that comes after a message.
-    pub(super) fn is_after(&self, step: &Step) -> bool {
+    pub(super) fn is_after(&self, step: &LogStep) -> bool {
         let last = self.events.last().copied().unwrap_or_default();
         self.second > step.second() || (self.second == step.second() && last != step.events)
     }
 
     /// Takes a line.
-    pub(super) fn take(&mut self, step: &Step, is_event: bool) {
+    pub(super) fn take(&mut self, step: &LogStep, is_event: bool) {
         if step.second() > self.second {
             *self = Self { second: step.second(), events: Vec::new() };
         }
@@ -134,7 +134,6 @@ pub struct Needs {
     pub channels: BTreeSet<GroupId>,
 }
 
-/// The rows of a batch.
 #[derive(Debug, Default)]
 pub struct Tables {
     members: Table<(UserId, GroupId), Taken>,
@@ -143,9 +142,6 @@ pub struct Tables {
 
 impl Tables {
     /// Loads what is needed.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub(crate) async fn load(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
         if !needs.members.is_empty() {
             let users = needs.members.iter().map(|(user, _)| user.get()).collect();
@@ -166,10 +162,6 @@ impl Tables {
         Ok(())
     }
 
-    /// Writes what changed.
-    ///
-    /// # Errors
-    /// The driver's own.
     pub(crate) async fn save(&self, conn: &mut Conn) -> DbResult<()> {
         let members: Vec<_> = self.members.changed().collect();
         if !members.is_empty() {

@@ -6,7 +6,7 @@
 
 use crate::base::clock::UnixMs;
 use crate::features::relations::state::FollowOptions;
-use crate::features::relations::{Pair, Step};
+use crate::features::relations::{FollowStep, Pair};
 
 use super::line::Line;
 
@@ -35,11 +35,11 @@ impl Events {
 
     /// One step for each pair, those of a follower together and in the order of time; and how many
     /// lines a later one has overtaken.
-    pub(super) fn into_steps(mut self) -> (Vec<Step>, u64) {
+    pub(super) fn into_steps(mut self) -> (Vec<FollowStep>, u64) {
         // Stable: what happened at the same time stays in the order of the lines.
         self.lines.sort_by_key(|event| (event.pair, event.at));
         let lines = self.lines.len();
-        let mut steps: Vec<(Step, UnixMs)> = Vec::new();
+        let mut steps: Vec<(FollowStep, UnixMs)> = Vec::new();
         for event in self.lines {
             match steps.last_mut() {
                 Some((step, last)) if step.pair == event.pair => {
@@ -48,7 +48,7 @@ impl Events {
                     step.follow = event.follow.then(|| (step.follow.map_or(event.at, |(since, _)| since), event.options));
                     *last = event.at;
                 }
-                _ => steps.push((Step { pair: event.pair, follow: event.follow.then_some((event.at, event.options)) }, event.at)),
+                _ => steps.push((FollowStep { pair: event.pair, follow: event.follow.then_some((event.at, event.options)) }, event.at)),
             }
         }
         // Unfollows make room for later follows under a limit.

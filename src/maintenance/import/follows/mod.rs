@@ -28,9 +28,8 @@ use super::{CHUNK_STEPS, Input, Kept, OnBad, Progress, Task, WINDOW_STEPS, Worke
 use crate::base::clock::UnixMs;
 use crate::base::ids::{Name, UserId};
 use crate::engine::lanes::{self, Lanes};
-use crate::features::relations::{Command, Imported, Step};
+use crate::features::relations::{Command, FollowStep, Imported};
 
-/// What is imported, and how.
 #[derive(Debug, Clone)]
 pub struct Import {
     /// The file; `-` is standard input.
@@ -73,14 +72,14 @@ struct Follows {
 }
 
 impl Task for Follows {
-    type Step = Step;
+    type Step = FollowStep;
     type Done = Imported;
 
-    fn owner(step: &Step) -> UserId {
+    fn owner(step: &FollowStep) -> UserId {
         step.pair.follower
     }
 
-    fn command(&self, steps: Vec<Step>, lane_key: i64) -> Arc<dyn lanes::Command> {
+    fn command(&self, steps: Vec<FollowStep>, lane_key: i64) -> Arc<dyn lanes::Command> {
         Arc::new(Command::Import { steps, limit: self.limit, badge: self.badge.clone(), events: self.events, lane_key })
     }
 
@@ -116,8 +115,8 @@ impl Import {
 struct Reader {
     import: Import,
     input: Input,
-    queues: Vec<mpsc::Sender<Vec<Step>>>,
-    window: Vec<Step>,
+    queues: Vec<mpsc::Sender<Vec<FollowStep>>>,
+    window: Vec<FollowStep>,
     overtaken: u64,
     /// By how many turns the classes with which the next window begins differ from those of the
     /// first one.
@@ -146,7 +145,7 @@ impl Reader {
     /// A file without actions is taken as it is read.
     fn read_follows(&mut self, columns: &Columns) {
         while let Some(line) = self.next(columns) {
-            self.window.push(Step { pair: line.pair, follow: Some((line.at.unwrap_or(self.import.now), line.options)) });
+            self.window.push(FollowStep { pair: line.pair, follow: Some((line.at.unwrap_or(self.import.now), line.options)) });
             if self.window.len() == WINDOW_STEPS && !self.flush() {
                 return;
             }
@@ -198,7 +197,7 @@ impl Reader {
         let mut window = std::mem::take(&mut self.window);
         // Stable: the order of a pair's own steps, and of a follower's, is that of the file.
         window.sort_by_key(|step| step.pair.follower);
-        let mut parts: Vec<Vec<Step>> = vec![Vec::new(); lanes * classes];
+        let mut parts: Vec<Vec<FollowStep>> = vec![Vec::new(); lanes * classes];
         for step in window {
             let (lane, class) = (part(step.pair.follower.get(), lanes), part(step.pair.pair_lock(), classes));
             if let Some(steps) = parts.get_mut(lane * classes + class) {

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use super::import::Import;
 use crate::base::ids::GroupId;
 use crate::db::{Db, DbResult};
-use crate::features::groups::import::{Step, What, store};
+use crate::features::groups::import::{LogStep, What, store};
 use crate::maintenance::import::field::shown;
 
 /// How many channels with names a file may have.
@@ -49,7 +49,7 @@ pub(super) struct Channels {
 /// What is known of a channel whose name a group has already.
 enum Held {
     /// Nothing so far.
-    Steps(Vec<Step>),
+    Steps(Vec<LogStep>),
     /// It is another log's.
     Foreign,
 }
@@ -167,7 +167,7 @@ impl Channels {
     ///
     /// # Errors
     /// A sentence.
-    pub(super) fn admit(&mut self, step: Step) -> Result<(Vec<Step>, u64), String> {
+    pub(super) fn admit(&mut self, step: LogStep) -> Result<(Vec<LogStep>, u64), String> {
         let (group, is_message) = (step.group, matches!(step.what, What::Send { .. }));
         match self.held.get_mut(&group) {
             None => return Ok((vec![step], 0)),
@@ -194,7 +194,7 @@ impl Channels {
     ///
     /// # Errors
     /// A sentence.
-    pub(super) fn finish(&mut self) -> Result<(Vec<Step>, u64), String> {
+    pub(super) fn finish(&mut self) -> Result<(Vec<LogStep>, u64), String> {
         let (mut admitted, mut refused) = (Vec::new(), 0);
         let groups: Vec<_> = self.held.keys().copied().collect();
         for group in groups {
@@ -210,7 +210,7 @@ impl Channels {
         Ok((admitted, refused))
     }
 
-    fn release(&mut self, group: GroupId) -> Vec<Step> {
+    fn release(&mut self, group: GroupId) -> Vec<LogStep> {
         match self.held.remove(&group) {
             Some(Held::Steps(steps)) => steps,
             _ => Vec::new(),

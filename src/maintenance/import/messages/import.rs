@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-/// What is imported, and how.
 #[derive(Debug, Clone)]
 pub struct Import {
     /// The messages; `-` is standard input.

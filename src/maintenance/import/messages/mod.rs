@@ -34,7 +34,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::Db;
 use crate::engine::lanes::{self, Lanes};
-use crate::features::groups::import::{self as log, Imported, Step, What, second};
+use crate::features::groups::import::{self as log, Imported, LogStep, What, second};
 
 /// How many steps are handed to the lanes at once.
 const WINDOW_STEPS: usize = 20_000;
@@ -64,14 +64,14 @@ struct Messages {
 }
 
 impl Task for Messages {
-    type Step = Step;
+    type Step = LogStep;
     type Done = Imported;
 
-    fn owner(step: &Step) -> UserId {
+    fn owner(step: &LogStep) -> UserId {
         step.user
     }
 
-    fn command(&self, steps: Vec<Step>, lane_key: i64) -> Arc<dyn lanes::Command> {
+    fn command(&self, steps: Vec<LogStep>, lane_key: i64) -> Arc<dyn lanes::Command> {
         Arc::new(log::Import { steps, lane_key, merge: self.merge })
     }
 }
@@ -106,8 +106,8 @@ struct Reader {
     input: Input,
     events: Option<Input>,
     channels: RefCell<Channels>,
-    queues: Vec<mpsc::Sender<Vec<Step>>>,
-    window: Vec<Step>,
+    queues: Vec<mpsc::Sender<Vec<LogStep>>>,
+    window: Vec<LogStep>,
     ids: MessageIds<(GroupId, UserId)>,
     /// The joins and leaves of the present second, by group and user: what stands for them, and how
     /// many there are.
@@ -117,7 +117,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(id_offset: i64, input: Input, events: Option<Input>, channels: Channels, queues: Vec<mpsc::Sender<Vec<Step>>>) -> Self {
+    fn new(id_offset: i64, input: Input, events: Option<Input>, channels: Channels, queues: Vec<mpsc::Sender<Vec<LogStep>>>) -> Self {
         let (channels, ids) = (RefCell::new(channels), MessageIds::new());
         Self { id_offset, input, events, channels, queues, window: Vec::new(), ids, second: 0, seen: HashMap::new(), refused: 0 }
     }
@@ -200,7 +200,7 @@ impl Reader {
     }
 
     /// A line as a step; None where the user has too many joins and leaves in that second.
-    fn step(&mut self, Line { at, group, user, entry }: Line) -> Result<Option<Step>, String> {
+    fn step(&mut self, Line { at, group, user, entry }: Line) -> Result<Option<LogStep>, String> {
         if second(at) != self.second {
             self.second = second(at);
             self.seen.clear();
@@ -222,20 +222,20 @@ impl Reader {
             events = *seen;
         }
         let channel = self.channels.borrow().name(group);
-        Ok(Some(Step { group, channel, user, at, events, what }))
+        Ok(Some(LogStep { group, channel, user, at, events, what }))
     }
 
     /// Hands what is in the window to the lanes, each group's to one of them, so that it stays in
     /// order. False when one of them has given up.
     fn flush(&mut self) -> bool {
-        let mut parts: Vec<Vec<Step>> = vec![Vec::new(); self.queues.len()];
+        let mut parts: Vec<Vec<LogStep>> = vec![Vec::new(); self.queues.len()];
         for step in std::mem::take(&mut self.window) {
             let lane = usize::try_from(step.group.get()).unwrap_or_default().checked_rem(parts.len()).unwrap_or_default();
             if let Some(part) = parts.get_mut(lane) {
                 part.push(step);
             }
         }
-        let chunks = |part: &Vec<Step>| part.chunks(CHUNK_STEPS).map(<[Step]>::to_vec).collect::<Vec<_>>();
+        let chunks = |part: &Vec<LogStep>| part.chunks(CHUNK_STEPS).map(<[LogStep]>::to_vec).collect::<Vec<_>>();
         self.queues.iter().zip(&parts).all(|(queue, part)| chunks(part).into_iter().all(|chunk| queue.blocking_send(chunk).is_ok()))
     }
 }
