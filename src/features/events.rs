@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -17,6 +16,7 @@ use crate::base::error::{Code, Problem, Result};
 use crate::db::Db;
 use crate::engine::events::publisher::with_id;
 use crate::engine::events::{Event, EventConfig, Publisher, store};
+use crate::http::answer::no_cache;
 use crate::http::auth::Service;
 use crate::http::params::Query;
 use crate::http::polling::Polling;
@@ -117,7 +117,7 @@ async fn list_events(state: Served<EventContext>, _: Service, Query(params): Que
         let out = read(&state, after, limit).await?;
         let left = deadline.saturating_duration_since(Instant::now());
         if !out.items.is_empty() || left.is_zero() || room.is_none() || state.polling.draining.is_cancelled() {
-            return answer(&out);
+            return Ok(no_cache(&out));
         }
         tokio::select! {
             _ = heads.changed() => {}
@@ -125,15 +125,6 @@ async fn list_events(state: Served<EventContext>, _: Service, Query(params): Que
             () = state.polling.draining.cancelled() => {}
         }
     }
-}
-
-fn answer(out: &EventsOut) -> Result<Response> {
-    let body = crate::http::polling::json(out)?;
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
-    ];
-    Ok((headers, body).into_response())
 }
 
 async fn read(state: &EventContext, after: Option<i64>, limit: usize) -> Result<EventsOut> {

@@ -1,7 +1,9 @@
 //! How answers to writes are sent.
 
+use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 
 use crate::base::error::Problem;
 use crate::engine::lanes::Answer;
@@ -29,4 +31,9 @@ impl IntoResponse for Answer {
         }
         response
     }
+}
+
+/// What a client may keep, but must ask for again each time.
+pub fn no_cache(out: &impl Serialize) -> Response {
+    ([(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"))], Json(out)).into_response()
 }

@@ -6,7 +6,7 @@
 //! valid input only. To add an extractor, put it beside the one that reads the same part of the
 //! request.
 
-mod answer;
+pub mod answer;
 pub mod auth;
 pub mod body;
 pub mod caller;

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use axum::Json;
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::MethodRouter;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -19,6 +17,7 @@ use crate::db::Db;
 use crate::engine::heads;
 use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::engine::marks::StreamKey;
+use crate::http::answer::no_cache;
 use crate::http::auth::Service;
 use crate::http::body::Body;
 use crate::http::params::{NoParams, Query};
@@ -99,6 +98,5 @@ async fn submit(state: &FeedContext, command: Command) -> Result<Answer> {
 async fn count_posts(state: Served<FeedContext>, path: AnyUserPath, _: Query<NoParams>) -> Result<Response> {
     let found = heads::store::read(&state.db, &[StreamKey::posts(path.user)]).await?;
     let (_, stream) = found.into_iter().next().unwrap_or_else(|| (StreamKey::posts(path.user), crate::engine::marks::Stream::default()));
-    let fresh = [(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"))];
-    Ok((fresh, Json(PostCountOut::of(&stream))).into_response())
+    Ok(no_cache(&PostCountOut::of(&stream)))
 }

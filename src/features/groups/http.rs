@@ -4,11 +4,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{FromRef, FromRequestParts};
+use axum::http::Uri;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -27,6 +26,7 @@ use crate::engine::entries::Entries;
 use crate::engine::heads::Heads;
 use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::features::inbox::MAX_CONTENT_CHARS;
+use crate::http::answer::no_cache;
 use crate::http::auth::{Auth, Caller, Service};
 use crate::http::body::{Body, NoFields, present, text_within};
 use crate::http::pages::{self, PageOut, PageParams, Position};
@@ -237,7 +237,7 @@ async fn put_group(state: Served<GroupContext>, _service: Service, path: PathPar
         (status = 200, body = GroupOut)))]
 async fn get_group(state: Served<GroupContext>, path: GroupPath, _: Query<NoParams>) -> Result<Response> {
     let view = path.view(&state.db).await?;
-    Ok(fresh(Json(GroupOut::new(path.group, &view.group, view.head))))
+    Ok(no_cache(&GroupOut::new(path.group, &view.group, view.head)))
 }
 
 /// Add a member to a group
@@ -332,7 +332,7 @@ async fn list_group_messages(state: Served<GroupContext>, path: GroupPath, Query
     let messages = lists::messages(&state.db, path.group, after, view.head, i64::from(limit)).await?;
     let next_after = messages.last().map_or(after, |(seq, _)| *seq);
     let items = messages.into_iter().map(|(seq, message)| GroupMessageOut::new(seq, message)).collect();
-    Ok(fresh(Json(GroupMessagesOut { items, next_after, has_more: next_after < view.head, head: view.head })))
+    Ok(no_cache(&GroupMessagesOut { items, next_after, has_more: next_after < view.head, head: view.head }))
 }
 
 /// Recall a group message
@@ -346,9 +346,4 @@ async fn list_group_messages(state: Served<GroupContext>, path: GroupPath, Query
 async fn recall_group_message(state: Served<GroupContext>, path: GroupPath, _: Query<NoParams>) -> Result<Answer> {
     let seq: Seq = path.params.get("seq")?;
     submit(&state, Command::Recall { group: path.group, seq: seq.get(), by: path.user() }).await
-}
-
-/// What must be asked for anew each time.
-fn fresh(body: impl IntoResponse) -> Response {
-    ([(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"))], body).into_response()
 }

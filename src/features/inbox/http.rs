@@ -3,9 +3,8 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use axum::Json;
-use axum::http::{HeaderValue, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::Uri;
+use axum::response::Response;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use utoipa::{IntoParams, ToSchema};
@@ -20,6 +19,7 @@ use crate::db::{Db, DbResult};
 use crate::engine::entries::{Entries, State};
 use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::features::inbox::MAX_CONTENT_CHARS;
+use crate::http::answer::no_cache;
 use crate::http::auth::Caller;
 use crate::http::body::{Body, in_range, present, text_within};
 use crate::http::pages::{self, PageOut, PageParams, Position};
@@ -346,8 +346,7 @@ async fn put_cursor(state: Served<InboxContext>, path: UserPath, body: Body<PutC
 async fn list_devices(state: Served<InboxContext>, path: UserPath, _: Query<NoParams>) -> Result<Response> {
     let (head, devices) = in_time(devices::list(&state.db, path.user)).await?;
     let items = devices.into_iter().filter_map(|(id, row)| Some(CursorOut::new(id.parse().ok()?, row, head))).collect();
-    let fresh = [(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"))];
-    Ok((StatusCode::OK, fresh, Json(DevicesOut { items, head })).into_response())
+    Ok(no_cache(&DevicesOut { items, head }))
 }
 
 /// Delete a device

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::http::{HeaderValue, Uri, header};
+use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -22,6 +22,7 @@ use crate::base::ids::{MAX_HEAD, Name, NotificationId, UserId};
 use crate::db::Db;
 use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::features::summary_part::UnreadOut;
+use crate::http::answer::no_cache;
 use crate::http::auth::Service;
 use crate::http::body::{Body, IdempotencyKey, NoFields, in_range, present, text_within};
 use crate::http::pages::{self, PageOut, PageParams, Position};
@@ -243,7 +244,7 @@ async fn get_notification(state: Served<NotificationContext>, _service: Service,
     if found.withdrawn {
         return Err(gone(id).into());
     }
-    Ok(fresh(Json(NotificationOut::new(id, &found.notification, found.read))))
+    Ok(no_cache(&NotificationOut::new(id, &found.notification, found.read)))
 }
 
 /// Withdraw a notification
@@ -353,9 +354,4 @@ async fn unread_notification(state: Served<NotificationContext>, path: UserPath,
         (status = 200, body = DeletedNotificationOut)))]
 async fn delete_notification(state: Served<NotificationContext>, path: UserPath, _: Query<NoParams>) -> Result<Answer> {
     submit(&state, Command::Delete { user: path.user, id: path.get("notification_id")?, kept_from: kept_from(&state) }).await
-}
-
-/// What must be asked for anew each time.
-fn fresh(body: impl IntoResponse) -> Response {
-    ([(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"))], body).into_response()
 }

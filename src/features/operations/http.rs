@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 
-use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
@@ -18,6 +17,7 @@ use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Code, Error, Fault, Problem, Result};
 use crate::db::Db;
 use crate::engine::lanes::Answer;
+use crate::http::answer::no_cache;
 use crate::http::auth::Caller;
 use crate::http::params::{NoParams, Query};
 use crate::http::path::PathParams;
@@ -134,7 +134,7 @@ async fn get_operation(state: Served<OperationContext>, caller: Caller, path: Pa
         }
     }
     let out = OperationOut { operation_id: id, status, created_at: kept.created_at, finished_at, answer, problem };
-    Ok(([(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"))], Json(out)).into_response())
+    Ok(no_cache(&out))
 }
 
 /// One that may have been there and is kept no longer is gone; another one never was, or is

@@ -4,9 +4,8 @@
 //! services; everybody else is shown the same lists and counts as if they were not there. Only the
 //! number of followers is one for everybody.
 
-use axum::Json;
-use axum::http::{HeaderValue, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::Uri;
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -18,6 +17,7 @@ use super::{Counts, Listed};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem, Result};
 use crate::base::ids::UserId;
+use crate::http::answer::no_cache;
 use crate::http::pages::{self, MAX_LIMIT, PageOut, PageParams, Position};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{AnyUserPath, UserOrMe, UserPath};
@@ -245,10 +245,5 @@ async fn get_relation_counts(state: Served<RelationContext>, path: AnyUserPath, 
     let own = path.is_own();
     let read = || lists::counts(&state.db, path.user);
     let counts = if own { read().await? } else { state.hot.counts(path.user, read).await? };
-    Ok(fresh(Json(RelationCountsOut::new(&counts, own))))
-}
-
-/// What must be asked for anew each time.
-pub(super) fn fresh(body: impl IntoResponse) -> Response {
-    ([(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"))], body).into_response()
+    Ok(no_cache(&RelationCountsOut::new(&counts, own)))
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::response::Response;
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::{IntoParams, ToSchema};
@@ -10,13 +9,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::http::RelationContext;
-use super::list_http::fresh;
 use super::{Pair, PairStateOut, Related, RelationOut, WholeList};
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{Invalid, UserId};
 use crate::cache::Revision;
 use crate::engine::entries::State;
 use crate::features::relations::rows::list_versions;
+use crate::http::answer::no_cache;
 use crate::http::auth::Service;
 use crate::http::body::{Body, objects};
 use crate::http::params::{IfNoneMatch, Query};
@@ -204,7 +203,7 @@ async fn get_relations(state: Served<RelationContext>, path: UserPath, Query(par
     let others = ids(&params.ids).map_err(|why| Problem::query("ids", why))?;
     let pair_states = state.looks.look_of(path.user, &others, async || own_version(&state, path.user).await).await?;
     let items = others.iter().zip(pair_states).map(|(other, pair_state)| RelationOut::new(*other, pair_state)).collect();
-    Ok(fresh(Json(RelationsOut { items })))
+    Ok(no_cache(&RelationsOut { items }))
 }
 
 /// The revision at which the user did something last about others, as the user's entry names it;
@@ -243,5 +242,5 @@ async fn query_relations(state: Served<RelationContext>, _: Service, body: Body<
         target_id: pair.target_id,
         pair_state: PairStateOut::from(pair_state),
     };
-    Ok(fresh(Json(QueryRelationsOut { items: asked.iter().zip(pair_states).map(item).collect() })))
+    Ok(no_cache(&QueryRelationsOut { items: asked.iter().zip(pair_states).map(item).collect() }))
 }
