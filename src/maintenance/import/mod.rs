@@ -180,6 +180,19 @@ impl Input {
     }
 }
 
+/// What became of an import.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report<D> {
+    /// Lines that were read, but for the header and empty ones.
+    pub lines: u64,
+    /// Those that could not be taken.
+    pub bad: u64,
+    /// What the others did.
+    pub done: D,
+    /// Where and why the file broke off, if it did, and what of it is imported.
+    pub broken_off: Option<String>,
+}
+
 /// What an import makes of its steps.
 pub(crate) trait Task: Send + Sync + 'static {
     /// A step.

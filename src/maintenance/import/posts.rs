@@ -28,17 +28,7 @@ pub struct Import {
 }
 
 /// What became of an import.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Report {
-    /// Lines that were read, but for the header and empty ones.
-    pub lines: u64,
-    /// Those that could not be taken.
-    pub bad: u64,
-    /// What the others did.
-    pub done: Imported,
-    /// Where and why the file broke off, if it did, and what of it is imported.
-    pub broken_off: Option<String>,
-}
+pub type Report = super::Report<Imported>;
 
 /// A post of a file: whose, and which.
 type PostStep = (UserId, ClientId);
