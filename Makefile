@@ -66,7 +66,7 @@ audit: ## known vulnerabilities of the dependencies (needs the network)
 fuzz-api: ## requests made out of the OpenAPI document, on both tiers; fails on findings (SEED=, EXAMPLES=, TIERS=)
 	@SEED="$(SEED)" EXAMPLES="$(EXAMPLES)" TIERS="$(TIERS)" scripts/fuzz-api.sh
 
-openapi: ## write openapi/openapi.json anew
+openapi: ## write openapi/openapi.json again
 	@mkdir -p openapi
 	cargo run --quiet -- openapi > openapi/openapi.json.new
 	@mv openapi/openapi.json.new openapi/openapi.json

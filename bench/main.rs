@@ -90,7 +90,7 @@ struct Args {
     /// Seconds of a round
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=600))]
     seconds: Option<u16>,
-    /// A graph of follows (CSV, plain, .gz or .zst) to import in place of a made one
+    /// A graph of follows (CSV, plain, .gz or .zst) to import instead of a made one
     #[arg(long, value_name = "FILE")]
     graph: Option<PathBuf>,
 }

@@ -43,7 +43,7 @@ impl Stores {
     }
 }
 
-/// The `headmark` program with these stores, and no setting of whoever runs the bench: what is
+/// The `headmark` program with these stores, and no setting of anyone who runs the bench: what is
 /// measured are the defaults.
 pub(crate) fn headmark(program: &Path, stores: &Stores) -> Command {
     let mut command = Command::new(program);

@@ -18,7 +18,7 @@ Usage:
   scripts/engines.sh install                        install what is missing (Debian, Ubuntu), starting no service
 
 with sets HEADMARK_TEST_POSTGRES and HEADMARK_TEST_REDIS (URLs), HEADMARK_PG_BIN (the folder of initdb, postgres and
-     pg_ctl) and, for root only, HEADMARK_PG_OWNER (uid:gid), since Postgres refuses to run as root: whoever starts
+     pg_ctl) and, for root only, HEADMARK_PG_OWNER (uid:gid), since Postgres refuses to run as root: anyone who starts
      another cluster from COMMAND gives it that owner. Without --durable Postgres skips fsync, so that only a crash of
      the machine, never one of the server, can lose a commit; with it, it has buffers of 2 GB, as for measuring.
 run  sets DATABASE_URL and REDIS_URL, and writes them to DIR/urls while it runs. Postgres is durable; Redis keeps nothing,
@@ -210,7 +210,7 @@ args_of() {
 }
 
 # Sets port to one that nobody answers on, below those that systems give to outgoing connections. Two runs that draw the
-# same meet again when they bind it, and the second draws anew.
+# same meet again when they bind it, and the second draws again.
 draw_port() {
     while :; do
         port=$((20000 + (RANDOM * 32768 + RANDOM) % 12000))

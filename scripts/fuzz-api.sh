@@ -8,7 +8,7 @@
 # SEED      the same requests again (it is printed; without one another each time)
 # EXAMPLES  how many requests each operation and phase is tried with
 # TIERS     embedded, server, or both
-# BIN       the server to test, in place of a build of this tree
+# BIN       the server to test, instead of a build of this tree
 #
 # What the document cannot say, scripts/fuzz_api.py tells it. The reports stay in the folder that is printed at the end.
 set -euo pipefail

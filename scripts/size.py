@@ -5,7 +5,7 @@
     scripts/size.py fill PROGRAM            fills the (empty) server tier at DATABASE_URL and REDIS_URL with some of everything, then measures
     scripts/size.py plan [--write FILE]     the tables of docs/operations/sizing.md, from the figures below; --write puts them into FILE, between its marks
 
-To plan with other figures, change them below: they are all here. To measure the bytes anew: scripts/engines.sh with -- sh -c
+To plan with other figures, change them below: they are all here. To measure the bytes again: scripts/engines.sh with -- sh -c
 'DATABASE_URL=$HEADMARK_TEST_POSTGRES REDIS_URL=$HEADMARK_TEST_REDIS scripts/size.py fill target/release/headmark'
 """
 

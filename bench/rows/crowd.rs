@@ -25,7 +25,7 @@ const SAME: f64 = 0.9;
 const SEND: Goal = Goal { work: "broadcasts, with 10^7 users", at_least: Some(SAME), unit: "broadcasts" };
 const POLL: Goal = Goal { work: "broadcast and first poll after it, by turns, with 10^7 users", at_least: Some(SAME), unit: "requests" };
 
-/// Users who were seen today. Whoever was not would be enrolled by the first poll.
+/// Users who were seen today. Anyone who was not would be enrolled by the first poll.
 const USERS: &str = "
     insert into users (user_id, revision, counters, enrolled, seen_day)
     select g, 1, 0, 0, (extract(epoch from now()) / 86400)::bigint

@@ -35,8 +35,8 @@ const COLD_REQUESTS: u64 = 5_000;
 /// Users in a page of the list, and the page that is compared with the first.
 const PAGE: u64 = 20;
 const DEEP_PAGE: u64 = 10_000;
-/// Those who follow: they have polled before, as whoever follows somebody in a product has, so that
-/// no follow is also a first request of the day.
+/// Those who follow: they have polled before, as anyone who follows somebody in a product has, so
+/// that no follow is also a first request of the day.
 const FOLLOWERS: u64 = 20_000;
 /// Most follows a second that there are requests for.
 const MAX_FOLLOWS_PER_SECOND: usize = 25_000;

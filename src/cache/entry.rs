@@ -25,7 +25,7 @@ pub(super) struct EntryState {
     writers: Vec<(Writer, u64)>,
     /// Whether one left without applying, or died, while others were inside. It may have committed
     /// after any of those, so that none of them knows the newest state: they leave it to the next
-    /// fill. Over once they are gone, for whoever enters later commits later.
+    /// fill. Over once they are gone, for anyone who enters later commits later.
     spoiled: bool,
 }
 
@@ -128,7 +128,7 @@ impl EntryState {
         self.spoil();
     }
 
-    /// One went without applying; whoever holds a fill token may have read too early.
+    /// One went without applying; anyone who holds a fill token may have read too early.
     fn spoil(&mut self) {
         self.dirty = true;
         self.fill = None;

@@ -106,7 +106,7 @@ impl Hub {
         }
     }
 
-    /// Wakes whoever listens to one of these users.
+    /// Wakes anyone who listens to one of these users.
     pub(super) fn wake(&self, users: impl IntoIterator<Item = UserId>) {
         let inner = self.lock();
         if inner.slots.is_empty() {
@@ -138,7 +138,7 @@ impl Hub {
     }
 
     /// All subscriptions are lost: every listener is to read again, for it may have missed
-    /// something, and all are to be made anew.
+    /// something, and all are to be made again.
     pub(super) fn unsettle(&self) {
         let mut inner = self.lock();
         let Inner { slots, unsettled } = &mut *inner;

@@ -5,8 +5,8 @@
 //! be lost to the readers of a new one: a stale answer after an acknowledged write. Here an entry
 //! lives in the table alone, is seen under its shard's lock alone, and is never evicted while an
 //! unexpired writer is inside. So a touch is lost in no case, and what an eviction takes is either
-//! clean, or dirty with every writer's transaction over: then whoever reads next finds nothing and
-//! asks SQL, which has all of it.
+//! clean, or dirty with every writer's transaction over: then anyone who reads next finds nothing
+//! and asks SQL, which has all of it.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};

@@ -280,7 +280,7 @@ impl Cache {
     }
 
     /// After the commit: applies the changes to the entries that show what the transaction found,
-    /// and takes the writer out of all. Wakes whoever listens to a user that changed.
+    /// and takes the writer out of all. Wakes anyone who listens to a user that changed.
     ///
     /// # Errors
     /// If Redis is away; then entries stay dirty, which is safe. This node's listeners are woken

@@ -1,4 +1,4 @@
-//! The parts of an entry, in one piece of memory: whoever shows an unread summary reads all of
+//! The parts of an entry, in one piece of memory: anyone who shows an unread summary reads all of
 //! them, and each text in a place of its own was a wait for memory.
 
 use std::fmt;
@@ -97,7 +97,7 @@ impl Parts {
             place.value = new;
         }
         self.dead_bytes += old.len();
-        // Numbers grow seldom: the text is written anew only once half of it is dead.
+        // Numbers grow seldom: the text is written again only once half of it is dead.
         if self.dead_bytes > self.text.len() / 2 {
             *self = self.clone();
         }

@@ -72,7 +72,7 @@ impl Conn {
         }
     }
 
-    /// Forgets how statements are executed, so that each is planned anew for what the tables hold
+    /// Forgets how statements are executed, so that each is planned again for what the tables hold
     /// now. SQLite plans by its schema alone.
     pub async fn forget_plans(&mut self) -> DbResult<()> {
         match self {

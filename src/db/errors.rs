@@ -56,7 +56,7 @@ pub fn classify(error: &sqlx::Error) -> ErrorClass {
 /// By SQLSTATE. An error that ends the connection (FATAL) may have come after a commit.
 fn of_postgres(code: &str, ends_connection: bool) -> ErrorClass {
     match code {
-        // Said to whoever connects: starting up, too many connections, no such user or database.
+        // Said to anyone who connects: starting up, too many connections, no such user or database.
         "57P03" | "53300" | "3D000" => ErrorClass::Outage,
         code if code.starts_with("28") => ErrorClass::Outage,
         _ if ends_connection => ErrorClass::Unknown,

@@ -173,7 +173,7 @@ impl Pool {
         }
     }
 
-    /// Opens a connection for whoever is next. Tells only of a failure that lasts.
+    /// Opens a connection for anyone who is next. Tells only of a failure that lasts.
     fn open(self: &Arc<Self>, place: OwnedSemaphorePermit) -> oneshot::Receiver<sqlx::Error> {
         let (failed, failure) = oneshot::channel();
         let pool = Arc::clone(self);
@@ -193,7 +193,7 @@ impl Pool {
         failure
     }
 
-    /// Keeps a connection for whoever is next.
+    /// Keeps a connection for anyone who is next.
     fn keep(&self, idle: Idle) {
         if self.places.is_closed() {
             return;

@@ -161,8 +161,8 @@ async fn read(state: &EventContext, after: Option<i64>, limit: usize) -> Result<
         let detail = format!("Events up to {floor} have expired. Continue with after={floor}, or without after.");
         return Err(Problem::new(Code::Gone, detail).into());
     }
-    // What is committed is numbered a moment later, and may be asked for meanwhile by whoever has
-    // counted it.
+    // What is committed is numbered a moment later, and may be asked for meanwhile by anyone who
+    // has counted it.
     if from > head && from > store::end(&state.db).await? {
         let detail = format!(
             "The last event is {head}, so event {from} is from before the database was restored. Continue without after, and \

@@ -30,7 +30,7 @@ use crate::http::problem;
 /// values).
 const MAX_DEPTH: usize = 127;
 /// How much of a body that is too long is read and thrown away, as a multiple of the limit: a client that sends all before it
-/// listens would otherwise see a reset connection in place of the 413.
+/// listens would otherwise see a reset connection instead of the 413.
 const DISCARD_FACTOR: usize = 8;
 
 /// A JSON body, with the hash that tells whether a request with the same idempotency key is the

@@ -58,7 +58,8 @@ impl Default for RateConfig {
     }
 }
 
-/// The address of whoever opened a connection; put into each of its requests while a limit is set.
+/// The address of anyone who opened a connection; put into each of its requests while a limit is
+/// set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
@@ -183,7 +184,7 @@ impl<C: Clock> Limiter<C> {
     }
 }
 
-/// Whoever has one IPv6 address has the other 2^64 of its network too.
+/// Anyone who has one IPv6 address has the other 2^64 of its network too.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),

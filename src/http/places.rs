@@ -154,7 +154,7 @@ pub(super) fn overloaded() -> Problem {
 /// answer at a time.
 ///
 /// # Errors
-/// A 503 problem, to be sent in place of a long answer to a caller without credentials.
+/// A 503 problem, to be sent instead of a long answer to a caller without credentials.
 pub(super) fn keep(place: Option<Place>, streams: bool, probe: bool, response: &Response) -> Result<Option<Place>, Problem> {
     let length = response.body().size_hint().lower();
     let shortest = if streams { 1 } else { LONG_BYTES };

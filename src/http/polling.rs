@@ -278,9 +278,9 @@ async fn woken(listener: &mut Option<Listener>) {
     }
 }
 
-/// Resolves some time after something changed that users share. Whoever waits for anything is told,
-/// so those that were told at once look at different times; a stream of posts makes each look at
-/// most a few times a second.
+/// Resolves some time after something changed that users share. Anyone who waits for anything is
+/// told, so those that were told at once look at different times; a stream of posts makes each look
+/// at most a few times a second.
 async fn shared_changed(changes: &mut Option<watch::Receiver<Changes>>) {
     let Some(changes) = changes else { return std::future::pending().await };
     let before = *changes.borrow();

@@ -1,4 +1,4 @@
-//! The scrubber: walks those who were seen of late, again and again, and compares what polls show
+//! The scrubber: walks those who were seen recently, again and again, and compares what polls show
 //! with what the rows say. On a healthy system it finds nothing, and `headmark_drift_total` reads
 //! 0; what it finds it repairs and counts.
 //!
@@ -104,15 +104,15 @@ pub async fn scrub(state: &ScrubContext, users: &[UserId]) -> Result<u64> {
 async fn entries(state: &ScrubContext, users: &[UserId]) -> Result<u64> {
     let drifted = differing(state, users).await?;
     for user in &drifted {
-        tracing::warn!(%user, "a cache entry differed from its rows; it is read anew");
+        tracing::warn!(%user, "a cache entry differed from its rows; it is read again");
         metrics::counter!(DRIFT, "what" => "entry").increment(1);
     }
     read_anew(state, &drifted).await;
     Ok(u64::try_from(drifted.len()).unwrap_or_default())
 }
 
-/// Has these users' entries read anew. A writer that touches and leaves makes an entry dirty, so
-/// that whoever reads next fills it.
+/// Has these users' entries read again. A writer that touches and leaves makes an entry dirty, so
+/// that anyone who reads next fills it.
 async fn read_anew(state: &ScrubContext, users: &[UserId]) {
     if users.is_empty() {
         return;
@@ -123,7 +123,7 @@ async fn read_anew(state: &ScrubContext, users: &[UserId]) {
         state.cache.leave(users, writer).await
     };
     if let Err(error) = repaired.await {
-        tracing::warn!(%error, "could not have the entries read anew; they end with their time to live");
+        tracing::warn!(%error, "could not have the entries read again; they end with their time to live");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Counts equal lists, and both directions agree, whoever acts on the same pair at the same moment,
-//! and whatever dies meanwhile.
+//! Counts equal lists, and both directions agree, no matter who acts on the same pair at the same
+//! moment, and whatever dies meanwhile.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

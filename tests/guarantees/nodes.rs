@@ -104,7 +104,7 @@ async fn is_succeeded(mut world: World, redis_of_second: String, busy: bool) {
     let mut acknowledged = 1;
     first.client.post(INCREMENT, &json!({})).await.ok();
     // Right after the first node has looked, so that it notices as late as it can. Should it be
-    // quicker even so, it is lost anew.
+    // quicker even so, it is lost again.
     world.redis_url = redis_of_second;
     let start = async {
         loop {

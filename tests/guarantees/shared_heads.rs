@@ -1,5 +1,5 @@
-//! The broadcast state: what a node writes to it shows there at once, whoever else writes, and how
-//! many channels and dots there may be holds across nodes.
+//! The broadcast state: what a node writes to it shows there at once, no matter who else writes,
+//! and how many channels and dots there may be holds across nodes.
 
 use futures_util::future::join_all;
 use headmark::features::broadcasts::MAX_CHANNELS;

@@ -184,11 +184,11 @@ both_tiers! {
         clock.fetch_add(DAY_MS - 1, Ordering::Relaxed);
         assert!(is_replayed(&node.client.post_once(INCREMENT, "k1", &json!({"by": 3})).await));
         clock.fetch_add(1, Ordering::Relaxed);
-        let anew = node.client.post_once(INCREMENT, "k1", &json!({"by": 4})).await;
-        assert!(!is_replayed(&anew));
-        assert_eq!(anew.ok()["unread"], 7);
+        let again = node.client.post_once(INCREMENT, "k1", &json!({"by": 4})).await;
+        assert!(!is_replayed(&again));
+        assert_eq!(again.ok()["unread"], 7);
         clock.fetch_add(DAY_MS - 1, Ordering::Relaxed);
-        assert!(is_replayed(&node.client.post_once(INCREMENT, "k1", &json!({"by": 4})).await), "its day began anew");
+        assert!(is_replayed(&node.client.post_once(INCREMENT, "k1", &json!({"by": 4})).await), "its day began again");
         node.stop().await;
     }
 

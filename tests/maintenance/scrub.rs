@@ -47,7 +47,7 @@ both_tiers! {
         by_hand(&node, &RAISE_HEAD).await;
         assert_eq!(node.client.summary(1).await["counters"]["like"]["unread"], 3, "the cache does not know");
         assert_eq!(scrub(&state.contexts.scrub, &users).await.unwrap(), 1);
-        assert_eq!(node.client.summary(1).await["counters"]["like"]["unread"], 8, "read anew");
+        assert_eq!(node.client.summary(1).await["counters"]["like"]["unread"], 8, "read again");
         assert_eq!(scrub(&state.contexts.scrub, &users).await.unwrap(), 0);
         by_hand(&node, &RAISE_COUNT).await;
         assert_eq!(scrub(&state.contexts.scrub, &users).await.unwrap(), 1);
@@ -67,7 +67,7 @@ both_tiers! {
         }
         by_hand(&node, &RAISE_DIRECTS).await;
         assert!(scrub(&node.app.state().contexts.scrub, &users).await.unwrap() >= 1);
-        assert_eq!(node.client.summary(1).await["revision"], 3, "the entry is read anew, under another tag");
+        assert_eq!(node.client.summary(1).await["revision"], 3, "the entry is read again, under another tag");
         assert_eq!(scrub(&node.app.state().contexts.scrub, &users).await.unwrap(), 0);
         send("b").await;
         node.client.post("/v1/users/1/directs/2/read", &json!({})).await.ok();
@@ -108,7 +108,7 @@ both_tiers! {
         }
         assert_eq!(scrub(&node.app.state().contexts.scrub, &users).await.unwrap(), 1);
         let summary = node.client.summary(1).await;
-        assert_eq!((&summary["notifications"]["notice"]["unread"], &summary["revision"]), (&json!(1), &json!(3)), "read anew, under another tag");
+        assert_eq!((&summary["notifications"]["notice"]["unread"], &summary["revision"]), (&json!(1), &json!(3)), "read again, under another tag");
         assert_eq!(scrub(&node.app.state().contexts.scrub, &users).await.unwrap(), 0);
         node.stop().await;
     }

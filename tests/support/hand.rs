@@ -30,7 +30,7 @@ impl Hand {
         .unwrap();
     }
 
-    /// From here on whoever writes for user 1 (on SQLite, whoever writes) has to wait.
+    /// From here on anyone who writes for user 1 (on SQLite, anyone who writes) has to wait.
     pub async fn block(&mut self) {
         match self {
             Self::Sqlite(_) => self.run("begin immediate").await,

@@ -18,7 +18,7 @@ pub async fn run(args: &[&str], env: &[(&str, &str)]) -> std::process::Output {
 pub async fn run_with_input(args: &[&str], env: &[(&str, &str)], input: Vec<u8>) -> std::process::Output {
     let mut child = start(args, env);
     let mut stdin = child.stdin.take().unwrap();
-    // Whoever ends early does not read all of it.
+    // Anyone who ends early does not read all of it.
     let write = async { stdin.write_all(&input).await.ok().map(|()| drop(stdin)) };
     tokio::join!(write, child.wait_with_output()).1.unwrap()
 }

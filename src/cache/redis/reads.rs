@@ -81,7 +81,8 @@ async fn gather(shared: Arc<Shared>, connection: usize, mut queue: mpsc::Receive
 }
 
 async fn answer(shared: &Shared, connection: usize, reads: Vec<Read>) {
-    // Whoever stopped waiting needs no answer: after a stall, the queue is not worked off in vain.
+    // Anyone who stopped waiting needs no answer: after a stall, the queue is not worked off in
+    // vain.
     let now = Instant::now();
     let (reads, late): (Vec<_>, Vec<_>) = reads.into_iter().filter(|read| !read.is_abandoned()).partition(|read| read.deadline > now);
     for read in late {

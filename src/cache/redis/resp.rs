@@ -16,7 +16,8 @@ pub(super) enum Reply {
     Refused(RedisError),
 }
 
-/// What is not RESP, or no reply to `HGETALL`: whoever sent it is not to be listened to any longer.
+/// What is not RESP, or no reply to `HGETALL`: anyone who sent it is not to be listened to any
+/// longer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 

@@ -43,7 +43,7 @@ pub(super) struct Scripts {
 }
 
 /// What is filled in lives up to this part of a whole life less: what was filled in at one moment
-/// (after a flush, say) is then not read anew at one moment.
+/// (after a flush, say) is then not read again at one moment.
 const SPREAD: u64 = 8;
 
 /// How a call names its script.

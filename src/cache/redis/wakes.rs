@@ -17,7 +17,7 @@ use crate::cache::hub::Hub;
 /// Channels in one SUBSCRIBE or UNSUBSCRIBE.
 const CHANNELS_AT_ONCE: usize = 256;
 
-/// Pause before the connection is made anew: at first, and at most, doubling in between.
+/// Pause before the connection is made again: at first, and at most, doubling in between.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
 

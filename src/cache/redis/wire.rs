@@ -167,7 +167,7 @@ pub(super) fn pipe_node(redis: &RedisConfig) -> Option<ConnectionInfo> {
     (!redis.cluster && suits(&node)).then_some(node)
 }
 
-/// Makes all connections of a node anew, and loads the scripts.
+/// Makes all connections of a node again, and loads the scripts.
 pub(super) async fn connect(redis: &RedisConfig, scripts: &Scripts) -> Result<Links, RedisError> {
     let limit = redis.timeout.saturating_mul(CONNECT_TIMEOUTS);
     match tokio::time::timeout(limit, connect_all(redis, scripts)).await {

@@ -3,11 +3,11 @@
 -- One hash is one user's entry. Fields of the protocol (all others are parts):
 --   !r  revision that the parts show
 --   !e  epoch in which they were filled
---   !d  dirty: '1', or '2' once !w outgrew a listpack value, so that the hash is to be written anew
+--   !d  dirty: '1', or '2' once !w outgrew a listpack value, so that the hash is to be written again
 --   !g  fill token, with the epoch of its reader: 'token:epoch'
 --   !w  writers inside: 'token=expiry_ms;token=expiry_ms', by this server's clock
 --   !s  spoiled: one left without applying, or died, while others were inside. It may have committed after any of those, so that none of
---       them knows the newest state: they leave it to the next fill. Over once they are gone, for whoever enters later commits later.
+--       them knows the newest state: they leave it to the next fill. Over once they are gone, for anyone who enters later commits later.
 
 -- Another hash has the user's facts: what the user and others are to each other, by the other's id. Its fields of the protocol are !e, !g, and
 --   !t  when what it has is too old, by this server's clock
@@ -44,7 +44,7 @@ local function others(writers, own, now)
   return table.concat(kept, ';'), present, died
 end
 
--- Takes a writer out of an entry, which stays dirty; whoever holds a fill token may have read too early. An entry that shows nothing and has nobody inside is
+-- Takes a writer out of an entry, which stays dirty; anyone who holds a fill token may have read too early. An entry that shows nothing and has nobody inside is
 -- as good as none.
 local function leave(key, kept, dirt, shown)
   if kept == '' and not shown then

@@ -9,7 +9,7 @@
 
 local now = now_ms()
 
--- Writes a hash anew whose writers outgrew a listpack value.
+-- Writes a hash again whose writers outgrew a listpack value.
 local function renew(key, epoch)
   local fields = redis.call('HGETALL', key)
   local parts = { '!e', epoch }

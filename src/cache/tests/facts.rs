@@ -109,7 +109,7 @@ async fn one_who_is_not_in_a_complete_hash_is_nothing_until_somebody_touches_the
         cache.touch_facts(&crowd, writer).await.unwrap();
         cache.leave_facts(&crowd, writer).await.unwrap();
     }
-    assert_eq!(told(&cache, 1, &[2, 10]).await, [None, None], "one that has grown too large begins anew, and says nothing meanwhile");
+    assert_eq!(told(&cache, 1, &[2, 10]).await, [None, None], "one that has grown too large begins again, and says nothing meanwhile");
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn facts_of_a_user_are_bounded_and_many_writers_leave_nothing() {
     let many: Vec<_> = (10..20_000).map(|other| (other, 1)).collect();
     assert!(fill(&cache, 1, of_user, &many).await);
     assert!(fill(&cache, 1, of_user, &[(5, 1)]).await);
-    assert_eq!(told(&cache, 1, &[5, 10]).await, [Some(1), None], "one that has grown too large begins anew");
+    assert_eq!(told(&cache, 1, &[5, 10]).await, [Some(1), None], "one that has grown too large begins again");
     let everybody: Vec<i64> = (10..5000).collect();
     let (star, fans) = ([(1, everybody.as_slice())], everybody.iter().map(|fan| (user(*fan), vec![user(1)])).collect::<Vec<_>>());
     for (touched, writer) in [(pairs(&star), Writer(1)), (fans, Writer(2))] {
@@ -185,7 +185,7 @@ enum Op {
     Touch(u64),
     /// A writer that is inside commits a new truth.
     Commit(u64),
-    /// A writer goes, and whoever waits for it is answered.
+    /// A writer goes, and anyone who waits for it is answered.
     Leave(u64),
     /// A reader is given a token …
     Token(usize),

@@ -48,7 +48,7 @@ const LOAD_TTL: Duration = Duration::from_secs(1);
 const MAX_LAST_KNOWN_BYTES: u64 = 256 * 1024 * 1024;
 const LAST_KNOWN_TTL: Duration = Duration::from_secs(300);
 
-/// How many polls at once try a database that did not answer of late, and for how long; the others
+/// How many polls at once try a database that did not answer recently, and for how long; the others
 /// get what is last known at once.
 const SQL_TRIALS: usize = 4;
 const SQL_TRIAL: Duration = Duration::from_millis(500);
@@ -99,7 +99,7 @@ pub struct Entries {
     /// What SQL said while the cache was away.
     last_known: moka::sync::Cache<UserId, Arc<Entry>>,
     turns: Arc<Turns>,
-    /// Polls that may try a database that did not answer of late.
+    /// Polls that may try a database that did not answer recently.
     sql_trials: Semaphore,
 }
 
@@ -152,7 +152,7 @@ impl Entries {
     }
 
     /// Reads one user's state. `at_least` is the revision that the client has seen: what is older
-    /// is read anew from SQL.
+    /// is read again from SQL.
     pub async fn read(&self, user: UserId, at_least: Revision) -> State {
         let trust = self.guard.trust();
         let found = if trust == Trust::Full { self.cache.get(user).await.ok() } else { None };

@@ -63,7 +63,7 @@ pub enum Trust {
     Full,
     /// Somebody commits without touching it: read SQL, fill nothing.
     Bypass,
-    /// The database did not answer of late, so this node cannot know: what the cache shows is the
+    /// The database did not answer recently, so this node cannot know: what the cache shows is the
     /// last known state, and degraded.
     Unsure,
 }

@@ -30,8 +30,8 @@ static VIEW: Statement = Statement::each(
 static EPOCH_SHARED: Statement =
     Statement::each("select epoch from cache_guard where id = 1", "select epoch from cache_guard where id = 1 for share", &[]);
 
-/// One statement, so that whoever sees the bypass sees the epoch, too. It also removes the rows of
-/// nodes that died in a bypass of theirs.
+/// One statement, so that anyone who sees the bypass sees the epoch, too. It also removes the rows
+/// of nodes that died in a bypass of theirs.
 static RAISE_AND_BYPASS: Statement = Statement::each(
     "update cache_guard set epoch = epoch + 1 where id = 1 and (select max(node_id) + max(bypass_ms) from {rows} r) >= 0",
     "with clock as (select cast(extract(epoch from clock_timestamp()) * 1000 as bigint) as now),
@@ -53,7 +53,7 @@ static RAISE_AND_BYPASS: Statement = Statement::each(
     &[("node_id", Type::Int), ("bypass_ms", Type::Int)],
 );
 
-/// One statement, so that whoever no longer sees the bypass is in the new epoch.
+/// One statement, so that anyone who no longer sees the bypass is in the new epoch.
 static RAISE_AND_END: Statement = Statement::each(
     "update cache_guard set epoch = epoch + 1 where id = 1 and (select max(node_id) from {rows} r) >= 0",
     "with ended as (

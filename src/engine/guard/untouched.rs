@@ -42,7 +42,7 @@ impl Guard {
     /// The right to go on without touching the cache, if a bypass allows it.
     #[must_use]
     pub fn untouched(self: &Arc<Self>) -> Option<Untouched> {
-        // Counted before it is looked at: whoever ends the bypass looks at the count last.
+        // Counted before it is looked at: anyone who ends the bypass looks at the count last.
         self.bypass.under_way.fetch_add(1, Ordering::SeqCst);
         let right = Untouched { guard: Arc::clone(self), is_over: false };
         if self.is_bypassing() {
@@ -71,7 +71,7 @@ impl Guard {
     /// bypass ends. The epoch rises with it, as a reader may hold a fill token that it was given
     /// meanwhile.
     pub(super) async fn try_to_end_bypass(&self) -> DbResult<()> {
-        // Whoever enters one at this moment needs it.
+        // Anyone who enters one at this moment needs it.
         let Ok(_entering) = self.entering.try_lock() else { return Ok(()) };
         if self.bypass.on.swap(false, Ordering::SeqCst) {
             tracing::info!("the cache is back");

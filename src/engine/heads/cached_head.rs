@@ -1,5 +1,5 @@
-//! The head of one shared stream in memory: written by whoever hears of a change, read by everybody
-//! who counts, without a lock.
+//! The head of one shared stream in memory: written by anyone who hears of a change, read by
+//! everybody who counts, without a lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,7 +22,7 @@ struct Gone {
 /// The head of one shared stream.
 #[derive(Debug)]
 pub struct CachedHead {
-    /// Written last and read first: whoever sees a version sees a head that is at least as new.
+    /// Written last and read first: anyone who sees a version sees a head that is at least as new.
     version: AtomicI64,
     head: AtomicI64,
     /// None in most streams, of which nothing was ever taken back.
@@ -64,7 +64,7 @@ impl CachedHead {
         true
     }
 
-    /// It is to be read anew.
+    /// It is to be read again.
     pub(super) fn forget(&self) {
         let _writing = self.writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         self.version.store(NOT_LOADED, Ordering::Release);

@@ -104,7 +104,7 @@ pub struct Heads {
     shards: Vec<Mutex<HashMap<StreamKey, Arc<CachedHead>>>>,
     hasher: RandomState,
     followed: tokio::sync::Mutex<Followed>,
-    /// Whether a look is about to begin: whoever asks now need not have one of its own.
+    /// Whether a look is about to begin: anyone who asks now need not have one of its own.
     is_coming: AtomicBool,
     looked: watch::Sender<Looked>,
     /// Until when what is here counts as new.
@@ -169,7 +169,8 @@ impl Heads {
                 () = stop.cancelled() => return,
                 _ = tick.tick() => {}
             }
-            // For polls that wait: whoever reads the broadcast state sees no expired notice anyway.
+            // For polls that wait: anyone who reads the broadcast state sees no expired notice
+            // anyway.
             self.expire();
             // Nothing is lost where that fails: the next look asks for all since the last one that
             // came through. Until then polls say that they are degraded.
@@ -288,7 +289,7 @@ impl Heads {
                 return Ok(());
             }
         }
-        // Nothing is here yet, too much was missed, or another database is in place of the one that
+        // Nothing is here yet, too much was missed, or another database is instead of the one that
         // was here.
         let look = store::first_look(&self.db).await?;
         self.change_broadcast_state(|broadcast_state| {
@@ -301,7 +302,7 @@ impl Heads {
         Ok(())
     }
 
-    /// Puts another broadcast state in place of the one that is here. `next` is asked again should
+    /// Puts another broadcast state instead of the one that is here. `next` is asked again should
     /// somebody else do so in the same moment.
     fn change_broadcast_state(&self, mut next: impl FnMut(&BroadcastState) -> Option<BroadcastState>) {
         let mut changed = false;
@@ -334,7 +335,7 @@ impl Heads {
         }
     }
 
-    /// After too much was missed: every cached head is to be read anew.
+    /// After too much was missed: every cached head is to be read again.
     pub fn forget_all(&self) {
         for shard in &self.shards {
             shard.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|cached_head| cached_head.forget());
@@ -377,7 +378,7 @@ impl Heads {
             return Arc::clone(cached_head);
         }
         if shard.len() >= MAX_CELLS / SHARDS {
-            // One that nobody holds can go: whoever wants it next reads it anew.
+            // One that nobody holds can go: anyone who wants it next reads it again.
             shard.retain(|_, cached_head| Arc::strong_count(cached_head) > 1);
         }
         let cached_head = Arc::new(CachedHead::default());

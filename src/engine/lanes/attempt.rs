@@ -194,9 +194,9 @@ impl Lane {
         failpoint("lane::after_commit");
         if let Err(error) = touched.publish(&self.engines.cache, writer, &prepared.changes).await {
             tracing::debug!(%error, "could not publish to the cache");
-            // The entries stay dirty until they are read anew, so nothing stale can show. Not so if
-            // the commit may have come after the lease had ended: then what was filled in between
-            // must go first.
+            // The entries stay dirty until they are read again, so nothing stale can show. Not so
+            // if the commit may have come after the lease had ended: then what was filled in
+            // between must go first.
             if !was_inside && self.engines.guard.enter_bypass().await.is_err() {
                 return Err(Failure::Unknown);
             }
@@ -243,7 +243,7 @@ impl Lane {
             touch.map_err(Failure::CacheAway)?;
             let mut keys = match loaded {
                 Err(sqlx::Error::RowNotFound) => {
-                    // Swept while this lane was idle: it must register anew before it may commit.
+                    // Swept while this lane was idle: it must register again before it may commit.
                     tracing::info!(lane = id, "registering again");
                     return Err(Failure::NotCommitted);
                 }
@@ -323,7 +323,7 @@ impl Lane {
     }
 }
 
-/// Raises the lane's number before it waits for any row, so that whoever asks for the outcome of
+/// Raises the lane's number before it waits for any row, so that anyone who asks for the outcome of
 /// the commit waits until the transaction has ended.
 async fn load(
     conn: &mut Conn,

@@ -64,10 +64,10 @@ impl User {
     }
 }
 
-/// Makes rows that [`LOCK_USERS`] did not find, in the order of the key. Whoever makes has locked
-/// all it will lock among those that were there, and waits only for makers of later rows: so no two
-/// wait for each other. One that another transaction made meanwhile fails the batch, which finds it
-/// when it is tried again.
+/// Makes rows that [`LOCK_USERS`] did not find, in the order of the key. Anyone who makes has
+/// locked all it will lock among those that were there, and waits only for makers of later rows: so
+/// no two wait for each other. One that another transaction made meanwhile fails the batch, which
+/// finds it when it is tried again.
 static MAKE_USERS: Statement = Statement::new(
     "insert into users (user_id, revision, counters)
     select user_id, 0, 0

@@ -1,8 +1,8 @@
 //! Dots: lit for everybody by one write, cleared by each user alone. A head and a mark like
 //! everything else; only whether there is anything is shown.
 //!
-//! Like a notice, a light raises the head of the broadcast state, so that it is dark for whoever is
-//! seen for the first time later. `http.rs` has the routes.
+//! Like a notice, a light raises the head of the broadcast state, so that it is dark for anyone who
+//! is seen for the first time later. `http.rs` has the routes.
 
 pub mod http;
 pub mod summary;

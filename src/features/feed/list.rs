@@ -3,7 +3,7 @@
 //!
 //! A list belongs to a *version*, the revision at which it changed last, which a user's cache entry
 //! names. So one that is kept is never wrong: it is either that of the version or it is loaded
-//! anew, from Redis where another node has left it, else from SQL. Neither evictions nor a Redis
+//! again, from Redis where another node has left it, else from SQL. Neither evictions nor a Redis
 //! that lost them change a number.
 
 use std::collections::{BTreeMap, HashMap};
@@ -27,7 +27,7 @@ use crate::engine::turns::Turns;
 /// How long one read of SQL may take.
 const MAX_SQL_READ: Duration = Duration::from_secs(4);
 
-/// The same for a database that did not answer of late: what is in memory may do without it.
+/// The same for a database that did not answer recently: what is in memory may do without it.
 const SQL_TRIAL: Duration = Duration::from_millis(500);
 
 /// How often cached heads are loaded that were forgotten meanwhile, before the count is given up.
@@ -260,7 +260,7 @@ impl Feeds {
         self.lists.weighted_size()
     }
 
-    /// Forgets all lists: they are loaded anew when they are next needed.
+    /// Forgets all lists: they are loaded again when they are next needed.
     pub fn clear(&self) {
         self.lists.invalidate_all();
     }
@@ -385,7 +385,7 @@ impl Feeds {
         Ok(creators.iter().map(unread).collect())
     }
 
-    /// A turn to read SQL. Not waited for where the database did not answer of late.
+    /// A turn to read SQL. Not waited for where the database did not answer recently.
     async fn sql_turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Error> {
         if self.guard.trust() == Trust::Unsure {
             return Err(Error::store_unavailable());

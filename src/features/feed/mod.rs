@@ -9,7 +9,7 @@
 //! creators as they were when the user last looked. The higher of the two counts: so following,
 //! unfollowing, following again and looking come out right in every order, and what is left in a
 //! snapshot of somebody who is no longer followed does no harm. A user who was not seen before
-//! looks, so to say, when it is enrolled (`crate::features::users`).
+//! looks when it is enrolled (`crate::features::users`).
 //!
 //! The list of a user, with its *version* (`users.feed`, the revision at which it changed last), is
 //! what `list.rs` keeps decoded: a cached head and a mark for each creator. `horizon.rs` is what

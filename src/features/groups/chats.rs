@@ -2,7 +2,7 @@
 //! that counting is reading cached heads.
 //!
 //! The marks are part of the user's entry in the cache, so a list belongs to the user's revision:
-//! one that is kept is either that of the revision or it is made anew from the entry at hand.
+//! one that is kept is either that of the revision or it is made again from the entry at hand.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

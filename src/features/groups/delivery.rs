@@ -2,8 +2,8 @@
 //! members, and moves the group's progress, in one transaction.
 //!
 //! A page names the progress that it was made for and does nothing where the progress is another by
-//! then. So whoever fans out, and however many at once on however many nodes, each member gets each
-//! job once and in order, and a page that was cut off leaves nothing behind.
+//! then. So no matter who fans out, and how many at once on however many nodes, each member gets
+//! each job once and in order, and a page that was cut off leaves nothing behind.
 
 use std::collections::BTreeSet;
 

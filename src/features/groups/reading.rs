@@ -3,7 +3,7 @@
 //! This is all that receipts are made of: who has read a message is asked of the members' own rows,
 //! so a message costs no byte for it, and who catches up on many messages writes one row. The
 //! single messages are a roaring bitmap (Lemire et al., "Roaring Bitmaps: Implementation of an
-//! Optimized Software Library", 2018), which is empty for whoever reads from top to bottom.
+//! Optimized Software Library", 2018), which is empty for anyone who reads from top to bottom.
 
 use roaring::RoaringTreemap;
 

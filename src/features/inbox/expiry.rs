@@ -106,7 +106,7 @@ impl Old {
 }
 
 /// Removes old rows, in bounded rounds, and goes on from where the walk is; at the end it begins
-/// anew. Returns up to how many rows were removed.
+/// again. Returns up to how many rows were removed.
 ///
 /// # Errors
 /// The driver's own, or what the lanes answer.

@@ -11,7 +11,7 @@
 //! sent, how many of those are read, and where in the inbox the chat was last. What of it is
 //! unread, muted chats and those with users whom the user blocks aside, is summed up in the user's
 //! own row. Whether it is such a one is looked up in `blocks`, under the lock of that row, which
-//! whoever blocks takes too.
+//! anyone who blocks takes too.
 //!
 //! `command.rs` has the rules, `http.rs` the routes, `store.rs` and `devices.rs` the rows of
 //! batches, `lists.rs` what is read beside them, `epoch.rs` which numbering it is. To put something

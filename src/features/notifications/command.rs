@@ -230,7 +230,7 @@ fn set(rows: &mut Rows, user: UserId, seq: i64, before: &Receiver, after: Receiv
     rows.revise(user, |_| {});
 }
 
-/// Whoever has not read it has one less; for the others no number changes, and so no revision.
+/// Anyone who has not read it has one less; for the others no number changes, and so no revision.
 fn expire(rows: &mut Rows, id: NotificationId, recipients: &[UserId]) {
     for user in recipients {
         let Some((seq, before)) = rows.get::<NotificationRows>().receiver(*user, id) else { continue };

@@ -10,8 +10,8 @@
 //! lock of the pair, so the order of the rows is that in which they were accepted, on whichever
 //! nodes. What comes of an operation is written in the transaction of its effect, which takes the
 //! same lock and looks whether it is still pending: so it is done once, however many nodes try, and
-//! after a crash whoever looks next goes on. A write that is not asynchronous finds pending ones of
-//! its pair under that lock, has them done, and tries again: so it comes after them.
+//! after a crash anyone who looks next goes on. A write that is not asynchronous finds pending ones
+//! of its pair under that lock, has them done, and tries again: so it comes after them.
 //!
 //! What is accepted is a text here. The feature whose writes they are does them:
 //! `relations/deferred.rs` and `relations/worker.rs`. `store.rs` has the SQL, `http.rs` the route

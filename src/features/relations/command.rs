@@ -139,8 +139,8 @@ impl lanes::Command for Command {
     }
 }
 
-/// Operations that were accepted earlier come first; whoever submitted this has them done and tries
-/// again.
+/// Operations that were accepted earlier come first; anyone who submitted this has them done and
+/// tries again.
 fn pending() -> Problem {
     Problem::new(Code::OperationsPending, "Earlier accepted writes of these two users are still pending. Try again shortly.")
 }

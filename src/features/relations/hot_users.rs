@@ -3,7 +3,7 @@
 //!
 //! Strangers are shown first pages and counts from here, so that a million visitors of a star cost
 //! the database a read a second. An answer is dropped only if strangers would now see another one:
-//! an answer that is read anew takes longer, and who did something in secret must not be told by
+//! an answer that is read again takes longer, and who did something in secret must not be told by
 //! that. Owners and services are shown no page and no count from here.
 //!
 //! A *star*, who has more relations than its hash in Redis may hold ([`MAX_COMPLETE`]), is told
@@ -283,7 +283,7 @@ mod tests {
         };
         assert_eq!([counts(1).await, counts(1).await, counts(2).await, counts(1).await], [1, 1, 2, 1]);
         hot.changed(&[change(1, 3, Relation::Nothing, OPENLY)]);
-        assert_eq!([counts(1).await, counts(1).await, counts(2).await], [3, 3, 2], "anew, and once");
+        assert_eq!([counts(1).await, counts(1).await, counts(2).await], [3, 3, 2], "again, and once");
     }
 
     #[tokio::test]

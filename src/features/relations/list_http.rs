@@ -203,7 +203,7 @@ async fn list_blocks(state: Served<RelationContext>, path: UserPath, uri: Uri, Q
     own_list(&state, &path, List::Blocks, Told::Nothing, &uri, &params).await
 }
 
-/// A page for whoever asks: strangers get first pages from memory.
+/// A page for anyone who asks: strangers get first pages from memory.
 async fn list(state: &RelationContext, path: &AnyUserPath, list: List, told: Told, uri: &Uri, params: &PageParams) -> Result<Response> {
     let wanted = params.wanted(list.route(), path.user)?;
     if path.is_own() || wanted.after != Position::TOP {

@@ -4,12 +4,12 @@
 //! entry names. What is kept of a version, in memory or in Redis, is right for that version however
 //! old it is, so it can be lost and is never wrong; and whether it is the present one, the entry
 //! tells, which is never silently stale. A *fact* is what two users are to each other, both
-//! directions in one number: a field of the hash `{u:42}:r` of the one who looks. Whoever changes
-//! the pair takes it out of both users' hashes before the commit (`cache/facts.rs`), so what is
-//! there is true, and a look-up reads one hash, whatever it asks. On the first look-up of a user
-//! the hash is filled with all that the user is to others and they to the user, so that one who is
-//! not in it is nothing to the user; but for a star, who has too many relations for that, and is
-//! told from memory ([`super::hot_users`]).
+//! directions in one number: a field of the hash `{u:42}:r` of the one who looks. Anyone who
+//! changes the pair takes it out of both users' hashes before the commit (`cache/facts.rs`), so
+//! what is there is true, and a look-up reads one hash, whatever it asks. On the first look-up of a
+//! user the hash is filled with all that the user is to others and they to the user, so that one
+//! who is not in it is nothing to the user; but for a star, who has too many relations for that,
+//! and is told from memory ([`super::hot_users`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

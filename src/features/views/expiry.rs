@@ -33,7 +33,7 @@ static OLD: Statement = Statement::one(
 );
 
 /// Looked at again whether it was deleted meanwhile, as then its row is needed; and whether it is
-/// still the same: another sweep may have removed it, and the id have been put anew.
+/// still the same: another sweep may have removed it, and the id have been put again.
 static REMOVE: Statement = Statement::new(
     "delete from view_items
     where (stream, item_id, created_at) in (select stream, item_id, created_at from {rows} r) and gone = 0",
@@ -61,7 +61,7 @@ impl Default for Walk {
 }
 
 /// Removes old rows, in bounded rounds, and goes on from where the walk is; at the end it begins
-/// anew. Returns how many rows were removed.
+/// again. Returns how many rows were removed.
 pub async fn sweep(state: &ViewContext, walk: &mut Walk) -> DbResult<u64> {
     let days = i64::from(state.config.view_item_ttl_days);
     let before = UnixMs(state.clock.now().0 - days * DAY_MS);

@@ -18,7 +18,7 @@ use crate::base::ids::UserId;
 
 /// One sentence for everything that is refused, so that it does not tell which part was close.
 pub(super) const REFUSED: &str = "The bearer token is invalid.";
-/// How far the clock of whoever signs tokens may be off.
+/// How far the clock of anyone who signs tokens may be off.
 const LEEWAY_S: f64 = 30.0;
 /// RFC 7518 wants an HS256 key at least as long as the hash.
 const MIN_JWT_SECRET_BYTES: usize = 32;
@@ -117,7 +117,7 @@ impl Tokens {
     /// The user whose token this is.
     pub(super) fn user(&self, token: &str, clock: &Clock) -> Result<UserId, Problem> {
         let ClaimsIn { sub, exp, nbf, .. } = self.claims(token).map_err(|reason| {
-            // Which check failed helps whoever set the server up, and nobody else.
+            // Which check failed helps anyone who set the server up, and nobody else.
             tracing::debug!(reason, "a user's token was refused");
             unauthorized(REFUSED)
         })?;

@@ -56,7 +56,7 @@ const MAX_WAITING: Duration = Duration::from_secs(10);
 /// The pause after a batch that failed, or of which a step must wait.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// How far an import is, for whoever watches it.
+/// How far an import is, for anyone who watches it.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Bytes that were read, compressed as they are.

@@ -96,7 +96,7 @@ pub(super) async fn next_groups(conn: &mut Conn, after: i64, max_rows: i64) -> D
     Ok(rows.into_iter().map(|(group,)| group).collect())
 }
 
-/// Compares these groups. In a difference the group stands in place of the user.
+/// Compares these groups. In a difference the group stands instead of the user.
 pub(super) async fn count_groups(conn: &mut Conn, groups: &[i64]) -> DbResult<Vec<Difference>> {
     let rows: Vec<(i64, i64, i64, i64, i64)> = conn.fetch(&COUNT_GROUPS, &[Column::Int(groups.to_vec())]).await?;
     let differences = |row: (i64, i64, i64, i64, i64)| {

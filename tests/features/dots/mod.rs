@@ -18,7 +18,7 @@ both_tiers! {
         assert_eq!((&light["dot"], &light["head"]), (&json!("mall"), &json!(1)));
         assert!(light["lit_at"].as_str().unwrap().ends_with('Z'));
         assert!(lit(client, 1, "mall").await && lit(client, 2, "mall").await);
-        assert!(!lit(client, 3, "mall").await, "dark for whoever comes later");
+        assert!(!lit(client, 3, "mall").await, "dark for anyone who comes later");
         client.post("/v1/dots/mall/light", &json!({})).await.ok();
         let clear = async |user: i64, body: Value| client.post(&format!("/v1/users/{user}/dots/mall/clear"), &body).await.ok();
         assert_eq!(clear(1, json!({"up_to": 1})).await["lit"], true, "lit again since it was shown");

@@ -117,7 +117,7 @@ both_tiers! {
         client.unfollow(1, 8).await;
         assert_eq!(feed(client, 1).await, (1, 1));
         client.follow(1, 8).await;
-        assert_eq!(feed(client, 1).await, (1, 2), "following again begins anew");
+        assert_eq!(feed(client, 1).await, (1, 2), "following again begins again");
         let before = client.summary(1).await["revision"].as_i64().unwrap();
         let looked = client.post("/v1/users/1/feed/reset", &json!({})).await;
         assert_eq!(looked.text, format!(r#"{{"unread":0,"creators":2,"revision":{}}}"#, before + 1));

@@ -73,7 +73,7 @@ both_tiers! {
         for (user, followees) in sizes {
             assert_eq!(feed(client, user).await, (followees / 2, followees));
             node.app.state().summaries.parts.feed.feeds.clear();
-            assert_eq!(feed(client, user).await, (followees / 2, followees), "loaded anew");
+            assert_eq!(feed(client, user).await, (followees / 2, followees), "loaded again");
             assert_eq!(reset(client, user).await["creators"], followees);
             assert_eq!(feed(client, user).await, (0, followees));
         }

@@ -65,7 +65,7 @@ both_tiers! {
         assert_eq!((&summary["chats"], &summary["total"]), (&json!({"unread": 2, "groups": 1, "directs": 0}), &json!(2)));
         read(client, 3, 9, None).await.ok();
         assert_eq!(client.summary(3).await["chats"]["unread"], 0);
-        // Whoever leaves stays a recipient of what was sent before; who joins gets what comes.
+        // Anyone who leaves stays a recipient of what was sent before; who joins gets what comes.
         send(client, 9, 1, "c").await.ok();
         client.delete("/v1/groups/9/members/3").await;
         make_more(client, 9, &[4]).await;

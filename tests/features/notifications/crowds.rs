@@ -38,7 +38,7 @@ both_tiers! {
         eventually("the reader has all", async || {
             let list = seqs(&reader, 1, "").await;
             assert!(list.windows(2).all(|two| two[0] == two[1] + 1), "{list:?}");
-            // Whoever has seen a seq has seen, or sees now, all below it.
+            // Anyone who has seen a seq has seen, or sees now, all below it.
             assert!(list.first().copied().unwrap_or(0) >= highest && list.last().is_none_or(|last| *last == 1), "{list:?}");
             highest = list.first().copied().unwrap_or(0);
             seen.extend(list);

@@ -27,7 +27,7 @@ async fn mark(client: &Client, user: i64, id: &str, verb: &str) -> Reply {
     client.post(&format!("/v1/users/{user}/notifications/{id}/{verb}"), &json!({})).await
 }
 
-#[expect(clippy::print_stderr, reason = "how long it took depends on the machine: shown to whoever asks for the output, and no test")]
+#[expect(clippy::print_stderr, reason = "how long it took depends on the machine: shown to anyone who asks for the output, and no test")]
 fn say(what: &str) {
     eprintln!("{what}");
 }

@@ -104,7 +104,7 @@ both_tiers! {
         read(client, 14, 9, None).await.ok();
         assert_eq!(counts(client, 9, 1).await, (8, 2, 6));
         send(client, 9, 15, "b").await.ok();
-        assert_eq!(counts(client, 9, 1).await, (8, 3, 5), "whoever sends has read what is above");
+        assert_eq!(counts(client, 9, 1).await, (8, 3, 5), "anyone who sends has read what is above");
         assert_eq!(counts(client, 9, 2).await, (10, 0, 10));
         let bitmap = receipts(client, 9, 2, "?format=bitmap").await;
         assert_eq!((bitmap["max_ordinal"].as_i64(), ordinals(&bitmap["quit_bits"])), (Some(11), vec![]));
@@ -196,7 +196,7 @@ both_tiers! {
             for waiting in waiting {
                 let woken = tokio::time::timeout(Duration::from_secs(4), waiting).await.expect("it is woken, also on another node").unwrap();
                 assert_eq!(woken.status, 200);
-                // A node that has not heard of it reads anew before it answers.
+                // A node that has not heard of it reads again before it answers.
                 assert_eq!(other.get_if_changed(path, woken.header("etag")).await.status, 304);
             }
         }

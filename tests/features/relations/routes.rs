@@ -355,7 +355,7 @@ both_tiers! {
         for fan in 11..=16 {
             first.follow(fan, 2).await;
         }
-        // Whoever ends the follow, and however.
+        // No matter who ends the follow, and how.
         last.delete("/v1/users/2/followers/11").await;
         assert_eq!(unread().await, 5);
         Client::send(first.request(Method::PUT, "/v1/users/2/blocks/12")).await.ok();

@@ -144,7 +144,7 @@ both_tiers! {
             assert_eq!(node.client.get_if_changed("/v1/users/1/following/ids", &tag).await.status, 304);
         }
         // One more, as imports make it, is beyond the bound; and something changes, so that the
-        // list is read anew.
+        // list is read again.
         hand.run("insert into following (follower_id, followee_id, since) values (1, 400000, 400000)").await;
         Client::send(nodes[0].client.request(Method::PUT, "/v1/users/1/following/5").json(&json!({"special": true}))).await.ok();
         for node in &nodes {
@@ -275,7 +275,7 @@ both_tiers! {
         assert_eq!(counts(&scene.service, 1).await, json!({"following": 0, "followers": 1, "mutuals": 0, "secret": 0, "special": 0, "blocked": 1}));
         assert_eq!(counts(&scene.service, 2).await, json!({"following": 0, "followers": 0, "mutuals": 0, "secret": 0, "special": 0, "blocked": 0}));
         assert_eq!((list(&scene.service, "/v1/users/1/blocks").await, list(&scene.service, "/v1/users/2/blocks").await), (vec![2], vec![]));
-        // Whoever tries and whoever blocks: the same answer.
+        // Anyone who tries and anyone who blocks: the same answer.
         let (mine, theirs) = (scene.follow(1, 2, &json!({})).await, scene.follow(2, 1, &json!({"visibility": "secret"})).await);
         assert_eq!(mine.body, theirs.body);
         mine.problem(403, "blocked");

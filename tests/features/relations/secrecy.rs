@@ -94,8 +94,8 @@ impl Seen {
 async fn nothing(_: i64, _: i64) {}
 
 both_tiers! {
-    /// Whoever is blocked finds the same as before, by the same work: lists, counts, look-ups, acts
-    /// that change nothing, and acts that do.
+    /// Anyone who is blocked finds the same as before, by the same work: lists, counts, look-ups,
+    /// acts that change nothing, and acts that do.
     async fn who_is_blocked_cannot_tell(world: World) {
         let scene = Scene::of(&world).await;
         let blocked = async |me: i64, other: i64| scene.block(other, me).await;

@@ -192,7 +192,7 @@ impl Run<'_> {
         self.post(&self.user_path(receiver, "inbox"), body).await
     }
 
-    /// Up to a row of the own inbox, whoever sent that.
+    /// Up to a row of the own inbox, no matter who sent it.
     async fn read_direct(&mut self, step: &Step) {
         let (user, other) = self.own(step);
         let mine = self.model.directs.iter().filter(|((receiver, _), _)| *receiver == user).flat_map(|(_, things)| things);

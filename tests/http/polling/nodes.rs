@@ -208,7 +208,7 @@ async fn a_list_of_groups_shows_no_head_below_what_the_user_has_read() {
     let (first, other) = (&nodes[0].client, &nodes[1].client);
     crate::features::groups::make(first, 7, &[42, 43]).await;
     for n in 1..=25 {
-        // Whoever sends has read all up to the message.
+        // Anyone who sends has read all up to the message.
         crate::features::groups::send(first, 7, 42, &format!("m{n}")).await.ok();
         let groups = other.get("/v1/users/42/groups").await.ok();
         let item = &groups["items"][0];

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   import: file, lines ─ line.rs: parse ─▶ window ─ sorted by follower ─▶ import: a queue for each lane, batches
-//!             (with actions: events.rs, the whole file in the order of time, in place of the window)
+//!             (with actions: events.rs, the whole file in the order of time, instead of the window)
 //! ```
 //!
 //! The steps of a pair go through one lane, and a lane has one batch under way: so what the file
