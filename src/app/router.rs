@@ -78,6 +78,7 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
     let routes = Routes { node, all: OpenApiRouter::with_openapi(Document::openapi()) }
         .and(badges::http::routes(), |node| &node.contexts.badges)
         .and(summary::http::routes(), |node| &node.contexts.summary)
+        .and(summary::feed_http::routes(), |node| &node.contexts.summary)
         .and(broadcasts::http::routes(), |node| &node.contexts.broadcasts)
         .and(dots::http::routes(), |node| &node.contexts.dots)
         .and(feed::http::routes(), |node| &node.contexts.feed)
@@ -87,6 +88,8 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
         .and(notifications::http::routes(), |node| &node.contexts.notifications)
         .and(receipts::http::routes(), |node| &node.contexts.receipts)
         .and(relations::http::routes(), |node| &node.contexts.relations)
+        .and(relations::list_http::routes(), |node| &node.contexts.relations)
+        .and(relations::lookup_http::routes(), |node| &node.contexts.relations)
         .and(events::routes(), |node| &node.contexts.events)
         .and(operations::http::routes(), |node| &node.contexts.operations)
         .and(views::http::routes(), |node| &node.contexts.views)

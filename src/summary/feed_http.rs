@@ -21,7 +21,7 @@ use crate::http::path::{UserOrMe, UserPath};
 use crate::http::polling::{self, Reading, Resource, Seen};
 use crate::http::served::Served;
 
-pub(super) fn routes() -> OpenApiRouter<Served<SummaryContext>> {
+pub fn routes() -> OpenApiRouter<Served<SummaryContext>> {
     OpenApiRouter::new().routes(routes!(get_feed)).routes(routes!(reset_feed))
 }
 

@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::wanted::{KindName, KindNames};
-use super::{ExplainOut, Summaries, UnreadSummary, UnreadSummaryOut, Wanted, feed_http};
+use super::{ExplainOut, Summaries, UnreadSummary, UnreadSummaryOut, Wanted};
 use crate::base::clock::Clock;
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{Invalid, MAX_HEAD, Name, UserId};
@@ -53,7 +53,6 @@ pub fn routes() -> OpenApiRouter<Served<SummaryContext>> {
         .routes(routes!(reset_badges))
         .routes(routes!(query_badges))
         .routes(routes!(explain_badges))
-        .merge(feed_http::routes())
 }
 
 /// What narrows a summary.

@@ -72,7 +72,8 @@ impl Modules {
             if self.0.contains_key(&join(&at, name)) {
                 at.push(name.clone());
             } else if self.0.get(&at)?.uses.contains_key(name) {
-                return self.resolve(&at, &path[i..]);
+                // A name that comes from elsewhere may also be defined here, as `routes!` and `routes`.
+                return self.resolve(&at, &path[i..]).or(Some((at, true)));
             } else {
                 return Some((at, true));
             }

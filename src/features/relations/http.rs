@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::state::Act;
 use super::worker::{self, WorkerContext};
-use super::{Command, HotUsers, Lookups, Pair, PairAction, RelationConfig, RelationOut, list_http, lookup_http};
+use super::{Command, HotUsers, Lookups, Pair, PairAction, RelationConfig, RelationOut};
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::UserId;
 use crate::db::Db;
@@ -51,8 +51,6 @@ pub fn routes() -> OpenApiRouter<Served<RelationContext>> {
         .routes(routes!(follow_user, unfollow_user))
         .routes(routes!(remove_follower))
         .routes(routes!(block_user, unblock_user))
-        .merge(list_http::routes())
-        .merge(lookup_http::routes())
 }
 
 /// The visibility of a follow.

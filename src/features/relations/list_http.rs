@@ -23,7 +23,7 @@ use crate::http::params::{NoParams, Query};
 use crate::http::path::{AnyUserPath, UserOrMe, UserPath};
 use crate::http::served::Served;
 
-pub(super) fn routes() -> OpenApiRouter<Served<RelationContext>> {
+pub fn routes() -> OpenApiRouter<Served<RelationContext>> {
     OpenApiRouter::new()
         .routes(routes!(list_following))
         .routes(routes!(list_followers))

@@ -29,7 +29,7 @@ pub const MAX_LOOK_UPS: usize = 100;
 /// The most pairs of one query.
 pub const MAX_PAIRS: usize = 1000;
 
-pub(super) fn routes() -> OpenApiRouter<Served<RelationContext>> {
+pub fn routes() -> OpenApiRouter<Served<RelationContext>> {
     OpenApiRouter::new()
         .routes(routes!(get_following_ids))
         .routes(routes!(get_blocks_ids))
