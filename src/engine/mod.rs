@@ -4,6 +4,7 @@
 pub mod entries;
 pub mod epoch;
 pub mod events;
+pub mod get_or_read;
 pub mod guard;
 pub mod heads;
 pub mod idempotency;

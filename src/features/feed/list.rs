@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use moka::future::Cache as Lists;
-use moka::ops::compute::{CompResult, Op};
 
 use super::{FeedConfig, Horizon, Snapshot, store};
 use crate::base::clock::{DAY_MS, UnixMs};
-use crate::base::error::{Error, Fault};
+use crate::base::error::Error;
 use crate::base::ids::UserId;
 use crate::cache::{Cache, Revision};
 use crate::db::{Db, DbResult};
+use crate::engine::get_or_read::get_or_read;
 use crate::engine::guard::{Guard, Trust};
 use crate::engine::heads::{CachedHead, Heads, Versions};
 use crate::engine::marks::{Intervals, Kind, StreamKey};
@@ -267,22 +267,14 @@ impl Feeds {
 
     /// Loads a list, once for all who want it at the same time.
     async fn load(&self, user: UserId, version: i64) -> Result<Arc<FeedList>, Error> {
-        let load = async |kept: Option<moka::Entry<UserId, Arc<FeedList>>>| {
-            if kept.is_some_and(|kept| kept.value().version >= version) {
-                return Ok(Op::Nop);
-            }
+        let read = || async move {
             let list = match self.shared(user, version).await {
                 Some(marks) => self.decoded(version, &marks).await?,
                 None => self.read(user).await?,
             };
-            Ok::<_, Error>(Op::Put(Arc::new(list)))
+            Ok(Arc::new(list))
         };
-        match self.lists.entry(user).and_try_compute_with(load).await? {
-            CompResult::Inserted(list) | CompResult::ReplacedWith(list) | CompResult::Unchanged(list) | CompResult::Removed(list) => {
-                Ok(list.into_value())
-            }
-            CompResult::StillNone(_) => Err(Fault::Bug("a list that was loaded is not there".to_owned()).into()),
-        }
+        get_or_read(&self.lists, user, |list| list.version >= version, read).await
     }
 
     /// The list as another node has left it, if that is of this version.

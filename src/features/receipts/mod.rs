@@ -28,9 +28,10 @@ use clap::Args;
 use moka::future::Cache as Kept;
 use tokio::time::Instant;
 
-use crate::base::error::{Error, Fault};
+use crate::base::error::Error;
 use crate::base::ids::GroupId;
 use crate::db::{Db, DbResult};
+use crate::engine::get_or_read::get_or_read;
 use crate::engine::turns::Turns;
 use crate::features::groups::changes::GroupChanges;
 
@@ -112,26 +113,14 @@ impl Receipts {
     /// than `least`. `head` is how many messages there are by now.
     pub async fn spans(&self, group: GroupId, least: AtLeast, head: i64) -> Result<Arc<Spans>, Error> {
         let change = self.changes.count(group);
-        if let Some(read) = self.kept.get(&group).await.filter(|read| read.is_good(change, least)) {
-            return Ok(read.spans);
-        }
-        // Once for all who ask at the same time.
-        let load = async |kept: Option<moka::Entry<GroupId, Read>>| {
-            if kept.is_some_and(|kept| kept.value().is_good(change, least)) {
-                return Ok(moka::ops::compute::Op::Nop);
-            }
+        let read = || async move {
             let at = Instant::now();
             let _turn = self.turns.take().await?;
             let read = self.in_time(store::spans(&self.db, group)).await?;
-            Ok::<_, Error>(moka::ops::compute::Op::Put(Read { spans: Arc::new(Spans::new(read)), change, head, at }))
+            Ok(Read { spans: Arc::new(Spans::new(read)), change, head, at })
         };
-        use moka::ops::compute::CompResult;
-        match self.kept.entry(group).and_try_compute_with(load).await? {
-            CompResult::Inserted(read) | CompResult::ReplacedWith(read) | CompResult::Unchanged(read) | CompResult::Removed(read) => {
-                Ok(read.into_value().spans)
-            }
-            CompResult::StillNone(_) => Err(Fault::Bug("memberships that were loaded are not there".to_owned()).into()),
-        }
+        let read = get_or_read(&self.kept, group, |read| read.is_good(change, least), read).await?;
+        Ok(read.spans)
     }
 
     async fn in_time<T>(&self, read: impl Future<Output = DbResult<T>>) -> DbResult<T> {

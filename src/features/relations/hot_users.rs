@@ -17,15 +17,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use moka::future::Cache;
-use moka::ops::compute::{CompResult, Op};
 
 use super::lists::List;
 use super::{Changed, Counts, Listed, Pair};
 use crate::base::clock::UnixMs;
-use crate::base::error::{Fault, Result};
+use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::cache::Revision;
 use crate::db::DbResult;
+use crate::engine::get_or_read::get_or_read;
 use crate::engine::lanes::{AfterCommit, Rows};
 use crate::features::relations::rows::RelationRows;
 
@@ -192,22 +192,12 @@ impl HotUsers {
         F: Future<Output = DbResult<T>>,
     {
         let written = self.written.get(&user).unwrap_or(0);
-        if let Some(kept) = cache.get(&key).await.filter(|kept| kept.begun >= written) {
-            return Ok(kept.value.clone());
-        }
-        let load = async |kept: Option<moka::Entry<K, Arc<Kept<T>>>>| {
-            if kept.is_some_and(|kept| kept.value().begun >= written) {
-                return Ok(Op::Nop);
-            }
+        let read = || async {
             let begun = self.writes.load(Ordering::Acquire);
-            Ok::<_, sqlx::Error>(Op::Put(Arc::new(Kept { begun, value: read().await? })))
+            Ok(Arc::new(Kept { begun, value: read().await? }))
         };
-        match cache.entry(key).and_try_compute_with(load).await? {
-            CompResult::Inserted(kept) | CompResult::ReplacedWith(kept) | CompResult::Unchanged(kept) | CompResult::Removed(kept) => {
-                Ok(kept.into_value().value.clone())
-            }
-            CompResult::StillNone(_) => Err(Fault::Bug("an answer that was read is not there".to_owned()).into()),
-        }
+        let kept = get_or_read(cache, key, |kept| kept.begun >= written, read).await?;
+        Ok(kept.value.clone())
     }
 }
 

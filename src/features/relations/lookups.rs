@@ -16,17 +16,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use moka::future::Cache as Lists;
-use moka::ops::compute::{CompResult, Op};
 
 use super::hot_users::MAX_COMPLETE;
 use super::lists::Related;
 use super::lookup_batch::LookupBatch;
 use super::state::PairState;
 use super::{HotUsers, Pair, RelationConfig, lists};
-use crate::base::error::{Code, Error, Fault, Problem, Result};
+use crate::base::error::{Code, Problem, Result};
 use crate::base::ids::UserId;
 use crate::cache::{Cache, Facts, FillToken, Revision, Told};
 use crate::db::Db;
+use crate::engine::get_or_read::get_or_read;
 use crate::engine::guard::{Guard, Trust};
 
 /// How long a list may be that is left in Redis for other nodes, which a larger value would keep
@@ -106,22 +106,14 @@ impl Lookups {
 
     /// Loads a list, once for all who want it at the same time.
     async fn load(&self, user: UserId, related: Related, version: i64) -> Result<Arc<WholeList>> {
-        let load = async |kept: Option<moka::Entry<(UserId, Related), Arc<WholeList>>>| {
-            if kept.is_some_and(|kept| kept.value().version >= version) {
-                return Ok(Op::Nop);
-            }
+        let read = || async move {
             let list = match self.shared(user, related, version).await {
                 Some(list) => list,
                 None => self.read(user, related).await?,
             };
-            Ok::<_, Error>(Op::Put(Arc::new(list)))
+            Ok(Arc::new(list))
         };
-        match self.lists.entry((user, related)).and_try_compute_with(load).await? {
-            CompResult::Inserted(list) | CompResult::ReplacedWith(list) | CompResult::Unchanged(list) | CompResult::Removed(list) => {
-                Ok(list.into_value())
-            }
-            CompResult::StillNone(_) => Err(Fault::Bug("a list that was loaded is not there".to_owned()).into()),
-        }
+        get_or_read(&self.lists, (user, related), |list| list.version >= version, read).await
     }
 
     /// The list as another node has left it, if that is of this version.
