@@ -19,6 +19,7 @@ mod postgres;
 mod sent;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
@@ -141,4 +142,12 @@ impl Db {
     pub async fn close(&self) {
         self.reads().close().await;
     }
+}
+
+/// How long any read may take: a network that swallows everything must not hold a caller for ever.
+pub const MAX_READ: Duration = Duration::from_secs(4);
+
+/// What a read finds within [`MAX_READ`].
+pub async fn in_time<T>(read: impl Future<Output = DbResult<T>>) -> DbResult<T> {
+    tokio::time::timeout(MAX_READ, read).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::truth::{Sheet, Truth};
+use super::truth::{Summary, Truth};
 use crate::support::{Client, Node, Reply, Tier, World, ask, connect};
 
 const BADGES: [&str; 3] = ["follow", "like", "mention"];
@@ -41,9 +41,9 @@ impl Model {
         things.iter_mut().take(up_to).filter(|thing| **thing == Thing::Unread).for_each(|thing| *thing = Thing::Read);
     }
 
-    fn summary(&self) -> Sheet {
+    fn summary(&self) -> Summary {
         let counters = self.things.iter().map(|(badge, things)| (badge.to_string(), numbers(things)));
-        Sheet { revision: self.revision, counters: counters.collect() }
+        Summary { revision: self.revision, counters: counters.collect() }
     }
 
     /// What a write to this badge answers.
@@ -252,7 +252,7 @@ impl Run<'_> {
             Step::Query => {
                 let users: Vec<_> = (0..USERS).map(|user| self.user(user)).collect();
                 let body = client.post("/v1/badges/query", &json!({"user_ids": users})).await.ok();
-                let shown: Vec<_> = body["items"].as_array().unwrap().iter().map(Sheet::shown).collect();
+                let shown: Vec<_> = body["items"].as_array().unwrap().iter().map(Summary::shown).collect();
                 assert_eq!(shown, self.models.iter().map(Model::summary).collect::<Vec<_>>());
             }
             Step::Forget => self.arena.forget(None).await,
@@ -282,12 +282,12 @@ impl Run<'_> {
                         things.get_mut(BADGES[badge]).into_iter().for_each(|things| Model::read(things, up_to));
                     }
                 });
-                assert_eq!(Sheet::shown(&summary), self.models[*user].summary());
+                assert_eq!(Summary::shown(&summary), self.models[*user].summary());
             }
             Step::ResetAll { user } => {
                 let summary = client.post(&format!("/v1/users/{}/badges/reset", self.user(*user)), &json!({})).await.ok();
                 self.models[*user].change(|things| things.values_mut().for_each(|things| Model::read(things, usize::MAX)));
-                assert_eq!(Sheet::shown(&summary), self.models[*user].summary());
+                assert_eq!(Summary::shown(&summary), self.models[*user].summary());
             }
             other => unreachable!("{other:?} is no reset"),
         }
@@ -328,7 +328,7 @@ impl Run<'_> {
                 let full = client.get(&path).await;
                 let tag = full.header("etag").to_owned();
                 assert_eq!(conditional.header("etag"), tag);
-                assert_eq!(Sheet::shown(&full.ok()), self.models[user].summary());
+                assert_eq!(Summary::shown(&full.ok()), self.models[user].summary());
                 if at + 1 == self.arena.nodes.len() {
                     self.tags[user] = (tag, self.models[user].clone());
                 }

@@ -11,7 +11,7 @@ use sqlx::Executor as _;
 use tokio::time::Instant;
 
 use super::storm::Storm;
-use super::truth::{Sheet, Truth, poll};
+use super::truth::{Summary, Truth, poll};
 use crate::support::{Client, Node, Nodes, Proxy, RedisServer, Reply, Tier, World, eventually_within};
 
 pub(super) const INCREMENT: &str = "/v1/users/1/badges/mention/increment";
@@ -328,7 +328,7 @@ async fn engine_postgres_is_away() {
 }
 
 /// A degraded unread summary's content.
-fn last_known(mut body: Value) -> Sheet {
+fn last_known(mut body: Value) -> Summary {
     body["degraded"] = false.into();
-    Sheet::shown(&body)
+    Summary::shown(&body)
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::truth::{Sheet, Truth, poll};
+use super::truth::{Summary, Truth, poll};
 use crate::support::{Client, Dice, Nodes};
 
 const BADGES: [&str; 3] = ["follow", "like", "mention"];
@@ -228,7 +228,7 @@ impl Storm {
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 continue;
             }
-            let summary = Sheet::shown(&body);
+            let summary = Summary::shown(&body);
             let newest = seen.entry(user).or_default();
             assert!(summary.revision >= *newest, "user {user} went back from {newest} to {summary:?}");
             assert!(summary.revision >= revision, "user {user} is at {revision}, acknowledged, but the poll shows {summary:?}");

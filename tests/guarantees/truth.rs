@@ -10,13 +10,13 @@ use crate::support::{Client, Tier, World, eventually_within};
 
 /// An unread summary, bare.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sheet {
+pub struct Summary {
     pub revision: i64,
     /// Unread and head by badge.
     pub counters: BTreeMap<String, (i64, i64)>,
 }
 
-impl Sheet {
+impl Summary {
     /// What a poll or query showed, which must not be degraded, and whose total must be the sum.
     #[track_caller]
     pub fn shown(body: &Value) -> Self {
@@ -43,7 +43,7 @@ impl Sheet {
 
 /// Polls one node until the answer is a full one, for at most three seconds: on a machine that is
 /// busy with other things a node may hear too late of what users share, and says so.
-pub async fn poll(client: &Client, user: i64) -> Sheet {
+pub async fn poll(client: &Client, user: i64) -> Summary {
     let path = format!("/v1/users/{user}/badges");
     let mut body = client.get(&path).await.ok();
     eventually_within(3, &format!("{path} is not degraded"), async || {
@@ -53,7 +53,7 @@ pub async fn poll(client: &Client, user: i64) -> Sheet {
         body["degraded"] == false
     })
     .await;
-    Sheet::shown(&body)
+    Summary::shown(&body)
 }
 
 /// The rows, asked without the program's own code.
@@ -78,7 +78,7 @@ impl Truth {
     }
 
     /// A user's unread summary, recounted position by position.
-    pub async fn summary(&mut self, user: i64) -> Sheet {
+    pub async fn summary(&mut self, user: i64) -> Summary {
         let marks: Vec<(String, i64, i64, String)> = match self {
             Self::Sqlite(conn) => sqlx::query_as(MARKS).bind(user).fetch_all(conn).await.unwrap(),
             Self::Postgres(conn) => sqlx::query_as(MARKS).bind(user).fetch_all(conn).await.unwrap(),
@@ -88,7 +88,7 @@ impl Truth {
             Self::Postgres(conn) => sqlx::query_as(REVISION).bind(user).fetch_optional(conn).await.unwrap(),
         };
         let counters = marks.into_iter().map(|(badge, head, mark, retracted)| (badge, (recount(head, mark, &retracted), head)));
-        Sheet { revision: revision.map_or(0, |(revision,)| revision), counters: counters.collect() }
+        Summary { revision: revision.map_or(0, |(revision,)| revision), counters: counters.collect() }
     }
 }
 

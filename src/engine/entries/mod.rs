@@ -34,7 +34,7 @@ use super::turns::Turns;
 use crate::base::error::Error;
 use crate::base::ids::UserId;
 use crate::cache::{Cache, Entry, FillToken, Lookup, Parts, Revision};
-use crate::db::{Db, DbResult};
+use crate::db::{Db, DbResult, in_time};
 
 pub use self::reader::{EntryReader, EntryRow, EntryRows, UserRows};
 
@@ -52,9 +52,6 @@ const LAST_KNOWN_TTL: Duration = Duration::from_secs(300);
 /// get what is last known at once.
 const SQL_TRIALS: usize = 4;
 const SQL_TRIAL: Duration = Duration::from_millis(500);
-
-/// How long any read of SQL may take.
-const MAX_SQL_READ: Duration = Duration::from_secs(4);
 
 /// How many bytes of states are remembered for revisions that are ahead of the truth, and for how
 /// long.
@@ -132,7 +129,7 @@ impl Entries {
     /// When no turn comes in time, or the database is away.
     pub async fn in_turn<T>(&self, read: impl Future<Output = DbResult<T>>) -> Result<T, Error> {
         let _turn = self.turns.take().await?;
-        Ok(tokio::time::timeout(MAX_SQL_READ, read).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
+        Ok(in_time(read).await?)
     }
 
     /// The same for a part of an answer that can do without: None where the database cannot be
@@ -261,11 +258,8 @@ impl Entries {
         Ok((complete, Arc::new(entry)))
     }
 
-    /// Reads SQL, for no longer than a statement may take: a network that swallows everything must
-    /// not hold a turn for ever.
     async fn ask(&self, users: &[UserId]) -> Result<Vec<UserRows>, Error> {
-        let asked = tokio::time::timeout(MAX_SQL_READ, self.rows(users)).await;
-        Ok(asked.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
+        Ok(in_time(self.rows(users)).await?)
     }
 
     /// Users' rows as SQL has them now, in the order asked.

@@ -17,17 +17,14 @@ use crate::base::clock::{DAY_MS, UnixMs};
 use crate::base::error::Error;
 use crate::base::ids::UserId;
 use crate::cache::{Cache, Revision};
-use crate::db::{Db, DbResult};
+use crate::db::{Db, DbResult, MAX_READ};
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::guard::{Guard, Trust};
 use crate::engine::heads::{CachedHead, Heads, Versions};
 use crate::engine::marks::{Intervals, Kind, StreamKey};
 use crate::engine::turns::Turns;
 
-/// How long one read of SQL may take.
-const MAX_SQL_READ: Duration = Duration::from_secs(4);
-
-/// The same for a database that did not answer recently: what is in memory may do without it.
+/// How long a read of SQL may take for a database that did not answer recently: what is in memory may do without it.
 const SQL_TRIAL: Duration = Duration::from_millis(500);
 
 /// How often cached heads are loaded that were forgotten meanwhile, before the count is given up.
@@ -386,7 +383,7 @@ impl Feeds {
     }
 
     async fn in_time<T>(&self, read: impl Future<Output = DbResult<T>>) -> Result<T, Error> {
-        let most = if self.guard.trust() == Trust::Unsure { SQL_TRIAL } else { MAX_SQL_READ };
+        let most = if self.guard.trust() == Trust::Unsure { SQL_TRIAL } else { MAX_READ };
         let read = tokio::time::timeout(most, read).await;
         Ok(read.unwrap_or(Err(sqlx::Error::PoolTimedOut))?)
     }

@@ -19,7 +19,7 @@ use super::delivery::{self, Moved};
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::Error;
 use crate::base::ids::GroupId;
-use crate::db::Db;
+use crate::db::{Db, in_time};
 use crate::engine::guard::{Guard, Trust};
 use crate::engine::lanes::{self, AfterCommit, Lanes, Rows};
 use crate::failpoint;
@@ -42,9 +42,6 @@ const STILL_MS: i64 = 2000;
 
 /// How long a worker waits after a failure before it takes another group.
 const PAUSE: Duration = Duration::from_millis(200);
-
-/// How long one read of SQL may take.
-const MAX_SQL_READ: Duration = Duration::from_secs(4);
 
 /// A group that is to be fanned out.
 #[derive(Debug)]
@@ -187,8 +184,7 @@ async fn look(state: Arc<FanOutContext>, stop: CancellationToken) {
             continue;
         }
         let before = UnixMs(state.clock.now().0 - STILL_MS);
-        let found = tokio::time::timeout(MAX_SQL_READ, delivery::behind(&state.db, before, MAX_FOUND)).await;
-        match found.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+        match in_time(delivery::behind(&state.db, before, MAX_FOUND)).await {
             Ok(groups) => groups.into_iter().for_each(|(group, since)| state.fan_out.nudge(group, since)),
             Err(error) => tracing::debug!(%error, "cannot look for groups to fan out; the next look tries again"),
         }
@@ -229,8 +225,7 @@ async fn deliver(state: &FanOutContext, group: GroupId, stop: &CancellationToken
             break;
         }
         failpoint("fan_out::before_step");
-        let page = tokio::time::timeout(MAX_SQL_READ, delivery::next_page(&state.db, group)).await;
-        let Some(page) = page.unwrap_or(Err(sqlx::Error::PoolTimedOut))? else { return Ok(Turn::Over) };
+        let Some(page) = in_time(delivery::next_page(&state.db, group)).await? else { return Ok(Turn::Over) };
         let rows = u64::try_from(page.items.len()).unwrap_or_default();
         let ends_pass = page.to.delivered > page.from.delivered;
         let answer = state.lanes.submit(lanes::Job { command: Arc::new(page), key: None }).await?;

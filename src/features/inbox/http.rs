@@ -1,7 +1,6 @@
 //! The routes of inboxes, direct chats and devices.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use axum::http::Uri;
 use axum::response::Response;
@@ -15,7 +14,7 @@ use super::{Command, CursorOut, DevicesOut, DirectOut, DirectSettingsOut, InboxC
 use crate::base::clock::Clock;
 use crate::base::error::{Code, Error, Fault, Problem, Result};
 use crate::base::ids::{ClientId, MAX_HEAD, UserId};
-use crate::db::{Db, DbResult};
+use crate::db::{Db, in_time};
 use crate::engine::entries::{Entries, State};
 use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::features::inbox::MAX_CONTENT_CHARS;
@@ -28,9 +27,6 @@ use crate::http::path::{AnyUserPath, UserOrMe, UserPath};
 use crate::http::polling::{self, Polling, Reading, Resource, Seen, Version};
 use crate::http::sender::SenderIn;
 use crate::http::served::Served;
-
-/// How long a look into the database may take.
-const MAX_READ: Duration = Duration::from_secs(4);
 
 /// What the handlers and sweeps of inboxes work with.
 #[derive(Debug)]
@@ -139,14 +135,6 @@ pub struct PutCursorIn {
 
 async fn submit(state: &InboxContext, command: Command) -> Result<Answer> {
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
-}
-
-/// What the database answers within its time.
-async fn in_time<T>(read: impl Future<Output = DbResult<T>>) -> Result<T> {
-    match tokio::time::timeout(MAX_READ, read).await {
-        Ok(read) => Ok(read?),
-        Err(_) => Err(Error::store_unavailable()),
-    }
 }
 
 /// Send a direct message

@@ -30,7 +30,7 @@ use tokio::time::Instant;
 
 use crate::base::error::Error;
 use crate::base::ids::GroupId;
-use crate::db::{Db, DbResult};
+use crate::db::{Db, in_time};
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::turns::Turns;
 use crate::features::groups::changes::GroupChanges;
@@ -38,9 +38,6 @@ use crate::features::groups::changes::GroupChanges;
 /// For how long memberships that were read are kept, and how many in all.
 const KEPT: Duration = Duration::from_secs(1);
 const MAX_KEPT_SPANS: u64 = 1_000_000;
-
-/// How long one read of SQL may take.
-const MAX_SQL_READ: Duration = Duration::from_secs(4);
 
 /// How receipts are bounded.
 #[derive(Debug, Clone, Args)]
@@ -116,14 +113,10 @@ impl Receipts {
         let read = || async move {
             let at = Instant::now();
             let _turn = self.turns.take().await?;
-            let read = self.in_time(store::spans(&self.db, group)).await?;
+            let read = in_time(store::spans(&self.db, group)).await?;
             Ok(Read { spans: Arc::new(Spans::new(read)), change, head, at })
         };
         let read = get_or_read(&self.kept, group, |read| read.is_good(change, least), read).await?;
         Ok(read.spans)
-    }
-
-    async fn in_time<T>(&self, read: impl Future<Output = DbResult<T>>) -> DbResult<T> {
-        tokio::time::timeout(MAX_SQL_READ, read).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
     }
 }

@@ -1,4 +1,4 @@
-//! Deeds that are accepted before they are done, over the rows of a batch. `worker.rs` submits
+//! Actions that are accepted before they are done, over the rows of a batch. `worker.rs` submits
 //! them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -178,7 +178,7 @@ impl Run {
         Value::Object(shown.collect())
     }
 
-    /// Sheet, list and counts are those of the model, on any node.
+    /// Summary, list and counts are those of the model, on any node.
     async fn compare(&mut self, at: usize) {
         let client = self.clients[self.dice.roll(self.clients.len())].clone();
         let summary = client.summary(self.user(at)).await;
