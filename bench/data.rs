@@ -127,20 +127,12 @@ impl Postgres {
         let users = i64::try_from(users)?;
         let names: Vec<&str> = BADGES.to_vec();
         let mut conn = self.connect("headmark").await?;
-        sqlx::query("insert into users (user_id, revision, counters) select g, $2, $3 from generate_series(1, $1) g")
+        sqlx::query("insert into users (user_id, revision, marks) select g, $2, $3 from generate_series(1, $1) g")
             .bind(users)
             .bind(REVISION)
-            .bind(i64::try_from(BADGES.len())?)
+            .bind(marks())
             .execute(&mut conn)
             .await?;
-        sqlx::query(
-            "insert into marks (user_id, kind, name, head, mark, retracted)
-            select g, 1, n, 120, 117, '' from generate_series(1, $1) g, unnest($2::text[]) n",
-        )
-        .bind(users)
-        .bind(&names)
-        .execute(&mut conn)
-        .await?;
         conn.execute("vacuum analyze").await?;
         let mut conn = self.connect("plain").await?;
         conn.execute(PLAIN_COUNTERS).await?;
@@ -191,30 +183,26 @@ impl Postgres {
     }
 }
 
+/// The counters of a user, as a row holds them: each with three unread.
+fn marks() -> String {
+    BADGES.map(|name| format!("c:{name} 120 3")).join(";")
+}
+
 /// The same users in the SQLite file of a data folder that `headmark migrate` has made.
 pub(crate) async fn fill_sqlite(folder: &Path, users: u64) -> Result<()> {
     let options = SqliteConnectOptions::new().filename(folder.join("headmark.sqlite")).synchronous(SqliteSynchronous::Off);
     let mut conn = options.connect().await?;
     let numbers = "with recursive numbers (n) as (select $1 union all select n + 1 from numbers where n < $2)";
-    let names: Vec<String> = BADGES.iter().map(|name| format!("('{name}')")).collect();
-    let insert_users =
-        format!("{numbers} insert into users (user_id, revision, counters) select n, {REVISION}, {} from numbers", BADGES.len());
-    let insert_marks = format!(
-        "{numbers}, names (name) as (values {})
-        insert into marks (user_id, kind, name, head, mark, retracted) select n, 1, name, 120, 117, '' from numbers, names",
-        names.join(", ")
-    );
+    let insert = format!("{numbers} insert into users (user_id, revision, marks) select n, {REVISION}, '{}' from numbers", marks());
     let mut first = 1;
     while first <= users {
         let last = users.min(first + CHUNK - 1);
         let mut transaction = conn.begin().await?;
-        for insert in [&insert_users, &insert_marks] {
-            sqlx::query(sqlx::AssertSqlSafe(insert.as_str()))
-                .bind(i64::try_from(first)?)
-                .bind(i64::try_from(last)?)
-                .execute(&mut *transaction)
-                .await?;
-        }
+        sqlx::query(sqlx::AssertSqlSafe(insert.as_str()))
+            .bind(i64::try_from(first)?)
+            .bind(i64::try_from(last)?)
+            .execute(&mut *transaction)
+            .await?;
         transaction.commit().await?;
         first = last + 1;
     }

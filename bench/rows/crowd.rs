@@ -27,8 +27,8 @@ const POLL: Goal = Goal { work: "broadcast and first poll after it, by turns, wi
 
 /// Users who were seen today. Anyone who was not would be enrolled by the first poll.
 const USERS: &str = "
-    insert into users (user_id, revision, counters, enrolled, seen_day)
-    select g, 1, 0, 0, (extract(epoch from now()) / 86400)::bigint
+    insert into users (user_id, revision, enrolled, seen_day)
+    select g, 1, 0, (extract(epoch from now()) / 86400)::bigint
     from generate_series(1, $1) g";
 
 /// One side: a server whose database has so many users.

@@ -4,7 +4,7 @@
 //!
 //! Two things are compared. The *cache entry* of a user with the rows that it was made from, where
 //! both are at the same revision: each change of an entry raises the revision, so they must say the
-//! same. And the *numbers* that rows only carry along (how many counters a user has, follows,
+//! same. And the *numbers* that rows only carry along (follows,
 //! followers, groups, unread direct messages and notifications) with what they count, as
 //! `headmark recount` does. The heads of streams that users share are not: to count one is to read
 //! all that ever happened in it, which is left to that command.
@@ -152,8 +152,8 @@ async fn differing(state: &ScrubContext, users: &[UserId]) -> Result<Vec<UserId>
     Ok(found)
 }
 
-/// The parts that say something: a mark at 0, no direct message, a group that was left, or an
-/// enrolment that is none, is as good as no part.
+/// The parts that say something: a number that is 0, or a group that was left, is as good as no
+/// part.
 fn saying(entry: &Entry) -> BTreeMap<&str, &str> {
-    entry.parts.iter().filter(|(_, text)| !matches!(*text, "" | "0" | "0 0") && !text.starts_with('-')).collect()
+    entry.parts.iter().filter(|(_, text)| !matches!(*text, "" | "0" | "0 0")).collect()
 }

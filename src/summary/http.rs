@@ -195,9 +195,8 @@ async fn explain_badges(state: Served<SummaryContext>, path: UserPath, _: Query<
         (status = 200, body = UnreadSummaryOut)))]
 async fn reset_badges(state: Served<SummaryContext>, path: UserPath, body: Body<ResetBadgesIn>) -> Result<Response> {
     if let Some(up_to) = &body.value.up_to {
-        let most = usize::try_from(MAX_BADGES).unwrap_or(usize::MAX);
-        if up_to.len() > most {
-            return Err(Problem::invalid("/up_to", format!("must have at most {most} badges")).into());
+        if up_to.len() > MAX_BADGES {
+            return Err(Problem::invalid("/up_to", format!("must have at most {MAX_BADGES} badges")).into());
         }
         for (badge, up_to) in up_to {
             in_range(*up_to, 0, MAX_HEAD, || format!("/up_to/{badge}"))?;

@@ -34,7 +34,7 @@ async fn engine_a_crash_of_the_database_loses_nothing_acknowledged() {
     }
     assert_eq!(load.await.unwrap(), 400);
     let mut conn = PgConnection::connect(&cluster.url()).await.unwrap();
-    let (head,): (i64,) = sqlx::query_as("select head from marks where user_id = 1").fetch_one(&mut conn).await.unwrap();
-    assert_eq!(head, 400);
+    let (marks,): (String,) = sqlx::query_as("select marks from users where user_id = 1").fetch_one(&mut conn).await.unwrap();
+    assert_eq!(marks, "c:dm 400 400");
     eventually_within(20, "the node shows it", async || shown(&node.client).await == 400).await;
 }

@@ -16,7 +16,7 @@ const INCREMENT: &str = "/v1/users/1/badges/mention/increment";
 /// Every commit that changes a mark takes eight seconds, longer than the lease.
 const SLOW_COMMITS: &str = "
     create function stall() returns trigger language plpgsql as $$ begin perform pg_sleep(8); return null; end $$;
-    create constraint trigger stall after update on marks deferrable initially deferred for each row execute function stall()";
+    create constraint trigger stall after update of marks on users deferrable initially deferred for each row execute function stall()";
 
 /// A wire to a server that can be cut for good; returns its port.
 async fn wire(server: String, cut: CancellationToken) -> (u16, AbortOnDropHandle<()>) {

@@ -158,7 +158,7 @@ both_tiers! {
     }
 }
 
-/// From here on a batch of hundreds of new marks takes longer than a transaction may.
+/// From here on a batch of hundreds of users takes longer than a transaction may.
 async fn make_batches_slow(hand: &mut Hand) {
     if let Hand::Sqlite(_) = hand {
         // SQLite has no statement that sleeps, and one that works takes as long as the machine
@@ -168,5 +168,5 @@ async fn make_batches_slow(hand: &mut Hand) {
         return;
     }
     hand.run("create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.02); return new; end'").await;
-    hand.run("create trigger slow before insert on marks for each row execute function slow()").await;
+    hand.run("create trigger slow before update on users for each row execute function slow()").await;
 }

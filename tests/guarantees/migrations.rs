@@ -29,20 +29,20 @@ async fn a_migration_that_waits_for_a_lock_gives_way_to_others() {
     increment(&node).await;
     // A long read: the migration cannot have the table.
     let (mut reader, mut other, mut hand) = (world.postgres().await, world.postgres().await, Hand::on(&world).await);
-    reader.execute("begin; select count(*) from marks").await.unwrap();
+    reader.execute("begin; select count(*) from users").await.unwrap();
     let db = node.app.state().db.clone();
-    let later = migrator(9001, "alter table marks add column later bigint not null default 0", false);
+    let later = migrator(9001, "alter table users add column later bigint not null default 0", false);
     let migrating = tokio::spawn(async move { db.migrate_with(later).await });
     for _ in 0..2 {
         eventually("the migration waits", async || hand.waiting().await > 0).await;
-        let read = tokio::time::timeout(Duration::from_secs(5), other.execute("select count(*) from marks")).await;
+        let read = tokio::time::timeout(Duration::from_secs(5), other.execute("select count(*) from users")).await;
         read.expect("held up behind the migration").unwrap();
         increment(&node).await;
     }
     assert!(!migrating.is_finished());
     reader.execute("rollback").await.unwrap();
     migrating.await.unwrap().unwrap();
-    other.execute("select later from marks").await.unwrap();
+    other.execute("select later from users").await.unwrap();
     increment(&node).await;
     node.stop().await;
 }
@@ -55,15 +55,15 @@ async fn an_index_is_made_beside_writes_once_and_again_after_a_failure() {
     increment(&nodes[0]).await;
     let (mut other, mut hand) = (world.postgres().await, Hand::on(&world).await);
     // What a try leaves that did not come to its end.
-    other.execute("create unique index concurrently later_kind on marks (kind)").await.unwrap_err();
-    let is_valid = "select indisvalid from pg_index where indexrelid = to_regclass('later_kind')";
+    other.execute("create unique index concurrently later_revision on users (revision)").await.unwrap_err();
+    let is_valid = "select indisvalid from pg_index where indexrelid = to_regclass('later_revision')";
     assert!(!is_true(&mut other, is_valid).await);
     // A transaction that writes: an index waits for it.
     hand.run("begin").await;
-    hand.run("update marks set at = at where user_id = 2").await;
+    hand.run("update users set revision = revision where user_id = 2").await;
     let migrating = nodes.each_ref().map(|node| {
         let db = node.app.state().db.clone();
-        let later = migrator(9002, "create index concurrently if not exists later_kind on marks (kind)", true);
+        let later = migrator(9002, "create index concurrently if not exists later_revision on users (revision)", true);
         tokio::spawn(async move { db.migrate_with(later).await })
     });
     // Asked over a connection of its own: a transaction sees one state of `pg_stat_activity` to its

@@ -37,3 +37,4 @@ mod statements;
 mod stores;
 mod storm;
 mod truth;
+mod user_marks;

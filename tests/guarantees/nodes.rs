@@ -85,7 +85,7 @@ async fn a_node_that_loses_its_place_stops_writing_until_it_has_it_again() {
     node.client.post(INCREMENT, &json!({})).await.problem(503, "store_unavailable");
     assert_eq!(node.client.get("/readyz").await.ok()["database"], "away");
     // What the other one writes meanwhile is seen at once.
-    let other = "update cache_guard set epoch = epoch + 1; update marks set head = head + 5; update users set revision = revision + 1";
+    let other = "update cache_guard set epoch = epoch + 1; update users set version = version + 1, revision = revision + 1, marks = 'c:mention 6 6'";
     thief.execute(other).await.unwrap();
     let mut truth = Truth::of(&world).await;
     assert_eq!(poll(&node.client, 1).await, truth.summary(1).await);
@@ -238,11 +238,13 @@ both_tiers! {
         let mut hand = Hand::on(&world).await;
         match world.tier {
             Tier::Embedded => {
-                hand.run("create trigger poison before insert on marks when new.name = 'poison' begin select raise(abort, 'poison'); end").await;
+                for (name, event) in [("poison", "insert"), ("poison_known", "update")] {
+                    hand.run(&format!("create trigger {name} before {event} on users when new.marks like '%poison%' begin select raise(abort, 'poison'); end")).await;
+                }
             }
             Tier::Server => {
                 hand.run("create function poison() returns trigger language plpgsql as 'begin raise exception ''poison''; end'").await;
-                hand.run("create trigger poison before insert on marks for each row when (new.name = 'poison') execute function poison()").await;
+                hand.run("create trigger poison before insert or update on users for each row when (new.marks like '%poison%') execute function poison()").await;
             }
         }
         let first = blocked(&node, &mut hand).await;
@@ -272,7 +274,7 @@ both_tiers! {
             assert_eq!(summary.counters.keys().collect::<Vec<_>>(), ["mention"]);
             assert_eq!(shown, summary);
         }
-        hand.run(if world.tier == Tier::Server { "drop trigger poison on marks" } else { "drop trigger poison" }).await;
+        hand.run(if world.tier == Tier::Server { "drop trigger poison on users" } else { "drop trigger poison; drop trigger poison_known" }).await;
         let path = paths.iter().find(|path| path.contains("poison")).unwrap();
         assert_eq!(node.client.post_once(path, path, &body).await.ok()["head"], 1, "a failure is not kept under the key");
     }

@@ -63,8 +63,7 @@ pub enum Truth {
     Postgres(PgConnection),
 }
 
-const REVISION: &str = "select revision from users where user_id = $1";
-const MARKS: &str = "select name, head, mark, retracted from marks where user_id = $1 and kind = 1";
+const USER: &str = "select revision, marks from users where user_id = $1";
 
 impl Truth {
     pub async fn of(world: &World) -> Self {
@@ -79,17 +78,23 @@ impl Truth {
 
     /// A user's unread summary, recounted position by position.
     pub async fn summary(&mut self, user: i64) -> Summary {
-        let marks: Vec<(String, i64, i64, String)> = match self {
-            Self::Sqlite(conn) => sqlx::query_as(MARKS).bind(user).fetch_all(conn).await.unwrap(),
-            Self::Postgres(conn) => sqlx::query_as(MARKS).bind(user).fetch_all(conn).await.unwrap(),
+        let row: Option<(i64, String)> = match self {
+            Self::Sqlite(conn) => sqlx::query_as(USER).bind(user).fetch_optional(conn).await.unwrap(),
+            Self::Postgres(conn) => sqlx::query_as(USER).bind(user).fetch_optional(conn).await.unwrap(),
         };
-        let revision: Option<(i64,)> = match self {
-            Self::Sqlite(conn) => sqlx::query_as(REVISION).bind(user).fetch_optional(conn).await.unwrap(),
-            Self::Postgres(conn) => sqlx::query_as(REVISION).bind(user).fetch_optional(conn).await.unwrap(),
-        };
-        let counters = marks.into_iter().map(|(badge, head, mark, retracted)| (badge, (recount(head, mark, &retracted), head)));
-        Summary { revision: revision.map_or(0, |(revision,)| revision), counters: counters.collect() }
+        let (revision, marks) = row.unwrap_or_default();
+        let counters = marks.split(';').filter_map(|mark| mark.strip_prefix("c:")).map(counter);
+        Summary { revision, counters: counters.collect() }
     }
+}
+
+/// A counter as a row holds it: its name, what is unread, its head.
+fn counter(text: &str) -> (String, (i64, i64)) {
+    let mut words = text.splitn(4, ' ');
+    let name = words.next().unwrap().to_owned();
+    let mut number = || words.next().unwrap_or("0").parse::<i64>().unwrap();
+    let (head, behind) = (number(), number());
+    (name, (recount(head, head - behind, words.next().unwrap_or_default()), head))
 }
 
 fn recount(head: i64, mark: i64, retracted: &str) -> i64 {

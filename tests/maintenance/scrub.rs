@@ -12,9 +12,9 @@ use crate::both_tiers;
 use crate::support::Node;
 
 static RAISE_HEAD: Statement =
-    Statement::new("update marks set head = head + 5 where user_id in (select user_id from {rows} r)", &[("user_id", Type::Int)]);
+    Statement::new("update users set marks = 'c:like 8 8' where user_id in (select user_id from {rows} r)", &[("user_id", Type::Int)]);
 static RAISE_COUNT: Statement =
-    Statement::new("update users set counters = counters + 1 where user_id in (select user_id from {rows} r)", &[("user_id", Type::Int)]);
+    Statement::new("update users set following = following + 1 where user_id in (select user_id from {rows} r)", &[("user_id", Type::Int)]);
 
 static RAISE_DIRECTS: Statement = Statement::new(
     "update users set direct_unread = direct_unread + 4 where user_id in (select user_id from {rows} r)",

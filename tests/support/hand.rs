@@ -1,5 +1,8 @@
 //! Holds up the writes of a world, so that a test can let them pile up.
 
+use std::path::Path;
+
+use sqlx::migrate::Migrator;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, SqliteConnection};
 
@@ -22,6 +25,34 @@ impl Hand {
         }
     }
 
+    /// Makes a database of an earlier version: with the migrations up to this one.
+    pub async fn earlier(world: &World, last_migration: i64) -> Self {
+        let folder = if world.tier == Tier::Embedded { "sqlite" } else { "postgres" };
+        let migrations = Migrator::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(folder)).await.unwrap();
+        match world.tier {
+            Tier::Embedded => {
+                let file = SqliteConnectOptions::new().filename(world.dir.join("headmark.sqlite")).create_if_missing(true);
+                let mut conn = file.connect().await.unwrap();
+                migrations.run_direct(Some(last_migration), &mut conn, false).await.unwrap();
+                Self::Sqlite(conn)
+            }
+            Tier::Server => {
+                let mut conn = world.postgres().await;
+                migrations.run_direct(Some(last_migration), &mut conn, false).await.unwrap();
+                Self::Postgres(conn)
+            }
+        }
+    }
+
+    /// The one text that a query selects.
+    pub async fn text(&mut self, sql: &str) -> String {
+        match self {
+            Self::Sqlite(conn) => sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(conn).await,
+            Self::Postgres(conn) => sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(conn).await,
+        }
+        .unwrap()
+    }
+
     pub async fn run(&mut self, sql: &str) {
         match self {
             Self::Sqlite(conn) => conn.execute(AssertSqlSafe(sql)).await.map(drop),
@@ -36,8 +67,10 @@ impl Hand {
             Self::Sqlite(_) => self.run("begin immediate").await,
             Self::Postgres(_) => {
                 self.run("begin").await;
-                self.run("insert into users (user_id, revision, counters) values (1, 0, 0) on conflict (user_id) do update set revision = users.revision")
-                    .await;
+                self.run(
+                    "insert into users (user_id, revision) values (1, 0) on conflict (user_id) do update set revision = users.revision",
+                )
+                .await;
             }
         }
     }

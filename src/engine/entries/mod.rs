@@ -1,20 +1,15 @@
 //! A user's own state, for every reader: from the cache where it is sure to be as new as the last
 //! acknowledged write, else from SQL.
 //!
-//! An entry holds a short field and a text for each number. What users share is not in it; an
+//! An entry holds short fields with a text each. What users share is not in it; an
 //! unread summary is both together.
 //!
 //! | field | text | what |
 //! | --- | --- | --- |
-//! | `c:mention` | `3 120` | a counter: unread, head |
-//! | `b:system` | `57` | a channel of broadcasts: the mark |
-//! | `d:mall` | `4` | a dot: the mark |
+//! | `u` | `812 918 6 2;b:news 5;c:mention 120 3;d:mall 4` | the user's own row: the enrolment (the head of the broadcast state then), the revision at which the list behind the feed changed last, unread direct messages, from how many peers; then the marks of channels, counters and dots as the row has them (`marks/user_marks.rs`) |
 //! | `m:notice` | `1` | notifications of a type: unread (they were called messages once; the letter stays, as entries outlive an upgrade) |
-//! | `e` | `812` | the enrolment: the head of the broadcast state then |
 //! | `l` | `917 12` | the revisions at which the user's following list and block list changed last |
-//! | `f` | `918` | the revision at which the list behind the feed changed last |
 //! | `g:42` | `120 1767225600123m 122-124` | a group: read up to, when the user was there last, `m` where it is muted, single messages above that are read; empty: not in it any more |
-//! | `h` | `6 2` | direct messages: unread, from how many peers |
 //!
 //! `reader.rs` makes entries from rows. `marks/parts.rs` and the features' row sets say how each
 //! part is written.

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::base::ids::{Name, UserId};
-use crate::engine::marks::{Kind, MarkKey, StreamKey};
+use crate::engine::marks::{Kind, MarkKey, StreamKey, is_own};
 
 /// Which rows the commands of a batch need.
 #[derive(Debug, Default)]
 pub struct Needs {
     pub(super) users: BTreeSet<UserId>,
+    /// Marks that are rows of their own.
     pub(super) marks: BTreeSet<MarkKey>,
-    pub(super) all_marks: BTreeSet<(UserId, Kind)>,
     /// Heads that may be changed.
     pub(super) heads: BTreeSet<StreamKey>,
     /// Heads that are only looked at.
@@ -59,13 +59,9 @@ impl Needs {
     /// One mark by its key, and with it the user's own row.
     pub fn mark_at(&mut self, key: MarkKey) {
         self.users.insert(key.user);
-        self.marks.insert(key);
-    }
-
-    /// All marks of one kind of a user.
-    pub fn all_marks(&mut self, user: UserId, kind: Kind) {
-        self.users.insert(user);
-        self.all_marks.insert((user, kind));
+        if !is_own(key.kind) {
+            self.marks.insert(key);
+        }
     }
 
     /// The head of a shared stream, to change it: locked until the commit, so that its numbers are

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use crate::base::ids::Name;
     use crate::engine::marks::store::User;
-    use crate::engine::marks::{Kind, Mark};
+    use crate::engine::marks::{Kind, Mark, UserMarks};
 
     fn name(text: &str) -> Name {
         text.parse().unwrap()
@@ -156,14 +156,18 @@ mod tests {
         let mut rows = Rows::new(&[]);
         rows.set_mark(user, Kind::Counter, &like, advanced(&Mark::default(), 3));
         rows.settle();
-        assert_eq!(rows.user(user), User { revision: 1, counters: 1, ..User::default() });
+        assert_eq!(rows.user(user), User { revision: 1, marks: UserMarks::from_row("c:like 3 3"), ..User::default() });
 
         let more = advanced(&rows.mark(user, Kind::Counter, &like), 2);
         rows.set_mark(user, Kind::Counter, &like, more);
         rows.set_mark(user, Kind::Counter, &follow, advanced(&Mark::default(), 1));
-        assert_eq!(rows.user(user), User { revision: 2, counters: 2, ..User::default() }, "one revision for the whole command");
+        assert_eq!(
+            rows.user(user),
+            User { revision: 2, marks: UserMarks::from_row("c:follow 1 1;c:like 5 5"), ..User::default() },
+            "one revision for the whole command"
+        );
         rows.undo();
-        assert_eq!(rows.user(user), User { revision: 1, counters: 1, ..User::default() });
+        assert_eq!(rows.user(user), User { revision: 1, marks: UserMarks::from_row("c:like 3 3"), ..User::default() });
         assert_eq!(rows.mark(user, Kind::Counter, &like).head(), 3);
         assert_eq!(rows.mark(user, Kind::Counter, &follow).head(), 0);
 

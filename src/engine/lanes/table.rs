@@ -28,6 +28,11 @@ impl<K: Ord + Clone, V: Clone + Default + PartialEq> Table<K, V> {
         self.rows.get(key).map(|(_, now)| now.clone()).unwrap_or_default()
     }
 
+    /// The row as it is now, if it was loaded or set.
+    pub(crate) fn look(&self, key: &K) -> Option<&V> {
+        self.rows.get(key).map(|(_, now)| now)
+    }
+
     /// Sets the row, so that [`Rows::undo`] can take it back.
     pub fn set(&mut self, key: &K, row: V) {
         let entry = self.rows.entry(key.clone()).or_default();

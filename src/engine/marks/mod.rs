@@ -5,10 +5,11 @@
 //! is kept as positions, not as a count: with head 115, four taken back and five more to come,
 //! reading up to 115 must leave five, and only positions tell that.
 //!
-//! A counter badge is a stream of the user's own, so its head lies in the same row ([`Mark`]). Of a
+//! A counter badge is a stream of the user's own, so its head lies beside the mark ([`Mark`]). Of a
 //! stream that users share the head lies in a row of its own ([`Stream`]), and only the mark with
-//! the user. Both are pure; `store.rs` holds the users' rows, `parts.rs` is how the cache holds
-//! them, `crate::engine::heads` those of the streams.
+//! the user. Both are pure. A user's marks of counters, channels and dots are in the user's row
+//! ([`UserMarks`]), those of views in rows of their own; `store.rs` holds both, `parts.rs` is how
+//! the cache holds them, `crate::engine::heads` has the streams.
 //!
 //! To add a kind of stream: a [`Kind`], and the feature's own rules on top of [`Mark`] or
 //! [`Stream`].
@@ -18,17 +19,19 @@ mod kind;
 pub mod parts;
 pub mod store;
 mod stream;
+mod user_marks;
 
 pub use intervals::Intervals;
 pub use kind::{Kind, Refused};
 pub use stream::{MAX_SHARED_RUNS, Stream, StreamKey, unread};
+pub use user_marks::{PackedMark, UserMarks, is_own};
 
 use std::sync::Arc;
 
 use crate::base::clock::UnixMs;
 use crate::base::ids::{MAX_HEAD, Name, UserId};
 
-/// The key of one row of `marks`. The order is the order in which rows are written.
+/// Which mark. The order is the order in which rows of `marks` are written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MarkKey {
     /// Whose mark.

@@ -1,72 +1,78 @@
-//! How a cache entry holds marks and a user's own row: a short field and a text for each number.
-//! The other fields of an entry are the features' (their row sets); `crate::engine::entries` lists
-//! all of them.
+//! How a cache entry holds a user's own row: one field, `u`, with enrolment, feed, direct messages,
+//! and the marks as the row has them. The other fields of an entry are the features' (their row
+//! sets); `crate::engine::entries` lists all of them.
 
+use std::iter::Peekable;
+
+use super::Kind;
+use super::store::{NOT_ENROLLED, User};
+use super::user_marks::{PackedMark, find, of_kind};
 use crate::cache::Parts;
-use crate::engine::marks::store::{NOT_ENROLLED, User};
-use crate::engine::marks::{Kind, Mark, MarkKey};
 
 /// A field and its text.
 pub type Part = (Box<str>, Box<str>);
 
-/// A mark as a part; None for those that no entry holds.
+/// The field of the user's own row.
+const FIELD: &str = "u";
+
+/// The user's own row as an entry holds it.
 #[must_use]
-pub fn mark_part(key: &MarkKey, mark: &Mark) -> Option<Part> {
-    let name = &key.name;
-    match key.kind {
-        Kind::Counter => Some((format!("c:{name}").into(), format!("{} {}", mark.unread(), mark.head()).into())),
-        Kind::Broadcast => Some((format!("b:{name}").into(), mark.mark().to_string().into())),
-        Kind::Dot => Some((format!("d:{name}").into(), mark.mark().to_string().into())),
-        Kind::View | Kind::Post | Kind::Group | Kind::BroadcastState => None,
-    }
+pub fn user_part(row: &User) -> Part {
+    let marks = row.marks.as_str();
+    (FIELD.into(), format!("{} {} {} {};{marks}", row.enrolled, row.feed, row.direct_unread, row.direct_chats).into())
 }
 
-/// What the user's own row gives.
-#[must_use]
-pub fn user_parts(row: &User) -> [Part; 3] {
-    [
-        ("e".into(), row.enrolled.to_string().into()),
-        ("f".into(), row.feed.to_string().into()),
-        ("h".into(), format!("{} {}", row.direct_unread, row.direct_chats).into()),
-    ]
+/// The four numbers of the user's own row, and the text of the marks.
+fn user(parts: &Parts) -> ([i64; 4], &str) {
+    let (numbers, marks) = parts.get(FIELD).and_then(|text| text.split_once(';')).unwrap_or_default();
+    let mut numbers = numbers.split(' ');
+    let mut next = |default| numbers.next().and_then(|text| text.parse().ok()).unwrap_or(default);
+    ([next(NOT_ENROLLED), next(0), next(0), next(0)], marks)
+}
+
+/// The head of the broadcast state at which the user was enrolled.
+pub(crate) fn enrolled(parts: &Parts) -> i64 {
+    user(parts).0[0]
+}
+
+/// The revision at which the list behind the feed changed last; 0 where there is no list.
+pub(crate) fn feed(parts: &Parts) -> i64 {
+    user(parts).0[1]
 }
 
 /// Direct messages: unread, from how many peers.
 pub(crate) fn directs(parts: &Parts) -> (i64, i64) {
-    let numbers = parts.get("h").and_then(|text| text.split_once(' '));
-    numbers.and_then(|(unread, peers)| Some((unread.parse().ok()?, peers.parse().ok()?))).unwrap_or_default()
+    let ([.., unread, peers], _) = user(parts);
+    (unread, peers)
 }
 
-/// The number in a part, from the first place on; `default` where there is none.
-fn number(text: Option<&str>, default: i64) -> i64 {
-    text.and_then(|text| text.parse().ok()).unwrap_or(default)
+/// The user's counters, in the order of their names: name, unread, head.
+pub(crate) fn counters(parts: &Parts) -> impl Iterator<Item = (&str, i64, i64)> {
+    of_kind(user(parts).1, Kind::Counter).map(|packed| (packed.name, packed.unread(), packed.head))
+}
+
+/// The mark of a channel or a dot.
+pub(crate) fn mark(parts: &Parts, kind: Kind, name: &str) -> i64 {
+    find(user(parts).1, kind, name).map_or(0, |packed| packed.mark())
+}
+
+/// The marks of a kind, for one walk over the streams in the order of their names.
+pub(crate) struct Positions<I: Iterator>(Peekable<I>);
+
+/// The user's marks of channels or dots.
+pub(crate) fn positions(parts: &Parts, kind: Kind) -> Positions<impl Iterator<Item = PackedMark<'_>>> {
+    Positions(of_kind(user(parts).1, kind).peekable())
+}
+
+impl<'a, I: Iterator<Item = PackedMark<'a>>> Positions<I> {
+    /// The mark of this stream; the names must come in their order.
+    pub(crate) fn of(&mut self, name: &str) -> i64 {
+        while self.0.next_if(|packed| packed.name < name).is_some() {}
+        self.0.next_if(|packed| packed.name == name).map_or(0, |packed| packed.mark())
+    }
 }
 
 /// The fields of an entry that hold one number each, with this prefix, in the order of their names.
 pub(crate) fn numbers<'a>(parts: &'a Parts, prefix: &'a str) -> impl Iterator<Item = (&'a str, i64)> {
     parts.iter().filter_map(move |(field, text)| Some((field.strip_prefix(prefix)?, text.parse().ok()?)))
-}
-
-/// The fields of an entry that hold an unread number and a head each, with this prefix, in the
-/// order of their names: name, unread, head.
-pub(crate) fn counters<'a>(parts: &'a Parts, prefix: &'a str) -> impl Iterator<Item = (&'a str, i64, i64)> {
-    parts.iter().filter_map(move |(field, text)| {
-        let (unread, head) = text.split_once(' ')?;
-        Some((field.strip_prefix(prefix)?, unread.parse::<i64>().ok()?.max(0), head.parse().ok()?))
-    })
-}
-
-/// The head of the broadcast state at which the user was enrolled.
-pub(crate) fn enrolled(parts: &Parts) -> i64 {
-    number(parts.get("e"), NOT_ENROLLED)
-}
-
-/// The revision at which the list behind the feed changed last; 0 where there is no list.
-pub(crate) fn feed(parts: &Parts) -> i64 {
-    number(parts.get("f"), 0)
-}
-
-/// The mark of a channel or a dot.
-pub(crate) fn mark(parts: &Parts, prefix: &str, name: &str) -> i64 {
-    number(parts.get(&format!("{prefix}{name}")), 0)
 }

@@ -1,4 +1,4 @@
-//! The rows of `users` and `marks` that lanes lock, load and write.
+//! The rows of `users` and `marks` (of views) that lanes lock, load and write.
 
 use std::collections::HashSet;
 
@@ -6,15 +6,15 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 
-use super::{Kind, Mark, MarkKey};
+use super::{Kind, Mark, MarkKey, UserMarks};
 
 /// A user's own row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// Counts the changes of the user's own rows.
+    /// Counts the changes of this row, whatever they are.
+    pub version: i64,
+    /// Counts the changes of the user's own rows that polls show.
     pub revision: i64,
-    /// How many counters the user has.
-    pub counters: i64,
     /// How many others the user follows.
     pub following: i64,
     /// The head of the broadcast state when the user was first seen; [`NOT_ENROLLED`] before that.
@@ -33,6 +33,8 @@ pub struct User {
     pub direct_unread: i64,
     /// From how many peers they are.
     pub direct_chats: i64,
+    /// How far the user has read counters, channels and dots.
+    pub marks: UserMarks,
 }
 
 /// In place of a head of the broadcast state: the user was not seen yet, or is forgotten.
@@ -41,8 +43,8 @@ pub const NOT_ENROLLED: i64 = -1;
 impl Default for User {
     fn default() -> Self {
         Self {
+            version: 0,
             revision: 0,
-            counters: 0,
             following: 0,
             enrolled: NOT_ENROLLED,
             seen_day: 0,
@@ -52,6 +54,7 @@ impl Default for User {
             inbox_seq: 0,
             direct_unread: 0,
             direct_chats: 0,
+            marks: UserMarks::default(),
         }
     }
 }
@@ -69,7 +72,7 @@ impl User {
 /// no two wait for each other. One that another transaction made meanwhile fails the batch, which
 /// finds it when it is tried again.
 static MAKE_USERS: Statement = Statement::new(
-    "insert into users (user_id, revision, counters)
+    "insert into users (user_id, version, revision)
     select user_id, 0, 0
     from {rows} r
     where true
@@ -79,12 +82,12 @@ static MAKE_USERS: Statement = Statement::new(
 
 /// Locks the rows in the order of the key, and returns what they hold once they are locked.
 static LOCK_USERS: Statement = Statement::each(
-    "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
-        u.direct_unread, u.direct_chats
+    "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
+        u.direct_unread, u.direct_chats, u.marks
     from {rows} r
     join users u on u.user_id = r.user_id",
-    "select u.user_id, u.revision, u.counters, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
-        u.direct_unread, u.direct_chats
+    "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
+        u.direct_unread, u.direct_chats, u.marks
     from {rows} r
     join users u on u.user_id = r.user_id
     order by u.user_id
@@ -92,18 +95,19 @@ static LOCK_USERS: Statement = Statement::each(
     &[("user_id", Type::Int)],
 );
 
-/// On Postgres the rows are there, as [`lock_users`] makes those that are not: an update writes
-/// less to the log than an insert that meets a row.
+/// Writes locked rows. On Postgres they are there, as [`lock_users`] makes those that are not: an
+/// update writes less to the log than an insert that meets a row.
 static SAVE_USERS: Statement = Statement::each(
-    "insert into users (user_id, revision, counters, following, enrolled, seen_day, feed, notification_seq, chat_groups, inbox_seq, direct_unread,
-        direct_chats)
-    select user_id, revision, counters, following, enrolled, seen_day, feed, notification_seq, chat_groups, inbox_seq, direct_unread, direct_chats
+    "insert into users (user_id, version, revision, following, enrolled, seen_day, feed, notification_seq, chat_groups, inbox_seq, direct_unread,
+        direct_chats, marks)
+    select user_id, version + 1, revision, following, enrolled, seen_day, feed, notification_seq, chat_groups, inbox_seq, direct_unread, direct_chats,
+        marks
     from {rows} r
     where true
     order by user_id
     on conflict (user_id) do update set
+        version = excluded.version,
         revision = excluded.revision,
-        counters = excluded.counters,
         following = excluded.following,
         enrolled = excluded.enrolled,
         seen_day = excluded.seen_day,
@@ -112,10 +116,11 @@ static SAVE_USERS: Statement = Statement::each(
         chat_groups = excluded.chat_groups,
         inbox_seq = excluded.inbox_seq,
         direct_unread = excluded.direct_unread,
-        direct_chats = excluded.direct_chats",
+        direct_chats = excluded.direct_chats,
+        marks = excluded.marks",
     "update users
-    set revision = r.revision,
-        counters = r.counters,
+    set version = r.version + 1,
+        revision = r.revision,
         following = r.following,
         enrolled = r.enrolled,
         seen_day = r.seen_day,
@@ -124,13 +129,14 @@ static SAVE_USERS: Statement = Statement::each(
         chat_groups = r.chat_groups,
         inbox_seq = r.inbox_seq,
         direct_unread = r.direct_unread,
-        direct_chats = r.direct_chats
+        direct_chats = r.direct_chats,
+        marks = r.marks
     from {rows} r
-    where users.user_id = r.user_id",
+    where users.user_id = r.user_id and users.version = r.version",
     &[
         ("user_id", Type::Int),
+        ("version", Type::Int),
         ("revision", Type::Int),
-        ("counters", Type::Int),
         ("following", Type::Int),
         ("enrolled", Type::Int),
         ("seen_day", Type::Int),
@@ -140,17 +146,18 @@ static SAVE_USERS: Statement = Statement::each(
         ("inbox_seq", Type::Int),
         ("direct_unread", Type::Int),
         ("direct_chats", Type::Int),
+        ("marks", Type::Text),
     ],
 );
 
 /// For rows of which no more than this changed, as with most writes: the fewer columns, the less it
 /// costs.
-static SAVE_REVISIONS: Statement = Statement::new(
+static SAVE_MARKS: Statement = Statement::new(
     "update users
-    set revision = r.revision, following = r.following, feed = r.feed
+    set version = r.version + 1, revision = r.revision, marks = r.marks
     from {rows} r
-    where users.user_id = r.user_id",
-    &[("user_id", Type::Int), ("revision", Type::Int), ("following", Type::Int), ("feed", Type::Int)],
+    where users.user_id = r.user_id and users.version = r.version",
+    &[("user_id", Type::Int), ("version", Type::Int), ("revision", Type::Int), ("marks", Type::Text)],
 );
 
 const MARK: &[(&str, Type)] = &[
@@ -168,13 +175,6 @@ static LOAD_MARKS: Statement = Statement::new(
     from {rows} r
     join marks m on m.user_id = r.user_id and m.kind = r.kind and m.name = r.name",
     &[("user_id", Type::Int), ("kind", Type::Int), ("name", Type::Text)],
-);
-
-static LOAD_MARKS_OF_USERS: Statement = Statement::new(
-    "select m.user_id, m.kind, m.name, m.head, m.mark, m.retracted, m.at
-    from {rows} r
-    join marks m on m.user_id = r.user_id and m.kind = r.kind",
-    &[("user_id", Type::Int), ("kind", Type::Int)],
 );
 
 /// For marks that were loaded, so that they are there: an update costs less than an insert that
@@ -207,34 +207,17 @@ static DELETE_MARKS: Statement = Statement::new(
     &[("user_id", Type::Int), ("kind", Type::Int), ("name", Type::Text)],
 );
 
-static DELETE_MARKS_OF_USERS: Statement = Statement::new(
-    "delete from marks
-    where (user_id, kind) in (select user_id, kind from {rows} r)",
-    &[("user_id", Type::Int), ("kind", Type::Int)],
-);
-
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 10] {
-    [
-        &MAKE_USERS,
-        &LOCK_USERS,
-        &SAVE_USERS,
-        &SAVE_REVISIONS,
-        &LOAD_MARKS,
-        &LOAD_MARKS_OF_USERS,
-        &UPDATE_MARKS,
-        &INSERT_MARKS,
-        &DELETE_MARKS,
-        &DELETE_MARKS_OF_USERS,
-    ]
+pub fn statements() -> [&'static Statement; 8] {
+    [&MAKE_USERS, &LOCK_USERS, &SAVE_USERS, &SAVE_MARKS, &LOAD_MARKS, &UPDATE_MARKS, &INSERT_MARKS, &DELETE_MARKS]
 }
 
 /// A row of `marks` as the statements return it.
 pub(crate) type MarkRow = (i64, i64, String, i64, i64, String, i64);
 
 /// A row of `users` as the statements return it.
-type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64);
+type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, String);
 
 pub(crate) fn ids(users: &[UserId]) -> Column {
     Column::Int(users.iter().map(|user| user.get()).collect())
@@ -274,8 +257,8 @@ async fn make_missing(conn: &mut Conn, users: &[UserId], found: &[(UserId, User)
 fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
     let (
         user,
+        version,
         revision,
-        counters,
         following,
         enrolled,
         seen_day,
@@ -285,10 +268,11 @@ fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
         inbox_seq,
         direct_unread,
         direct_chats,
+        marks,
     ) = row;
     let row = User {
+        version,
         revision,
-        counters,
         following,
         enrolled,
         seen_day,
@@ -298,26 +282,27 @@ fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
         inbox_seq,
         direct_unread,
         direct_chats,
+        marks: UserMarks::from_row(&marks),
     };
     Some((UserId::try_from(user).ok()?, row))
 }
 
-/// Writes these users' rows, each given as it was loaded and as it is now.
-pub async fn save_users(conn: &mut Conn, users: &[(UserId, User, User)]) -> DbResult<()> {
-    let (few, all): (Vec<_>, Vec<_>) = users.iter().partition(|(_, loaded, now)| {
-        *loaded != User::default() && User { revision: now.revision, following: now.following, feed: now.feed, ..*loaded } == *now
+/// Writes these users' rows, each given as it was loaded and as it is now. Each gets the next
+/// version.
+pub async fn save_users(conn: &mut Conn, users: &[(UserId, &User, &User)]) -> DbResult<()> {
+    let (few, all): (Vec<_>, Vec<_>) = users.iter().copied().partition(|(_, loaded, now)| {
+        **loaded != User::default() && User { revision: now.revision, marks: now.marks.clone(), ..(*loaded).clone() } == **now
     });
     if !few.is_empty() {
-        let column = |value: fn(&User) -> i64| column_of(&few, value);
-        let columns = [users_of(&few), column(|row| row.revision), column(|row| row.following), column(|row| row.feed)];
-        conn.later(&SAVE_REVISIONS, &columns).await?;
+        let columns = [users_of(&few), column_of(&few, |row| row.version), column_of(&few, |row| row.revision), marks_of(&few)];
+        conn.later(&SAVE_MARKS, &columns).await?;
     }
     if !all.is_empty() {
         let column = |value: fn(&User) -> i64| column_of(&all, value);
         let columns = [
             users_of(&all),
+            column(|row| row.version),
             column(|row| row.revision),
-            column(|row| row.counters),
             column(|row| row.following),
             column(|row| row.enrolled),
             column(|row| row.seen_day),
@@ -327,18 +312,23 @@ pub async fn save_users(conn: &mut Conn, users: &[(UserId, User, User)]) -> DbRe
             column(|row| row.inbox_seq),
             column(|row| row.direct_unread),
             column(|row| row.direct_chats),
+            marks_of(&all),
         ];
         conn.later(&SAVE_USERS, &columns).await?;
     }
     Ok(())
 }
 
-fn users_of(rows: &[&(UserId, User, User)]) -> Column {
+fn users_of(rows: &[(UserId, &User, &User)]) -> Column {
     Column::Int(rows.iter().map(|(user, ..)| user.get()).collect())
 }
 
-fn column_of(rows: &[&(UserId, User, User)], value: fn(&User) -> i64) -> Column {
+fn column_of(rows: &[(UserId, &User, &User)], value: fn(&User) -> i64) -> Column {
     Column::Int(rows.iter().map(|(.., now)| value(now)).collect())
+}
+
+fn marks_of(rows: &[(UserId, &User, &User)]) -> Column {
+    Column::Text(rows.iter().map(|(.., now)| now.marks.as_str().to_owned()).collect())
 }
 
 fn mark_key_columns(keys: &[MarkKey]) -> [Column; 3] {
@@ -347,13 +337,6 @@ fn mark_key_columns(keys: &[MarkKey]) -> [Column; 3] {
         Column::Int(keys.iter().map(|key| key.kind.code()).collect()),
         Column::Text(keys.iter().map(|key| (*key.name).to_owned()).collect()),
     ]
-}
-
-/// Loads all marks of one kind of these users.
-pub async fn load_marks_of_users(conn: &mut Conn, users: &[(UserId, Kind)]) -> DbResult<Vec<(MarkKey, Mark)>> {
-    let columns =
-        [Column::Int(users.iter().map(|(user, _)| user.get()).collect()), Column::Int(users.iter().map(|(_, kind)| kind.code()).collect())];
-    Ok(conn.fetch(&LOAD_MARKS_OF_USERS, &columns).await?.into_iter().filter_map(mark_of_row).collect())
 }
 
 /// Writes these marks, which were loaded.
@@ -381,13 +364,6 @@ fn mark_columns(marks: &[(&MarkKey, &Mark)]) -> [Column; 7] {
 /// Removes these marks.
 pub async fn delete_marks(conn: &mut Conn, keys: &[MarkKey]) -> DbResult<()> {
     conn.later(&DELETE_MARKS, &mark_key_columns(keys)).await
-}
-
-/// Removes all marks of these kinds.
-pub async fn delete_marks_of_users(conn: &mut Conn, users: &[(UserId, Kind)]) -> DbResult<()> {
-    let columns =
-        [Column::Int(users.iter().map(|(user, _)| user.get()).collect()), Column::Int(users.iter().map(|(_, kind)| kind.code()).collect())];
-    conn.later(&DELETE_MARKS_OF_USERS, &columns).await
 }
 
 /// Reads these marks as of one moment; the missing ones are left out.

@@ -19,7 +19,7 @@ use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::marks::{Kind, MAX_RETRACTED_RUNS, Mark, MarkKey, Refused};
 
 /// How many counters a user may have.
-pub const MAX_BADGES: i64 = 100;
+pub const MAX_BADGES: usize = 100;
 
 /// The largest step of one increment.
 pub const MAX_STEP: i64 = 1_000_000;
@@ -120,7 +120,7 @@ impl lanes::Command for Command {
             Self::IncrementMany(items) => items.iter().for_each(|item| needs.mark(item.user, Kind::Counter, &item.badge)),
             Self::Retract { user, badge, .. } | Self::Reset { user, badge, .. } => needs.mark(*user, Kind::Counter, badge),
             Self::ResetMany { user, up_to: Some(up_to) } => up_to.keys().for_each(|badge| needs.mark(*user, Kind::Counter, badge)),
-            Self::ResetMany { user, up_to: None } => needs.all_marks(*user, Kind::Counter),
+            Self::ResetMany { user, up_to: None } => needs.user(*user),
         }
     }
 
@@ -157,7 +157,7 @@ impl lanes::Command for Command {
             Self::ResetMany { user, up_to } => {
                 match up_to {
                     Some(up_to) => up_to.iter().for_each(|(badge, up_to)| reset(rows, *user, badge, Some(*up_to))),
-                    None => rows.marks_of(*user, Kind::Counter).into_iter().for_each(|(key, mark)| reset_all(rows, &key, mark)),
+                    None => reset_all(rows, *user),
                 }
                 Ok(Answer::ok(ResetOut { revision: rows.revision(*user) }))
             }
@@ -173,7 +173,7 @@ fn badge_out(rows: &Rows, user: UserId, badge: &Name) -> BadgeOut {
 /// `pointer` is where the item stands in the body: empty for a single increment.
 fn increment(rows: &mut Rows, item: &Increment, pointer: &str) -> Result<(), Problem> {
     let mut mark = rows.mark(item.user, Kind::Counter, &item.badge);
-    if mark == Mark::default() && rows.user(item.user).counters >= MAX_BADGES {
+    if mark == Mark::default() && rows.counters(item.user) >= MAX_BADGES {
         let detail = format!("User {} has reached the limit of {MAX_BADGES} badges.", item.user);
         return Err(located(Problem::new(Code::TooMany, detail), pointer, "/badge", "exceeds the limit of badges for this user"));
     }
@@ -216,9 +216,13 @@ fn reset(rows: &mut Rows, user: UserId, badge: &Name, up_to: Option<i64>) {
     rows.set_mark(user, Kind::Counter, badge, mark);
 }
 
-fn reset_all(rows: &mut Rows, key: &MarkKey, mut mark: Mark) {
-    mark.read(None);
-    rows.set_mark_at(key, mark);
+fn reset_all(rows: &mut Rows, user: UserId) {
+    for name in rows.names_of(user, Kind::Counter) {
+        let key = MarkKey { user, kind: Kind::Counter, name };
+        let mut mark = rows.mark_at(&key);
+        mark.read(None);
+        rows.set_mark_at(&key, mark);
+    }
 }
 
 fn refusal(refused: Refused, value: i64) -> Problem {

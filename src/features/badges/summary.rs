@@ -48,15 +48,15 @@ impl SummaryPart for CounterPart {
     }
 
     fn unread(facts: Facts<'_>, (): &()) -> i64 {
-        counters(&facts.entry.parts, "c:").map(|(_, unread, _)| unread).fold(0, i64::saturating_add)
+        counters(&facts.entry.parts).map(|(_, unread, _)| unread).fold(0, i64::saturating_add)
     }
 
     fn show<'a>(facts: Facts<'a>, (): &()) -> ByName<'a, CounterOut> {
-        ByName(counters(&facts.entry.parts, "c:").map(|(name, unread, head)| (name, facts.cap.counter(unread, head))).collect())
+        ByName(counters(&facts.entry.parts).map(|(name, unread, head)| (name, facts.cap.counter(unread, head))).collect())
     }
 
     async fn explain(&self, rows: &UserRows, _broadcast_state: &BroadcastState) -> Result<Self::Terms> {
-        Ok(rows.marks_of(Kind::Counter).map(|(name, mark)| (name.to_owned(), mark.into())).collect())
+        Ok(rows.marks_of(Kind::Counter).map(|(name, mark)| (name.to_owned(), (&mark).into())).collect())
     }
 
     fn explained_unread(terms: &Self::Terms) -> i64 {

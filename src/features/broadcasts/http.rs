@@ -20,6 +20,7 @@ use crate::db::Db;
 use crate::engine::entries::{Entries, State};
 use crate::engine::heads::Heads;
 use crate::engine::lanes::{Answer, Job, Lanes};
+use crate::engine::marks::Kind;
 use crate::engine::marks::parts::{enrolled, mark};
 use crate::engine::marks::store::NOT_ENROLLED;
 use crate::http::auth::{Caller, Service};
@@ -182,7 +183,7 @@ struct ReadUpTo {
 async fn read_up_to(state: &BroadcastContext, user: UserId, channel: &Name) -> Result<ReadUpTo> {
     let entries = state.entries.read_many(&[user]).await?;
     let entry = entries.first().ok_or_else(Error::store_unavailable)?;
-    let mark = mark(&entry.parts, "b:", channel.as_str());
+    let mark = mark(&entry.parts, Kind::Broadcast, channel.as_str());
     // Everything that is there is old to somebody who was not seen yet.
     let enrolled = Some(enrolled(&entry.parts)).filter(|at| *at > NOT_ENROLLED).unwrap_or(i64::MAX);
     Ok(ReadUpTo { mark, enrolled })
@@ -240,6 +241,6 @@ async fn unread(state: &BroadcastContext, user: UserId, channel: &Name, revision
         // Where none comes through, what was last known is shown.
         state.entries.catch_up().await;
     }
-    let (since, mark) = (enrolled(&entry.parts), mark(&entry.parts, "b:", channel.as_str()));
+    let (since, mark) = (enrolled(&entry.parts), mark(&entry.parts, Kind::Broadcast, channel.as_str()));
     state.heads.broadcast_state().channels.get(channel.as_str()).map_or(0, |channel| channel.unread(since, mark))
 }

@@ -42,8 +42,9 @@ impl ChannelTermsOut {
 /// The channels: name, unread, head.
 fn channels(facts: Facts<'_>) -> impl Iterator<Item = (&str, i64, i64)> {
     let enrolled = facts.enrolled();
+    let mut positions = parts::positions(&facts.entry.parts, Kind::Broadcast);
     facts.broadcast_state.channels.iter().map(move |(name, channel)| {
-        let mark = parts::mark(&facts.entry.parts, "b:", name);
+        let mark = positions.of(name);
         (name.as_str(), channel.unread(enrolled, mark), channel.head)
     })
 }

@@ -53,8 +53,9 @@ impl SummaryPart for DotPart {
 
     fn show<'a>(facts: Facts<'a>, (): &()) -> ByName<'a, DotOut> {
         let enrolled = facts.enrolled();
+        let mut positions = parts::positions(&facts.entry.parts, Kind::Dot);
         let dot = |(name, dot): (&'a String, &heads::Dot)| {
-            let lit = dot.is_lit(enrolled, parts::mark(&facts.entry.parts, "d:", name));
+            let lit = dot.is_lit(enrolled, positions.of(name));
             (name.as_str(), DotOut { lit, head: dot.head })
         };
         ByName(facts.broadcast_state.dots.iter().map(dot).collect())

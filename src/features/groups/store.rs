@@ -370,7 +370,7 @@ impl GroupRows {
 
 impl RowSet for GroupRows {
     const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
-        select: "select s.user_id, {kind}, '', s.group_id, s.read_seq, s.muted, s.at, 0, 0, '', s.extra
+        select: "select s.user_id, {kind}, '', s.group_id, s.read_seq, s.muted, s.at, 0, 0, s.extra
     from {rows} r
     join memberships s on s.user_id = r.user_id and s.to_seq < 0",
         part: |row| {

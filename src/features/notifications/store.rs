@@ -358,10 +358,10 @@ pub fn notification_part(kind: &str, unread: i64) -> Part {
 
 impl RowSet for NotificationRows {
     const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
-        select: "select t.user_id, {kind}, t.type, t.unread, 0, 0, 0, 0, 0, '', cast(null as bytea)
+        select: "select t.user_id, {kind}, t.type, t.unread, 0, 0, 0, 0, 0, cast(null as bytea)
     from {rows} r
     join notification_types t on t.user_id = r.user_id",
-        part: |row| Some(notification_part(&row.name, row.numbers[0])),
+        part: |row| Some(notification_part(&row.text, row.numbers[0])),
     });
 
     type Needs = Needs;

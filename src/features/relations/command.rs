@@ -242,7 +242,7 @@ fn event(pair: Pair, relation: Relation) -> Event {
 /// keep anybody from following.
 fn raise(rows: &mut Rows, user: UserId, badge: &Name) -> Option<Raised> {
     let mut mark = rows.mark(user, Kind::Counter, badge);
-    let room = mark.head() > 0 || rows.user(user).counters < crate::features::badges::MAX_BADGES;
+    let room = mark.head() > 0 || rows.counters(user) < crate::features::badges::MAX_BADGES;
     if !room || mark.advance(1).is_err() {
         return None;
     }

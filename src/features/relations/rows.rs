@@ -226,7 +226,7 @@ pub fn list_versions(entry: &Entry) -> Versions {
 
 impl RowSet for RelationRows {
     const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
-        select: "select c.user_id, {kind}, '', c.following_version, c.blocks_version, 0, 0, 0, 0, '', cast(null as bytea)
+        select: "select c.user_id, {kind}, '', c.following_version, c.blocks_version, 0, 0, 0, 0, cast(null as bytea)
     from {rows} r
     join relation_counts c on c.user_id = r.user_id",
         part: |row| {

@@ -8,8 +8,6 @@ use crate::engine::marks::{Kind, StreamKey};
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// How many counters the user has.
-    Counters,
     /// How many the user follows.
     Following,
     /// How many follow the user.
@@ -79,7 +77,6 @@ impl What {
 
     fn word(self) -> &'static str {
         match self {
-            Self::Counters => "counters",
             Self::Following => "following",
             Self::Followers => "followers",
             Self::Mutuals => "mutuals",

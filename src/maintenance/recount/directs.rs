@@ -78,12 +78,13 @@ static COUNT: Statement = Statement::new(
 
 /// Polls show these numbers, so the revision is raised.
 static ADD_TO_USERS: Statement = Statement::new(
-    "insert into users (user_id, revision, counters, direct_unread, direct_chats, inbox_seq)
-    select user_id, 1, 0, direct_unread, direct_chats, inbox_seq
+    "insert into users (user_id, version, revision, direct_unread, direct_chats, inbox_seq)
+    select user_id, 1, 1, direct_unread, direct_chats, inbox_seq
     from {rows} r
     where true
     order by user_id
     on conflict (user_id) do update set
+        version = users.version + 1,
         revision = users.revision + 1,
         direct_unread = users.direct_unread + excluded.direct_unread,
         direct_chats = users.direct_chats + excluded.direct_chats,

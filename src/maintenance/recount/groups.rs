@@ -25,12 +25,12 @@ static COUNT: Statement = Statement::new(
 );
 
 static ADD_TO_USERS: Statement = Statement::new(
-    "insert into users (user_id, revision, counters, chat_groups)
-    select user_id, 0, 0, chat_groups
+    "insert into users (user_id, version, revision, chat_groups)
+    select user_id, 1, 0, chat_groups
     from {rows} r
     where true
     order by user_id
-    on conflict (user_id) do update set chat_groups = users.chat_groups + excluded.chat_groups",
+    on conflict (user_id) do update set version = users.version + 1, chat_groups = users.chat_groups + excluded.chat_groups",
     &[("user_id", Type::Int), ("chat_groups", Type::Int)],
 );
 

@@ -95,7 +95,7 @@ static APPEND: Statement = Statement::new(
 
 static RAISE: Statement = Statement::new(
     "update users
-    set inbox_seq = users.inbox_seq + r.by, revision = users.revision + 1
+    set inbox_seq = users.inbox_seq + r.by, version = users.version + 1, revision = users.revision + 1
     from {rows} r
     where users.user_id = r.user_id",
     &[("user_id", Type::Int), ("by", Type::Int)],

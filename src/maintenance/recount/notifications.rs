@@ -54,12 +54,13 @@ static COUNT_SEQS: Statement = Statement::new(
 
 /// Polls show what is unread, so the revision is raised.
 static ADD_TO_USERS: Statement = Statement::new(
-    "insert into users (user_id, revision, counters, notification_seq)
-    select user_id, 1, 0, notification_seq
+    "insert into users (user_id, version, revision, notification_seq)
+    select user_id, 1, 1, notification_seq
     from {rows} r
     where true
     order by user_id
     on conflict (user_id) do update set
+        version = users.version + 1,
         revision = users.revision + 1,
         notification_seq = users.notification_seq + excluded.notification_seq",
     &[("user_id", Type::Int), ("notification_seq", Type::Int)],

@@ -149,14 +149,12 @@ static REMOVE_EXTRA_SECRET: Statement = Statement::new(
     ROW,
 );
 
-/// Every number of these users beside what it is to count, where any differs. Kind 1 is a counter.
+/// Every number of these users beside what it is to count, where any differs.
 static COUNT: Statement = Statement::new(
-    "select user_id, counters, marks_counted, following, following_counted, followers, followers_counted, mutuals, mutuals_counted,
+    "select user_id, following, following_counted, followers, followers_counted, mutuals, mutuals_counted,
         secret, secret_counted, special, special_counted, blocked, blocked_counted
     from (
         select r.user_id,
-            coalesce(u.counters, 0) as counters,
-            (select count(*) from marks m where m.user_id = r.user_id and m.kind = 1) as marks_counted,
             coalesce(u.following, 0) as following,
             (select count(*) from following f where f.follower_id = r.user_id) as following_counted,
             coalesce((select cast(sum(c.followers) as bigint) from follower_counts c where c.user_id = r.user_id), 0) as followers,
@@ -179,7 +177,7 @@ static COUNT: Statement = Statement::new(
         left join users u on u.user_id = r.user_id
         left join relation_counts o on o.user_id = r.user_id
     ) counted
-    where counters <> marks_counted or following <> following_counted or followers <> followers_counted or mutuals <> mutuals_counted
+    where following <> following_counted or followers <> followers_counted or mutuals <> mutuals_counted
         or secret <> secret_counted or special <> special_counted or blocked <> blocked_counted
     order by user_id",
     &[("user_id", Type::Int)],
@@ -200,15 +198,15 @@ static ADD_TO_OWN: Statement = Statement::new(
 );
 
 static ADD_TO_USERS: Statement = Statement::new(
-    "insert into users (user_id, revision, counters, following)
-    select user_id, 0, counters, following
+    "insert into users (user_id, version, revision, following)
+    select user_id, 1, 0, following
     from {rows} r
     where true
     order by user_id
     on conflict (user_id) do update set
-        counters = users.counters + excluded.counters,
+        version = users.version + 1,
         following = users.following + excluded.following",
-    &[("user_id", Type::Int), ("counters", Type::Int), ("following", Type::Int)],
+    &[("user_id", Type::Int), ("following", Type::Int)],
 );
 
 /// Every statement of this file, for the suite that runs each on both engines.
@@ -279,20 +277,19 @@ pub(super) async fn repair_rows(conn: &mut Conn, what: What, rows: &[Row]) -> Db
 }
 
 /// All numbers of a user, stored and counted.
-type Numbers = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64);
+type Numbers = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64);
 
 pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
     let rows: Vec<Numbers> = conn.fetch(&COUNT, &[Column::Int(users.to_vec())]).await?;
     let differences = |row: Numbers| {
         let difference = |what, stored, counted| Difference::new(row.0, what, stored, counted);
         [
-            difference(What::Counters, row.1, row.2),
-            difference(What::Following, row.3, row.4),
-            difference(What::Followers, row.5, row.6),
-            difference(What::Mutuals, row.7, row.8),
-            difference(What::Secret, row.9, row.10),
-            difference(What::Special, row.11, row.12),
-            difference(What::Blocked, row.13, row.14),
+            difference(What::Following, row.1, row.2),
+            difference(What::Followers, row.3, row.4),
+            difference(What::Mutuals, row.5, row.6),
+            difference(What::Secret, row.7, row.8),
+            difference(What::Special, row.9, row.10),
+            difference(What::Blocked, row.11, row.12),
         ]
     };
     Ok(rows.into_iter().flat_map(differences).filter(|found| found.stored != found.counted).collect())
@@ -301,7 +298,6 @@ pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Differ
 /// What is to be added to the numbers of a user.
 #[derive(Default)]
 struct Added {
-    counters: i64,
     following: i64,
     fans: Fans,
     secret: i64,
@@ -323,7 +319,6 @@ pub(super) async fn repair_numbers(conn: &mut Conn, found: &[Difference]) -> DbR
         let by = difference.missing();
         let added = users.entry(difference.user).or_default();
         match difference.what {
-            What::Counters => added.counters += by,
             What::Following => added.following += by,
             What::Followers => added.fans.followers += by,
             What::Mutuals => added.fans.mutuals += by,
@@ -335,9 +330,9 @@ pub(super) async fn repair_numbers(conn: &mut Conn, found: &[Difference]) -> DbR
     }
     let column = |these: &[(&i64, &Added)], value: fn(&Added) -> i64| Column::Int(these.iter().map(|(_, added)| value(added)).collect());
     let ids = |these: &[(&i64, &Added)]| Column::Int(these.iter().map(|(user, _)| **user).collect());
-    let rows: Vec<_> = users.iter().filter(|(_, added)| (added.counters, added.following) != (0, 0) || added.own()).collect();
+    let rows: Vec<_> = users.iter().filter(|(_, added)| added.following != 0 || added.own()).collect();
     if !rows.is_empty() {
-        let columns = [ids(&rows), column(&rows, |added| added.counters), column(&rows, |added| added.following)];
+        let columns = [ids(&rows), column(&rows, |added| added.following)];
         conn.run(&ADD_TO_USERS, &columns).await?;
     }
     let own: Vec<_> = users.iter().filter(|(_, added)| added.own()).collect();

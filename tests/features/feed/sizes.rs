@@ -34,7 +34,7 @@ both_tiers! {
         // Twelve who follow 5000 each, as if they had been imported: together more than the bound.
         let mut hand = Hand::on(&world).await;
         let numbers = |up_to: i64| format!("with recursive g(n) as (select 1 union all select n + 1 from g where n < {up_to})");
-        hand.run(&format!("insert into users (user_id, revision, counters, following, feed) {} select n, 1, 0, 5000, 1 from g", numbers(12))).await;
+        hand.run(&format!("insert into users (user_id, revision, following, feed) {} select n, 1, 5000, 1 from g", numbers(12))).await;
         for user in 1..=12 {
             hand.run(&format!("insert into following (follower_id, followee_id, since, mark) {} select {user}, 1000 + n, 1, 0 from g", numbers(5000))).await;
         }

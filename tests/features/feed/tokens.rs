@@ -163,7 +163,7 @@ both_tiers! {
         let node = world.node().await;
         let mut hand = Hand::on(&world).await;
         let numbers = format!("with recursive g(n) as (select 1 union all select n + 1 from g where n < {FOLLOWEES})");
-        hand.run(&format!("insert into users (user_id, revision, counters, following, feed) values (1, 1, 0, {FOLLOWEES}, 1)")).await;
+        hand.run(&format!("insert into users (user_id, revision, following, feed) values (1, 1, {FOLLOWEES}, 1)")).await;
         let ids = "1000000 + n * cast(1000003111 as bigint)";
         hand.run(&format!("insert into following (follower_id, followee_id, since, mark) {numbers} select 1, {ids}, 1, 0 from g")).await;
         let items: Vec<_> = (1..=FOLLOWEES).map(|n| (1_000_000 + n * 1_000_003_111, n)).collect();

@@ -1,16 +1,10 @@
 //! Notifications that an earlier version stored, when they were still called messages.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
-use sqlx::ConnectOptions as _;
-use sqlx::migrate::Migrator;
-use sqlx::sqlite::SqliteConnectOptions;
 
 use super::{mark, send, seqs};
 use crate::both_tiers;
 use crate::support::Hand;
-use crate::support::{Tier, World};
 
 /// The last migration before the rename.
 const BEFORE: i64 = 12;
@@ -18,25 +12,6 @@ const BEFORE: i64 = 12;
 const READ: &str = "1887436800000000001";
 const UNREAD: &str = "1887436800000000002";
 const DELETED: &str = "1887436800000000003";
-
-/// A database of an earlier version.
-async fn earlier(world: &World) -> Hand {
-    let folder = if world.tier == Tier::Embedded { "sqlite" } else { "postgres" };
-    let migrations = Migrator::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(folder)).await.unwrap();
-    match world.tier {
-        Tier::Embedded => {
-            let file = SqliteConnectOptions::new().filename(world.dir.join("headmark.sqlite")).create_if_missing(true);
-            let mut conn = file.connect().await.unwrap();
-            migrations.run_direct(Some(BEFORE), &mut conn, false).await.unwrap();
-            Hand::Sqlite(conn)
-        }
-        Tier::Server => {
-            let mut conn = world.postgres().await;
-            migrations.run_direct(Some(BEFORE), &mut conn, false).await.unwrap();
-            Hand::Postgres(conn)
-        }
-    }
-}
 
 /// What in the schema has "message" in its name: tables, indexes and columns.
 async fn called_messages(hand: &mut Hand) -> Vec<String> {
@@ -60,7 +35,7 @@ async fn called_messages(hand: &mut Hand) -> Vec<String> {
 
 both_tiers! {
     async fn messages_of_an_earlier_version_become_notifications(world: World) {
-        let mut hand = earlier(&world).await;
+        let mut hand = Hand::earlier(&world, BEFORE).await;
         let stored = r#"{"title":"Hello","content":"World"}"#;
         hand.run(&format!("insert into messages (message_id, type, content, created_at, recipients, withdrawn) values
             ({READ}, 'notice', '{stored}', 1800000000000, 2, 0),

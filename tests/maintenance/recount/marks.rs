@@ -50,7 +50,7 @@ both_tiers! {
         assert_eq!(shown(&node.client).await, json!([2, 2, 2, true, 2, 2]));
         node.stop().await;
         assert!(recount(&world, &["--dry-run"]).await.out.contains(HEALTHY));
-        damage(&world, "update marks set mark = 9; update memberships set read_seq = 9 where user_id = 1; update following set mark = 9").await;
+        damage(&world, "update marks set mark = 9; update users set marks = 'b:news 9;c:like 4 -5;d:mall 9' where user_id = 1; update memberships set read_seq = 9 where user_id = 1; update following set mark = 9").await;
         let all = [
             "user 1 mark of badge like: stored 9, counted 4",
             "user 1 mark of channel news: stored 9, counted 4",

@@ -12,9 +12,9 @@ use crate::cache::{Parts, Revision};
 use crate::db::{Conn, DbResult};
 use crate::engine::events;
 use crate::engine::heads::{self, Batch, Committed};
-use crate::engine::marks::parts::{mark_part, user_parts};
+use crate::engine::marks::parts::user_part;
 use crate::engine::marks::store::{self, NOT_ENROLLED, User};
-use crate::engine::marks::{FORGOTTEN, Kind, Mark, MarkKey, Stream, StreamKey};
+use crate::engine::marks::{FORGOTTEN, Kind, Mark, MarkKey, Stream, StreamKey, is_own};
 
 /// The rows that every feature shares.
 #[derive(Debug, Default)]
@@ -50,10 +50,6 @@ impl Core {
                 self.shared_counts = heads::store::count_shared(conn).await?;
             }
         }
-        if !needs.all_marks.is_empty() {
-            let users: Vec<_> = needs.all_marks.iter().copied().collect();
-            self.marks.insert_loaded(store::load_marks_of_users(conn, &users).await?);
-        }
         Ok(())
     }
 
@@ -68,17 +64,13 @@ impl Core {
 
     pub(super) async fn save(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {
         let users = self.users.rows.iter().filter(|(_, (loaded, now))| loaded != now);
-        let users: Vec<_> = users.map(|(user, (loaded, now))| (*user, *loaded, *now)).collect();
+        let users: Vec<_> = users.map(|(user, (loaded, now))| (*user, loaded, now)).collect();
         if !users.is_empty() {
             store::save_users(conn, &users).await?;
         }
         let heads: Vec<_> = self.heads.changed().collect();
         if !heads.is_empty() {
             heads::store::save(conn, &heads, batch).await?;
-        }
-        let forgotten: Vec<_> = self.forgotten().flat_map(|user| FORGOTTEN.map(|kind| (user, kind))).collect();
-        if !forgotten.is_empty() {
-            store::delete_marks_of_users(conn, &forgotten).await?;
         }
         self.save_marks(conn).await
     }
@@ -114,16 +106,13 @@ impl Core {
         }
     }
 
-    /// What changed of marks and of users' own rows, as entries in the cache hold it.
+    /// What changed of users' own rows, as entries in the cache hold it.
     pub(super) fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
-        for (key, mark) in self.marks.changed() {
-            if let Some((field, value)) = mark_part(key, mark) {
-                parts.entry(key.user).or_default().insert(field, value);
+        for (user, (loaded, now)) in self.users.rows.iter().filter(|(_, (loaded, now))| loaded.revision != now.revision) {
+            let part = user_part(now);
+            if *loaded == User::default() || part != user_part(loaded) {
+                parts.entry(*user).or_default().extend([part]);
             }
-        }
-        for (user, (loaded, now)) in self.users.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
-            let more = user_parts(now).into_iter().zip(user_parts(loaded)).filter(|(now, loaded)| now != loaded);
-            parts.entry(*user).or_default().extend(more.map(|(part, _)| part));
         }
     }
 
@@ -181,17 +170,16 @@ impl Core {
     }
 
     /// Those that were there are updated, or removed where nothing is left of them, and the others
-    /// inserted; a user whose marks this batch forgets has none that were there.
+    /// inserted.
     async fn save_marks(&self, conn: &mut Conn) -> DbResult<()> {
         let gone = self.marks.rows.iter().filter(|(_, (loaded, now))| loaded != now && *now == Mark::default());
         let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
         if !gone.is_empty() {
             store::delete_marks(conn, &gone).await?;
         }
-        let is_there = |key: &MarkKey, loaded: &Mark| *loaded != Mark::default() && !self.forgotten.get(&key.user);
         let (mut known, mut new) = (Vec::new(), Vec::new());
         for (key, (loaded, now)) in self.marks.rows.iter().filter(|(_, (loaded, now))| loaded != now && *now != Mark::default()) {
-            if is_there(key, loaded) { known.push((key, now)) } else { new.push((key, now)) }
+            if *loaded == Mark::default() { new.push((key, now)) } else { known.push((key, now)) }
         }
         if !known.is_empty() {
             store::update_marks(conn, &known).await?;
@@ -211,15 +199,16 @@ impl Core {
     /// One mark by its key, as it is now.
     #[must_use]
     pub fn mark_at(&self, key: &MarkKey) -> Mark {
-        self.marks.get(key)
+        if !is_own(key.kind) {
+            return self.marks.get(key);
+        }
+        self.users.look(&key.user).map(|row| row.marks.get(key.kind, &key.name)).unwrap_or_default()
     }
 
-    /// All loaded marks of one kind of a user.
+    /// The names of all counters of a user, or of its marks of another kind in its own row.
     #[must_use]
-    pub fn marks_of(&self, user: UserId, kind: Kind) -> Vec<(MarkKey, Mark)> {
-        let first = MarkKey { user, kind, name: Arc::from("") };
-        let mine = self.marks.from(&first).take_while(|(key, _)| key.user == user && key.kind == kind);
-        mine.map(|(key, mark)| (key.clone(), mark.clone())).collect()
+    pub fn names_of(&self, user: UserId, kind: Kind) -> Vec<Arc<str>> {
+        self.users.look(&user).into_iter().flat_map(|row| row.marks.of_kind(kind)).map(|mark| mark.name.into()).collect()
     }
 
     /// Sets a mark and raises the user's revision, once for each command. A mark that is the same
@@ -230,20 +219,22 @@ impl Core {
 
     /// The same by the mark's key.
     pub fn set_mark_at(&mut self, key: &MarkKey, mark: Mark) {
-        let before = self.marks.get(key);
-        if before == mark {
+        if self.mark_at(key) == mark {
             return;
         }
-        let new = key.kind == Kind::Counter && before == Mark::default();
-        self.revise(key.user, |row| row.counters += i64::from(new));
-        self.marks.set(key, mark);
+        if is_own(key.kind) {
+            self.revise(key.user, |row| row.marks.set(key.kind, &key.name, &mark));
+        } else {
+            self.revise(key.user, |_| {});
+            self.marks.set(key, mark);
+        }
     }
 
     /// The user was seen on this day. A user who was not seen before is enrolled: what happens to
     /// channels and dots from here on counts. An enrolment changes the cache entry, so it raises
     /// the revision. A later day is in no entry and raises nothing.
     pub fn see_user(&mut self, user: UserId, day: i64) {
-        if !self.users.get(&user).is_enrolled() {
+        if !self.users.look(&user).is_some_and(User::is_enrolled) {
             let enrolled = self.head(&StreamKey::broadcast_state()).head;
             self.revise(user, |row| row.enrolled = enrolled);
         }
@@ -258,6 +249,7 @@ impl Core {
         self.revise(user, |row| {
             row.enrolled = NOT_ENROLLED;
             row.feed = 0;
+            row.marks.remove(&FORGOTTEN);
         });
         self.forgotten.set(&user, true);
     }
@@ -286,9 +278,15 @@ impl Core {
         self.users.get(&user)
     }
 
+    /// How many counters the user has now.
+    #[must_use]
+    pub fn counters(&self, user: UserId) -> usize {
+        self.users.look(&user).map_or(0, |row| row.marks.of_kind(Kind::Counter).count())
+    }
+
     /// The revision that the user has now.
     #[must_use]
     pub fn revision(&self, user: UserId) -> Revision {
-        self.users.get(&user).revision
+        self.users.look(&user).map_or(0, |row| row.revision)
     }
 }

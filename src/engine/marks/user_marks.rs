@@ -1,0 +1,278 @@
+//! A user's marks of counters, channels and dots: one text in the user's row, as
+//! `b:news 5;c:mention 120 3 118-119`.
+//!
+//! Each mark is a letter for its kind, the name, the head, how far the mark is behind it, and the
+//! positions that were taken back; what is 0 or empty at the end is left out. They are in the order
+//! of the text. The cache entry holds the same text, and people read it in SQL as it is.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::{Intervals, Kind, Mark};
+use crate::base::clock::UnixMs;
+
+/// A user's marks of counters, channels and dots. What a newer version wrote there stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UserMarks(Arc<str>);
+
+/// A mark as the text has it, before anything is brought into order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackedMark<'a> {
+    pub name: &'a str,
+    pub head: i64,
+    /// How far the mark is below the head.
+    pub behind: i64,
+    /// The positions that were taken back, as [`Intervals`] write them.
+    pub retracted: &'a str,
+}
+
+impl PackedMark<'_> {
+    /// How far the user has read.
+    #[must_use]
+    pub fn mark(&self) -> i64 {
+        self.head.saturating_sub(self.behind)
+    }
+
+    /// What the user has not read: never negative.
+    #[must_use]
+    pub fn unread(&self) -> i64 {
+        let gone = if self.retracted.is_empty() { 0 } else { Intervals::parse(self.retracted).len() };
+        self.behind.saturating_sub(gone).max(0)
+    }
+
+    fn unpack(&self) -> Mark {
+        Mark::from_row(self.head, self.mark(), self.retracted, UnixMs(0))
+    }
+}
+
+/// The letter of a kind; None for those whose marks are elsewhere.
+fn letter(kind: Kind) -> Option<char> {
+    match kind {
+        Kind::Counter => Some('c'),
+        Kind::Broadcast => Some('b'),
+        Kind::Dot => Some('d'),
+        Kind::View | Kind::Post | Kind::Group | Kind::BroadcastState => None,
+    }
+}
+
+/// Splits a mark into letter and name, and its numbers.
+fn split(text: &str) -> (&str, &str) {
+    text.split_once(' ').unwrap_or((text, ""))
+}
+
+/// The marks of a text, each as letter and name, and its numbers.
+fn all(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split(';').filter(|text| !text.is_empty()).map(split)
+}
+
+/// The name in such a key, if it is of this kind.
+fn name_of(key: &str, kind: Kind) -> Option<&str> {
+    key.strip_prefix(letter(kind)?)?.strip_prefix(':')
+}
+
+fn packed<'a>(name: &'a str, numbers: &'a str) -> Option<PackedMark<'a>> {
+    let (head, rest) = split(numbers);
+    let (behind, retracted) = split(rest);
+    let behind = if behind.is_empty() { 0 } else { behind.parse().ok()? };
+    Some(PackedMark { name, head: head.parse().ok()?, behind, retracted })
+}
+
+/// The marks of a kind in a text, in the order of their names.
+pub(super) fn of_kind(text: &str, kind: Kind) -> impl Iterator<Item = PackedMark<'_>> {
+    all(text).filter_map(move |(key, numbers)| packed(name_of(key, kind)?, numbers))
+}
+
+/// One mark of a text.
+pub(super) fn find<'a>(text: &'a str, kind: Kind, name: &str) -> Option<PackedMark<'a>> {
+    let named = |(key, numbers)| Some((name_of(key, kind).filter(|found| *found == name)?, numbers));
+    all(text).find_map(named).and_then(|(name, numbers)| packed(name, numbers))
+}
+
+/// Whether marks of this kind are in the user's row.
+#[must_use]
+pub fn is_own(kind: Kind) -> bool {
+    letter(kind).is_some()
+}
+
+impl UserMarks {
+    /// What a row holds.
+    #[must_use]
+    pub fn from_row(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// What a row holds.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The marks of a kind, in the order of their names.
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = PackedMark<'_>> {
+        of_kind(&self.0, kind)
+    }
+
+    /// The marks of a kind with their names, in the order of the names.
+    pub fn marks(&self, kind: Kind) -> impl Iterator<Item = (&str, Mark)> {
+        self.of_kind(kind).map(|packed| (packed.name, packed.unpack()))
+    }
+
+    /// One mark; the default where there is none.
+    #[must_use]
+    pub fn get(&self, kind: Kind, name: &str) -> Mark {
+        find(&self.0, kind, name).map(|packed| packed.unpack()).unwrap_or_default()
+    }
+
+    /// Sets one mark, or removes it where it is the default.
+    pub fn set(&mut self, kind: Kind, name: &str, mark: &Mark) {
+        let Some(letter) = letter(kind) else { return };
+        let key = format!("{letter}:{name}");
+        let mut text = String::with_capacity(self.0.len() + key.len() + 16);
+        let mut mark = Some(mark).filter(|mark| **mark != Mark::default());
+        for (other, numbers) in all(&self.0) {
+            if other >= key.as_str()
+                && let Some(mark) = mark.take()
+            {
+                write_mark(&mut text, &key, mark);
+            }
+            if other != key {
+                write_text(&mut text, other, numbers);
+            }
+        }
+        if let Some(mark) = mark {
+            write_mark(&mut text, &key, mark);
+        }
+        self.0 = text.into();
+    }
+
+    /// Removes all marks of these kinds.
+    pub fn remove(&mut self, kinds: &[Kind]) {
+        let mut text = String::with_capacity(self.0.len());
+        for (key, numbers) in all(&self.0) {
+            if !kinds.iter().any(|kind| name_of(key, *kind).is_some()) {
+                write_text(&mut text, key, numbers);
+            }
+        }
+        self.0 = text.into();
+    }
+
+    /// Whether it holds marks of a kind that this version does not know (written by a newer one).
+    #[must_use]
+    pub fn has_unknown(&self) -> bool {
+        all(&self.0).any(|(key, _)| !["b:", "c:", "d:"].iter().any(|known| key.starts_with(known)))
+    }
+}
+
+fn write_text(text: &mut String, key: &str, numbers: &str) {
+    if !text.is_empty() {
+        text.push(';');
+    }
+    text.push_str(key);
+    if !numbers.is_empty() {
+        text.push(' ');
+        text.push_str(numbers);
+    }
+}
+
+fn write_mark(text: &mut String, key: &str, mark: &Mark) {
+    write_text(text, key, "");
+    let behind = mark.head() - mark.mark();
+    // Writing to a String cannot fail.
+    let _ = write!(text, " {}", mark.head());
+    if behind > 0 {
+        let _ = write!(text, " {behind}");
+    }
+    if !mark.retracted().is_empty() {
+        let _ = write!(text, " {}", mark.retracted());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn mark(head: i64, mark: i64, retracted: &str) -> Mark {
+        Mark::from_row(head, mark, retracted, UnixMs(0))
+    }
+
+    #[test]
+    fn a_row_reads_as_the_page_on_marks_has_it() {
+        let mut marks = UserMarks::default();
+        marks.set(Kind::Counter, "mention", &mark(120, 117, "118-119"));
+        assert_eq!(marks.as_str(), "c:mention 120 1", "what was taken back right above the mark is passed");
+        marks.set(Kind::Counter, "mention", &mark(120, 116, "118-119"));
+        marks.set(Kind::Broadcast, "news", &mark(5, 5, ""));
+        assert_eq!(marks.as_str(), "b:news 5;c:mention 120 4 118-119");
+        let packed: Vec<_> = marks.of_kind(Kind::Counter).collect();
+        assert_eq!(packed, [PackedMark { name: "mention", head: 120, behind: 4, retracted: "118-119" }]);
+        assert_eq!((packed[0].unread(), packed[0].mark()), (2, 116));
+        assert_eq!(marks.get(Kind::Counter, "mention"), mark(120, 116, "118-119"));
+        assert_eq!(marks.get(Kind::Dot, "mention"), Mark::default());
+        marks.set(Kind::Counter, "mention", &Mark::default());
+        assert_eq!(marks.as_str(), "b:news 5");
+    }
+
+    #[test]
+    fn what_a_newer_version_wrote_stays() {
+        let mut marks = UserMarks::from_row("b:news 5;x:new 7 seven;y");
+        assert!(marks.has_unknown());
+        marks.set(Kind::Counter, "like", &mark(1, 0, ""));
+        assert_eq!(marks.as_str(), "b:news 5;c:like 1 1;x:new 7 seven;y");
+        marks.remove(&[Kind::Broadcast, Kind::Dot]);
+        assert_eq!(marks.as_str(), "c:like 1 1;x:new 7 seven;y");
+        assert!(!UserMarks::from_row("b:news 5;c:like 1;d:mall 2").has_unknown());
+        assert!(!UserMarks::default().has_unknown());
+    }
+
+    #[test]
+    fn numbers_out_of_order_are_brought_into_order() {
+        for text in ["c:like 4 -5", "c:like 4 9", "c:like 4", "c:like -4 2 1-3", "c:like 4 2 9-8 x"] {
+            let mark = UserMarks::from_row(text).get(Kind::Counter, "like");
+            assert!(0 <= mark.mark() && mark.mark() <= mark.head() && mark.unread() >= 0, "{text}: {mark:?}");
+            let packed: Vec<_> = of_kind(text, Kind::Counter).collect();
+            assert!(packed.iter().all(|packed| packed.unread() >= 0), "{text}");
+        }
+        assert_eq!(UserMarks::from_row("c:like x;c:;c: 3;:;c").get(Kind::Counter, "like"), Mark::default());
+    }
+
+    type Step = (usize, String, i64, i64, Vec<i64>);
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = (0..3_usize, "[a-c][a-c.-]{0,2}", 0..30_i64, 0..30_i64, prop::collection::vec(1..30_i64, 0..4));
+        prop::collection::vec(step, 0..40)
+    }
+
+    proptest! {
+        #[test]
+        fn they_are_a_sorted_map(steps in steps(), forgotten in any::<bool>()) {
+            let kinds = [Kind::Counter, Kind::Broadcast, Kind::Dot];
+            let (mut marks, mut model) = (UserMarks::default(), BTreeMap::new());
+            for (kind, name, head, behind, retracted) in steps {
+                let mut intervals = Intervals::default();
+                retracted.iter().for_each(|at| intervals.insert(*at, *at));
+                let mark = mark(head, head - behind, &intervals.to_string());
+                marks.set(kinds[kind], &name, &mark);
+                model.insert((kinds[kind], name), mark);
+            }
+            if forgotten {
+                marks.remove(&[Kind::Broadcast, Kind::Dot]);
+                model.retain(|(kind, _), _| *kind == Kind::Counter);
+            }
+            model.retain(|_, mark| *mark != Mark::default());
+            for kind in kinds {
+                let found: Vec<_> = marks.marks(kind).map(|(name, mark)| (name.to_owned(), mark)).collect();
+                let wanted: Vec<_> = model.iter().filter(|((of, _), _)| *of == kind).map(|((_, name), mark)| (name.clone(), mark.clone())).collect();
+                prop_assert_eq!(&found, &wanted);
+                prop_assert!(marks.of_kind(kind).map(|packed| packed.unread()).eq(wanted.iter().map(|(_, mark)| mark.unread())));
+                for (name, mark) in wanted {
+                    prop_assert_eq!(marks.get(kind, &name), mark);
+                }
+            }
+            prop_assert!(!marks.has_unknown());
+        }
+    }
+}
