@@ -26,4 +26,6 @@ begin
         commit;
         after := last;
     end loop;
+    -- An old node that ran meanwhile may have filled entries without what had moved.
+    update cache_guard set epoch = epoch + 1;
 end $$

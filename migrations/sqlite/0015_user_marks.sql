@@ -3,7 +3,7 @@
 -- back; what is 0 or empty at the end is left out. The next migration moves them; marks of views stay in marks.
 
 alter table users add column marks text not null default '';
--- Counts the changes of the row, whatever they are. A writer that knows the row only changes the version that it knows.
+-- Names the last write of the row, whatever it changed. A writer that knows the row only changes the version that it knows.
 alter table users add column version integer not null default 0;
 -- The marks tell how many counters there are.
 alter table users drop column counters;

@@ -3,6 +3,8 @@
 pub mod clock;
 pub mod error;
 pub mod fingerprint;
+pub mod id_hash;
 pub mod ids;
+pub mod recent;
 pub mod secret;
 pub mod seldom;

@@ -7,13 +7,13 @@
 
 use std::sync::Arc;
 
-use super::{Change, Entry, FillToken, Lookup, Writer};
+use super::{Change, Derived, Entry, FillToken, Lookup, ReadEntry, Writer};
 
 /// One user's entry.
 #[derive(Debug, Default)]
 pub(super) struct EntryState {
     /// What it shows; None until the first fill.
-    shown: Option<Arc<Entry>>,
+    shown: Option<Arc<ReadEntry>>,
     /// The epoch in which that was filled.
     epoch: i64,
     /// Whether a commit may have gone past what it shows.
@@ -56,7 +56,7 @@ impl EntryState {
     }
 
     /// The content, if it is as new as the last acknowledged write.
-    pub(super) fn clean(&self, epoch: i64) -> Option<&Arc<Entry>> {
+    pub(super) fn clean(&self, epoch: i64) -> Option<&Arc<ReadEntry>> {
         self.shown.as_ref().filter(|_| !self.dirty && self.epoch == epoch)
     }
 
@@ -94,15 +94,15 @@ impl EntryState {
         if self.fill != Some((token, epoch)) || self.has_writers(now_ms) || newer_is_known {
             return false;
         }
-        *self = Self { shown: Some(Arc::new(entry.clone())), epoch, ..Self::default() };
+        *self = Self { shown: Some(Arc::new(entry.clone().into())), epoch, ..Self::default() };
         true
     }
 
     /// A writer brings what it committed. Whether it was applied; if not, the writer only left and
     /// the entry is dirty.
     ///
-    /// `before` was read under the row lock, so an entry at that revision shows what this
-    /// transaction found, whatever made it dirty. What others committed after this transaction they
+    /// `before` was read under the row lock, or compared with the row while the writer was inside, so
+    /// an entry at that revision shows what this transaction found, whatever made it dirty. What others committed after this transaction they
     /// published, and were here at the time: they are inside still, or they spoiled it.
     pub(super) fn publish(&mut self, writer: Writer, epoch: i64, change: &Change, now_ms: u64) -> bool {
         let Dropped { inside, died } = self.drop_writer(writer, now_ms);
@@ -113,13 +113,21 @@ impl EntryState {
             return false;
         };
         if change.before != change.after {
-            let entry = Arc::make_mut(shown);
-            entry.revision = change.after;
-            change.parts.iter().for_each(|(field, value)| entry.parts.insert(field, value));
+            ReadEntry::change(shown, |entry| {
+                entry.revision = change.after;
+                change.parts.iter().for_each(|(field, value)| entry.parts.insert(field, value));
+            });
         }
         self.dirty = false;
         self.fill = None;
         true
+    }
+
+    /// A reader keeps what it made of the entry that it was shown.
+    pub(super) fn keep(&self, entry: &Arc<ReadEntry>, derived: Arc<dyn Derived>) {
+        if let Some(shown) = self.shown.as_ref().filter(|shown| Arc::ptr_eq(shown, entry)) {
+            shown.keep(derived);
+        }
     }
 
     /// A writer goes without having published.

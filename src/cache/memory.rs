@@ -9,7 +9,7 @@
 //! and asks SQL, which has all of it.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,7 +18,8 @@ use super::entry::EntryState;
 use super::hub::{Hub, Listener};
 use super::meters::Meters;
 use super::nonce::Nonces;
-use super::{CacheConfig, Change, Entry, FillToken, KEPT_BYTES, Lookup, Writer};
+use super::{CacheConfig, Change, Derived, Entry, FillToken, KEPT_BYTES, Lookup, ReadEntry, Writer};
+use crate::base::id_hash::IdHash;
 use crate::base::ids::UserId;
 
 /// Independent parts of the table, each with its own lock.
@@ -93,7 +94,7 @@ struct Room {
 /// eviction first.
 #[derive(Default)]
 struct Shard {
-    entries: HashMap<UserId, Slot>,
+    entries: HashMap<UserId, Slot, IdHash>,
     ring: VecDeque<UserId>,
     /// The weights of all entries.
     bytes: usize,
@@ -169,7 +170,7 @@ impl Shard {
 /// The in-process cache: exact, for one node.
 pub struct Memory {
     shards: Vec<Mutex<Shard>>,
-    hasher: RandomState,
+    hasher: IdHash,
     room: Room,
     lease_ms: u64,
     ttl_ms: u64,
@@ -187,7 +188,7 @@ impl Memory {
         let lease_ms = millis(config.lease);
         Self {
             shards: std::iter::repeat_with(Mutex::default).take(SHARDS).collect(),
-            hasher: RandomState::new(),
+            hasher: IdHash::default(),
             room: Room { entries: of_a_shard(config.capacity), bytes: of_a_shard(config.capacity_bytes) },
             lease_ms,
             // Dirt must not expire before the lease that it stands for.
@@ -268,6 +269,13 @@ impl Memory {
         let kept = self.shard(user).and_then(|mut shard| shard.change(user, now_ms, self.room, fill)).unwrap_or(false);
         self.meters.fill(kept);
         kept
+    }
+
+    pub(super) fn keep(&self, user: UserId, entry: &Arc<ReadEntry>, derived: Arc<dyn Derived>) {
+        let now_ms = self.clock.now_ms();
+        if let Some(mut shard) = self.shard(user) {
+            shard.change(user, now_ms, self.room, |slot| slot.state.keep(entry, derived));
+        }
     }
 
     pub(super) fn publish(&self, writer: Writer, changes: &[Change]) {

@@ -11,6 +11,7 @@ mod memory;
 mod meters;
 mod nonce;
 mod parts;
+mod read_entry;
 mod redis;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use self::facts::{Facts, Told};
 pub use self::hub::Listener;
 pub use self::memory::Memory;
 pub use self::parts::Parts;
+pub use self::read_entry::{Derived, ReadEntry};
 pub use self::redis::Redis;
 
 #[cfg(test)]
@@ -36,7 +38,7 @@ use crate::base::ids::UserId;
 pub type Revision = i64;
 
 /// One user's state as of one revision.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Entry {
     /// The revision that the parts show.
     pub revision: Revision,
@@ -44,15 +46,9 @@ pub struct Entry {
     pub parts: Parts,
 }
 
-impl Entry {
-    /// How much memory it takes, in bytes.
-    #[must_use]
-    pub fn size_bytes(&self) -> usize {
-        size_of::<Self>() + self.parts.size_bytes()
-    }
-
-    /// The same as a weight, for caches that are bounded by it.
-    pub(crate) fn weight<K>(_: &K, entry: &std::sync::Arc<Self>) -> u32 {
+impl ReadEntry {
+    /// How much memory it takes as a weight, for caches that are bounded by it.
+    pub(crate) fn weight<K>(_: &K, entry: &Arc<Self>) -> u32 {
         u32::try_from(KEPT_BYTES + entry.size_bytes()).unwrap_or(u32::MAX)
     }
 }
@@ -74,14 +70,14 @@ pub struct FillToken(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
     /// Clean: as new as the last acknowledged write.
-    Hit(Arc<Entry>),
+    Hit(Arc<ReadEntry>),
     /// Dirty or missing: read SQL. With a token the result may be filled in. `last_known` is the
     /// dirty entry's content, for a degraded answer when SQL is away.
     Miss {
         /// None while a writer is in the entry.
         fill: Option<FillToken>,
         /// What the entry last showed, if it ever was filled.
-        last_known: Option<Arc<Entry>>,
+        last_known: Option<Arc<ReadEntry>>,
     },
 }
 
@@ -276,6 +272,15 @@ impl Cache {
         match self {
             Self::Memory(memory) => Ok(memory.fill(user, token, entry)),
             Self::Redis(redis) => redis.fill(user, token, entry).await,
+        }
+    }
+
+    /// Keeps what a reader made of a user's entry, where the cache still has that entry. It counts
+    /// as a part of the entry.
+    pub fn keep(&self, user: UserId, entry: &Arc<ReadEntry>, derived: Arc<dyn Derived>) {
+        match self {
+            Self::Memory(memory) => memory.keep(user, entry, derived),
+            Self::Redis(redis) => redis.keep(user, entry, derived),
         }
     }
 

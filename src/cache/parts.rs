@@ -4,8 +4,8 @@
 use std::fmt;
 use std::ops::Range;
 
-/// The parts of an unread summary as the cache holds them: a short field (`c:mention`) and its
-/// encoded value (`3 120`). The cache does not look into either, so that a new kind of badge
+/// The parts of an unread summary as the cache holds them: a short field (`g:42`) and its
+/// encoded value (`120`). The cache does not look into either, so that a new kind of badge
 /// changes nothing here. A field never begins with `!`, which is the protocol's own.
 #[derive(Default)]
 pub struct Parts {

@@ -6,10 +6,13 @@ use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Connection, Executor, FromRow, SqliteConnection};
 
-use super::dialect::{self, Column, Statement};
+use super::column::Column;
+use super::copy;
+use super::dialect::{self, Statement};
 use super::errors::DbResult;
 use super::postgres::{Done, PgConn, Wanted};
 use super::sent::sent;
+use super::sqlite;
 
 /// From how many rows on [`Conn::insert`] copies on Postgres: for fewer, the further round trips of
 /// a copy take longer than they save.
@@ -91,7 +94,7 @@ impl Conn {
     {
         sent(1);
         match self {
-            Self::Sqlite(conn) => dialect::sqlite_query_as(statement, columns)?.fetch_all(conn.as_mut()).await,
+            Self::Sqlite(conn) => sqlite::query_as(statement, columns)?.fetch_all(conn.as_mut()).await,
             Self::Postgres(conn) => {
                 if let Some(conn) = conn.at_once() {
                     return dialect::postgres_query_as(statement, columns)?.fetch_all(conn).await;
@@ -135,7 +138,7 @@ impl Conn {
     pub async fn run(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<u64> {
         sent(1);
         match self {
-            Self::Sqlite(conn) => Ok(dialect::sqlite_query(statement, columns)?.execute(conn.as_mut()).await?.rows_affected()),
+            Self::Sqlite(conn) => Ok(sqlite::query(statement, columns)?.execute(conn.as_mut()).await?.rows_affected()),
             Self::Postgres(conn) => {
                 if let Some(conn) = conn.at_once() {
                     return Ok(dialect::postgres_query(statement, columns)?.execute(conn).await?.rows_affected());
@@ -160,17 +163,21 @@ impl Conn {
         }
     }
 
-    /// The same for a statement that must affect one row: if it does not, whatever is waited for
-    /// next fails with [`sqlx::Error::RowNotFound`], and nothing is committed.
-    pub async fn later_one(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<()> {
+    /// The same for a statement that must affect as many rows as it is given, or find them: if it
+    /// does not, whatever is waited for next fails with [`sqlx::Error::RowNotFound`], and nothing is committed.
+    pub async fn later_all(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<()> {
+        let rows = u64::try_from(columns.first().map_or(0, Column::len)).unwrap_or(u64::MAX);
         match self {
-            Self::Sqlite(_) => match self.run(statement, columns).await? {
-                1 => Ok(()),
-                _ => Err(sqlx::Error::RowNotFound),
-            },
+            Self::Sqlite(conn) => {
+                sent(1);
+                match sqlite::count(conn, statement, columns).await? {
+                    count if count == rows => Ok(()),
+                    _ => Err(sqlx::Error::RowNotFound),
+                }
+            }
             Self::Postgres(conn) => {
                 sent(1);
-                conn.add(statement, columns, Wanted::One);
+                conn.add(statement, columns, Wanted::All(rows));
                 Ok(())
             }
         }
@@ -186,7 +193,7 @@ impl Conn {
         match (self, statement.copy()) {
             (Self::Postgres(conn), Some(copy)) if rows >= MIN_COPY_ROWS => {
                 sent(1);
-                let bytes = dialect::copy_rows(columns).map_err(sqlx::Error::Encode)?;
+                let bytes = copy::copy_rows(columns).map_err(sqlx::Error::Encode)?;
                 let mut stream = conn.sent().await?.copy_in_raw(copy).await?;
                 stream.send(bytes).await?;
                 stream.finish().await.map(|_| ())

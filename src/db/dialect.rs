@@ -4,45 +4,20 @@
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
+use super::column::{Column, Type, push_hex};
 use super::errors::DbResult;
+use super::sqlite_text::Texts;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::{Query, QueryAs};
-use sqlx::sqlite::{SqliteArguments, SqliteRow};
-use sqlx::{Arguments as _, FromRow, Postgres, Sqlite};
-
-/// The type of a parameter column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Type {
-    /// 64-bit integer.
-    Int,
-    /// Text, without NUL.
-    Text,
-    /// Text that people wrote to each other, as a [`Column::Text`]. It never stands in the text of
-    /// a statement, which Postgres logs when the statement fails.
-    Content,
-    /// Any bytes.
-    Bytes,
-}
-
-/// One parameter column: a value for each row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Column {
-    /// Integers.
-    Int(Vec<i64>),
-    /// Texts.
-    Text(Vec<String>),
-    /// Strings of bytes.
-    Bytes(Vec<Vec<u8>>),
-}
+use sqlx::{Arguments as _, FromRow, Postgres};
 
 /// A statement over a table of parameters, named `{rows}` in its text, whose columns are `columns`
 /// (or over a single row, see [`Statement::one`]).
 ///
-/// `{rows}` becomes `unnest($1::bigint[], …)` on Postgres and a select over `json_each($1)` on
-/// SQLite, where the whole table travels as one JSON text, with bytes in hexadecimal.
-/// `{for update}` becomes a row lock on Postgres, and nothing on SQLite, whose one writer needs
-/// none.
+/// `{rows}` becomes `unnest($1::bigint[], …)` on Postgres and a select over `values (?, …), …` on
+/// SQLite (`sqlite.rs`). `{for update}` becomes a row lock on Postgres, and nothing on SQLite,
+/// whose one writer needs none.
 #[derive(Debug)]
 pub struct Statement {
     text: StatementText,
@@ -54,7 +29,7 @@ pub struct Statement {
 /// The finished texts of a statement.
 #[derive(Debug)]
 struct Built {
-    sqlite: String,
+    sqlite: Texts,
     postgres: String,
     /// For [`Statement::insert`]: how Postgres takes many rows at once.
     copy: Option<String>,
@@ -120,7 +95,19 @@ impl Statement {
         self.columns
     }
 
-    pub(super) fn sqlite(&'static self) -> &'static str {
+    /// For a table of so many rows on SQLite: the text that takes it as JSON, and the text that is
+    /// executed where that is another one.
+    #[must_use]
+    pub fn sqlite_texts(&'static self, rows: usize) -> (&'static str, Option<&'static str>) {
+        let texts = &self.built().sqlite;
+        (texts.json(self.columns), if self.scalar { None } else { texts.bound(self.columns, rows) })
+    }
+
+    pub(super) fn is_scalar(&self) -> bool {
+        self.scalar
+    }
+
+    pub(super) fn sqlite(&'static self) -> &'static Texts {
         &self.built().sqlite
     }
 
@@ -147,24 +134,11 @@ impl Statement {
                 }
             };
             Built {
-                sqlite: sqlite.replace("{rows}", &self.sqlite_rows()).replace("{for update}", ""),
+                sqlite: Texts::new(sqlite.replace("{for update}", "")),
                 postgres: postgres.replace("{rows}", &self.postgres_rows()).replace("{for update}", "for update"),
                 copy,
             }
         })
-    }
-
-    fn sqlite_rows(&self) -> String {
-        let mut columns = String::new();
-        for (at, (name, kind)) in self.columns.iter().enumerate() {
-            let comma = if at == 0 { "" } else { ", " };
-            // Writing to a String cannot fail.
-            let _ = match kind {
-                Type::Int | Type::Text | Type::Content => write!(columns, "{comma}value ->> {at} as {name}"),
-                Type::Bytes => write!(columns, "{comma}unhex(value ->> {at}) as {name}"),
-            };
-        }
-        format!("(select {columns} from json_each($1))")
     }
 
     fn postgres_rows(&self) -> String {
@@ -183,125 +157,6 @@ impl Statement {
     }
 }
 
-/// The parameter table as SQLite takes it: a JSON array of rows, each an array.
-fn json_rows(columns: &[Column]) -> String {
-    let rows = columns.iter().map(Column::len).max().unwrap_or(0);
-    let mut json = String::with_capacity(rows * columns.len() * 12 + 2);
-    json.push('[');
-    for row in 0..rows {
-        json.push_str(if row == 0 { "[" } else { ",[" });
-        for (at, column) in columns.iter().enumerate() {
-            if at > 0 {
-                json.push(',');
-            }
-            column.write_json(row, &mut json);
-        }
-        json.push(']');
-    }
-    json.push(']');
-    json
-}
-
-impl Column {
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Int(values) => values.len(),
-            Self::Text(values) => values.len(),
-            Self::Bytes(values) => values.len(),
-        }
-    }
-
-    fn write_json(&self, row: usize, json: &mut String) {
-        match self {
-            Self::Int(values) => {
-                let _ = write!(json, "{}", values.get(row).copied().unwrap_or_default());
-            }
-            Self::Text(values) => {
-                let text = values.get(row).map_or("", String::as_str);
-                json.push_str(&serde_json::Value::from(text).to_string());
-            }
-            Self::Bytes(values) => {
-                json.push('"');
-                push_hex(values.get(row).map_or(&[], Vec::as_slice), json);
-                json.push('"');
-            }
-        }
-    }
-}
-
-fn push_hex(bytes: &[u8], text: &mut String) {
-    text.extend(bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(hex_digit));
-}
-
-fn hex_digit(nibble: u8) -> char {
-    char::from_digit(u32::from(nibble), 16).unwrap_or('0')
-}
-
-impl Column {
-    fn write_copy(&self, row: usize, bytes: &mut Vec<u8>) -> Result<(), BoxDynError> {
-        match self {
-            Self::Int(values) => {
-                bytes.extend_from_slice(&8_i32.to_be_bytes());
-                bytes.extend_from_slice(&values.get(row).copied().unwrap_or_default().to_be_bytes());
-            }
-            Self::Text(values) => {
-                let text = values.get(row).map_or("", String::as_str);
-                bytes.extend_from_slice(&i32::try_from(text.len())?.to_be_bytes());
-                bytes.extend_from_slice(text.as_bytes());
-            }
-            Self::Bytes(values) => {
-                let value = values.get(row).map_or(&[][..], |value| value);
-                bytes.extend_from_slice(&i32::try_from(value.len())?.to_be_bytes());
-                bytes.extend_from_slice(value);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// How a stream of rows begins in the binary format of `copy`: the signature, no flags, no
-/// extension.
-const COPY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-
-/// How it ends.
-const COPY_TRAILER: [u8; 2] = (-1_i16).to_be_bytes();
-
-/// Rows in the binary format of `copy`: each field is its length, and a number with its highest
-/// byte first, or a text or bytes as they are.
-pub(super) fn copy_rows(columns: &[Column]) -> Result<Vec<u8>, BoxDynError> {
-    let fields = i16::try_from(columns.len())?.to_be_bytes();
-    let rows = columns.first().map_or(0, Column::len);
-    if columns.iter().any(|column| column.len() != rows) {
-        return Err("the columns differ in length".into());
-    }
-    let mut bytes = Vec::with_capacity(COPY_HEADER.len() + rows * (2 + 12 * columns.len()) + COPY_TRAILER.len());
-    bytes.extend_from_slice(COPY_HEADER);
-    for row in 0..rows {
-        bytes.extend_from_slice(&fields);
-        for column in columns {
-            column.write_copy(row, &mut bytes)?;
-        }
-    }
-    bytes.extend_from_slice(&COPY_TRAILER);
-    Ok(bytes)
-}
-
-fn sqlite_arguments(statement: &'static Statement, columns: &[Column]) -> Result<SqliteArguments, BoxDynError> {
-    let mut arguments = SqliteArguments::default();
-    if !statement.scalar && !columns.is_empty() {
-        arguments.add(json_rows(columns))?;
-        return Ok(arguments);
-    }
-    for column in columns {
-        match column {
-            Column::Int(values) => arguments.add(values.first().copied())?,
-            Column::Text(values) => arguments.add(values.first().cloned())?,
-            Column::Bytes(values) => arguments.add(values.first().cloned())?,
-        }
-    }
-    Ok(arguments)
-}
-
 fn postgres_arguments(statement: &'static Statement, columns: &[Column]) -> Result<PgArguments, BoxDynError> {
     let mut arguments = PgArguments::default();
     for column in columns {
@@ -315,20 +170,6 @@ fn postgres_arguments(statement: &'static Statement, columns: &[Column]) -> Resu
         }
     }
     Ok(arguments)
-}
-
-pub(super) fn sqlite_query(statement: &'static Statement, columns: &[Column]) -> DbResult<Query<'static, Sqlite, SqliteArguments>> {
-    Ok(sqlx::query_with(statement.sqlite(), sqlite_arguments(statement, columns).map_err(sqlx::Error::Encode)?))
-}
-
-pub(super) fn sqlite_query_as<T>(
-    statement: &'static Statement,
-    columns: &[Column],
-) -> DbResult<QueryAs<'static, Sqlite, T, SqliteArguments>>
-where
-    T: for<'r> FromRow<'r, SqliteRow>,
-{
-    Ok(sqlx::query_as_with(statement.sqlite(), sqlite_arguments(statement, columns).map_err(sqlx::Error::Encode)?))
 }
 
 pub(super) fn postgres_query(statement: &'static Statement, columns: &[Column]) -> DbResult<Query<'static, Postgres, PgArguments>> {
@@ -345,8 +186,8 @@ where
     Ok(sqlx::query_as_with(statement.postgres(), postgres_arguments(statement, columns).map_err(sqlx::Error::Encode)?))
 }
 
-/// The types of a statement's parameters, as `prepare` takes them.
-pub(super) fn postgres_types(statement: &'static Statement) -> String {
+/// The types of a statement's parameters, and of further ones, as `prepare` takes them.
+pub(super) fn postgres_types(statement: &'static Statement, further: &[&'static str]) -> String {
     let name = |kind: &Type| match (kind, statement.scalar) {
         (Type::Int, false) => "bigint[]",
         (Type::Text | Type::Content, false) => "text[]",
@@ -355,7 +196,7 @@ pub(super) fn postgres_types(statement: &'static Statement) -> String {
         (Type::Bytes, false) => "bytea[]",
         (Type::Bytes, true) => "bytea",
     };
-    let names: Vec<_> = statement.columns.iter().map(|(_, kind)| name(kind)).collect();
+    let names: Vec<_> = statement.columns.iter().map(|(_, kind)| name(kind)).chain(further.iter().copied()).collect();
     if names.is_empty() { String::new() } else { format!("({})", names.join(", ")) }
 }
 
@@ -486,8 +327,8 @@ mod tests {
         let bytes = [Column::Bytes(vec![vec![0, 0xff], vec![]])];
         assert_eq!((literals(&BLOBS, &bytes), literals(&BLOB, &bytes)), (r#"('{"\\x00ff","\\x"}')"#.to_owned(), r"('\x00ff')".to_owned()));
         assert_eq!(
-            (postgres_types(&BULK), postgres_types(&ONE), postgres_types(&NONE)),
-            ("(bigint[], text[])".into(), "(bigint, text)".into(), String::new())
+            (postgres_types(&BULK, &[]), postgres_types(&ONE, &["bigint"]), postgres_types(&NONE, &[])),
+            ("(bigint[], text[])".into(), "(bigint, text, bigint)".into(), String::new())
         );
     }
 
@@ -503,24 +344,6 @@ mod tests {
         let (text, _) = bind(bound).unwrap();
         assert_eq!(text, "select set_config('headmark.bound_0', $1::text[]::text, false), set_config('headmark.bound_1', $2::text, false)");
         assert_eq!(unbind(0, 1), "select set_config('headmark.bound_0', '', false)");
-        assert_eq!(postgres_types(&BULK), "(bigint[], text[])");
-    }
-
-    #[test]
-    fn bytes_travel_as_hexadecimal() {
-        let columns = [Column::Int(vec![1, 2, 3]), Column::Bytes(vec![vec![0, 0x7f, 0xff], vec![], vec![0x0a]])];
-        assert_eq!(json_rows(&columns), r#"[[1,"007fff"],[2,""],[3,"0a"]]"#);
-    }
-
-    #[test]
-    fn rows_are_copied_as_the_format_has_them() {
-        let bytes = copy_rows(&[Column::Int(vec![1, -2]), Column::Int(vec![3, i64::MAX])]).unwrap();
-        let field = |value: i64| [8_i32.to_be_bytes().as_slice(), &value.to_be_bytes()].concat();
-        let header = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec();
-        let expected = [header, vec![0, 2], field(1), field(3), vec![0, 2], field(-2), field(i64::MAX), vec![0xff, 0xff]].concat();
-        assert_eq!(bytes, expected);
-        assert!(copy_rows(&[Column::Int(vec![1]), Column::Int(vec![])]).is_err());
-        let texts = copy_rows(&[Column::Text(vec!["né".to_owned(), String::new()])]).unwrap();
-        assert_eq!(texts[19..texts.len() - 2], [0, 1, 0, 0, 0, 3, b'n', 0xc3, 0xa9, 0, 1, 0, 0, 0, 0]);
+        assert_eq!(postgres_types(&BULK, &[]), "(bigint[], text[])");
     }
 }

@@ -8,7 +8,9 @@
 //! To add a store: constants of [`Statement`] in the feature's `store.rs`, run with [`Db::fetch`]
 //! or inside a transaction of a [`Conn`].
 
+mod column;
 mod conn;
+mod copy;
 mod dialect;
 mod errors;
 mod folder;
@@ -17,6 +19,8 @@ mod open;
 mod pool;
 mod postgres;
 mod sent;
+mod sqlite;
+mod sqlite_text;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +29,9 @@ use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Connection, Executor, FromRow, PgConnection};
 
+pub use column::{Column, Type};
 pub use conn::{Conn, MIN_COPY_ROWS};
-pub use dialect::{Column, Statement, StatementText, Type};
+pub use dialect::{Statement, StatementText};
 pub use errors::{DbResult, ErrorClass, classify};
 pub(crate) use open::MAX_FIRST_CONNECT;
 pub use open::StoreConfig;

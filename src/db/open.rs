@@ -38,6 +38,10 @@ pub struct StoreConfig {
     #[arg(long, env = "HEADMARK_DB_CONNECTIONS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub db_connections: u32,
 
+    /// How much of the SQLite file a connection that writes keeps in memory, in MiB.
+    #[arg(long, env = "HEADMARK_SQLITE_CACHE_MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(2..=65_536))]
+    pub sqlite_cache_mib: u32,
+
     /// The time limit for a statement on Postgres, in milliseconds. Must be below the lease of
     /// cache entries.
     #[arg(long, env = "HEADMARK_STATEMENT_TIMEOUT_MS", default_value_t = 3000, value_parser = clap::value_parser!(u64).range(100..=4000))]
@@ -109,6 +113,14 @@ impl Db {
 /// are put there as one. 16 MiB; 4 as it comes.
 const WAL_PAGES: &str = "4000";
 
+/// How many prepared statements a connection to SQLite keeps: each of a lane's for the numbers of
+/// rows that its batches have (`sqlite.rs`).
+const KEPT_STATEMENTS: usize = 512;
+
+/// How many rows SQLite's thread may be ahead of whoever reads them. Where it has to wait for each
+/// few, both threads sleep and wake all the time.
+const ROWS_AHEAD: usize = 2048;
+
 /// Every statement finds each of its rows by an index, however many it asks for.
 ///
 /// Left to itself, Postgres would plan for what the tables held when it first saw a statement, or
@@ -176,6 +188,8 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
         // What a statement is to undo should it fail half way, which else goes to a file for each
         // batch.
         .pragma("temp_store", "memory")
+        .statement_cache_capacity(KEPT_STATEMENTS)
+        .row_buffer_size(ROWS_AHEAD)
         .busy_timeout(Duration::from_millis(config.db_acquire_timeout_ms))
         .foreign_keys(false)
         .disable_statement_logging();
@@ -183,6 +197,9 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
     let first = opener.open().await.map_err(|error| format!("cannot open the SQLite file in {}: {error}", dir.display()))?;
     first.close().await;
     let reads = pool(config, opener, config.db_connections.min(8));
+    // Where it is negative it counts KiB. Only who writes needs it: reads are few beside the cache
+    // of entries, and the operating system has the file for them.
+    let options = options.pragma("cache_size", (-1024 * i64::from(config.sqlite_cache_mib)).to_string());
     Ok((Db::Sqlite { reads, options }, lock))
 }
 

@@ -17,7 +17,8 @@ use futures_util::TryStreamExt as _;
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Connection as _, Either, Executor as _, PgConnection};
 
-use super::dialect::{Bound, Column, Statement};
+use super::column::Column;
+use super::dialect::{Bound, Statement};
 use super::errors::DbResult;
 use super::{dialect, sent};
 
@@ -26,11 +27,14 @@ use super::{dialect, sent};
 pub struct PgConn {
     conn: PgConnection,
     waiting: Waiting,
-    /// The names of the statements that are prepared, by their addresses.
-    prepared: HashMap<usize, u64>,
+    /// The names of the statements that are prepared.
+    prepared: HashMap<Prepared, u64>,
     /// Never given out twice, so that it does not matter what an error has left unprepared.
     next_name: u64,
 }
+
+/// A statement by its address, and whether it counts its rows.
+type Prepared = (usize, bool);
 
 /// Statements that were not sent yet.
 #[derive(Debug, Default)]
@@ -39,7 +43,7 @@ struct Waiting {
     /// What is wanted of each statement of the text.
     wanted: Vec<Wanted>,
     /// Which statements the text prepares, and their names.
-    prepares: Vec<(usize, u64)>,
+    prepares: Vec<(Prepared, u64)>,
     /// The contents that the text finds in settings of the session.
     bound: Vec<Bound>,
     begins: bool,
@@ -50,8 +54,8 @@ struct Waiting {
 pub(super) enum Wanted {
     /// That it is done.
     Nothing,
-    /// That it affects one row, on which the rest depends.
-    One,
+    /// That it affects or finds so many rows: else it fails, and none after it is executed.
+    All(u64),
     /// Its rows, and how many it affected.
     Rows,
 }
@@ -64,6 +68,28 @@ impl Waiting {
         self.wanted.push(wanted);
         &mut self.text
     }
+}
+
+/// What Postgres says, and operators read in its log, where a statement affects or finds fewer rows
+/// than it must.
+const MISSED: &str = "another writer was faster, this one tries again";
+
+/// The statement with a last parameter for how many rows it must affect. There is no plain statement
+/// that fails by a condition, so it casts a text to a number that is none; the count keeps the
+/// planner from doing so ahead of time.
+fn counting(statement: &'static Statement) -> String {
+    let (sql, count) = (statement.postgres(), statement.columns().len() + 1);
+    let returning = if sql.starts_with("select") { "" } else { " returning 1" };
+    format!(
+        "with affected as ({sql}{returning})
+        select case when count(*) = ${count} then 1 else cast('{MISSED}: ' || count(*) as bigint) end from affected"
+    )
+}
+
+/// The error of a statement that affected or found fewer rows than it must.
+fn missed(error: sqlx::Error) -> sqlx::Error {
+    let is_missed = error.as_database_error().is_some_and(|error| error.message().contains(MISSED));
+    if is_missed { sqlx::Error::RowNotFound } else { error }
 }
 
 /// What one of the statements did whose rows were wanted.
@@ -98,19 +124,18 @@ impl PgConn {
 
     /// Adds a statement to what waits.
     pub(super) fn add(&mut self, statement: &'static Statement, columns: &[Column], wanted: Wanted) {
-        let address = std::ptr::from_ref(statement).addr();
-        let preparing = || self.waiting.prepares.iter().find(|(other, _)| *other == address).map(|(_, name)| *name);
-        let name = self.prepared.get(&address).copied().or_else(preparing).unwrap_or_else(|| {
+        let prepared = (std::ptr::from_ref(statement).addr(), matches!(wanted, Wanted::All(_)));
+        let preparing = || self.waiting.prepares.iter().find(|(other, _)| *other == prepared).map(|(_, name)| *name);
+        let name = self.prepared.get(&prepared).copied().or_else(preparing).unwrap_or_else(|| {
             let name = self.next_name;
             self.next_name += 1;
-            self.waiting.prepares.push((address, name));
+            self.waiting.prepares.push((prepared, name));
+            let (types, sql) = match wanted {
+                Wanted::All(_) => (dialect::postgres_types(statement, &["bigint"]), counting(statement)),
+                Wanted::Nothing | Wanted::Rows => (dialect::postgres_types(statement, &[]), statement.postgres().to_owned()),
+            };
             // Writing to a String cannot fail.
-            let _ = write!(
-                self.waiting.add(Wanted::Nothing),
-                "prepare hm{name}{} as {}",
-                dialect::postgres_types(statement),
-                statement.postgres()
-            );
+            let _ = write!(self.waiting.add(Wanted::Nothing), "prepare hm{name}{types} as {sql}");
             name
         });
         let before = self.waiting.bound.len();
@@ -118,6 +143,10 @@ impl PgConn {
         let text = self.waiting.add(wanted);
         let _ = write!(text, "execute hm{name}");
         dialect::write_parameters(statement, columns, text, &mut bound);
+        if let Wanted::All(rows) = wanted {
+            text.truncate(text.len() - 1);
+            let _ = write!(text, ",{rows})");
+        }
         if bound.len() > before {
             self.waiting.add(Wanted::Nothing).push_str(&dialect::unbind(before, bound.len()));
         }
@@ -134,10 +163,10 @@ impl PgConn {
             sqlx::query_with(AssertSqlSafe(text), arguments).execute(&mut self.conn).await?;
         }
         let mut wanted = wanted.into_iter();
-        let (mut all, mut rows, mut missed) = (Vec::new(), Vec::new(), false);
+        let (mut all, mut rows) = (Vec::new(), Vec::new());
         {
             let mut answers = self.conn.fetch_many(sqlx::raw_sql(AssertSqlSafe(text)));
-            while let Some(answer) = answers.try_next().await? {
+            while let Some(answer) = answers.try_next().await.map_err(missed)? {
                 match answer {
                     Either::Right(row) => rows.push(row),
                     // The end of a statement.
@@ -145,23 +174,18 @@ impl PgConn {
                         let (rows, affected) = (std::mem::take(&mut rows), result.rows_affected());
                         match wanted.next() {
                             Some(Wanted::Rows) => all.push(Done { rows, affected }),
-                            Some(Wanted::One) => missed |= affected != 1,
-                            Some(Wanted::Nothing) | None => {}
+                            Some(Wanted::Nothing | Wanted::All(_)) | None => {}
                         }
                     }
                 }
             }
         }
         self.prepared.extend(prepares);
-        if missed { Err(sqlx::Error::RowNotFound) } else { Ok(all) }
+        Ok(all)
     }
 
-    /// Sends what waits, and with it the commit; first without it, where something that waits has a
-    /// condition.
+    /// Sends what waits, and with it the commit.
     pub(super) async fn commit(&mut self) -> DbResult<()> {
-        if self.waiting.wanted.contains(&Wanted::One) {
-            self.send().await?;
-        }
         self.waiting.add(Wanted::Nothing).push_str("commit");
         self.send().await.map(|_| ())
     }

@@ -87,7 +87,10 @@ pub trait SummaryPart: fmt::Debug + Send + Sync {
 
     /// What a poll counts of it before it knows whether the client has the same already. `()` where
     /// the user's state and the broadcast state say everything.
-    type Count: Clone + fmt::Debug + Send + Sync;
+    type Count: Clone + PartialEq + fmt::Debug + Send + Sync;
+
+    /// What counting needs of the user's state, in a form that is kept with it for later polls.
+    type Decoded: Clone + fmt::Debug + Send + Sync;
 
     /// How a summary shows it.
     type Out<'a>: Serialize + fmt::Debug;
@@ -95,8 +98,16 @@ pub trait SummaryPart: fmt::Debug + Send + Sync {
     /// How `explain` shows it.
     type Terms: Serialize + fmt::Debug + Send;
 
+    /// Reads what counting needs of the user's state.
+    fn decode(&self, facts: Facts<'_>) -> Self::Decoded;
+
+    /// How much memory that takes besides itself, in bytes.
+    fn decoded_bytes(_decoded: &Self::Decoded) -> usize {
+        0
+    }
+
     /// Counts it; None where a store is away.
-    fn count(&self, facts: Facts<'_>) -> impl Future<Output = Option<Self::Count>> + Send;
+    fn count(&self, facts: Facts<'_>, decoded: &Self::Decoded) -> impl Future<Output = Option<Self::Count>> + Send;
 
     /// The versions of the heads that were counted, for [`Shared::Heads`].
     fn versions(_count: &Self::Count) -> Versions {
@@ -105,7 +116,7 @@ pub trait SummaryPart: fmt::Debug + Send + Sync {
 
     /// The revision of the user that the count needs, where it was counted from newer rows than the
     /// user's state. Shown together, they would be a revision with the numbers of another one.
-    fn needs(_facts: Facts<'_>, _count: &Self::Count) -> Option<Revision> {
+    fn needs(_decoded: &Self::Decoded, _count: &Self::Count) -> Option<Revision> {
         None
     }
 

@@ -17,6 +17,7 @@ use futures_util::future::{BoxFuture, join_all};
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::UserId;
+use crate::base::recent::Recent;
 use crate::db::{Column, Db, Statement, Type};
 use crate::engine::guard::{Guard, Trust};
 use crate::engine::lanes::{self, Answer, Job, Lanes, Needs, Rows};
@@ -25,9 +26,9 @@ use crate::features::feed::{self, Followed};
 use crate::http::path::Witness;
 use crate::http::polling::Polling;
 
-/// How many users a node remembers to have seen today; one that is not among them costs a look into
-/// the database.
-const MAX_SEEN: u64 = 1_000_000;
+/// How many users a node remembers to have seen today, at most; the half that it saw last for sure.
+/// One that is not among them costs a look into the database.
+const MAX_SEEN: usize = 2_000_000;
 
 /// How long a request waits for the enrolment: should the database be away, the request goes on
 /// without.
@@ -110,22 +111,22 @@ pub struct LastSeen {
     lanes: Lanes,
     guard: Arc<Guard>,
     clock: Clock,
-    seen: moka::sync::Cache<UserId, i64>,
+    /// The day on which each was last seen.
+    seen: Recent<i64>,
 }
 
 impl LastSeen {
     /// Through these lanes.
     #[must_use]
     pub fn new(db: Db, lanes: Lanes, guard: Arc<Guard>, clock: Clock) -> Self {
-        let seen = moka::sync::Cache::builder().max_capacity(MAX_SEEN).time_to_live(Duration::from_secs(24 * 60 * 60)).build();
-        Self { db, lanes, guard, clock, seen }
+        Self { db, lanes, guard, clock, seen: Recent::new(MAX_SEEN) }
     }
 
     /// Those whom this node saw today, in no order.
     #[must_use]
     pub fn seen_today(&self) -> Vec<UserId> {
         let today = self.clock.now().day();
-        self.seen.iter().filter(|(_, day)| *day == today).map(|(user, _)| *user).collect()
+        self.seen.users(|day| *day == today)
     }
 
     async fn note(&self, user: UserId, today: i64) {
@@ -134,7 +135,7 @@ impl LastSeen {
             return;
         }
         match tokio::time::timeout(MAX_WAIT, self.see(user, today)).await {
-            Ok(Ok(true)) => self.seen.insert(user, today),
+            Ok(Ok(true)) => self.seen.insert(user, today, 1),
             Ok(Ok(false)) => tracing::debug!("whom a user follows changes too fast for an enrolment"),
             // Until it comes off, by a later request, the user counts as new.
             Ok(Err(error)) => tracing::debug!(?error, "could not note that a user was seen"),
@@ -161,7 +162,7 @@ impl Witness for LastSeen {
     /// or a look whether one is needed.
     fn saw(&self, user: UserId) -> Option<BoxFuture<'_, ()>> {
         let today = self.clock.now().day();
-        (self.seen.get(&user) != Some(today)).then(|| Box::pin(self.note(user, today)) as BoxFuture<'_, ()>)
+        (self.seen.get(user) != Some(today)).then(|| Box::pin(self.note(user, today)) as BoxFuture<'_, ()>)
     }
 }
 

@@ -9,7 +9,7 @@ mod waiting;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rand::RngExt as _;
@@ -126,7 +126,7 @@ pub async fn poll<T, R, F, W>(
 where
     R: Fn(Seen) -> F,
     F: Future<Output = Result<Reading<T>, Error>>,
-    W: Fn(&T) -> Result<Vec<u8>, Error>,
+    W: Fn(&T) -> Result<Bytes, Error>,
 {
     let asked = Asked { tags, about: Some(user), wait };
     poll_on(node, asked, Wakers { user: Some(user), also: None, shared: true }, resource).await
@@ -148,7 +148,7 @@ pub async fn poll_also<T, R, F, W>(
 where
     R: Fn(Seen) -> F,
     F: Future<Output = Result<Reading<T>, Error>>,
-    W: Fn(&T) -> Result<Vec<u8>, Error>,
+    W: Fn(&T) -> Result<Bytes, Error>,
 {
     let asked = Asked { tags, about: user, wait };
     poll_on(node, asked, Wakers { user, also: changes, shared: false }, resource).await
@@ -170,7 +170,7 @@ pub async fn poll_after<T, R, F, W>(
 where
     R: Fn(Seen) -> F,
     F: Future<Output = Result<Reading<T>, Error>>,
-    W: Fn(&T) -> Result<Vec<u8>, Error>,
+    W: Fn(&T) -> Result<Bytes, Error>,
 {
     let asked = Asked { tags, about: Some(user), wait };
     if wait > 0
@@ -197,7 +197,7 @@ async fn poll_on<T, R, F, W>(node: &Polling, asked: Asked<'_>, wakers: Wakers, r
 where
     R: Fn(Seen) -> F,
     F: Future<Output = Result<Reading<T>, Error>>,
-    W: Fn(&T) -> Result<Vec<u8>, Error>,
+    W: Fn(&T) -> Result<Bytes, Error>,
 {
     if asked.wait > 0 {
         if !asked.tags.is_present() {
@@ -242,7 +242,7 @@ async fn wait_while<T, R, F, W>(
 where
     R: Fn(Seen) -> F,
     F: Future<Output = Result<Reading<T>, Error>>,
-    W: Fn(&T) -> Result<Vec<u8>, Error>,
+    W: Fn(&T) -> Result<Bytes, Error>,
 {
     let deadline = Instant::now() + Duration::from_secs(u64::from(asked.wait.min(MAX_WAIT_S)));
     // Listens before it reads: a change in between would be missed the other way round.
@@ -299,7 +299,7 @@ fn answer<T>(
     asked: Asked<'_>,
     seen: Seen,
     reading: &Reading<T>,
-    write: impl Fn(&T) -> Result<Vec<u8>, Error>,
+    write: impl Fn(&T) -> Result<Bytes, Error>,
 ) -> Result<Response, Error> {
     let Some(tag) = reading.version.map(|version| seen.tag(version)) else { return Ok(degraded(node, write(&reading.value)?)) };
     if asked.tags.matches(&tag) { Ok(not_modified(node, tag)) } else { Ok(fresh(node, tag, write(&reading.value)?)) }
@@ -309,15 +309,15 @@ fn answer<T>(
 ///
 /// # Errors
 /// A fault, should the value have no JSON form, which is a bug.
-pub fn json<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
+pub fn json<T: Serialize>(value: &T) -> Result<Bytes, Error> {
     let mut body = Vec::with_capacity(USUAL_BODY_BYTES);
     match serde_json::to_writer(&mut body, value) {
-        Ok(()) => Ok(body),
+        Ok(()) => Ok(body.into()),
         Err(error) => Err(Fault::Bug(error.to_string()).into()),
     }
 }
 
-fn fresh(node: &Polling, tag: String, body: Vec<u8>) -> Response {
+fn fresh(node: &Polling, tag: String, body: Bytes) -> Response {
     let mut response = Response::new(Body::from(body));
     response.headers_mut().reserve(HEADERS);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -342,7 +342,7 @@ fn tagged(node: &Polling, tag: String, mut response: Response) -> Response {
 }
 
 /// A degraded answer has no tag, is not to be stored, and asks for half the pace.
-fn degraded(node: &Polling, body: Vec<u8>) -> Response {
+fn degraded(node: &Polling, body: Bytes) -> Response {
     let mut response = (StatusCode::OK, body).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -11,7 +11,7 @@ use crate::db::Db;
 use crate::engine::entries::{Entries, UserRows};
 use crate::engine::heads::{BroadcastState, Versions};
 use crate::engine::marks::parts::directs;
-use crate::features::groups::chats::{ChatCount, ChatTerm, Chats};
+use crate::features::groups::chats::{ChatCount, ChatList, ChatTerm, Chats};
 use crate::features::groups::part::groups;
 use crate::features::inbox;
 use crate::features::summary_part::{Facts, Shared, SummaryPart};
@@ -102,20 +102,28 @@ impl SummaryPart for ChatPart {
     const SHARED: Shared = Shared::Heads;
     const IN_TOTAL: bool = true;
     type Count = ChatCount;
+    /// None: the user is in no group.
+    type Decoded = Option<Arc<ChatList>>;
     type Out<'a> = ChatsOut;
     type Terms = ChatTermsOut;
 
-    async fn count(&self, facts: Facts<'_>) -> Option<ChatCount> {
+    fn decode(&self, facts: Facts<'_>) -> Option<Arc<ChatList>> {
         let mut groups = groups(&facts.entry.parts).peekable();
-        if groups.peek().is_none() {
-            return Some(ChatCount::default());
-        }
-        let list = self.chats.list(facts.user, facts.entry.revision, groups);
+        groups.peek()?;
+        Some(self.chats.list(facts.user, facts.entry.revision, groups))
+    }
+
+    fn decoded_bytes(list: &Option<Arc<ChatList>>) -> usize {
+        list.as_ref().map_or(0, |list| list.size_bytes())
+    }
+
+    async fn count(&self, facts: Facts<'_>, list: &Option<Arc<ChatList>>) -> Option<ChatCount> {
+        let Some(list) = list else { return Some(ChatCount::default()) };
         let enough = facts.cap.enough();
-        match self.chats.count_here(&list, enough) {
+        match self.chats.count_here(list, enough) {
             Some(count) => Some(count),
             // Boxed, so that polls that do not need it do not carry its room.
-            None => Box::pin(self.entries.in_turn_or_none("groups", self.chats.count(&list, enough))).await,
+            None => Box::pin(self.entries.in_turn_or_none("groups", self.chats.count(list, enough))).await,
         }
     }
 

@@ -2,11 +2,13 @@
 //! share, which each node holds in memory (`crate::engine::heads`).
 //!
 //! `parts.rs` lists the kinds of badges, `read.rs` puts summaries together, `unread.rs` is one of
-//! them, `chats.rs` is the kind that two features make together.
+//! them, `kept.rs` what is kept of it for the next poll, `chats.rs` is the kind that two features
+//! make together.
 
 mod chats;
 pub mod feed_http;
 pub mod http;
+mod kept;
 mod parts;
 mod read;
 mod unread;

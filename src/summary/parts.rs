@@ -73,9 +73,22 @@ macro_rules! kinds {
         }
 
         /// What was counted of each kind; None where it was not wanted or is not known.
-        #[derive(Debug, Clone, Default)]
+        #[derive(Debug, Clone, PartialEq, Default)]
         pub struct Counts {
             $($(#[$doc])* pub $name: Option<<$part as SummaryPart>::Count>,)+
+        }
+
+        /// What was read of the user's state for each kind; None where that was not needed yet.
+        #[derive(Debug, Clone, Default)]
+        pub struct Decoded {
+            $($(#[$doc])* pub $name: Option<<$part as SummaryPart>::Decoded>,)+
+        }
+
+        impl Decoded {
+            /// How much memory it takes besides itself, in bytes.
+            pub(super) fn size_bytes(&self) -> usize {
+                [$(self.$name.as_ref().map_or(0, $part::decoded_bytes)),+].into_iter().sum()
+            }
         }
 
         impl Counts {
@@ -99,21 +112,38 @@ macro_rules! kinds {
             }
 
             /// The revision of the user that a count needs, where it was counted from newer rows
-            /// than `facts`.
-            pub(super) fn needs(&self, facts: Facts<'_>) -> Option<Revision> {
-                [$(self.$name.as_ref().and_then(|count| $part::needs(facts, count))),+].into_iter().flatten().max()
+            /// than the state that was decoded.
+            pub(super) fn needs(&self, decoded: &Decoded) -> Option<Revision> {
+                let needs = [$(match (&decoded.$name, &self.$name) {
+                    (Some(decoded), Some(count)) => $part::needs(decoded, count),
+                    _ => None,
+                }),+];
+                needs.into_iter().flatten().max()
             }
 
-            /// Without the counts from newer rows than `facts`.
-            pub(super) fn without_newer(self, facts: Facts<'_>) -> Self {
-                Self { $($name: self.$name.filter(|count| $part::needs(facts, count).is_none()),)+ }
+            /// Without the counts from newer rows than that state.
+            pub(super) fn without_newer(self, decoded: &Decoded) -> Self {
+                Self { $($name: match (&decoded.$name, self.$name) {
+                    (Some(decoded), Some(count)) if $part::needs(decoded, &count).is_some() => None,
+                    (_, count) => count,
+                },)+ }
             }
         }
 
         impl Parts {
+            /// Decodes what is wanted and was not decoded yet.
+            pub(super) fn decode(&self, wanted: Wanted, facts: Facts<'_>, decoded: &mut Decoded) {
+                $(if wanted.$name && decoded.$name.is_none() {
+                    decoded.$name = Some(self.$name.decode(facts));
+                })+
+            }
+
             /// Counts what is wanted.
-            pub(super) async fn count(&self, wanted: Wanted, facts: Facts<'_>) -> Counts {
-                Counts { $($name: if wanted.$name { self.$name.count(facts).await } else { None },)+ }
+            pub(super) async fn count(&self, wanted: Wanted, facts: Facts<'_>, decoded: &Decoded) -> Counts {
+                Counts { $($name: match &decoded.$name {
+                    Some(decoded) if wanted.$name => self.$name.count(facts, decoded).await,
+                    _ => None,
+                },)+ }
             }
 
             /// The terms of every number.

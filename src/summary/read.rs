@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use futures_util::StreamExt as _;
 
-use super::parts::{Counts, ExplainOut, Parts, Wanted};
+use super::kept::Kept;
+use super::parts::{Counts, Decoded, ExplainOut, Parts, Wanted};
 use super::unread::UnreadSummary;
 use crate::base::clock::UnixMs;
 use crate::base::error::{Error, Result};
@@ -14,7 +16,7 @@ use crate::engine::heads::Heads;
 use crate::features::feed::summary::list_version;
 use crate::features::feed::{FeedCount, Horizon};
 use crate::features::views::{self, ViewCount, ViewKey};
-use crate::http::polling::Seen;
+use crate::http::polling::{Seen, json};
 
 /// How often the user's own state is read again because something was counted from newer rows,
 /// before the answer is degraded.
@@ -42,43 +44,44 @@ impl Summaries {
     /// The same with these views.
     pub async fn read_with(&self, user: UserId, wanted: Wanted, views: &[ViewKey], seen: Seen) -> UnreadSummary {
         let state = self.entries.read(user, seen.revision()).await;
-        let summary = self.whole(user, state, wanted, views).await;
+        let summary = self.put_together(user, state, wanted, views).await;
         // Boxed, so that the many polls that need it not need not carry its room.
         if summary.may_be_behind(seen) { Box::pin(self.caught_up(summary, views)).await } else { summary }
     }
 
-    /// Many users' summaries, all current, in the order asked (without repeats).
+    /// The bodies of many users' summaries, all current, in the order asked (without repeats).
     ///
     /// # Errors
     /// 503 where not all can be had.
-    pub async fn read_many(&self, users: &[UserId], wanted: Wanted) -> Result<Vec<UnreadSummary>> {
-        let mut summaries = Vec::with_capacity(users.len());
+    pub async fn bodies(&self, users: &[UserId], wanted: Wanted) -> Result<Vec<Bytes>> {
+        let mut bodies = Vec::with_capacity(users.len());
         let entries = self.entries.read_many(users).await?.into_iter().zip(users.iter().copied());
-        let whole: Vec<_> = entries.map(|(entry, user)| self.whole(user, State::Current(entry), wanted, &[])).collect();
+        let whole: Vec<_> = entries.map(|(entry, user)| self.put_together(user, State::Current(entry), wanted, &[])).collect();
         let mut whole = futures_util::stream::iter(whole).buffered(SUMMARIES_AT_ONCE);
         while let Some(summary) = whole.next().await {
             if summary.is_degraded() {
                 return Err(Error::store_unavailable());
             }
-            summaries.push(summary);
+            bodies.push(self.body(&summary)?);
         }
-        Ok(summaries)
+        Ok(bodies)
     }
 
-    async fn whole(&self, user: UserId, state: State, wanted: Wanted, views: &[ViewKey]) -> UnreadSummary {
+    /// The summary of a state that was read.
+    pub async fn put_together(&self, user: UserId, state: State, wanted: Wanted, views: &[ViewKey]) -> UnreadSummary {
         let shared_is_stale = !self.heads.is_fresh() && !Box::pin(self.entries.catch_up()).await;
-        let (broadcast_state, counts) = (self.heads.broadcast_state(), Counts::default());
         let mut summary = UnreadSummary {
             user,
             entry: None,
             own_is_stale: false,
-            broadcast_state,
+            broadcast_state: self.heads.broadcast_state(),
             shared_is_stale,
-            counts,
+            decoded: Decoded::default(),
+            counts: Counts::default(),
             views: Some(Vec::new()),
             wanted,
         };
-        summary.set_own(state);
+        self.set_own(&mut summary, state);
         self.counted(summary, views).await
     }
 
@@ -96,16 +99,42 @@ impl Summaries {
 
     async fn count_kinds(&self, summary: &UnreadSummary) -> Counts {
         match summary.facts() {
-            Some(facts) => self.parts.count(summary.wanted, facts).await,
+            Some(facts) => self.parts.count(summary.wanted, facts, &summary.decoded).await,
             None => Counts::default(),
         }
+    }
+
+    /// Takes the user's own state as it was read, and reads of it what the kinds need.
+    fn set_own(&self, summary: &mut UnreadSummary, state: State) {
+        summary.set_own(state);
+        let mut decoded = summary.kept().map(|kept| kept.decoded.clone()).unwrap_or_default();
+        if let Some(facts) = summary.facts() {
+            self.parts.decode(summary.wanted, facts, &mut decoded);
+        }
+        summary.decoded = decoded;
+    }
+
+    /// The body of a summary: one that was shown before, where that is the same.
+    ///
+    /// # Errors
+    /// A fault, should it have no JSON form, which is a bug.
+    pub fn body(&self, summary: &UnreadSummary) -> Result<Bytes> {
+        let (Some(entry), Some(from)) = (&summary.entry, summary.made_from()) else { return json(&summary.out()) };
+        let kept = summary.kept();
+        if let Some(body) = kept.as_ref().and_then(|kept| kept.body(from)) {
+            return Ok(body);
+        }
+        let body = json(&summary.out())?;
+        self.entries.keep(summary.user, entry, Kept::new(summary.decoded.clone(), from, body.clone(), kept.as_deref()));
+        Ok(body)
     }
 
     /// Counts all kinds of a newer state of the user. A kind whose rows are always newer still is
     /// not known.
     async fn count_again(&self, summary: &mut UnreadSummary, mut needed: i64) {
         for _ in 0..MAX_READS_AGAIN {
-            summary.set_own(self.entries.read(summary.user, needed).await);
+            let state = self.entries.read(summary.user, needed).await;
+            self.set_own(summary, state);
             summary.counts = self.count_kinds(summary).await;
             match summary.needs() {
                 Some(newer) => needed = newer,
@@ -113,7 +142,7 @@ impl Summaries {
             }
         }
         let counts = std::mem::take(&mut summary.counts);
-        summary.counts = summary.facts().map(|facts| counts.without_newer(facts)).unwrap_or_default();
+        summary.counts = counts.without_newer(&summary.decoded);
     }
 
     /// From what is here, or else from SQL, in a turn; None where that cannot be asked now.
@@ -148,7 +177,8 @@ impl Summaries {
             let (count, horizon) = self.count_up_to_horizon(summary, now).await?;
             summary.counts.feed = Some(count);
             let Some(needed) = summary.needs() else { return Ok(horizon) };
-            summary.set_own(self.entries.read(summary.user, needed).await);
+            let state = self.entries.read(summary.user, needed).await;
+            self.set_own(summary, state);
         }
         Err(Error::store_unavailable())
     }

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use super::parts::{Counts, UnreadSummaryOut, Wanted};
+use super::kept::{Kept, MadeFrom};
+use super::parts::{Counts, Decoded, UnreadSummaryOut, Wanted};
 use crate::base::ids::UserId;
-use crate::cache::{Entry, Revision};
+use crate::cache::{ReadEntry, Revision};
 use crate::engine::entries::State;
 use crate::engine::heads::{BroadcastState, Versions};
 use crate::features::summary_part::{ByName, Facts, Shared};
@@ -18,13 +19,15 @@ use crate::http::polling::{Seen, Version};
 pub struct UnreadSummary {
     pub user: UserId,
     /// The user's own state; None where it is not known.
-    pub entry: Option<Arc<Entry>>,
+    pub entry: Option<Arc<ReadEntry>>,
     /// Whether that is only what was last known.
     pub own_is_stale: bool,
     /// What everybody shares.
     pub broadcast_state: Arc<BroadcastState>,
     /// Whether that is only what was last known.
     pub shared_is_stale: bool,
+    /// What the kinds made of the user's own state.
+    pub decoded: Decoded,
     /// What was counted of the kinds.
     pub counts: Counts,
     /// The views that were asked for, in that order; None where they are not known.
@@ -52,6 +55,17 @@ impl UnreadSummary {
             State::LastKnown(entry) => (Some(entry), true),
             State::Unknown => (None, false),
         };
+    }
+
+    /// What is kept with the user's own state.
+    pub(super) fn kept(&self) -> Option<Arc<Kept>> {
+        self.entry.as_ref()?.derived()
+    }
+
+    /// What its body is made from besides that; None where it is not to be kept.
+    pub(super) fn made_from(&self) -> Option<MadeFrom<'_>> {
+        let from = MadeFrom { wanted: self.wanted, broadcast_state: self.broadcast_state.serial, counts: &self.counts };
+        Some(from).filter(|_| !self.has_views() && !self.is_degraded())
     }
 
     /// Whether any part of it is not as new as it is promised to be.
@@ -99,7 +113,7 @@ impl UnreadSummary {
     /// The revision at which the user's own state must be read again, because something was counted
     /// from newer rows.
     pub(super) fn needs(&self) -> Option<Revision> {
-        self.facts().filter(|_| !self.own_is_stale).and_then(|facts| self.counts.needs(facts))
+        self.counts.needs(&self.decoded).filter(|_| !self.own_is_stale)
     }
 
     /// As JSON shows it.

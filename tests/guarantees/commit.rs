@@ -115,6 +115,25 @@ async fn cut_between_the_statements_is_tried_again() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_arrives_too_late_takes_no_effect() {
+    const LATE: Duration = Duration::from_millis(1500);
+    let mut scene = scene().await;
+    // Without a key, and of a user who is known: all of it goes in one message.
+    scene.node.client.post(INCREMENT, &json!({})).await.ok();
+    scene.proxy.arm(Trap::LateCommit(LATE));
+    assert_eq!(scene.node.client.post(INCREMENT, &json!({})).await.ok()["head"], 3);
+    assert_eq!(scene.proxy.sprung(), 1, "the trap was passed by");
+    scene.expect(3).await;
+    let mut raised = 3;
+    let end = tokio::time::Instant::now() + 2 * LATE;
+    while tokio::time::Instant::now() < end {
+        scene.node.client.post(INCREMENT, &json!({})).await.ok();
+        raised += 1;
+        scene.expect(raised).await;
+    }
+}
+
 /// The database is away for a while after the cut.
 async fn waits_for_the_database(trap: Trap) {
     let mut scene = scene().await;

@@ -8,7 +8,7 @@
 //! - Counts equal lists, and nobody sees what is secret: `follows`, `relations`, `contents`.
 //! - Whatever the load, everything is bounded: `bounds`, `locks`.
 //! - Both engines run every statement, and migrations run while nodes serve: `errors`,
-//!   `migrations`, `statements`.
+//!   `migrations`, `statements`, `sqlite_rows`.
 //!
 //! `truth` asks the rows themselves. `storm` is a crowd that checks what it sees while a test
 //! disturbs the nodes or their stores. To add a promise: a file named after it, or a case in the
@@ -26,6 +26,7 @@ mod enrolment;
 mod errors;
 mod follows;
 mod kill;
+mod known_users;
 mod lapse;
 mod locks;
 mod migrations;
@@ -33,6 +34,7 @@ mod model;
 mod nodes;
 mod relations;
 mod shared_heads;
+mod sqlite_rows;
 mod statements;
 mod stores;
 mod storm;

@@ -42,12 +42,16 @@ async fn without_redis_a_node_is_alone_on_its_postgres() {
     world.redis_url.clone_from(&redis);
     assert!(refusal(&world).await.contains("a node without Redis holds this database"));
     alone.client.post(INCREMENT, &json!({})).await.ok();
+    // Swept while the lane was idle; the user is known.
+    world.postgres().await.execute("delete from lanes").await.unwrap();
+    assert_eq!(alone.client.post(INCREMENT, &json!({})).await.ok()["head"], 2);
+    assert_eq!(alone.client.post(INCREMENT, &json!({})).await.ok()["head"], 3);
     alone.stop().await;
     let (first, second) = (world.node().await, world.node().await);
     world.redis_url.clear();
     assert!(refusal(&world).await.contains("set REDIS_URL on all of them"));
     first.stop().await;
-    assert_eq!(poll(&second.client, 1).await.head("mention"), 1);
+    assert_eq!(poll(&second.client, 1).await.head("mention"), 3);
     second.stop().await;
     world.node().await.stop().await;
 }

@@ -38,6 +38,19 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn any_number_of_rows_comes_back(world: World) {
+        static MANY: Statement = Statement::new("select n, name from {rows} r order by n", &[("n", Type::Int), ("name", Type::Text)]);
+        let node = world.node().await;
+        let mut conn = node.app.state().db.connect().await.unwrap();
+        for rows in [0, 1, 2, 8, 9, 33, 129, 513, 2048, 2049, 5000] {
+            let numbers: Vec<i64> = (0..rows).collect();
+            let names: Vec<String> = numbers.iter().map(|n| format!("é {n} \" ' \\")).collect();
+            let back: Vec<(i64, String)> = conn.fetch(&MANY, &[Column::Int(numbers.clone()), Column::Text(names.clone())]).await.unwrap();
+            assert_eq!(back, numbers.into_iter().zip(names).collect::<Vec<_>>(), "{rows} rows");
+        }
+        node.stop().await;
+    }
+
     async fn every_statement_runs(world: World) {
         let node = world.node().await;
         for statement in headmark::app::statements() {

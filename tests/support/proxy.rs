@@ -19,6 +19,8 @@ pub enum Trap {
     BeforeCommit,
     /// The commit is forwarded and carried out; the connection is cut instead of its answer.
     AfterCommit,
+    /// Cut off when the commit arrives; what was on its way reaches Postgres so much later.
+    LateCommit(Duration),
     /// The commit's answer comes so much later.
     SlowAnswer(Duration),
     /// Cut off after so many messages of the transaction, which are texts or end in a Sync; the
@@ -236,6 +238,16 @@ async fn requests(
                 Some(Trap::AfterCommit) => answers.swallow.store(true, Ordering::SeqCst),
                 Some(Trap::SlowAnswer(delay)) => {
                     answers.delay_ms.store(usize::try_from(delay.as_millis()).unwrap(), Ordering::SeqCst);
+                }
+                Some(Trap::LateCommit(delay)) => {
+                    let message = [&[kind][..], &length.to_be_bytes(), &body].concat();
+                    tokio::spawn(async move {
+                        tokio::time::sleep(delay).await;
+                        to.write_all(&message).await.unwrap();
+                        tokio::time::sleep(delay).await;
+                    });
+                    shared.cut(cut);
+                    return std::future::pending().await;
                 }
                 Some(_) => {
                     shared.cut(cut);

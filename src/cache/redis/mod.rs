@@ -1,16 +1,18 @@
 //! The cache that all nodes share: one hash for each user in Redis or Redis Cluster.
 //!
-//! `lists.rs` and `facts.rs` hold what is kept beside the entries, `wire.rs` connects and sends,
-//! `shared.rs` is what all of them share, `breaker.rs` fails fast while Redis is away and
-//! `probe.rs` looks for its return, `reads.rs` makes one pipeline of many reads, `pipe.rs` is the
-//! connection for them, `resp.rs` what is said over it, `scripts.rs` builds the calls and reads the
-//! replies, `wakes.rs` holds the subscription. To add an operation: a `.lua` in `scripts/`, a field
-//! in `Scripts`, a method here, the same in `entry.rs`, and a step in the test that compares the
-//! two.
+//! `known.rs` holds decoded entries, `lists.rs` and `facts.rs` hold what is kept beside the entries,
+//! `wire.rs` connects and sends, `shared.rs` is what all of them share, `breaker.rs` fails fast
+//! while Redis is away and `probe.rs` looks for its return, `reads.rs` makes one pipeline of many
+//! reads, `pipe.rs` is the connection for them, `resp.rs` what is said over it, `scripts.rs` builds
+//! the calls and reads the replies, `wakes.rs` holds the subscription. To add an operation: a `.lua`
+//! in `scripts/`, a field in `Scripts`, a method here, the same in `entry.rs`, and a step in the
+//! test that compares the two.
 
 mod breaker;
 mod facts;
+mod known;
 mod lists;
+mod pieces;
 mod pipe;
 mod probe;
 mod read;
@@ -30,14 +32,16 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::breaker::Breaker;
-use self::reads::ReadQueue;
-use self::scripts::{Scripts, is_yes, read_answers, read_hash, read_lookup};
-use self::shared::{COMMANDS_PER_PIPELINE, Shared, hgetall, unexpected_reply};
+use self::known::Known;
+use self::read::Replied;
+use self::reads::{Asked, ReadQueue};
+use self::scripts::{Scripts, is_yes, read_answers, read_lookup};
+use self::shared::{COMMANDS_PER_PIPELINE, Shared, unexpected_reply};
 use self::wire::{Links, away};
 use super::hub::{Hub, Listener};
 use super::meters::Meters;
 use super::nonce::Nonces;
-use super::{CacheConfig, CacheError, Change, Entry, FillToken, Lookup, RedisConfig, Writer};
+use super::{CacheConfig, CacheError, Change, Derived, Entry, FillToken, Lookup, ReadEntry, RedisConfig, Writer};
 use crate::base::ids::UserId;
 
 /// How long the key lives with which a node tries whether Redis takes writes.
@@ -47,6 +51,7 @@ const PROBE_TTL_MS: u64 = 10_000;
 pub struct Redis {
     shared: Arc<Shared>,
     reads: ReadQueue,
+    known: Known,
     hub: Arc<Hub>,
     epoch: AtomicI64,
     nonces: Nonces,
@@ -76,6 +81,7 @@ impl Redis {
         let wakes = tokio::spawn(wakes::run(Arc::clone(&shared), Arc::clone(&hub)));
         Ok(Self {
             reads: ReadQueue::start(&shared),
+            known: Known::new(),
             hub,
             epoch: AtomicI64::new(0),
             nonces: Nonces::new(),
@@ -118,10 +124,31 @@ impl Redis {
         self.shared.breaker.check()?;
         let deadline = self.shared.deadline();
         let epoch = self.epoch.load(Ordering::Acquire);
-        if let Some(entry) = self.reads.read(user, deadline).await?.and_then(|found| found.clean(epoch)) {
-            return Ok(Lookup::Hit(Arc::new(entry)));
+        if let Some(entry) = self.hit(epoch, self.ask(user, epoch, deadline)?).await? {
+            return Ok(Lookup::Hit(entry));
         }
         self.look_again(&[user], epoch, deadline).await?.pop().ok_or_else(unexpected_reply)
+    }
+
+    /// Begins a plain read.
+    fn ask(&self, user: UserId, epoch: i64, deadline: Instant) -> Result<Asked, CacheError> {
+        self.reads.ask(user, self.known.get(user, epoch), deadline)
+    }
+
+    /// What it finds, if that is a hit.
+    async fn hit(&self, epoch: i64, mut asked: Asked) -> Result<Option<Arc<ReadEntry>>, CacheError> {
+        let replied = asked.answer().await?;
+        Ok(match (replied, asked.known) {
+            (Replied::AsKnown, known) => known.map(|known| Arc::clone(&known.entry)),
+            (Replied::Hash(found, reply), known) => {
+                let entry = found.and_then(|found| found.clean(epoch));
+                entry.map(|entry| self.known.take(asked.user, epoch, entry, reply, known))
+            }
+        })
+    }
+
+    pub(super) fn keep(&self, user: UserId, entry: &Arc<ReadEntry>, derived: Arc<dyn Derived>) {
+        self.known.keep(user, entry, derived);
     }
 
     /// For users whose plain read was no hit: the same decided atomically, with fill tokens.
@@ -142,16 +169,14 @@ impl Redis {
     }
 
     async fn look_many(&self, users: &[UserId]) -> Result<Vec<Lookup>, CacheError> {
-        let shared = &self.shared;
-        let deadline = shared.deadline();
+        self.shared.breaker.check()?;
+        let deadline = self.shared.deadline();
         let epoch = self.epoch.load(Ordering::Acquire);
         let mut lookups = Vec::with_capacity(users.len());
         for chunk in users.chunks(COMMANDS_PER_PIPELINE) {
-            let commands = chunk.iter().map(|&user| hgetall(&shared.key(user))).collect();
-            for result in shared.send(shared.scripts_wire(), commands, deadline).await? {
-                let value = result.map_err(|error| away(&error))?;
-                let entry = read_hash(&value).and_then(|found| found.clean(epoch));
-                lookups.push(entry.map(|entry| Lookup::Hit(Arc::new(entry))));
+            let asked = chunk.iter().map(|&user| self.ask(user, epoch, deadline)).collect::<Result<Vec<_>, _>>()?;
+            for asked in asked {
+                lookups.push(self.hit(epoch, asked).await?.map(Lookup::Hit));
             }
         }
         let missed: Vec<UserId> = users.iter().zip(&lookups).filter(|(_, lookup)| lookup.is_none()).map(|(&user, _)| user).collect();

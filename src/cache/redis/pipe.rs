@@ -18,7 +18,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
-use super::read::Read;
+use super::read::{Read, Replied};
 use super::resp::{self, Malformed, Reply};
 use super::shared::{Shared, unexpected_reply};
 use super::wire::{self, away};
@@ -264,16 +264,26 @@ impl Pipe {
     /// Hands out the replies that have arrived whole.
     fn answer(&mut self, shared: &Shared) -> Result<(), CacheError> {
         let received = self.input.get(..self.filled).unwrap_or_default();
-        while let Some((reply, bytes)) =
-            resp::reply(received.get(self.parsed..).unwrap_or_default()).map_err(|Malformed| unexpected_reply())?
-        {
+        loop {
+            let rest = received.get(self.parsed..).unwrap_or_default();
+            let known = self.sent.front().and_then(|read| read.known.as_ref());
+            if let Some(bytes) = known.and_then(|known| known.replied(rest)) {
+                self.parsed += bytes;
+                self.has_served = true;
+                shared.breaker.succeeded();
+                if let Some(read) = self.sent.pop_front() {
+                    read.answer(Ok(Replied::AsKnown));
+                }
+                continue;
+            }
+            let Some((reply, bytes)) = resp::reply(rest).map_err(|Malformed| unexpected_reply())? else { return Ok(()) };
             self.parsed += bytes;
             let read = self.sent.pop_front().ok_or_else(unexpected_reply)?;
             self.has_served = true;
             match reply {
                 Reply::Hash(found) => {
                     shared.breaker.succeeded();
-                    read.answer(Ok(found));
+                    read.answer(Ok(Replied::Hash(found, rest.get(..bytes).map(Box::from))));
                 }
                 Reply::Refused(error) => {
                     if wire::is_outage(&error) {
@@ -283,7 +293,6 @@ impl Pipe {
                 }
             }
         }
-        Ok(())
     }
 
     /// Whether the oldest read is still in time.

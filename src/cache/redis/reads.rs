@@ -6,8 +6,9 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::known::KnownEntry;
 use super::pipe;
-use super::read::{Answer, Read};
+use super::read::{Answer, Read, Replied};
 use super::scripts::read_hash;
 use super::shared::{Shared, hgetall, unexpected_reply};
 use super::wire::{self, away};
@@ -48,18 +49,31 @@ impl ReadQueue {
         Self { queues: (0..shared.redis.connections.max(1)).map(start_one).collect() }
     }
 
-    /// The user's whole hash.
-    pub(super) async fn read(&self, user: UserId, deadline: Instant) -> Answer {
+    /// Asks for the user's whole hash.
+    pub(super) fn ask(&self, user: UserId, known: Option<Arc<KnownEntry>>, deadline: Instant) -> Result<Asked, CacheError> {
         let waiting = |queue: &&mpsc::Sender<Read>| queue.max_capacity() - queue.capacity();
         let queue = self.queues.iter().find(|queue| waiting(queue) < READS_TOGETHER).or_else(|| self.queues.iter().min_by_key(waiting));
         let (reply, answer) = oneshot::channel();
-        let queued = queue.map(|queue| queue.try_send(Read { user, deadline, reply }));
-        if !matches!(queued, Some(Ok(()))) {
+        let read = Read { user, known: known.clone(), deadline, reply };
+        if !matches!(queue.map(|queue| queue.try_send(read)), Some(Ok(()))) {
             return Err(CacheError::Away("read queue full".to_owned()));
         }
-        // No timeout here: the reader answers by the deadline, and a timer for each poll costs more
-        // than its share of a pipeline.
-        answer.await.unwrap_or_else(|_| Err(CacheError::Away("the reader has ended".to_owned())))
+        Ok(Asked { user, known, answer })
+    }
+}
+
+/// A read that is under way.
+pub(super) struct Asked {
+    pub(super) user: UserId,
+    pub(super) known: Option<Arc<KnownEntry>>,
+    answer: oneshot::Receiver<Answer>,
+}
+
+impl Asked {
+    /// No timeout here: the reader answers by the deadline, and a timer for each poll costs more
+    /// than its share of a pipeline.
+    pub(super) async fn answer(&mut self) -> Answer {
+        (&mut self.answer).await.unwrap_or_else(|_| Err(CacheError::Away("the reader has ended".to_owned())))
     }
 }
 
@@ -101,7 +115,7 @@ async fn answer(shared: &Shared, connection: usize, reads: Vec<Read>) {
     match outcome {
         Ok(results) => {
             for (read, result) in reads.into_iter().zip(results) {
-                read.answer(result.map(|value| read_hash(&value)).map_err(|error| away(&error)));
+                read.answer(result.map(|value| Replied::Hash(read_hash(&value), None)).map_err(|error| away(&error)));
             }
         }
         Err(error) => reads.into_iter().for_each(|read| read.answer(Err(error.clone()))),

@@ -1,11 +1,13 @@
 //! The scripts, typed: what each is called with, and what its reply says.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_redis::redis::{Cmd, Script, Value, cmd};
 use rand::RngExt as _;
 
+use super::pieces::{self, Pieces};
 use crate::base::ids::UserId;
 use crate::cache::{CacheConfig, Change, Entry, Facts, FillToken, Lookup, Parts, Revision, Writer};
 
@@ -83,10 +85,16 @@ fn hex(token: u64) -> String {
     format!("{token:x}")
 }
 
-fn add_parts(call: &mut Cmd, parts: &Parts) {
-    for (field, value) in parts.iter() {
-        call.arg(field).arg(value);
-    }
+/// The fields of parts, and how many there are.
+fn fields(parts: &Parts) -> (impl Iterator<Item = (Cow<'_, str>, &str)>, usize) {
+    let fields = || parts.iter().flat_map(|(field, value)| pieces::split(field, value));
+    (fields(), fields().count())
+}
+
+fn add_fields<'a>(call: &mut Cmd, fields: impl Iterator<Item = (Cow<'a, str>, &'a str)>) {
+    fields.for_each(|(field, value)| {
+        call.arg(&*field).arg(value);
+    });
 }
 
 fn add_others(call: &mut Cmd, touched: &[(UserId, Vec<UserId>)]) {
@@ -149,7 +157,7 @@ impl Scripts {
     pub(super) fn fill(&self, form: Form, key: &str, token: FillToken, epoch: i64, entry: &Entry) -> Cmd {
         let mut call = self.fill.call(form, key);
         call.arg(hex(token.0)).arg(epoch).arg(self.life_ms()).arg(entry.revision);
-        add_parts(&mut call, &entry.parts);
+        add_fields(&mut call, fields(&entry.parts).0);
         call
     }
 
@@ -159,8 +167,9 @@ impl Scripts {
         let mut call = self.publish.call_on(form, keys.len());
         call.arg(keys).arg(hex(writer.0)).arg(epoch).arg(prefix);
         for change in changes {
-            call.arg(change.before).arg(2 + 2 * change.parts.len()).arg("!r").arg(change.after);
-            add_parts(&mut call, &change.parts);
+            let (fields, count) = fields(&change.parts);
+            call.arg(change.before).arg(2 + 2 * count).arg("!r").arg(change.after);
+            add_fields(&mut call, fields);
         }
         call
     }
@@ -226,6 +235,7 @@ pub(super) struct Found {
     epoch: Option<i64>,
     dirty: bool,
     parts: Parts,
+    pieces: Pieces,
 }
 
 impl Found {
@@ -244,7 +254,9 @@ impl Found {
 
     /// The content, however old; None if it was never filled.
     fn shown(self) -> Option<Entry> {
-        self.revision.map(|revision| Entry { revision, parts: self.parts })
+        let Self { revision, mut parts, pieces, .. } = self;
+        pieces.join(&mut parts);
+        revision.map(|revision| Entry { revision, parts })
     }
 
     /// One field of the hash. None if this cannot be one of ours.
@@ -257,7 +269,10 @@ impl Found {
                 _ => {}
             }
         } else {
-            self.parts.insert(std::str::from_utf8(field).ok()?, std::str::from_utf8(value).ok()?);
+            let (field, value) = (std::str::from_utf8(field).ok()?, std::str::from_utf8(value).ok()?);
+            if !self.pieces.take(field, value) {
+                self.parts.insert(field, value);
+            }
         }
         Some(())
     }
@@ -297,7 +312,7 @@ pub(super) fn read_hash(reply: &Value) -> Option<Found> {
 pub(super) fn read_lookup(reply: Value) -> Option<Lookup> {
     let Value::Array(items) = reply else { return None };
     let [Value::Int(clean), Value::BulkString(token), fields] = <[Value; 3]>::try_from(items).ok()? else { return None };
-    let shown = read_hash(&fields)?.shown().map(Arc::new);
+    let shown = read_hash(&fields)?.shown().map(|entry| Arc::new(entry.into()));
     if clean == 1 {
         return shown.map(Lookup::Hit);
     }

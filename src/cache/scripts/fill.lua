@@ -3,7 +3,7 @@
 -- KEYS  1 the user's hash
 -- ARGV  1 token  2 epoch  3 ttl_ms  4 revision  5.. parts, field and value in turn
 -- Returns 1 if the entry was set, else 0.
--- Example: EVALSHA <sha> 1 hm:{u:42} 77aa 3 60000 8 c:mention '3 120'  ->  1
+-- Example: EVALSHA <sha> 1 hm:{u:42} 77aa 3 60000 8 u '812;c:mention 120 3'  ->  1
 
 local key = KEYS[1]
 local found = redis.call('HMGET', key, '!g', '!w', '!r', '!e')

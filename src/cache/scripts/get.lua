@@ -4,7 +4,7 @@
 -- ARGV  1 nonce (the token, if a new one is given)  2 ttl_ms of a new entry  3 epoch
 -- Returns { 1, '', fields } if it is clean by now; else { 0, token or '' while a writer is inside, fields }, where fields are the
 -- hash as it was, name and value in turn.
--- Example: EVALSHA <sha> 1 hm:{u:42} 77aa 60000 3  ->  { 0, '77aa', { '!r', '8', '!e', '3', '!d', '1', 'c:mention', '3 120' } }
+-- Example: EVALSHA <sha> 1 hm:{u:42} 77aa 60000 3  ->  { 0, '77aa', { '!r', '8', '!e', '3', '!d', '1', 'u', '812;c:mention 120 3' } }
 
 local key = KEYS[1]
 local fields = redis.call('HGETALL', key)

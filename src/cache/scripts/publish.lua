@@ -5,13 +5,13 @@
 -- ARGV  1 writer  2 epoch  3 key prefix (a user's channel is its key with 'wake:' after the prefix); then for each key:
 --       revision before, number of words that follow, '!r' and the revision after, changed parts as field and value in turn
 -- Returns for each key 1 if applied (the entry is clean), else 0.
--- Example: EVALSHA <sha> 2 hm:{u:42} hm:{u:43} 9f2c 3 hm: 8 4 !r 9 c:mention '4 120' 5 2 !r 5  ->  { 1, 0 }
+-- Example: EVALSHA <sha> 2 hm:{u:42} hm:{u:43} 9f2c 3 hm: 8 4 !r 9 u '812;c:mention 120 4' 5 2 !r 5  ->  { 1, 0 }
 
 local now = now_ms()
 
 -- Writes a hash again whose writers outgrew a listpack value.
 local function renew(key, epoch)
-  local fields = redis.call('HGETALL', key)
+  local fields, life = redis.call('HGETALL', key), redis.call('PTTL', key)
   local parts = { '!e', epoch }
   for at = 1, #fields, 2 do
     if string.byte(fields[at]) ~= 33 then
@@ -21,6 +21,7 @@ local function renew(key, epoch)
   end
   redis.call('DEL', key)
   set_fields(key, parts, 1)
+  redis.call('PEXPIRE', key, life)
 end
 
 -- The new revision and the parts are ARGV[first] to ARGV[last]. The entry lives as long as the touch, a moment ago, gave it.

@@ -173,7 +173,7 @@ async fn usual_course(cache: &Cache) {
 
     cache.touch(&[reader], writer).await.unwrap();
     let inside = cache.get(reader).await.unwrap();
-    assert_eq!(inside, Lookup::Miss { fill: None, last_known: Some(Arc::new(entry(3))) });
+    assert_eq!(inside, Lookup::Miss { fill: None, last_known: Some(Arc::new(entry(3).into())) });
     cache.publish(writer, &[change(42, 3, 4)]).await.unwrap();
     assert_eq!(hit_of(&cache.get(reader).await.unwrap()), Some(&entry(4)), "applied at once");
 

@@ -6,7 +6,7 @@
 //!
 //! | field | text | what |
 //! | --- | --- | --- |
-//! | `u` | `812 918 6 2;b:news 5;c:mention 120 3;d:mall 4` | the user's own row: the enrolment (the head of the broadcast state then), the revision at which the list behind the feed changed last, unread direct messages, from how many peers; then the marks of channels, counters and dots as the row has them (`marks/user_marks.rs`) |
+//! | `u` | `812 918 6 2;b:news 5;c:mention 120 3;d:mall 4` | the user's own row: the enrolment (the head of the broadcast state then), the revision at which the list behind the feed changed last, unread direct messages, from how many peers (zeros at the end are left out); then the marks of channels, counters and dots as the row has them (`marks/user_marks.rs`) |
 //! | `m:notice` | `1` | notifications of a type: unread (they were called messages once; the letter stays, as entries outlive an upgrade) |
 //! | `l` | `917 12` | the revisions at which the user's following list and block list changed last |
 //! | `g:42` | `120 1767225600123m 122-124` | a group: read up to, when the user was there last, `m` where it is muted, single messages above that are read; empty: not in it any more |
@@ -28,7 +28,7 @@ use super::heads::Heads;
 use super::turns::Turns;
 use crate::base::error::Error;
 use crate::base::ids::UserId;
-use crate::cache::{Cache, Entry, FillToken, Lookup, Parts, Revision};
+use crate::cache::{Cache, Derived, Entry, FillToken, Lookup, ReadEntry, Revision};
 use crate::db::{Db, DbResult, in_time};
 
 pub use self::reader::{EntryReader, EntryRow, EntryRows, UserRows};
@@ -57,8 +57,8 @@ const MADE_UP_TTL: Duration = Duration::from_secs(1);
 const FILLS_AT_ONCE: usize = 32;
 
 /// A cache of entries that take no more than so many bytes.
-fn by_weight<K: std::hash::Hash + Eq + Send + Sync + 'static>(bytes: u64, ttl: Duration) -> moka::sync::Cache<K, Arc<Entry>> {
-    moka::sync::Cache::builder().weigher(Entry::weight).max_capacity(bytes).time_to_live(ttl).build()
+fn by_weight<K: std::hash::Hash + Eq + Send + Sync + 'static>(bytes: u64, ttl: Duration) -> moka::sync::Cache<K, Arc<ReadEntry>> {
+    moka::sync::Cache::builder().weigher(ReadEntry::weight).max_capacity(bytes).time_to_live(ttl).build()
 }
 
 /// How long a poll waits for a look at what users share.
@@ -68,9 +68,9 @@ const MAX_CATCH_UP: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// As new as the last acknowledged write.
-    Current(Arc<Entry>),
+    Current(Arc<ReadEntry>),
     /// A store is away: what was last known.
-    LastKnown(Arc<Entry>),
+    LastKnown(Arc<ReadEntry>),
     /// A store is away, and nothing is known.
     Unknown,
 }
@@ -85,11 +85,11 @@ pub struct Entries {
     reader: &'static EntryReader,
     /// One load for all readers that hold the same fill token: it stays the same until the next
     /// touch, so no writer came between them.
-    loads: moka::future::Cache<(UserId, FillToken), Arc<Entry>>,
+    loads: moka::future::Cache<(UserId, FillToken), Arc<ReadEntry>>,
     /// Revisions that clients claim to have seen and that SQL has not reached, with what SQL said.
-    made_up: moka::sync::Cache<(UserId, Revision), Arc<Entry>>,
+    made_up: moka::sync::Cache<(UserId, Revision), Arc<ReadEntry>>,
     /// What SQL said while the cache was away.
-    last_known: moka::sync::Cache<UserId, Arc<Entry>>,
+    last_known: moka::sync::Cache<UserId, Arc<ReadEntry>>,
     turns: Arc<Turns>,
     /// Polls that may try a database that did not answer recently.
     sql_trials: Semaphore,
@@ -104,7 +104,7 @@ impl Entries {
             guard,
             heads,
             reader,
-            loads: moka::future::Cache::builder().weigher(Entry::weight).max_capacity(MAX_LOAD_BYTES).time_to_live(LOAD_TTL).build(),
+            loads: moka::future::Cache::builder().weigher(ReadEntry::weight).max_capacity(MAX_LOAD_BYTES).time_to_live(LOAD_TTL).build(),
             made_up: by_weight(MAX_MADE_UP_BYTES, MADE_UP_TTL),
             last_known: by_weight(MAX_LAST_KNOWN_BYTES, LAST_KNOWN_TTL),
             turns,
@@ -172,7 +172,7 @@ impl Entries {
     ///
     /// # Errors
     /// 503 where not all can be had.
-    pub async fn read_many(&self, users: &[UserId]) -> Result<Vec<Arc<Entry>>, Error> {
+    pub async fn read_many(&self, users: &[UserId]) -> Result<Vec<Arc<ReadEntry>>, Error> {
         let lookups = match self.guard.trust() {
             Trust::Full => self.cache.get_many(users).await.unwrap_or_default(),
             Trust::Bypass | Trust::Unsure => Vec::new(),
@@ -185,7 +185,7 @@ impl Entries {
             let _turn = self.turns.take().await?;
             metrics::counter!("headmark_summary_sql_reads_total").increment(u64::try_from(missing.len()).unwrap_or_default());
             for UserRows { user, complete, entry, .. } in self.ask(&missing).await? {
-                loaded.insert(user, (complete, Arc::new(entry)));
+                loaded.insert(user, (complete, Arc::new(ReadEntry::from(entry))));
             }
         }
         let mut fills = Vec::new();
@@ -197,9 +197,7 @@ impl Entries {
         futures_util::stream::iter(fills).buffer_unordered(FILLS_AT_ONCE).collect::<()>().await;
         let pick = |user: &UserId| match lookups.remove(user) {
             Some(Lookup::Hit(entry)) => entry,
-            _ => {
-                loaded.get(user).map(|(_, entry)| Arc::clone(entry)).unwrap_or_else(|| Arc::new(Entry { revision: 0, parts: Parts::new() }))
-            }
+            _ => loaded.get(user).map(|(_, entry)| Arc::clone(entry)).unwrap_or_else(|| Arc::new(Entry::default().into())),
         };
         Ok(users.iter().map(pick).collect())
     }
@@ -207,7 +205,7 @@ impl Entries {
     /// For a client that claims to have seen more than the cache shows: the truth. A revision that
     /// SQL has not reached either is made up, or from before a restore; asking again at once costs
     /// no further read.
-    async fn read_ahead(&self, user: UserId, at_least: Revision, behind: Arc<Entry>) -> State {
+    async fn read_ahead(&self, user: UserId, at_least: Revision, behind: Arc<ReadEntry>) -> State {
         if let Some(truth) = self.made_up.get(&(user, at_least)) {
             return State::Current(if truth.revision > behind.revision { truth } else { behind });
         }
@@ -221,7 +219,7 @@ impl Entries {
     }
 
     /// Loads once for all readers with this token, and fills the cache.
-    async fn load(&self, user: UserId, token: FillToken) -> Result<Arc<Entry>, Arc<Error>> {
+    async fn load(&self, user: UserId, token: FillToken) -> Result<Arc<ReadEntry>, Arc<Error>> {
         let load = async {
             let epoch = self.cache.epoch();
             let (complete, entry) = self.read_sql(user).await?;
@@ -245,16 +243,21 @@ impl Entries {
     }
 
     /// The truth, and whether it is complete, so that the cache may be filled with it.
-    async fn read_sql(&self, user: UserId) -> Result<(bool, Arc<Entry>), Error> {
+    async fn read_sql(&self, user: UserId) -> Result<(bool, Arc<ReadEntry>), Error> {
         let _turn = self.turns.take().await?;
         let loaded = self.ask(&[user]).await?.into_iter().next();
         metrics::counter!("headmark_summary_sql_reads_total").increment(1);
-        let (complete, entry) = loaded.map_or((true, Entry { revision: 0, parts: Parts::new() }), |loaded| (loaded.complete, loaded.entry));
-        Ok((complete, Arc::new(entry)))
+        let (complete, entry) = loaded.map_or((true, Entry::default()), |loaded| (loaded.complete, loaded.entry));
+        Ok((complete, Arc::new(entry.into())))
     }
 
     async fn ask(&self, users: &[UserId]) -> Result<Vec<UserRows>, Error> {
         Ok(in_time(self.rows(users)).await?)
+    }
+
+    /// Keeps what was made of a user's entry, for whoever reads the same entry again.
+    pub fn keep(&self, user: UserId, entry: &Arc<ReadEntry>, derived: Arc<dyn Derived>) {
+        self.cache.keep(user, entry, derived);
     }
 
     /// Users' rows as SQL has them now, in the order asked.
@@ -263,7 +266,7 @@ impl Entries {
     }
 
     /// Reads SQL without filling; where that fails, what was last known.
-    async fn read_sql_or(&self, user: UserId, last_known: Option<Arc<Entry>>) -> State {
+    async fn read_sql_or(&self, user: UserId, last_known: Option<Arc<ReadEntry>>) -> State {
         match self.read_sql(user).await {
             Ok((_, entry)) => {
                 if self.cache.is_shared() {
@@ -293,7 +296,7 @@ impl Entries {
         self.fall_back(user, last_known, &"the database does not answer")
     }
 
-    fn fall_back(&self, user: UserId, last_known: Option<Arc<Entry>>, error: &dyn std::fmt::Debug) -> State {
+    fn fall_back(&self, user: UserId, last_known: Option<Arc<ReadEntry>>, error: &dyn std::fmt::Debug) -> State {
         tracing::debug!(?error, "answering a poll degraded");
         metrics::counter!("headmark_summary_degraded_total").increment(1);
         match last_known.or_else(|| self.last_known.get(&user)) {

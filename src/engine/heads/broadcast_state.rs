@@ -100,6 +100,8 @@ impl Dot {
 pub struct BroadcastState {
     /// The epoch of the installation in which all this is so: another one follows a restore.
     pub epoch: Arc<str>,
+    /// Counts the states that this node has had: two with one number are the same.
+    pub serial: u64,
     /// How many things ever happened on it: the version of everything below.
     pub head: i64,
     /// The channels by name.
@@ -117,6 +119,12 @@ impl BroadcastState {
     #[must_use]
     pub(super) fn of(epoch: Arc<str>) -> Self {
         Self { epoch, ..Self::default() }
+    }
+
+    /// The same as the next one that a node has after `before`.
+    #[must_use]
+    pub(super) fn following(self, before: &Self) -> Self {
+        Self { serial: before.serial.wrapping_add(1), ..self }
     }
 
     /// Adds what tells this broadcast state from another one: its head, and what has expired since.

@@ -309,7 +309,7 @@ impl Heads {
         self.broadcast_state.rcu(|broadcast_state| {
             let next = next(broadcast_state).filter(|next| *next != **broadcast_state);
             changed = next.is_some();
-            next.map_or_else(|| Arc::clone(broadcast_state), Arc::new)
+            next.map_or_else(|| Arc::clone(broadcast_state), |next| Arc::new(next.following(broadcast_state)))
         });
         if changed {
             self.changes.send_modify(|changes| changes.broadcast_state = changes.broadcast_state.wrapping_add(1));

@@ -15,6 +15,17 @@ pub struct Batch {
     pub now: UnixMs,
 }
 
+impl Batch {
+    /// A number above 0 that no other batch has, also of a lane whose last batches a failover has
+    /// lost: lanes draw their ids, and none uses a number twice.
+    #[must_use]
+    pub fn stamp(self) -> i64 {
+        // Odd, so that each number gives another product.
+        const SPREAD: i64 = 0x1E37_79B9_7F4A_7C15;
+        ((self.lane_id ^ self.batch.wrapping_mul(SPREAD)) & i64::MAX).max(1)
+    }
+}
+
 /// The versions of the shared heads that an answer was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Versions {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rand::RngExt as _;
 use tokio::time::Instant;
 
+use super::known_users::{KnownRows, KnownUsers, Split, Trust};
 use super::row::{RAISE, REGISTER};
 use super::touched::Touched;
 use super::{Answer, Job, LaneEngines, MAX_CONNECT, Needs, Rows, Verdict, unavailable, unknown_outcome};
@@ -15,6 +16,7 @@ use crate::cache::{CacheError, Writer};
 use crate::db::{Column, Conn, ErrorClass, classify};
 use crate::engine::heads::Batch;
 use crate::engine::idempotency::Keys;
+use crate::engine::marks::store::read_users;
 use crate::failpoint;
 
 /// How old a touch may be at the commit: well below the lease, so that a commit never outlives it.
@@ -47,6 +49,8 @@ pub(super) enum Failure {
     CacheAway(CacheError),
     /// Another node may hold this database now; nothing was changed.
     NotHolder,
+    /// A row was not as this node knew it; nothing was changed.
+    Stale,
 }
 
 impl Failure {
@@ -56,7 +60,7 @@ impl Failure {
             Self::Store(error) if classify(error).may_pass() => unavailable(),
             Self::Store(_) => Fault::Bug(String::from("the database refused a write, see the log")).into(),
             Self::Unknown => unknown_outcome().into(),
-            Self::TooSlow | Self::NotCommitted | Self::CacheAway(_) | Self::NotHolder => unavailable(),
+            Self::TooSlow | Self::NotCommitted | Self::CacheAway(_) | Self::NotHolder | Self::Stale => unavailable(),
         }
     }
 }
@@ -75,6 +79,9 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Lane {
     engines: LaneEngines,
+    known: KnownUsers,
+    /// Whether it works with what it knows.
+    trust: Trust,
     id: i64,
     /// To which slot of counts that are spread out it adds: two lanes of one node never to the
     /// same, those of two nodes seldom.
@@ -89,17 +96,54 @@ pub(super) struct Lane {
     told_lock_wait: Option<Duration>,
 }
 
+/// How a batch is tried.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    /// The cache is not touched: nobody reads it.
+    untouched: bool,
+    /// With users' rows as this node knows them, instead of locking and reading them.
+    knows: bool,
+}
+
+impl Way {
+    /// Where rows are missing, that is the lane's own, or a user's is another than was known.
+    fn failure(self, error: sqlx::Error) -> Failure {
+        match error {
+            sqlx::Error::RowNotFound if self.knows => Failure::Stale,
+            sqlx::Error::RowNotFound => {
+                // Swept while this lane was idle: it must register again before it may commit.
+                tracing::info!("a lane registers again");
+                Failure::NotCommitted
+            }
+            error => Failure::Store(error),
+        }
+    }
+}
+
 /// A batch that is applied and saved, but not committed.
 struct Prepared {
     outcomes: Vec<Outcome>,
     changes: Vec<crate::cache::Change>,
+    /// Users' rows once it is committed.
+    users: KnownRows,
     rows: Rows,
 }
 
 impl Lane {
-    pub(super) fn new(engines: LaneEngines, slot: i64, lock_wait: Duration) -> Self {
+    pub(super) fn new(engines: LaneEngines, known: KnownUsers, slot: i64, lock_wait: Duration) -> Self {
         let id = rand::rng().random_range(1..i64::MAX);
-        Self { engines, id, slot, batch: 0, conn: None, planned: Instant::now(), lock_wait, told_lock_wait: None }
+        Self {
+            engines,
+            known,
+            trust: Trust::default(),
+            id,
+            slot,
+            batch: 0,
+            conn: None,
+            planned: Instant::now(),
+            lock_wait,
+            told_lock_wait: None,
+        }
     }
 
     /// Whether jobs that meet a lock are set aside. SQLite has one lock for all: there everybody
@@ -165,7 +209,19 @@ impl Lane {
     /// [`Failure::Unknown`].
     pub(super) async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Outcome>, Failure> {
         let untouched = self.engines.guard.untouched();
-        let result = self.attempt_with(jobs, untouched.is_some()).await;
+        let mut needs = Needs::default();
+        jobs.iter().for_each(|job| job.command.needs(&mut needs));
+        let knows = needs.users_alone() && jobs.iter().all(|job| job.key.is_none()) && self.trust.take();
+        let way = Way { untouched: untouched.is_some(), knows };
+        let mut result = self.attempt_with(jobs, &needs, way).await;
+        if let Err(Failure::Stale) = result {
+            metrics::counter!("headmark_lane_stale_batches_total").increment(1);
+            self.known.forget(needs.users.iter().copied());
+            self.trust.failed();
+            result = self.attempt_with(jobs, &needs, Way { knows: false, ..way }).await;
+        } else if knows && result.is_ok() {
+            self.trust.confirmed();
+        }
         if let Some(untouched) = untouched
             && !matches!(result, Err(Failure::Unknown))
         {
@@ -174,24 +230,29 @@ impl Lane {
         result
     }
 
-    async fn attempt_with(&mut self, jobs: &[Job], untouched: bool) -> Result<Vec<Outcome>, Failure> {
+    async fn attempt_with(&mut self, jobs: &[Job], needs: &Needs, way: Way) -> Result<Vec<Outcome>, Failure> {
         let started = Instant::now();
         if !self.engines.guard.may_write() {
             return Err(Failure::NotHolder);
         }
-        let mut needs = Needs::default();
-        jobs.iter().for_each(|job| job.command.needs(&mut needs));
         let rows = Rows::new(self.engines.row_sets);
-        let (touched, writer) = (Touched::new(&needs, &rows, self.engines.cache.is_shared()), Writer(rand::rng().random()));
-        let prepared = self.prepare(jobs, rows, &needs, &touched, writer, untouched).await;
+        let (touched, writer) = (Touched::new(needs, &rows, self.engines.cache.is_shared()), Writer(rand::rng().random()));
+        let prepared = self.prepare(jobs, rows, needs, &touched, writer, way).await;
         let prepared = match prepared {
             Ok(prepared) if started.elapsed() < MAX_TOUCH_AGE => prepared,
             Ok(_) => return self.abandon(&touched, writer, Failure::TooSlow).await,
             Err(failure) => return self.abandon(&touched, writer, failure).await,
         };
         failpoint("lane::before_commit");
-        let was_inside = self.commit(&touched, writer).await?;
+        let was_inside = match self.commit(&touched, writer, way).await {
+            Ok(was_inside) => was_inside,
+            Err(failure) => {
+                self.known.forget(needs.users.iter().copied());
+                return Err(failure);
+            }
+        };
         failpoint("lane::after_commit");
+        self.known.learn(prepared.users, needs.users_alone());
         if let Err(error) = touched.publish(&self.engines.cache, writer, &prepared.changes).await {
             tracing::debug!(%error, "could not publish to the cache");
             // The entries stay dirty until they are read again, so nothing stale can show. Not so
@@ -224,39 +285,34 @@ impl Lane {
         needs: &Needs,
         touched: &Touched,
         writer: Writer,
-        untouched: bool,
+        way: Way,
     ) -> Result<Prepared, Failure> {
         let (engines, id, slot, batch) = (self.engines.clone(), self.id, self.slot, self.batch + 1);
         let now = engines.clock.now();
+        let signed = Batch { lane_id: id, batch, slot, now };
         let number = self.number(batch);
-        let touch = async { if untouched { Ok(()) } else { touched.touch(&engines.cache, writer).await } };
+        let touch = async { if way.untouched { Ok(()) } else { touched.touch(&engines.cache, writer).await } };
         let outdated = self.planned.elapsed() >= MAX_PLAN_AGE;
         if outdated {
             self.planned = Instant::now();
         }
+        let known = if way.knows { Some(self.known.split(needs.users.iter().copied())) } else { None };
         let conn = self.connected().await.map_err(Failure::Store)?;
         let work = async {
             if outdated {
                 conn.forget_plans().await.map_err(Failure::Store)?;
             }
-            let (touch, loaded) = tokio::join!(touch, load(conn, jobs, &mut rows, needs, &number, now));
+            let (touch, loaded) = tokio::join!(touch, load(conn, jobs, &mut rows, needs, known, &number, now));
             touch.map_err(Failure::CacheAway)?;
-            let mut keys = match loaded {
-                Err(sqlx::Error::RowNotFound) => {
-                    // Swept while this lane was idle: it must register again before it may commit.
-                    tracing::info!(lane = id, "registering again");
-                    return Err(Failure::NotCommitted);
-                }
-                loaded => loaded.map_err(Failure::Store)?,
-            };
-            if !engines.guard.fence(conn).await.map_err(Failure::Store)? {
+            let mut keys = loaded.map_err(|error| way.failure(error))?;
+            if !engines.guard.fence(conn).await.map_err(|error| way.failure(error))? {
                 return Err(Failure::NotHolder);
             }
             failpoint("lane::after_touch");
             let outcomes = apply(jobs, &mut rows, &mut keys, now);
-            rows.save(conn, Batch { lane_id: id, batch, slot, now }).await.map_err(Failure::Store)?;
-            keys.save(conn, now).await.map_err(Failure::Store)?;
-            Ok(Prepared { outcomes, changes: rows.changes(needs), rows })
+            rows.save(conn, signed).await.map_err(|error| way.failure(error))?;
+            keys.save(conn, now).await.map_err(|error| way.failure(error))?;
+            Ok(Prepared { outcomes, changes: rows.changes(needs), users: rows.users_after(signed), rows })
         };
         if !engines.db.is_shared() {
             // SQLite goes on with a statement whose connection is dropped, and keeps its one lock:
@@ -271,18 +327,16 @@ impl Lane {
 
     /// Commits, and finds out what became of it should the connection be lost meanwhile. Returns
     /// whether the writer was inside the cache entries all the time.
-    async fn commit(&mut self, touched: &Touched, writer: Writer) -> Result<bool, Failure> {
+    async fn commit(&mut self, touched: &Touched, writer: Writer, way: Way) -> Result<bool, Failure> {
         let Some(conn) = self.conn.as_mut() else { return Err(Failure::NotCommitted) };
         let committed = tokio::time::timeout(MAX_COMMIT, conn.commit()).await;
         self.batch += 1;
         let is_slow = committed.is_err();
         let error = match committed {
             Ok(Ok(())) => return Ok(true),
-            // The lane's row is gone: the commit was not even sent.
-            Ok(Err(sqlx::Error::RowNotFound)) => return self.abandon(touched, writer, Failure::NotCommitted).await.map(|_| true),
-            // A save that went along with the commit was refused.
+            // What went along with the commit was refused.
             Ok(Err(error)) if classify(&error) != ErrorClass::Unknown => {
-                return self.abandon(touched, writer, Failure::Store(error)).await.map(|_| true);
+                return self.abandon(touched, writer, way.failure(error)).await.map(|_| true);
             }
             Ok(Err(error)) => error.to_string(),
             Err(_) => String::from("no answer in time"),
@@ -291,6 +345,8 @@ impl Lane {
         metrics::counter!("headmark_lane_unknown_commits_total").increment(1);
         self.conn = None;
         let resolved = super::resolve::resolve(&self.engines, self.id, self.batch, touched, writer).await;
+        // The number after this one was used up by that.
+        self.batch += 1;
         match resolved.committed {
             Some(true) => Ok(resolved.was_inside),
             Some(false) => {
@@ -306,7 +362,7 @@ impl Lane {
     async fn abandon(&mut self, touched: &Touched, writer: Writer, failure: Failure) -> Result<Vec<Outcome>, Failure> {
         let keeps = match &failure {
             Failure::Store(error) => !matches!(classify(error), ErrorClass::Unknown | ErrorClass::Outage),
-            Failure::CacheAway(_) => true,
+            Failure::CacheAway(_) | Failure::Stale => true,
             _ => false,
         };
         // Closing the connection undoes what is open on it.
@@ -330,12 +386,25 @@ async fn load(
     jobs: &[Job],
     rows: &mut Rows,
     needs: &Needs,
+    known: Option<Split>,
     number: &[Column; 3],
     now: UnixMs,
 ) -> Result<Keys, sqlx::Error> {
     conn.begin().await?;
+    if let Some((mut users, unknown)) = known {
+        conn.later_all(&RAISE, number).await?;
+        let read = if unknown.is_empty() { Vec::new() } else { read_users(conn, &unknown).await? };
+        if read.len() == unknown.len() {
+            users.extend(read);
+            rows.load_known(conn, needs, users).await?;
+        } else {
+            // Rows are made under the locks of those that are there.
+            rows.load(conn, needs).await?;
+        }
+        return Ok(Keys::default());
+    }
     rows.lock(conn, needs).await?;
-    conn.later_one(&RAISE, number).await?;
+    conn.later_all(&RAISE, number).await?;
     let keys: Vec<_> = jobs.iter().filter_map(|job| job.key.as_ref()).collect();
     let keys = Keys::load(conn, &keys, now).await?;
     rows.load(conn, needs).await?;

@@ -66,7 +66,7 @@ impl Remedy {
             },
             // The next part may find the database again, and must not be told that it is unknown.
             Failure::Unknown => Self::Answer,
-            Failure::NotCommitted | Failure::CacheAway(_) | Failure::NotHolder => Self::AnswerAll,
+            Failure::NotCommitted | Failure::CacheAway(_) | Failure::NotHolder | Failure::Stale => Self::AnswerAll,
         }
     }
 }
@@ -155,7 +155,7 @@ async fn with_retries(lane: &mut Lane, jobs: &[Job]) -> Result<(Vec<Outcome>, Du
             },
             // Alone it cannot be made smaller.
             Failure::TooSlow => jobs.len() == 1,
-            Failure::NotCommitted => true,
+            Failure::NotCommitted | Failure::Stale => true,
             Failure::CacheAway(error) => {
                 if away_since.get_or_insert_with(Instant::now).elapsed() < TOUCH_PATIENCE {
                     tracing::debug!(%error, "the cache cannot be touched; trying again");

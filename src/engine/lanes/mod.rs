@@ -4,6 +4,7 @@
 //! ```text
 //!   handler ─ submit ─▶ queue ─▶ lane: take a batch
 //!                                  ├─ touch the cache entries ∥ begin, raise the lane's own number, lock and load the rows
+//!                                  │  (or take users' rows as this node knows them: `known_users.rs`)
 //!                                  ├─ apply each command (pure; one that is refused leaves no trace)
 //!                                  ├─ save, commit
 //!                                  ├─ publish to the cache, wake the waiting polls
@@ -18,6 +19,7 @@ mod answer;
 mod aside;
 mod attempt;
 mod batch;
+mod known_users;
 mod needs;
 mod pace;
 mod place;
@@ -88,6 +90,11 @@ pub struct LaneConfig {
     /// milliseconds.
     #[arg(long, env = "HEADMARK_LOCK_TIMEOUT_MS", default_value_t = 250, value_parser = clap::value_parser!(u64).range(10..=1500))]
     pub lock_timeout_ms: u64,
+
+    /// The memory for copies of users' rows, in MiB. A write that changes nothing else need not read
+    /// a row of which there is a copy. 0: no copies, so that each row is read.
+    #[arg(long, env = "HEADMARK_LANE_COPIES_MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(0..=65_536))]
+    pub lane_copies_mib: u64,
 
     /// The time limit for a write, in milliseconds. After that the caller gets 503, and can retry
     /// with the same key to learn the outcome.

@@ -82,6 +82,11 @@ impl Needs {
         self.seen_heads.insert(StreamKey::broadcast_state());
     }
 
+    /// Whether users' own rows are all that may change.
+    pub(super) fn users_alone(&self) -> bool {
+        self.marks.is_empty() && self.heads.is_empty() && self.sets.is_empty()
+    }
+
     /// Whether the user's own row is asked for.
     #[must_use]
     pub fn has_user(&self, user: UserId) -> bool {

@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use super::aside::Aside;
 use super::attempt::Lane;
 use super::batch::{self, KEY_PAUSE, Left};
+use super::known_users::KnownUsers;
 use super::pace::Pace;
 use super::ticket::Ticket;
 use super::{Job, LaneConfig, LaneEngines, Verdict, unknown_outcome};
@@ -61,7 +62,10 @@ impl Lanes {
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         let first_slot = i64::from(rand::rng().random::<u32>());
         let lock_wait = Duration::from_millis(config.lock_timeout_ms);
-        let lane = |place: u32| Lane::new(engines.clone(), first_slot + i64::from(place), lock_wait);
+        // So that its rate can be shown from the first one on.
+        metrics::counter!("headmark_lane_stale_batches_total").increment(0);
+        let known = KnownUsers::new(config.lane_copies_mib << 20);
+        let lane = |place: u32| Lane::new(engines.clone(), known.clone(), first_slot + i64::from(place), lock_wait);
         let lanes = (0..count)
             .map(|place| {
                 let (sender, receiver) = mpsc::channel(usize::try_from(config.lane_queue).unwrap_or(usize::MAX));

@@ -1,9 +1,10 @@
 //! After a connection was lost during COMMIT: did it take effect?
 //!
-//! Each transaction of a lane raises that lane's own row by one, so the row tells. Reading it under
-//! a lock waits for the old transaction should its backend still be at work. (Asking
-//! `pg_xact_status` would do the same until Postgres itself crashes: a transaction id that never
-//! reached the log may be given out again. See `docs/adr/0003-unknown-commits.md`.)
+//! Each transaction of a lane raises that lane's own row, so the row tells. Reading it under a lock
+//! waits for the old transaction should its backend still be at work. Where it was not raised, it is
+//! raised past it here: what may still be under way to the database then finds a higher number, and
+//! fails. (Asking `pg_xact_status` would do the same until Postgres itself crashes: a transaction id
+//! that never reached the log may be given out again. See `docs/adr/0003-unknown-commits.md`.)
 
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use super::touched::Touched;
 use super::{LaneEngines, MAX_CONNECT};
 use crate::cache::Writer;
 use crate::db::{Column, Statement, Type};
+use crate::failpoint;
 
 /// How long the database is asked before the callers are told that the outcome is unknown.
 const MAX_RESOLVE: Duration = Duration::from_secs(10);
@@ -31,10 +33,18 @@ static BATCH: Statement = Statement::new(
     &[("lane_id", Type::Int)],
 );
 
+static PASS: Statement = Statement::new(
+    "update lanes
+    set batch = r.batch
+    from {rows} r
+    where lanes.lane_id = r.lane_id",
+    &[("lane_id", Type::Int), ("batch", Type::Int)],
+);
+
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 1] {
-    [&BATCH]
+pub(super) fn statements() -> [&'static Statement; 2] {
+    [&BATCH, &PASS]
 }
 
 /// What became of a commit in doubt.
@@ -46,7 +56,8 @@ pub(super) struct Resolved {
     pub(super) was_inside: bool,
 }
 
-/// Finds out whether the lane's transaction with this number took effect.
+/// Finds out whether the lane's transaction with this number took effect. The next number is used up
+/// by that.
 pub(super) async fn resolve(engines: &LaneEngines, lane: i64, batch: i64, touched: &Touched, writer: Writer) -> Resolved {
     let give_up = Instant::now() + MAX_RESOLVE;
     let mut was_inside = true;
@@ -56,8 +67,8 @@ pub(super) async fn resolve(engines: &LaneEngines, lane: i64, batch: i64, touche
             tracing::debug!(%error, "could not renew the touch of a commit in doubt");
             was_inside = false;
         }
-        match tokio::time::timeout(MAX_ASK, ask(engines, lane)).await {
-            Ok(Ok(found)) => return Resolved { committed: took_effect(found, batch), was_inside },
+        match tokio::time::timeout(MAX_ASK, ask(engines, lane, batch)).await {
+            Ok(Ok(committed)) => return Resolved { committed, was_inside },
             Ok(Err(error)) => tracing::warn!(%error, "cannot ask for the outcome of a commit yet"),
             Err(_) => tracing::warn!("the database is slow to tell the outcome of a commit"),
         }
@@ -68,21 +79,50 @@ pub(super) async fn resolve(engines: &LaneEngines, lane: i64, batch: i64, touche
     }
 }
 
-/// What the lane's row says of the transaction with this number. The transaction had found the row,
-/// so one that is missing was removed since then, by hand or with a restore: it says nothing.
-fn took_effect(found: Option<i64>, batch: i64) -> Option<bool> {
-    if found.is_none() {
-        tracing::error!("the row of a running lane is gone, so the outcome of its commit stays unknown");
-    }
-    Some(found? >= batch)
+/// What the lane's row says of a transaction.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    Committed,
+    /// Not committed, and it never will be.
+    Passed,
+    /// Not committed yet.
+    Open,
+    /// The row does not tell.
+    Gone,
 }
 
-async fn ask(engines: &LaneEngines, lane: i64) -> Result<Option<i64>, sqlx::Error> {
+/// What the lane's row says of the transaction with this number: only that transaction writes the
+/// number, and only [`PASS`] the next one. The lane had registered, so a row that is missing was
+/// removed since then, by hand or with a restore: it says nothing.
+fn outcome(found: Option<i64>, batch: i64) -> Outcome {
+    match found {
+        Some(found) if found < batch => Outcome::Open,
+        Some(found) if found == batch => Outcome::Committed,
+        Some(found) if found == batch + 1 => Outcome::Passed,
+        _ => Outcome::Gone,
+    }
+}
+
+async fn ask(engines: &LaneEngines, lane: i64, batch: i64) -> Result<Option<bool>, sqlx::Error> {
     let mut conn = tokio::time::timeout(MAX_CONNECT, engines.db.connect()).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
     conn.begin().await?;
     let rows: Vec<(i64,)> = conn.fetch(&BATCH, &[Column::Int(vec![lane])]).await?;
+    let found = outcome(rows.first().map(|(batch,)| *batch), batch);
+    if found == Outcome::Open {
+        conn.later_all(&PASS, &[lane, batch + 1].map(|value| Column::Int(vec![value]))).await?;
+        failpoint("lane::before_pass");
+        conn.commit().await?;
+        return Ok(Some(false));
+    }
     conn.rollback().await?;
-    Ok(rows.first().map(|(batch,)| *batch))
+    if found == Outcome::Gone {
+        tracing::error!("the row of a running lane is gone, so the outcome of its commit stays unknown");
+    }
+    Ok(match found {
+        Outcome::Committed => Some(true),
+        Outcome::Passed | Outcome::Open => Some(false),
+        Outcome::Gone => None,
+    })
 }
 
 #[cfg(test)]
@@ -91,8 +131,10 @@ mod tests {
 
     #[test]
     fn only_a_row_that_is_there_tells() {
-        assert_eq!(took_effect(Some(7), 7), Some(true));
-        assert_eq!(took_effect(Some(6), 7), Some(false));
-        assert_eq!(took_effect(None, 7), None, "unknown, not \"no\"");
+        assert_eq!(outcome(Some(7), 7), Outcome::Committed);
+        assert_eq!(outcome(Some(6), 7), Outcome::Open, "it may still come");
+        assert_eq!(outcome(Some(8), 7), Outcome::Passed);
+        assert_eq!(outcome(None, 7), Outcome::Gone, "unknown, not \"no\"");
+        assert_eq!(outcome(Some(9), 7), Outcome::Gone, "nobody wrote that");
     }
 }

@@ -16,11 +16,13 @@ pub(super) static REGISTER: Statement = Statement::new(
     &[("lane_id", Type::Int), ("batch", Type::Int), ("committed_at", Type::Int)],
 );
 
+/// A number that was raised further meanwhile, by who asked for the outcome of this commit, is not
+/// raised: what comes too late over a connection that was given up must not commit.
 pub(super) static RAISE: Statement = Statement::new(
     "update lanes
     set batch = r.batch, committed_at = r.committed_at
     from {rows} r
-    where lanes.lane_id = r.lane_id",
+    where lanes.lane_id = r.lane_id and lanes.batch < r.batch",
     &[("lane_id", Type::Int), ("batch", Type::Int), ("committed_at", Type::Int)],
 );
 

@@ -17,6 +17,7 @@ use crate::base::ids::UserId;
 use crate::cache::{Change, Parts};
 use crate::db::{Conn, DbResult};
 use crate::engine::heads::{Batch, Committed};
+use crate::engine::marks::store::User;
 
 /// All rows of a batch.
 #[derive(Debug)]
@@ -83,6 +84,12 @@ impl Rows {
         self.core.load_seen_heads(conn, &seen, needs).await
     }
 
+    /// Takes these users' rows as they are known, without a lock, and loads what is only looked at.
+    pub(super) async fn load_known(&mut self, conn: &mut Conn, needs: &Needs, users: Vec<(UserId, User)>) -> DbResult<()> {
+        self.core.add_users(users);
+        self.core.load_seen_heads(conn, &needs.seen_heads, needs).await
+    }
+
     pub async fn save(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {
         self.core.save(conn, batch).await?;
         for set in &self.sets {
@@ -137,7 +144,6 @@ impl Rows {
 mod tests {
     use super::*;
     use crate::base::ids::Name;
-    use crate::engine::marks::store::User;
     use crate::engine::marks::{Kind, Mark, UserMarks};
 
     fn name(text: &str) -> Name {

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct Table<K, V> {
     pub(crate) rows: BTreeMap<K, (V, V)>,
-    undo: Vec<(K, V)>,
+    /// The rows before the present command, where it has set them.
+    undo: BTreeMap<K, V>,
 }
 
 impl<K, V> Default for Table<K, V> {
     fn default() -> Self {
-        Self { rows: BTreeMap::new(), undo: Vec::new() }
+        Self { rows: BTreeMap::new(), undo: BTreeMap::new() }
     }
 }
 
@@ -36,7 +37,8 @@ impl<K: Ord + Clone, V: Clone + Default + PartialEq> Table<K, V> {
     /// Sets the row, so that [`Rows::undo`] can take it back.
     pub fn set(&mut self, key: &K, row: V) {
         let entry = self.rows.entry(key.clone()).or_default();
-        self.undo.push((key.clone(), std::mem::replace(&mut entry.1, row)));
+        let before = std::mem::replace(&mut entry.1, row);
+        self.undo.entry(key.clone()).or_insert(before);
     }
 
     /// The rows that differ from what was loaded.
@@ -56,7 +58,7 @@ impl<K: Ord + Clone, V: Clone + Default + PartialEq> Table<K, V> {
 
     /// Takes back what the present command set.
     pub(crate) fn undo(&mut self) {
-        for (key, before) in self.undo.drain(..).rev() {
+        for (key, before) in std::mem::take(&mut self.undo) {
             if let Some(row) = self.rows.get_mut(&key) {
                 row.1 = before;
             }

@@ -57,6 +57,10 @@ pub const FORGOTTEN: [Kind; 2] = [Kind::Broadcast, Kind::Dot];
 /// them.
 pub const MAX_RETRACTED_RUNS: usize = 1000;
 
+/// How large a user's marks may be, in bytes of text, for one more run to be added to them: all of it
+/// is written with each change.
+pub const MAX_MARKS_BYTES: usize = 64 * 1024;
+
 /// How far one user has read one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mark {

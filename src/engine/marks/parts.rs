@@ -18,8 +18,11 @@ const FIELD: &str = "u";
 /// The user's own row as an entry holds it.
 #[must_use]
 pub fn user_part(row: &User) -> Part {
-    let marks = row.marks.as_str();
-    (FIELD.into(), format!("{} {} {} {};{marks}", row.enrolled, row.feed, row.direct_unread, row.direct_chats).into())
+    let numbers = [row.enrolled, row.feed, row.direct_unread, row.direct_chats];
+    // Zeros at the end are left out, to save room.
+    let said = 1 + numbers.iter().rposition(|number| *number != 0).unwrap_or(0);
+    let numbers: Vec<_> = numbers.iter().take(said).map(i64::to_string).collect();
+    (FIELD.into(), format!("{};{}", numbers.join(" "), row.marks.as_str()).into())
 }
 
 /// The four numbers of the user's own row, and the text of the marks.

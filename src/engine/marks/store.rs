@@ -11,7 +11,7 @@ use super::{Kind, Mark, MarkKey, UserMarks};
 /// A user's own row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// Counts the changes of this row, whatever they are.
+    /// Names the last write of this row, whatever it changed: another one for each.
     pub version: i64,
     /// Counts the changes of the user's own rows that polls show.
     pub revision: i64,
@@ -80,6 +80,14 @@ static MAKE_USERS: Statement = Statement::new(
     &[("user_id", Type::Int)],
 );
 
+static READ_USERS: Statement = Statement::new(
+    "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
+        u.direct_unread, u.direct_chats, u.marks
+    from {rows} r
+    join users u on u.user_id = r.user_id",
+    &[("user_id", Type::Int)],
+);
+
 /// Locks the rows in the order of the key, and returns what they hold once they are locked.
 static LOCK_USERS: Statement = Statement::each(
     "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
@@ -95,31 +103,11 @@ static LOCK_USERS: Statement = Statement::each(
     &[("user_id", Type::Int)],
 );
 
-/// Writes locked rows. On Postgres they are there, as [`lock_users`] makes those that are not: an
-/// update writes less to the log than an insert that meets a row.
-static SAVE_USERS: Statement = Statement::each(
-    "insert into users (user_id, version, revision, following, enrolled, seen_day, feed, notification_seq, chat_groups, inbox_seq, direct_unread,
-        direct_chats, marks)
-    select user_id, version + 1, revision, following, enrolled, seen_day, feed, notification_seq, chat_groups, inbox_seq, direct_unread, direct_chats,
-        marks
-    from {rows} r
-    where true
-    order by user_id
-    on conflict (user_id) do update set
-        version = excluded.version,
-        revision = excluded.revision,
-        following = excluded.following,
-        enrolled = excluded.enrolled,
-        seen_day = excluded.seen_day,
-        feed = excluded.feed,
-        notification_seq = excluded.notification_seq,
-        chat_groups = excluded.chat_groups,
-        inbox_seq = excluded.inbox_seq,
-        direct_unread = excluded.direct_unread,
-        direct_chats = excluded.direct_chats,
-        marks = excluded.marks",
+/// Writes rows that nobody has changed since they were read. They are there, as [`lock_users`] makes
+/// those that are not: an update writes less to the log than an insert that meets a row.
+static SAVE_USERS: Statement = Statement::new(
     "update users
-    set version = r.version + 1,
+    set version = r.next_version,
         revision = r.revision,
         following = r.following,
         enrolled = r.enrolled,
@@ -136,6 +124,7 @@ static SAVE_USERS: Statement = Statement::each(
     &[
         ("user_id", Type::Int),
         ("version", Type::Int),
+        ("next_version", Type::Int),
         ("revision", Type::Int),
         ("following", Type::Int),
         ("enrolled", Type::Int),
@@ -150,14 +139,22 @@ static SAVE_USERS: Statement = Statement::each(
     ],
 );
 
+/// Finds rows that nobody has changed since they were read.
+static CHECK_USERS: Statement = Statement::new(
+    "select u.user_id
+    from {rows} r
+    join users u on u.user_id = r.user_id and u.version = r.version",
+    &[("user_id", Type::Int), ("version", Type::Int)],
+);
+
 /// For rows of which no more than this changed, as with most writes: the fewer columns, the less it
 /// costs.
 static SAVE_MARKS: Statement = Statement::new(
     "update users
-    set version = r.version + 1, revision = r.revision, marks = r.marks
+    set version = r.next_version, revision = r.revision, marks = r.marks
     from {rows} r
     where users.user_id = r.user_id and users.version = r.version",
-    &[("user_id", Type::Int), ("version", Type::Int), ("revision", Type::Int), ("marks", Type::Text)],
+    &[("user_id", Type::Int), ("version", Type::Int), ("next_version", Type::Int), ("revision", Type::Int), ("marks", Type::Text)],
 );
 
 const MARK: &[(&str, Type)] = &[
@@ -209,8 +206,19 @@ static DELETE_MARKS: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 8] {
-    [&MAKE_USERS, &LOCK_USERS, &SAVE_USERS, &SAVE_MARKS, &LOAD_MARKS, &UPDATE_MARKS, &INSERT_MARKS, &DELETE_MARKS]
+pub fn statements() -> [&'static Statement; 10] {
+    [
+        &MAKE_USERS,
+        &READ_USERS,
+        &LOCK_USERS,
+        &CHECK_USERS,
+        &SAVE_USERS,
+        &SAVE_MARKS,
+        &LOAD_MARKS,
+        &UPDATE_MARKS,
+        &INSERT_MARKS,
+        &DELETE_MARKS,
+    ]
 }
 
 /// A row of `marks` as the statements return it.
@@ -221,6 +229,13 @@ type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, Stri
 
 pub(crate) fn ids(users: &[UserId]) -> Column {
     Column::Int(users.iter().map(|user| user.get()).collect())
+}
+
+/// Reads these users' rows (sorted, without repeats), for a write that fails if any was changed
+/// meanwhile; missing ones are left out.
+pub async fn read_users(conn: &mut Conn, users: &[UserId]) -> DbResult<Vec<(UserId, User)>> {
+    let rows: Vec<UserRow> = conn.fetch(&READ_USERS, &[ids(users)]).await?;
+    Ok(rows.into_iter().filter_map(user_of_row).collect())
 }
 
 /// Locks these users' rows (sorted, without repeats) and returns them; missing ones are made.
@@ -243,10 +258,9 @@ pub async fn lock_users_and_load_marks(conn: &mut Conn, users: &[UserId], keys: 
     Ok((found, marks.into_iter().filter_map(mark_of_row).collect()))
 }
 
-/// Users without a row are at revision 0, and have no marks. On SQLite, where nobody else writes,
-/// they get their rows when they are saved.
+/// Users without a row are at revision 0, and have no marks.
 async fn make_missing(conn: &mut Conn, users: &[UserId], found: &[(UserId, User)]) -> DbResult<()> {
-    if found.len() == users.len() || !conn.locks_rows() {
+    if found.len() == users.len() {
         return Ok(());
     }
     let found: HashSet<_> = found.iter().map(|(user, _)| *user).collect();
@@ -287,21 +301,24 @@ fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
     Some((UserId::try_from(user).ok()?, row))
 }
 
-/// Writes these users' rows, each given as it was loaded and as it is now. Each gets the next
-/// version.
-pub async fn save_users(conn: &mut Conn, users: &[(UserId, &User, &User)]) -> DbResult<()> {
-    let (few, all): (Vec<_>, Vec<_>) = users.iter().copied().partition(|(_, loaded, now)| {
+/// Writes these users' rows, each given as it was loaded and as it is now. Each gets this version; if
+/// any has another one than was loaded, nothing is written, and what is waited for next
+/// fails with [`sqlx::Error::RowNotFound`].
+pub async fn save_users(conn: &mut Conn, users: &[(UserId, &User, &User)], version: i64) -> DbResult<()> {
+    let marks_alone = |(_, loaded, now): &(UserId, &User, &User)| {
         **loaded != User::default() && User { revision: now.revision, marks: now.marks.clone(), ..(*loaded).clone() } == **now
-    });
-    if !few.is_empty() {
-        let columns = [users_of(&few), column_of(&few, |row| row.version), column_of(&few, |row| row.revision), marks_of(&few)];
-        conn.later(&SAVE_MARKS, &columns).await?;
-    }
-    if !all.is_empty() {
-        let column = |value: fn(&User) -> i64| column_of(&all, value);
+    };
+    let next = Column::Int(vec![version; users.len()]);
+    // One statement for all: they may not be locked yet, and are to be in the order of the key.
+    if users.iter().all(marks_alone) {
+        let columns = [users_of(users), column_of(users, |row| row.version), next, column_of(users, |row| row.revision), marks_of(users)];
+        conn.later_all(&SAVE_MARKS, &columns).await
+    } else {
+        let column = |value: fn(&User) -> i64| column_of(users, value);
         let columns = [
-            users_of(&all),
+            users_of(users),
             column(|row| row.version),
+            next,
             column(|row| row.revision),
             column(|row| row.following),
             column(|row| row.enrolled),
@@ -312,11 +329,18 @@ pub async fn save_users(conn: &mut Conn, users: &[(UserId, &User, &User)]) -> Db
             column(|row| row.inbox_seq),
             column(|row| row.direct_unread),
             column(|row| row.direct_chats),
-            marks_of(&all),
+            marks_of(users),
         ];
-        conn.later(&SAVE_USERS, &columns).await?;
+        conn.later_all(&SAVE_USERS, &columns).await
     }
-    Ok(())
+}
+
+/// Checks that these users' rows still have these versions: if not, what is waited for next fails
+/// with [`sqlx::Error::RowNotFound`].
+pub async fn check_users(conn: &mut Conn, users: &[(UserId, i64)]) -> DbResult<()> {
+    let columns =
+        [Column::Int(users.iter().map(|(user, _)| user.get()).collect()), Column::Int(users.iter().map(|(_, version)| *version).collect())];
+    conn.later_all(&CHECK_USERS, &columns).await
 }
 
 fn users_of(rows: &[(UserId, &User, &User)]) -> Column {

@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::{Intervals, Kind, Mark};
+use super::{Kind, Mark};
 use crate::base::clock::UnixMs;
 
 /// A user's marks of counters, channels and dots. What a newer version wrote there stays as it is.
@@ -22,22 +22,22 @@ pub struct PackedMark<'a> {
     pub head: i64,
     /// How far the mark is below the head.
     pub behind: i64,
-    /// The positions that were taken back, as [`Intervals`] write them.
+    /// The positions that were taken back, as runs.
     pub retracted: &'a str,
 }
 
 impl PackedMark<'_> {
-    /// How far the user has read.
+    /// How far the user has read, 0 to head.
     #[must_use]
     pub fn mark(&self) -> i64 {
-        self.head.saturating_sub(self.behind)
+        let head = self.head.max(0);
+        head - self.behind.clamp(0, head)
     }
 
     /// What the user has not read: never negative.
     #[must_use]
     pub fn unread(&self) -> i64 {
-        let gone = if self.retracted.is_empty() { 0 } else { Intervals::parse(self.retracted).len() };
-        self.behind.saturating_sub(gone).max(0)
+        if self.retracted.is_empty() { self.head.max(0) - self.mark() } else { self.unpack().unread() }
     }
 
     fn unpack(&self) -> Mark {
@@ -179,7 +179,7 @@ fn write_mark(text: &mut String, key: &str, mark: &Mark) {
     let behind = mark.head() - mark.mark();
     // Writing to a String cannot fail.
     let _ = write!(text, " {}", mark.head());
-    if behind > 0 {
+    if behind > 0 || !mark.retracted().is_empty() {
         let _ = write!(text, " {behind}");
     }
     if !mark.retracted().is_empty() {
@@ -194,6 +194,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::engine::marks::Intervals;
 
     fn mark(head: i64, mark: i64, retracted: &str) -> Mark {
         Mark::from_row(head, mark, retracted, UnixMs(0))

@@ -16,7 +16,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
-use crate::engine::marks::{Kind, MAX_RETRACTED_RUNS, Mark, MarkKey, Refused};
+use crate::engine::marks::{Kind, MAX_MARKS_BYTES, MAX_RETRACTED_RUNS, Mark, MarkKey, Refused};
 
 /// How many counters a user may have.
 pub const MAX_BADGES: usize = 100;
@@ -201,11 +201,16 @@ fn increment_many(rows: &mut Rows, items: &[Increment]) -> Result<IncrementBadge
 
 fn retract(rows: &mut Rows, user: UserId, badge: &Name, what: Retract) -> Result<(), Problem> {
     let mut mark = rows.mark(user, Kind::Counter, badge);
+    let runs = mark.retracted().runs();
     let (done, position) = match what {
         Retract::At(at) => (mark.retract_at(at).map(|_| ()), at),
         Retract::Newest(n) => (mark.retract_newest(n).map(|_| ()), n),
     };
     done.map_err(|refused| refusal(refused, position))?;
+    if mark.retracted().runs() > runs && rows.marks_bytes(user) > MAX_MARKS_BYTES {
+        let detail = format!("User {user} has too many separate runs of retracted positions in all badges. Reset some badges first.");
+        return Err(Problem::new(Code::TooMany, detail));
+    }
     rows.set_mark(user, Kind::Counter, badge, mark);
     Ok(())
 }
@@ -233,5 +238,30 @@ fn refusal(refused: Refused, value: i64) -> Problem {
             Code::TooMany,
             format!("A badge can have at most {MAX_RETRACTED_RUNS} separate runs of retracted positions. Reset it first."),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::lanes::Command as _;
+    use crate::engine::marks::{MAX_MARKS_BYTES, UserMarks};
+
+    #[test]
+    fn gaps_in_all_badges_together_are_bounded() {
+        let (user, badge): (UserId, Name) = (1.try_into().unwrap(), "like".parse().unwrap());
+        let gaps: Vec<_> = (0..500).map(|n| (1_000_000 + 2 * n).to_string()).collect();
+        let other = format!(" 2000000 1500000 {}", gaps.join(" "));
+        let marks =
+            |badges: usize| (0..badges).map(|n| format!("c:b{n}{other}")).chain(["c:like 9 9".to_owned()]).collect::<Vec<_>>().join(";");
+        let retract = |rows: &mut Rows, at| Command::Retract { user, badge: badge.clone(), what: Retract::At(at) }.apply(rows, UnixMs(1));
+        let mut rows = Rows::new(&[]);
+        rows.revise(user, |row| row.marks = UserMarks::from_row(&marks(4)));
+        retract(&mut rows, 5).unwrap();
+        rows.revise(user, |row| row.marks = UserMarks::from_row(&marks(17)));
+        assert!(rows.marks_bytes(user) > MAX_MARKS_BYTES);
+        assert_eq!(retract(&mut rows, 5).unwrap_err().code, Code::TooMany);
+        retract(&mut rows, 1).unwrap();
+        assert_eq!(rows.mark(user, Kind::Counter, &badge).unread(), 8, "what is next to the mark is no gap");
     }
 }

@@ -40,10 +40,13 @@ impl SummaryPart for CounterPart {
     const SHARED: Shared = Shared::Nothing;
     const IN_TOTAL: bool = true;
     type Count = ();
+    type Decoded = ();
     type Out<'a> = ByName<'a, CounterOut>;
     type Terms = BTreeMap<String, CounterTermsOut>;
 
-    async fn count(&self, _facts: Facts<'_>) -> Option<()> {
+    fn decode(&self, _facts: Facts<'_>) {}
+
+    async fn count(&self, _facts: Facts<'_>, (): &()) -> Option<()> {
         Some(())
     }
 

@@ -53,10 +53,13 @@ impl SummaryPart for BroadcastPart {
     const SHARED: Shared = Shared::BroadcastState;
     const IN_TOTAL: bool = true;
     type Count = ();
+    type Decoded = ();
     type Out<'a> = ByName<'a, CounterOut>;
     type Terms = BTreeMap<String, ChannelTermsOut>;
 
-    async fn count(&self, _facts: Facts<'_>) -> Option<()> {
+    fn decode(&self, _facts: Facts<'_>) {}
+
+    async fn count(&self, _facts: Facts<'_>, (): &()) -> Option<()> {
         Some(())
     }
 

@@ -44,10 +44,13 @@ pub struct DotTermsOut {
 impl SummaryPart for DotPart {
     const SHARED: Shared = Shared::BroadcastState;
     type Count = ();
+    type Decoded = ();
     type Out<'a> = ByName<'a, DotOut>;
     type Terms = BTreeMap<String, DotTermsOut>;
 
-    async fn count(&self, _facts: Facts<'_>) -> Option<()> {
+    fn decode(&self, _facts: Facts<'_>) {}
+
+    async fn count(&self, _facts: Facts<'_>, (): &()) -> Option<()> {
         Some(())
     }
 

@@ -56,6 +56,15 @@ pub struct FeedTermsOut {
     creators: Vec<CreatorTermsOut>,
 }
 
+/// Which list the user's state names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeedVersion {
+    /// The revision at which the list changed last.
+    changed_at: Revision,
+    /// The same where the list counts.
+    counted: Option<Revision>,
+}
+
 /// The version of the user's list; None where nothing counts: nobody is followed, or the user is
 /// not enrolled.
 #[must_use]
@@ -66,11 +75,16 @@ pub fn list_version(facts: Facts<'_>) -> Option<i64> {
 impl SummaryPart for FeedPart {
     const SHARED: Shared = Shared::Heads;
     type Count = FeedCount;
+    type Decoded = FeedVersion;
     type Out<'a> = UnreadOut;
     type Terms = FeedTermsOut;
 
-    async fn count(&self, facts: Facts<'_>) -> Option<FeedCount> {
-        let Some(version) = list_version(facts) else { return Some(FeedCount::default()) };
+    fn decode(&self, facts: Facts<'_>) -> FeedVersion {
+        FeedVersion { changed_at: parts::feed(&facts.entry.parts), counted: list_version(facts) }
+    }
+
+    async fn count(&self, facts: Facts<'_>, version: &FeedVersion) -> Option<FeedCount> {
+        let Some(version) = version.counted else { return Some(FeedCount::default()) };
         match self.feeds.count(facts.user, version, facts.cap.enough()).await {
             Ok(count) => Some(count),
             Err(error) => {
@@ -84,9 +98,9 @@ impl SummaryPart for FeedPart {
         count.versions
     }
 
-    fn needs(facts: Facts<'_>, count: &FeedCount) -> Option<Revision> {
+    fn needs(version: &FeedVersion, count: &FeedCount) -> Option<Revision> {
         // A follow or an unfollow came between the two readings.
-        Some(count.list_changed_at).filter(|changed_at| *changed_at > parts::feed(&facts.entry.parts))
+        Some(count.list_changed_at).filter(|changed_at| *changed_at > version.changed_at)
     }
 
     fn show(facts: Facts<'_>, count: &FeedCount) -> UnreadOut {

@@ -128,8 +128,10 @@ impl ChatList {
         self.chats.is_empty()
     }
 
-    fn weight(&self) -> u32 {
-        u32::try_from(LIST_BYTES + self.chats.len() * size_of::<Chat>()).unwrap_or(u32::MAX)
+    /// How much memory it takes, in bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        LIST_BYTES + self.chats.len() * size_of::<Chat>()
     }
 }
 
@@ -144,7 +146,7 @@ pub struct Chats {
 impl Chats {
     #[must_use]
     pub fn new(db: Db, heads: Arc<Heads>) -> Self {
-        let weigh = |_: &UserId, list: &Arc<ChatList>| list.weight();
+        let weigh = |_: &UserId, list: &Arc<ChatList>| u32::try_from(list.size_bytes()).unwrap_or(u32::MAX);
         let lists = Lists::builder().weigher(weigh).max_capacity(MAX_LIST_BYTES).time_to_idle(LIST_TTL).build();
         Self { db, heads, lists }
     }

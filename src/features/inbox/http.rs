@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use axum::body::Bytes;
 use axum::http::Uri;
 use axum::response::Response;
 use serde::Deserialize;
@@ -196,14 +197,14 @@ async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Q
             Ok(Reading { version: Some(found.version), value: found })
         }
     };
-    let write = |found: &Found| Ok(found.body.to_vec());
+    let write = |found: &Found| Ok(found.body.clone());
     polling::poll_after(&state.polling, user, wait, &tags, Resource { read, write }, |found: &Found| found.is_empty).await
 }
 
 /// Some of an inbox, as it is sent.
 #[derive(Debug, Clone)]
 struct Found {
-    body: Arc<[u8]>,
+    body: Bytes,
     version: Version,
     is_empty: bool,
 }
@@ -230,7 +231,7 @@ impl Found {
         let mut print = [0; 8];
         print.iter_mut().zip(Sha256::digest(&body)).for_each(|(to, from)| *to = from);
         let version = Version { revision: head, shared: u64::from_be_bytes(print) };
-        Ok(Self { body: body.into(), version, is_empty })
+        Ok(Self { body, version, is_empty })
     }
 }
 

@@ -31,10 +31,13 @@ impl SummaryPart for NotificationPart {
     const SHARED: Shared = Shared::Nothing;
     const IN_TOTAL: bool = true;
     type Count = ();
+    type Decoded = ();
     type Out<'a> = ByName<'a, UnreadOut>;
     type Terms = BTreeMap<String, NotificationTermsOut>;
 
-    async fn count(&self, _facts: Facts<'_>) -> Option<()> {
+    fn decode(&self, _facts: Facts<'_>) {}
+
+    async fn count(&self, _facts: Facts<'_>, (): &()) -> Option<()> {
         Some(())
     }
 

@@ -81,6 +81,7 @@ pub fn lane_config() -> LaneConfig {
         lane_large_queue: 0,
         lane_batch: most,
         lane_aside: most,
+        lane_copies_mib: 0,
         lock_timeout_ms: 1500,
         write_timeout_ms: 30_000,
     }

@@ -111,7 +111,7 @@ static LOWER_VIEWS: Statement = Statement::new(
 
 static SET_MARKS: Statement = Statement::new(
     "update users
-    set marks = r.marks
+    set version = users.version + 1, marks = r.marks
     from {rows} r
     where users.user_id = r.user_id",
     &[("user_id", Type::Int), ("marks", Type::Text)],
@@ -187,8 +187,9 @@ async fn count_own(conn: &mut Conn, columns: &[Column]) -> DbResult<Vec<Differen
             for packed in marks.of_kind(kind) {
                 let head =
                     if kind == Kind::Counter { packed.head } else { heads.get(&(kind, packed.name.to_owned())).copied().unwrap_or(0) };
-                if packed.mark() > head {
-                    let difference = Difference::new(*user, What::Mark(kind), packed.mark(), head);
+                let mark = packed.head.saturating_sub(packed.behind);
+                if mark > head {
+                    let difference = Difference::new(*user, What::Mark(kind), mark, head);
                     found.push(Difference { name: Some(packed.name.into()), ..difference });
                 }
             }

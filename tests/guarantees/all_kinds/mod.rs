@@ -4,6 +4,7 @@
 //!
 //! After each step every node must show the whole unread summary of every user as the model has it:
 //! the node that took the step at once, the others to a client that brings the first one's tag.
+//! Bodies and tags are those of a summary of which nothing was kept ([`kept`]).
 //! What a user who was not seen yet would be shown is asked by query, which has nobody seen. At the
 //! end of a case the inboxes hold what was delivered, a recount finds no difference, and the
 //! scrubbers, which look all the time, have found no drift.
@@ -15,6 +16,7 @@ mod alone;
 mod chats;
 mod compare;
 mod fleet;
+mod kept;
 mod model;
 mod run;
 mod shared;
@@ -34,6 +36,7 @@ async fn run(fleet: &mut Fleet, case: &Case) {
     for step in opening().iter().chain(&case.steps) {
         run.step(step).await;
         run.compare(step.user, &format!("{step:?}")).await;
+        run.compare_kept(&format!("{step:?}")).await;
     }
     run.settle().await;
 }

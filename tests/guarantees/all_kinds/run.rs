@@ -1,5 +1,6 @@
 //! A case under way: how its requests are sent, and which step does what.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use reqwest::Method;
@@ -38,6 +39,8 @@ pub struct Run<'a> {
     keys: usize,
     /// The highest revision that each user was shown.
     pub revisions: [i64; USERS],
+    /// The last tag of each path whose body is compared with a fresh one.
+    pub tags: HashMap<String, String>,
 }
 
 impl<'a> Run<'a> {
@@ -49,7 +52,12 @@ impl<'a> Run<'a> {
             model.views.insert(format!("room:{case}-{view}"), View::default());
         }
         let (sent, revisions) = (Vec::new(), [0; USERS]);
-        Self { fleet, case, model, at: 0, late, node: 0, doom: None, repeated: false, sent, keys: 0, revisions }
+        Self { fleet, case, model, at: 0, late, node: 0, doom: None, repeated: false, sent, keys: 0, revisions, tags: HashMap::new() }
+    }
+
+    /// Which step it is.
+    pub fn at(&self) -> usize {
+        self.at
     }
 
     pub fn user(&self, user: usize) -> i64 {

@@ -22,6 +22,8 @@ pub struct Core {
     users: Table<UserId, User>,
     marks: Table<MarkKey, Mark>,
     heads: Table<StreamKey, Stream>,
+    /// Users whose rows are taken as they are known, without a lock.
+    unlocked: Vec<UserId>,
     /// How many channels and dots there were before the batch, where it may make one.
     shared_counts: Vec<(Kind, i64)>,
     /// Users of whom all marks of a kind are to go.
@@ -53,6 +55,20 @@ impl Core {
         Ok(())
     }
 
+    /// Rows that are known without a lock.
+    pub(in crate::engine::lanes) fn add_users(&mut self, users: Vec<(UserId, User)>) {
+        self.unlocked = users.iter().map(|(user, _)| *user).collect();
+        self.users.insert_loaded(users);
+    }
+
+    /// The rows of users as they are once this is committed.
+    pub(in crate::engine::lanes) fn users_after(&self, batch: Batch) -> Vec<(UserId, User)> {
+        let after = |(user, (loaded, now)): (&UserId, &(User, User))| {
+            (*user, User { version: if loaded == now { now.version } else { batch.stamp() }, ..now.clone() })
+        };
+        self.users.rows.iter().map(after).collect()
+    }
+
     /// Those that are asked for to look at, where they are not locked already.
     pub(super) async fn load_seen_heads(&mut self, conn: &mut Conn, seen: &BTreeSet<StreamKey>, needs: &Needs) -> DbResult<()> {
         let keys: Vec<_> = seen.difference(&needs.heads).cloned().collect();
@@ -66,7 +82,13 @@ impl Core {
         let users = self.users.rows.iter().filter(|(_, (loaded, now))| loaded != now);
         let users: Vec<_> = users.map(|(user, (loaded, now))| (*user, loaded, now)).collect();
         if !users.is_empty() {
-            store::save_users(conn, &users).await?;
+            store::save_users(conn, &users, batch.stamp()).await?;
+        }
+        // An answer also says what a command did not change.
+        let row = |user: &UserId| self.users.rows.get(user).filter(|(loaded, now)| loaded == now).map(|(row, _)| (*user, row.version));
+        let same: Vec<_> = self.unlocked.iter().filter_map(row).collect();
+        if !same.is_empty() {
+            store::check_users(conn, &same).await?;
         }
         let heads: Vec<_> = self.heads.changed().collect();
         if !heads.is_empty() {
@@ -282,6 +304,12 @@ impl Core {
     #[must_use]
     pub fn counters(&self, user: UserId) -> usize {
         self.users.look(&user).map_or(0, |row| row.marks.of_kind(Kind::Counter).count())
+    }
+
+    /// How large the user's marks of counters, channels and dots are, in bytes.
+    #[must_use]
+    pub fn marks_bytes(&self, user: UserId) -> usize {
+        self.users.look(&user).map_or(0, |row| row.marks.as_str().len())
     }
 
     /// The revision that the user has now.

@@ -1,0 +1,44 @@
+//! The columns of a table of parameters.
+
+/// The type of a parameter column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    /// 64-bit integer.
+    Int,
+    /// Text, without NUL.
+    Text,
+    /// Text that people wrote to each other, as a [`Column::Text`]. It never stands in the text of
+    /// a statement, which Postgres logs when the statement fails.
+    Content,
+    /// Any bytes.
+    Bytes,
+}
+
+/// One parameter column: a value for each row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Column {
+    /// Integers.
+    Int(Vec<i64>),
+    /// Texts.
+    Text(Vec<String>),
+    /// Strings of bytes.
+    Bytes(Vec<Vec<u8>>),
+}
+
+impl Column {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Int(values) => values.len(),
+            Self::Text(values) => values.len(),
+            Self::Bytes(values) => values.len(),
+        }
+    }
+}
+
+pub(super) fn push_hex(bytes: &[u8], text: &mut String) {
+    text.extend(bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(hex_digit));
+}
+
+fn hex_digit(nibble: u8) -> char {
+    char::from_digit(u32::from(nibble), 16).unwrap_or('0')
+}

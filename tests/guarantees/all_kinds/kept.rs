@@ -1,0 +1,107 @@
+//! What polls keep with a user's entry, against summaries that are put together without it.
+
+use std::sync::Arc;
+
+use headmark::cache::ReadEntry;
+use headmark::engine::entries::State;
+use headmark::http::polling::Seen;
+use headmark::summary::{UnreadSummary, Wanted};
+use serde_json::json;
+
+use super::run::Run;
+use crate::support::{Client, Node};
+
+/// What is asked for: each again and again, so that what was kept meets later states.
+const ASKED: [(&str, Option<i64>); 7] = [
+    ("counters,broadcasts,dots,feed,chats,notifications", None),
+    ("counters,broadcasts,dots,chats,notifications", None),
+    ("counters,broadcasts,dots,feed,chats,notifications", Some(2)),
+    ("counters", None),
+    ("broadcasts,dots", Some(1)),
+    ("feed", None),
+    ("chats,notifications", Some(3)),
+];
+
+/// So many are asked for at each step: as many as are kept.
+const ASKED_AT_ONCE: usize = 2;
+
+/// For so many steps the same, so that what was kept before a step is met after it.
+const ASKED_FOR: usize = 6;
+
+/// How often a summary is put together before two in a row are the same.
+const PATIENCE: usize = 50;
+
+/// A summary of which nothing was kept, as the body and the end of the tag show it.
+async fn fresh(node: &Node, user: i64, wanted: Wanted) -> (String, String) {
+    let summaries = &node.app.state().summaries;
+    let user = user.try_into().unwrap();
+    let State::Current(entry) = summaries.entries.read(user, Seen::revision_alone(0).revision()).await else { return Default::default() };
+    let alone = State::Current(Arc::new(ReadEntry::from((**entry).clone())));
+    let summary: UnreadSummary = summaries.put_together(user, alone, wanted, &[]).await;
+    let version = summary.version().map(|version| format!(".{}.{:x}\"", version.revision, version.shared));
+    (serde_json::to_string(&summary.out()).unwrap(), version.unwrap_or_default())
+}
+
+/// A poll's body and tag; an empty body for 304.
+async fn poll(client: &Client, path: &str, tag: Option<&str>) -> (String, String) {
+    let reply = match tag {
+        Some(tag) => client.get_if_changed(path, tag).await,
+        None => client.get(path).await,
+    };
+    assert!(reply.text.is_empty() == (reply.status == 304) && [200, 304].contains(&reply.status.as_u16()), "{reply:?}");
+    (reply.text.clone(), reply.header("etag").to_owned())
+}
+
+impl Run<'_> {
+    /// Every node that is in this process shows what a summary of which nothing was kept shows.
+    pub async fn compare_kept(&mut self, after: &str) {
+        for at in 0..ASKED_AT_ONCE {
+            let (include, cap) = ASKED[(self.at() / ASKED_FOR + at) % ASKED.len()];
+            let query = cap.map_or(format!("badges?include={include}"), |cap| format!("badges?include={include}&cap={cap}"));
+            for user in self.model.seen.clone() {
+                let path = self.user_path(user, &query);
+                let id = self.user(user);
+                let last = self.tags.get(&path).cloned();
+                let mut tag = String::new();
+                for node in self.fleet.here_nodes() {
+                    tag = shows_fresh(node, id, &path, (include, cap), last.as_deref(), after).await;
+                }
+                self.tags.insert(path, tag);
+            }
+        }
+    }
+}
+
+/// Asks until two fresh summaries in a row are the same: what writes beside the requests may come
+/// in between. Returns the tag.
+async fn shows_fresh(node: &Node, user: i64, path: &str, (include, cap): (&str, Option<i64>), last: Option<&str>, after: &str) -> String {
+    let wanted = Wanted::parse(Some(include), cap).unwrap();
+    for _ in 0..PATIENCE {
+        let (body, version) = fresh(node, user, wanted).await;
+        let first = poll(&node.client, path, None).await;
+        let again = poll(&node.client, path, None).await;
+        let same = poll(&node.client, path, Some(&first.1)).await;
+        let since = match last {
+            Some(last) => Some((last, poll(&node.client, path, Some(last)).await)),
+            None => None,
+        };
+        let query = json!({"user_ids": [user], "include": include.split(',').collect::<Vec<_>>(), "cap": cap.unwrap_or(1_000_000_000)});
+        let query = if cap.is_some() { Some(node.client.post("/v1/badges/query", &query).await.text) } else { None };
+        if version.is_empty() || fresh(node, user, wanted).await != (body.clone(), version.clone()) {
+            continue;
+        }
+        assert_eq!(first.0, body, "{path} after {after}");
+        assert!(first.1.ends_with(&version), "{path} after {after}: {} does not end with {version}", first.1);
+        assert_eq!(again, first, "{path} after {after}");
+        assert_eq!(same, (String::new(), first.1.clone()), "{path} after {after}");
+        if let Some((last, since)) = since {
+            let expected = if last == first.1 { &same } else { &first };
+            assert_eq!(&since, expected, "{path} after {after}, with the tag {last}");
+        }
+        if let Some(query) = query {
+            assert_eq!(query, format!("{{\"items\":[{body}]}}"), "the query of {user} after {after}");
+        }
+        return first.1;
+    }
+    panic!("{path} after {after}: no two summaries are the same");
+}

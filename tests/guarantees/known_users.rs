@@ -1,0 +1,106 @@
+//! Batches that are written over rows as the node knows them: what others changed meanwhile is never
+//! overwritten.
+
+use futures_util::future::join_all;
+use serde_json::json;
+
+use super::truth::{Truth, poll};
+use crate::both_tiers;
+use crate::support::{Hand, Node, Tier, World};
+
+const INCREMENT: &str = "/v1/users/1/badges/mention/increment";
+
+both_tiers! {
+    async fn a_row_that_somebody_changed_is_read_again(world: World) {
+        let node = world.node_with(&["--lanes", "1", "--scrub-users", "0"]).await;
+        for head in 1..=3 {
+            assert_eq!(node.client.post(INCREMENT, &json!({})).await.ok()["head"], head);
+        }
+        assert_eq!(node.client.metric("headmark_lane_stale_batches_total").await, 0.0);
+        let mut hand = Hand::on(&world).await;
+        hand.run("update users set version = version + 1, revision = revision + 1, marks = 'b:news 7;c:mention 9 9' where user_id = 1").await;
+        let raised = node.client.post(INCREMENT, &json!({})).await.ok();
+        assert_eq!((&raised["head"], &raised["revision"]), (&json!(10), &json!(5)));
+        assert_eq!(node.client.metric("headmark_lane_stale_batches_total").await, 1.0);
+        assert_eq!(hand.text("select marks from users where user_id = 1").await, "b:news 7;c:mention 10 10");
+        // Once more it is as the node knows it.
+        for head in 11..=15 {
+            assert_eq!(node.client.post(INCREMENT, &json!({})).await.ok()["head"], head);
+        }
+        assert_eq!(node.client.metric("headmark_lane_stale_batches_total").await, 1.0);
+        let shown = poll(&node.client, 1).await;
+        assert_eq!(shown, Truth::of(&world).await.summary(1).await);
+        node.stop().await;
+    }
+
+    async fn an_answer_that_changes_nothing_is_no_older_than_what_somebody_changed(world: World) {
+        let node = world.node_with(&["--lanes", "1", "--scrub-users", "0"]).await;
+        let client = &node.client;
+        client.post(INCREMENT, &json!({})).await.ok();
+        poll(client, 1).await;
+        let mut hand = Hand::on(&world).await;
+        hand.run("update users set version = version + 1, revision = 8, marks = 'c:mention 5 5' where user_id = 1").await;
+        let same = client.post("/v1/users/1/badges/mention/reset", &json!({"up_to": 0})).await.ok();
+        assert_eq!((&same["head"], &same["unread"], &same["revision"]), (&json!(5), &json!(5), &json!(8)));
+        hand.run("update users set version = version + 1, revision = 9, marks = 'c:mention 7 7' where user_id = 1").await;
+        // The next batch is locked; then the copy is trusted again.
+        client.post("/v1/users/2/badges/mention/increment", &json!({})).await.ok();
+        client.post("/v1/users/1/badges/mention/retract", &json!({"at": 7})).await.ok();
+        assert_eq!(client.post("/v1/users/1/badges/mention/reset", &json!({"up_to": 0})).await.ok()["unread"], 6);
+        node.stop().await;
+    }
+
+    async fn a_refused_command_leaves_the_known_row(world: World) {
+        let node = world.node_with(&["--lanes", "1"]).await;
+        let client = &node.client;
+        client.post(INCREMENT, &json!({})).await.ok();
+        client.post("/v1/users/1/badges/mention/retract", &json!({"at": 5})).await.problem(404, "not_found");
+        assert_eq!(client.post(INCREMENT, &json!({})).await.ok()["head"], 2);
+        assert_eq!(poll(client, 1).await, Truth::of(&world).await.summary(1).await);
+        node.stop().await;
+    }
+}
+
+/// Two nodes write for the same users at once, with and without keys, alone and in batches.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_write_for_the_same_users_lose_nothing() {
+    const ROUNDS: i64 = 60;
+    let world = World::new(Tier::Server).await;
+    let nodes = [world.node().await, world.node().await];
+    let write = async |node: &Node, of: i64| {
+        for round in 0..ROUNDS {
+            let user = round % 3 + 1;
+            match round % 4 {
+                0 => {
+                    let items: Vec<_> = (1..=3).map(|user| json!({"user_id": user.to_string(), "badge": "mention"})).collect();
+                    node.client.post("/v1/badges/increment", &json!({"items": items})).await.ok();
+                }
+                1 => {
+                    let path = format!("/v1/users/{user}/badges/mention/increment");
+                    node.client.post_once(&path, &format!("{of}-{round}"), &json!({})).await.ok();
+                }
+                _ => {
+                    node.client.post(&format!("/v1/users/{user}/badges/mention/increment"), &json!({})).await.ok();
+                }
+            }
+        }
+    };
+    join_all([write(&nodes[0], 0), write(&nodes[0], 1), write(&nodes[1], 2), write(&nodes[1], 3)]).await;
+    let mut truth = Truth::of(&world).await;
+    let mut total = 0;
+    for user in 1..=3 {
+        let summary = truth.summary(user).await;
+        total += summary.head("mention");
+        for node in &nodes {
+            assert_eq!(poll(&node.client, user).await.head("mention"), summary.head("mention"));
+        }
+    }
+    // Of each four rounds, one raises three.
+    assert_eq!(total, 4 * (ROUNDS + ROUNDS / 4 * 2));
+    let mut stale = 0.0;
+    for node in &nodes {
+        stale += node.client.metric("headmark_lane_stale_batches_total").await;
+    }
+    assert!(stale > 0.0, "no row was changed behind a node's back");
+    Node::stop_all(nodes.into()).await;
+}
