@@ -184,7 +184,7 @@ impl Postgres {
 }
 
 /// The counters of a user, as a row holds them: each with three unread.
-fn marks() -> String {
+pub(crate) fn marks() -> String {
     BADGES.map(|name| format!("c:{name} 120 3")).join(";")
 }
 

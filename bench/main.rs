@@ -3,12 +3,14 @@
 //! `data` makes databases and fills them, `process` starts what is measured, `peers` is what polls
 //! are compared with, `pgbench` what writes and lists are compared with, `load` finds a maximum,
 //! `open` takes latencies, `contest` lets sides take turns, `rows/` has the comparisons, `report`
-//! writes the document. One more row: a function in `rows/` that builds its sides, and a call in
+//! writes the document, `chart` its picture, `history` keeps what each run measured. One more row: a function in `rows/` that builds its sides, and a call in
 //! `rows/mod.rs`.
 #![expect(clippy::print_stderr, reason = "progress and errors are for the person who runs the bench")]
 
+mod chart;
 mod contest;
 mod data;
+mod history;
 mod load;
 mod machine;
 mod open;
@@ -21,7 +23,7 @@ mod stats;
 mod wire;
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -29,6 +31,7 @@ use clap::{Parser, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::contest::Rounds;
+use crate::history::{History, Run};
 use crate::peers::Hidden;
 
 /// The same as the server's, so that the peers lose nothing by theirs.
@@ -196,12 +199,24 @@ async fn run(args: &Args) -> Result<()> {
         return peers::serve(hidden).await;
     }
     let report = rows::run(args, Scale::of(args)).await?;
-    let text = report.markdown()?;
-    report::show(&text)?;
-    if let Some(out) = args.out() {
-        std::fs::write(&out, text).map_err(|error| format!("cannot write {}: {error}", out.display()))?;
-        eprintln!("bench: written to {}", out.display());
+    match args.out() {
+        Some(out) => write(&report, &out),
+        None => report::show(&report.markdown(None)?),
     }
+}
+
+/// Writes the document, with its picture and its line in the history beside it.
+fn write(report: &report::Report, out: &Path) -> Result<()> {
+    let history = History::beside(out)?;
+    let run = Run { program: machine::program(), points: report.points() };
+    let picture = chart::svg(&run, history.last())?;
+    let text = report.markdown(history.last())?;
+    report::show(&text)?;
+    let put = |file: &Path, text: &str| std::fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()));
+    put(out, &text)?;
+    put(&out.with_extension("svg"), &picture)?;
+    history.append(&run)?;
+    eprintln!("bench: written to {}", out.display());
     Ok(())
 }
 

@@ -99,15 +99,12 @@ fn key(user: u64) -> String {
 }
 
 /// The hash of a user with four badges, as headmark's cache holds it.
-pub(crate) async fn fill_redis(url: &str, users: &[u64], badges: &[&str]) -> Result<()> {
+pub(crate) async fn fill_redis(url: &str, users: &[u64], marks: &str) -> Result<()> {
     let mut connection = Client::open(url)?.get_multiplexed_async_connection().await?;
     for some in users.chunks(1000) {
         let mut pipeline = pipe();
         for user in some {
-            let command = pipeline.cmd("HSET").arg(key(*user)).arg("!r").arg("918").arg("!e").arg("1");
-            for badge in badges {
-                command.arg(format!("c:{badge}")).arg("3 120");
-            }
+            pipeline.cmd("HSET").arg(key(*user)).arg("!r").arg("918").arg("!e").arg("1").arg("u").arg(format!("20779;{marks}"));
         }
         pipeline.exec_async(&mut connection).await?;
     }

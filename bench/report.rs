@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use crate::Result;
 use crate::contest::{Ratio, Series};
+use crate::history::{Point, Run};
 use crate::open::Latencies;
 use crate::stats::{float, grouped};
 
@@ -126,7 +127,13 @@ impl Report {
         self.skipped.push(why.to_owned());
     }
 
-    pub(crate) fn markdown(&self) -> Result<String> {
+    /// What the rows measured, for the history.
+    pub(crate) fn points(&self) -> Vec<Point> {
+        self.rows.iter().map(Row::point).collect()
+    }
+
+    /// The document; `before` is the run before, where the document is kept.
+    pub(crate) fn markdown(&self, before: Option<&Run>) -> Result<String> {
         let mut out = String::from(
             "# Benchmarks\n\n\
              Written by `make bench`; every number below is from one run of it, on one machine, both sides of each ratio in the same run.\n\
@@ -136,7 +143,7 @@ impl Report {
         for fact in &self.facts {
             writeln!(out, "- {fact}")?;
         }
-        self.write_rows(&mut out)?;
+        self.write_rows(&mut out, before)?;
         self.write_latencies(&mut out)?;
         self.write_sizes(&mut out)?;
         if !self.skipped.is_empty() {
@@ -153,7 +160,7 @@ impl Report {
         Ok(out)
     }
 
-    fn write_rows(&self, out: &mut String) -> Result<()> {
+    fn write_rows(&self, out: &mut String, before: Option<&Run>) -> Result<()> {
         if self.rows.is_empty() {
             return Ok(());
         }
@@ -161,9 +168,10 @@ impl Report {
             out,
             "\n## Rates\n\n\
              The ratio is taken in each round, ours to theirs; shown is the median, with the lowest and the highest in brackets. Rates are medians.\n\
-             CPU is user and system time of the server's process for each request, ours / theirs.\n\n\
-             | work | rate | against | rate | ratio | goal | met | CPU µs |\n\
-             | --- | ---: | --- | ---: | ---: | ---: | --- | ---: |"
+             CPU is user and system time of the server's process for each request, ours / theirs. The last column is the ratio (or rate) of the\n\
+             run before, in bold where this run is more than a tenth below it. `benchmarks.csv` has all runs.\n\n\
+             | work | rate | against | rate | ratio | goal | met | CPU µs | before |\n\
+             | --- | ---: | --- | ---: | ---: | ---: | --- | ---: | ---: |"
         )?;
         for row in &self.rows {
             let rate = |series: &Series| format!("{} {}/s{}", grouped(series.rate()), row.goal.unit, errors(series));
@@ -173,8 +181,18 @@ impl Report {
             };
             let cpu = format!("{} / {}", optional(row.ours.cpu_us()), optional(cpu_us));
             let (goal, met) = row.verdict();
-            writeln!(out, "| {} | {} | {against} | {their_rate} | {ratio} | {goal} | {met} | {cpu} |", row.goal.work, rate(&row.ours))?;
+            let before = show_before(&row.point(), before);
+            writeln!(
+                out,
+                "| {} | {} | {against} | {their_rate} | {ratio} | {goal} | {met} | {cpu} | {before} |",
+                row.goal.work,
+                rate(&row.ours)
+            )?;
         }
+        if let Some(before) = before {
+            writeln!(out, "\nThe run before: {}.", before.program)?;
+        }
+        writeln!(out, "\n![What each row reached of its goal.](benchmarks.svg)")?;
         Ok(())
     }
 
@@ -260,7 +278,22 @@ impl Report {
     }
 }
 
+/// From which part of the run before on a row counts as slower.
+const SLOWER: f64 = 0.9;
+
+/// What the run before measured of a row.
+fn show_before(point: &Point, before: Option<&Run>) -> String {
+    let Some(before) = before.and_then(|run| run.point(&point.work)) else { return "–".to_owned() };
+    let value = if before.value < 1000.0 { format!("{:.2}", before.value) } else { grouped(before.value) };
+    if point.value < before.value * SLOWER { format!("**{value}**") } else { value }
+}
+
 impl Row {
+    fn point(&self) -> Point {
+        let value = self.theirs.as_ref().map_or_else(|| self.ours.rate(), |(_, ratio)| ratio.median);
+        Point { work: self.goal.work.to_owned(), value, goal: self.goal.at_least, cpu_us: self.ours.cpu_us() }
+    }
+
     /// The goal, and whether it is met.
     fn verdict(&self) -> (String, &'static str) {
         let Some(least) = self.goal.at_least else { return ("–".to_owned(), "–") };
@@ -304,12 +337,24 @@ mod tests {
         let goal = Goal { work: "poll", at_least: Some(0.9), unit: "polls" };
         report.compare(goal, &Series::single("ours", 80.0), &Series::single("a bare route", 100.0));
         report.rate(Goal { at_least: Some(50.0), ..goal }, &Series::single("import", 60.0));
-        let text = report.markdown().unwrap();
+        let text = report.markdown(None).unwrap();
         assert!(
-            text.contains("| poll | 80 polls/s | a bare route | 100 polls/s | 0.80 (0.80–0.80) | ≥ 0.9 | **no** | n/a / n/a |"),
+            text.contains("| poll | 80 polls/s | a bare route | 100 polls/s | 0.80 (0.80–0.80) | ≥ 0.9 | **no** | n/a / n/a | – |"),
             "{text}"
         );
-        assert!(text.contains("| poll | 60 polls/s | – | – | – | ≥ 50/s | yes | n/a / n/a |"), "{text}");
+        assert!(text.contains("| poll | 60 polls/s | – | – | – | ≥ 50/s | yes | n/a / n/a | – |"), "{text}");
+    }
+
+    #[test]
+    fn a_row_that_became_slower_shows() {
+        let goal = Goal { work: "poll", at_least: Some(0.9), unit: "polls" };
+        let mut report = Report::default();
+        report.compare(goal, &Series::single("ours", 80.0), &Series::single("a bare route", 100.0));
+        for (value, shown) in [(0.88, "| 0.88 |"), (0.9, "| **0.90** |"), (12_345.0, "| **12,345** |")] {
+            let before = Run { program: "earlier".to_owned(), points: vec![Point { value, ..report.points().remove(0) }] };
+            let text = report.markdown(Some(&before)).unwrap();
+            assert!(text.contains(shown) && text.contains("The run before: earlier."), "{text}");
+        }
     }
 
     #[test]
@@ -319,7 +364,7 @@ mod tests {
         report.size("written", 100.0, Limit::Fewer { times: 50.0, than: "plain", bytes: 4000.0 });
         report.size("stored", 0.0, Limit::Fewer { times: 50.0, than: "plain", bytes: 54.0 });
         report.attempt("more", Err("no".into()));
-        let text = report.markdown().unwrap();
+        let text = report.markdown(None).unwrap();
         assert!(text.contains("| an entry | 240.0 | – | – | ≤ 250 | yes |"), "{text}");
         assert!(text.contains("| written | 100.0 | plain | 4,000 (40.0 ×) | ≥ 50 × fewer | **no** |"), "{text}");
         assert!(text.contains("| stored | 0.0 | plain | 54.0 | ≥ 50 × fewer | yes |"), "{text}");

@@ -41,7 +41,7 @@ pub(super) async fn run(stage: &Stage, report: &mut Report) -> Result<()> {
     let same_embedded = same("polls-304-embedded", &stage.embedded).await?;
     let same_server = same("polls-304-server", &stage.server).await?;
     let answer = check(stage, &full, [(&stage.embedded, &same_embedded), (&stage.server, &same_server)]).await?;
-    peers::fill_redis(&stage.redis, &users, &data::BADGES).await?;
+    peers::fill_redis(&stage.redis, &users, &data::marks()).await?;
     let start = |peer| peers::start(peer, &answer, &stage.redis, stage.folder());
     let (bare, multiplexed, deadpool) = (start(Peer::Bare).await?, start(Peer::Multiplexed).await?, start(Peer::Deadpool).await?);
 
