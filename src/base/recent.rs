@@ -102,6 +102,13 @@ impl<V: Clone> Recent<V> {
         }
     }
 
+    /// Keeps nothing for a user.
+    pub fn remove(&self, user: UserId) {
+        if let Some(mut shard) = self.shard(user) {
+            shard.remove(user);
+        }
+    }
+
     /// Changes what a user's value holds, and takes what it weighs from then on.
     pub fn weigh_again(&self, user: UserId, change: impl FnOnce(&V) -> usize) {
         if let Some(mut shard) = self.shard(user)
@@ -170,6 +177,9 @@ mod tests {
         recent.weigh_again(user(7), |value| usize::try_from(*value).unwrap());
         assert_eq!((recent.get(user(7)), recent.weigh()), (Some(3), 3));
         recent.weigh_again(user(8), |_| panic!("there is none"));
+        recent.insert(user(8), 5, 10);
+        recent.remove(user(8));
+        assert_eq!((recent.get(user(8)), recent.weigh()), (None, 3));
         recent.insert(user(7), 4, 501);
         assert_eq!((recent.get(user(7)), recent.weigh()), (None, 0), "what is larger than all room is not kept, nor what it replaced");
     }

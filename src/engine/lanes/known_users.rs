@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use crate::base::ids::UserId;
+use crate::base::recent::Recent;
 use crate::engine::marks::store::User;
 
 /// What a copy takes besides the row's own text, in bytes: the row, the key, and what the cache
@@ -26,20 +27,19 @@ pub(super) type KnownRows = Vec<(UserId, User)>;
 
 /// The copies, shared by the lanes of a node.
 #[derive(Debug, Clone)]
-pub(super) struct KnownUsers(moka::sync::Cache<UserId, Arc<User>>);
+pub(super) struct KnownUsers(Arc<Recent<Arc<User>>>);
 
 impl KnownUsers {
     /// With room for so many bytes; 0: none is kept.
     pub(super) fn new(max_bytes: u64) -> Self {
-        let weigh = |_: &UserId, row: &Arc<User>| u32::try_from(COPY_BYTES + row.marks.as_str().len()).unwrap_or(u32::MAX);
-        Self(moka::sync::Cache::builder().weigher(weigh).max_capacity(max_bytes).build())
+        Self(Arc::new(Recent::new(usize::try_from(max_bytes).unwrap_or(usize::MAX))))
     }
 
     /// Splits users into those that are known and those that are not.
     pub(super) fn split(&self, users: impl Iterator<Item = UserId>) -> Split {
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
         for user in users {
-            match self.0.get(&user) {
+            match self.0.get(user) {
                 Some(row) => known.push((user, User::clone(&row))),
                 None => unknown.push(user),
             }
@@ -50,15 +50,16 @@ impl KnownUsers {
     /// These rows are committed. `all`: also those that were not known.
     pub(super) fn learn(&self, rows: impl IntoIterator<Item = (UserId, User)>, all: bool) {
         for (user, row) in rows {
-            if all || self.0.contains_key(&user) {
-                self.0.insert(user, Arc::new(row));
+            if all || self.0.get(user).is_some() {
+                let bytes = COPY_BYTES + row.marks.as_str().len();
+                self.0.insert(user, Arc::new(row), bytes);
             }
         }
     }
 
     /// Nobody knows what these rows hold now.
     pub(super) fn forget(&self, users: impl Iterator<Item = UserId>) {
-        users.for_each(|user| self.0.invalidate(&user));
+        users.for_each(|user| self.0.remove(user));
     }
 }
 
@@ -103,11 +104,11 @@ mod tests {
 
     #[test]
     fn copies_are_bounded_by_what_they_take() {
-        let known = KnownUsers::new(100 * 1024);
+        let known = KnownUsers::new(400 * 1024);
         let row = User { marks: UserMarks::from_row(&"c:like 1;".repeat(100)), ..User::default() };
         known.learn((1..=1000).map(|id| (user(id), row.clone())), true);
-        known.0.run_pending_tasks();
-        assert!(known.0.weighted_size() <= 100 * 1024 && known.0.entry_count() > 20, "{known:?}");
+        let (kept, _) = known.split((1..=1000).map(user));
+        assert!((60..340).contains(&kept.len()), "{}", kept.len());
     }
 
     #[test]
