@@ -41,7 +41,7 @@ pub(crate) struct History {
 const HEADER: [&str; 5] = ["program", "work", "value", "goal", "cpu_us"];
 
 impl History {
-    /// Reads the file beside the document; there is none before the first run.
+    /// Reads the file beside the document. It does not exist before the first run.
     pub(crate) fn beside(document: &Path) -> Result<Self> {
         let file = document.with_extension("csv");
         let mut runs: Vec<Run> = Vec::new();

@@ -55,7 +55,7 @@ impl Hasher for IdHasher {
         self.write_u64(id.cast_unsigned());
     }
 
-    /// For whatever is no id: eight bytes at a time.
+    /// Keys of other types: eight bytes at a time.
     fn write(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(8) {
             let mut padded = [0; 8];

@@ -176,7 +176,7 @@ mod tests {
         assert_eq!((recent.users(|value| *value == 3), recent.users(|value| *value == 2)), (vec![user(7)], vec![]));
         recent.weigh_again(user(7), |value| usize::try_from(*value).unwrap());
         assert_eq!((recent.get(user(7)), recent.weigh()), (Some(3), 3));
-        recent.weigh_again(user(8), |_| panic!("there is none"));
+        recent.weigh_again(user(8), |_| panic!("nothing is kept for this user"));
         recent.insert(user(8), 5, 10);
         recent.remove(user(8));
         assert_eq!((recent.get(user(8)), recent.weigh()), (None, 3));

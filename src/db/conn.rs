@@ -164,7 +164,8 @@ impl Conn {
     }
 
     /// The same for a statement that must affect as many rows as it is given, or find them: if it
-    /// does not, whatever is waited for next fails with [`sqlx::Error::RowNotFound`], and nothing is committed.
+    /// does not, the next statement that is awaited fails with [`sqlx::Error::RowNotFound`], and
+    /// nothing is committed.
     pub async fn later_all(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<()> {
         let rows = u64::try_from(columns.first().map_or(0, Column::len)).unwrap_or(u64::MAX);
         match self {

@@ -117,8 +117,8 @@ const WAL_PAGES: &str = "4000";
 /// rows that its batches have (`sqlite.rs`).
 const KEPT_STATEMENTS: usize = 512;
 
-/// How many rows SQLite's thread may be ahead of whoever reads them. Where it has to wait for each
-/// few, both threads sleep and wake all the time.
+/// How many rows SQLite's thread may be ahead of their reader. If it has to wait after every few
+/// rows, both threads sleep and wake all the time.
 const ROWS_AHEAD: usize = 2048;
 
 /// Every statement finds each of its rows by an index, however many it asks for.

@@ -74,8 +74,8 @@ impl Waiting {
 /// than it must.
 const MISSED: &str = "another writer was faster, this one tries again";
 
-/// The statement with a last parameter for how many rows it must affect. There is no plain statement
-/// that fails by a condition, so it casts a text to a number that is none; the count keeps the
+/// The statement with a last parameter for how many rows it must affect. SQL has no statement that
+/// fails on a condition, so this casts a text that is not a number; the count keeps the
 /// planner from doing so ahead of time.
 fn counting(statement: &'static Statement) -> String {
     let (sql, count) = (statement.postgres(), statement.columns().len() + 1);

@@ -54,6 +54,8 @@ async fn an_entry_is_small_and_stays_a_listpack() {
     cache.publish(Writer(1), &[change(id, 1_000_000, 1_000_000)]).await.unwrap();
     assert_eq!(raw.ask::<String>(&["OBJECT", "ENCODING", &key]).await, "listpack");
     assert_eq!(hit_of(&cache.get(user(id)).await.unwrap()), Some(&Entry { revision: 1_000_000, parts: five_badges() }));
+    let life_ms: i64 = raw.ask(&["PTTL", &key]).await;
+    assert!(life_ms > 0, "a hash that was written again expires: {life_ms}");
     let _: i64 = raw.ask(&["DEL", &key]).await;
 }
 

@@ -255,7 +255,7 @@ impl Entries {
         Ok(in_time(self.rows(users)).await?)
     }
 
-    /// Keeps what was made of a user's entry, for whoever reads the same entry again.
+    /// Keeps what was made of a user's entry, for the next reader of the same entry.
     pub fn keep(&self, user: UserId, entry: &Arc<ReadEntry>, derived: Arc<dyn Derived>) {
         self.cache.keep(user, entry, derived);
     }

@@ -15,6 +15,13 @@ pub type Part = (Box<str>, Box<str>);
 /// The field of the user's own row.
 const FIELD: &str = "u";
 
+/// Whether an entry holds the same of both rows.
+#[must_use]
+pub fn shows_same(one: &User, other: &User) -> bool {
+    let numbers = |row: &User| (row.enrolled, row.feed, row.direct_unread, row.direct_chats);
+    numbers(one) == numbers(other) && one.marks == other.marks
+}
+
 /// The user's own row as an entry holds it.
 #[must_use]
 pub fn user_part(row: &User) -> Part {

@@ -80,20 +80,17 @@ static MAKE_USERS: Statement = Statement::new(
     &[("user_id", Type::Int)],
 );
 
-static READ_USERS: Statement = Statement::new(
+const READ: &str =
     "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
         u.direct_unread, u.direct_chats, u.marks
     from {rows} r
-    join users u on u.user_id = r.user_id",
-    &[("user_id", Type::Int)],
-);
+    join users u on u.user_id = r.user_id";
+
+static READ_USERS: Statement = Statement::new(READ, &[("user_id", Type::Int)]);
 
 /// Locks the rows in the order of the key, and returns what they hold once they are locked.
 static LOCK_USERS: Statement = Statement::each(
-    "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
-        u.direct_unread, u.direct_chats, u.marks
-    from {rows} r
-    join users u on u.user_id = r.user_id",
+    READ,
     "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
         u.direct_unread, u.direct_chats, u.marks
     from {rows} r

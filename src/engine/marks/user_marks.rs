@@ -117,7 +117,7 @@ impl UserMarks {
         self.of_kind(kind).map(|packed| (packed.name, packed.unpack()))
     }
 
-    /// One mark; the default where there is none.
+    /// One mark, or the default if the user has no such mark.
     #[must_use]
     pub fn get(&self, kind: Kind, name: &str) -> Mark {
         find(&self.0, kind, name).map(|packed| packed.unpack()).unwrap_or_default()

@@ -12,7 +12,7 @@ use crate::cache::{Parts, Revision};
 use crate::db::{Conn, DbResult};
 use crate::engine::events;
 use crate::engine::heads::{self, Batch, Committed};
-use crate::engine::marks::parts::user_part;
+use crate::engine::marks::parts::{shows_same, user_part};
 use crate::engine::marks::store::{self, NOT_ENROLLED, User};
 use crate::engine::marks::{FORGOTTEN, Kind, Mark, MarkKey, Stream, StreamKey, is_own};
 
@@ -131,9 +131,8 @@ impl Core {
     /// What changed of users' own rows, as entries in the cache hold it.
     pub(super) fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
         for (user, (loaded, now)) in self.users.rows.iter().filter(|(_, (loaded, now))| loaded.revision != now.revision) {
-            let part = user_part(now);
-            if *loaded == User::default() || part != user_part(loaded) {
-                parts.entry(*user).or_default().extend([part]);
+            if *loaded == User::default() || !shows_same(loaded, now) {
+                parts.entry(*user).or_default().extend([user_part(now)]);
             }
         }
     }
