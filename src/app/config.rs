@@ -105,10 +105,6 @@ pub struct CacheArgs {
     #[arg(long, env = "REDIS_CLUSTER", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub redis_cluster: bool,
 
-    /// The number of multiplexed Redis connections for polls.
-    #[arg(long, env = "HEADMARK_REDIS_CONNECTIONS", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub redis_connections: u16,
-
     /// The time limit for a Redis command, in milliseconds.
     #[arg(long, env = "HEADMARK_REDIS_TIMEOUT_MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(10..=2000))]
     pub redis_timeout_ms: u64,
@@ -123,8 +119,8 @@ pub struct CacheArgs {
     #[arg(long, env = "HEADMARK_CACHE_TTL_S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..=86_400))]
     pub cache_ttl_s: u64,
 
-    /// The maximum size of the in-process cache, in bytes. The least used entries are evicted
-    /// first.
+    /// The maximum size of the in-process cache, in bytes; with Redis, of the copies of its entries.
+    /// The least used entries are evicted first.
     #[arg(long, env = "HEADMARK_CACHE_BYTES", default_value_t = 1 << 30, value_parser = clap::value_parser!(u64).range(16 * 1024 * 1024..))]
     pub cache_bytes: u64,
 
@@ -320,7 +316,6 @@ impl CacheArgs {
         self.redis_url.clone().map(|url| RedisConfig {
             url,
             cluster: self.redis_cluster,
-            connections: usize::from(self.redis_connections),
             timeout: Duration::from_millis(self.redis_timeout_ms),
         })
     }

@@ -109,13 +109,20 @@ impl<V: Clone> Recent<V> {
         }
     }
 
-    /// Changes what a user's value holds, and takes what it weighs from then on.
-    pub fn weigh_again(&self, user: UserId, change: impl FnOnce(&V) -> usize) {
+    /// Keeps nothing.
+    pub fn clear(&self) {
+        for shard in &self.shards {
+            *shard.lock().unwrap_or_else(PoisonError::into_inner) = Shard::default();
+        }
+    }
+
+    /// Changes a user's value, and takes what it weighs from then on.
+    pub fn change(&self, user: UserId, change: impl FnOnce(&mut V) -> usize) {
         if let Some(mut shard) = self.shard(user)
-            && let Some(kept) = shard.remove(user)
+            && let Some(mut kept) = shard.remove(user)
         {
-            let weight = change(&kept.value);
-            shard.insert(user, Kept { value: kept.value, weight }, self.room);
+            kept.weight = change(&mut kept.value);
+            shard.insert(user, kept, self.room);
         }
     }
 
@@ -174,13 +181,19 @@ mod tests {
             assert_eq!((recent.get(user(7)), recent.weigh()), (Some(value), weight));
         }
         assert_eq!((recent.users(|value| *value == 3), recent.users(|value| *value == 2)), (vec![user(7)], vec![]));
-        recent.weigh_again(user(7), |value| usize::try_from(*value).unwrap());
-        assert_eq!((recent.get(user(7)), recent.weigh()), (Some(3), 3));
-        recent.weigh_again(user(8), |_| panic!("nothing is kept for this user"));
+        recent.change(user(7), |value| {
+            *value += 1;
+            3
+        });
+        assert_eq!((recent.get(user(7)), recent.weigh()), (Some(4), 3));
+        recent.change(user(8), |_| panic!("nothing is kept for this user"));
         recent.insert(user(8), 5, 10);
         recent.remove(user(8));
         assert_eq!((recent.get(user(8)), recent.weigh()), (None, 3));
         recent.insert(user(7), 4, 501);
         assert_eq!((recent.get(user(7)), recent.weigh()), (None, 0), "what is larger than all room is not kept, nor what it replaced");
+        recent.insert(user(7), 4, 10);
+        recent.clear();
+        assert_eq!((recent.get(user(7)), recent.weigh()), (None, 0));
     }
 }

@@ -98,29 +98,30 @@ impl EntryState {
         true
     }
 
-    /// A writer brings what it committed. Whether it was applied; if not, the writer only left and
-    /// the entry is dirty.
+    /// A writer brings what it committed. Whether the entry is clean then. If the change cannot be
+    /// applied, the writer only leaves.
     ///
     /// `before` was read under the row lock, or compared with the row while the writer was inside, so
-    /// an entry at that revision shows what this transaction found, whatever made it dirty. What others committed after this transaction they
-    /// published, and were here at the time: they are inside still, or they spoiled it.
+    /// an entry at that revision shows what this transaction found, whatever made it dirty. An entry
+    /// at `after`, or later, has the change already. What others committed after this transaction
+    /// they published, and were here at the time: they are inside still, or they spoiled it.
     pub(super) fn publish(&mut self, writer: Writer, epoch: i64, change: &Change, now_ms: u64) -> bool {
         let Dropped { inside, died } = self.drop_writer(writer, now_ms);
-        let alone = inside && self.writers.is_empty() && !died && !self.spoiled;
-        let found = alone && self.epoch == epoch;
-        let Some(shown) = self.shown.as_mut().filter(|shown| found && shown.revision == change.before) else {
+        let sound = inside && !died && !self.spoiled && self.epoch == epoch;
+        let fits = |shown: &&mut Arc<ReadEntry>| shown.revision == change.before || shown.revision >= change.after;
+        let Some(shown) = self.shown.as_mut().filter(|shown| sound && fits(shown)) else {
             self.spoil();
             return false;
         };
-        if change.before != change.after {
+        if shown.revision < change.after {
             ReadEntry::change(shown, |entry| {
                 entry.revision = change.after;
                 change.parts.iter().for_each(|(field, value)| entry.parts.insert(field, value));
             });
         }
-        self.dirty = false;
+        self.dirty = !self.writers.is_empty();
         self.fill = None;
-        true
+        !self.dirty
     }
 
     /// A reader keeps what it made of the entry that it was shown.

@@ -8,6 +8,7 @@ use super::{CacheError, Lookup};
 /// before the cache is made.
 pub(super) struct Meters {
     hits: Counter,
+    copies: Counter,
     misses: Counter,
     away: Counter,
     kept: Counter,
@@ -22,6 +23,7 @@ impl Meters {
     pub(super) fn new() -> Self {
         Self {
             hits: counter!("headmark_cache_reads_total", "result" => "hit"),
+            copies: counter!("headmark_cache_copies_shown_total"),
             misses: counter!("headmark_cache_reads_total", "result" => "miss"),
             away: counter!("headmark_cache_reads_total", "result" => "away"),
             kept: counter!("headmark_cache_fills_total", "result" => "kept"),
@@ -40,6 +42,11 @@ impl Meters {
             Ok(Lookup::Miss { .. }) => self.misses.increment(1),
             Err(_) => self.away.increment(1),
         }
+    }
+
+    /// Hits that needed no answer from Redis about their users.
+    pub(super) fn copies_shown(&self, count: usize) {
+        self.copies.increment(u64::try_from(count).unwrap_or_default());
     }
 
     /// One fill.

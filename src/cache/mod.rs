@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use secrecy::SecretString;
+use tokio::time::Instant;
 
 pub use self::facts::{Facts, Told};
 pub use self::hub::Listener;
@@ -94,6 +95,11 @@ pub struct Change {
     pub parts: Parts,
 }
 
+/// How long a node may answer polls from copies after it last asked for word of changes. A writer
+/// waits for that long, from its touch on, before it answers. So all nodes must agree: it is no
+/// setting.
+pub const READ_LEASE: Duration = Duration::from_millis(5);
+
 /// What both engines are told.
 #[derive(Debug, Clone)]
 pub struct CacheConfig {
@@ -105,7 +111,7 @@ pub struct CacheConfig {
     pub lease: Duration,
     /// Entries that the in-process cache holds. Default 1,000,000.
     pub capacity: u64,
-    /// Bytes that they take together. Default 1 GiB.
+    /// Bytes that they take together; with Redis, those of the copies of entries. Default 1 GiB.
     pub capacity_bytes: u64,
     /// What every key and channel in Redis begins with. Default `hm:`.
     pub prefix: String,
@@ -125,9 +131,6 @@ pub struct RedisConfig {
     pub url: SecretString,
     /// Whether that is a Redis Cluster.
     pub cluster: bool,
-    /// Connections that reads are spread over, besides one for the scripts and one for wakes; at
-    /// least 1. Default 2.
-    pub connections: usize,
     /// How long one operation may take, connecting included. Default 500 ms.
     pub timeout: Duration,
 }
@@ -136,7 +139,7 @@ impl RedisConfig {
     /// The defaults, at this address.
     #[must_use]
     pub fn new(url: SecretString) -> Self {
-        Self { url, cluster: false, connections: 2, timeout: Duration::from_millis(500) }
+        Self { url, cluster: false, timeout: Duration::from_millis(500) }
     }
 }
 
@@ -234,17 +237,18 @@ impl Cache {
     }
 
     /// Before the commit: puts the writer into these users' entries and marks them dirty, for one
-    /// lease. Doing it again renews the lease.
+    /// lease. Doing it again renews the lease. Returns until when other nodes may show copies of
+    /// what the entries said, if any may.
     ///
     /// # Errors
     /// If any of them could not be touched; then the transaction must not commit. Those that were
     /// stay dirty.
-    pub async fn touch(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
+    pub async fn touch(&self, users: &[UserId], writer: Writer) -> Result<Option<Instant>, CacheError> {
         match self {
             Self::Memory(memory) => memory.touch(users, writer),
             Self::Redis(redis) => return redis.touch(users, writer).await,
         }
-        Ok(())
+        Ok(None)
     }
 
     /// What the cache knows of a user.
@@ -285,17 +289,19 @@ impl Cache {
     }
 
     /// After the commit: applies the changes to the entries that show what the transaction found,
-    /// and takes the writer out of all. Wakes anyone who listens to a user that changed.
+    /// and takes the writer out of all. Wakes anyone who listens to a user that changed. Returns
+    /// whether the writer was inside all of them: if not, a reader may have filled in what was there
+    /// before the commit, and other nodes may show copies of that for a read lease more.
     ///
     /// # Errors
     /// If Redis is away; then entries stay dirty, which is safe. This node's listeners are woken
     /// even so.
-    pub async fn publish(&self, writer: Writer, changes: &[Change]) -> Result<(), CacheError> {
+    pub async fn publish(&self, writer: Writer, changes: &[Change]) -> Result<bool, CacheError> {
         match self {
             Self::Memory(memory) => memory.publish(writer, changes),
             Self::Redis(redis) => return redis.publish(writer, changes).await,
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Instead of [`Self::publish`] if the transaction was aborted or its outcome is unknown: takes

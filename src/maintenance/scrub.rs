@@ -119,7 +119,7 @@ async fn read_anew(state: &ScrubContext, users: &[UserId]) {
     }
     let writer = Writer(rand::rng().random());
     let repaired = async {
-        state.cache.touch(users, writer).await?;
+        let _shown_until = state.cache.touch(users, writer).await?;
         state.cache.leave(users, writer).await
     };
     if let Err(error) = repaired.await {

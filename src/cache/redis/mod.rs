@@ -1,25 +1,22 @@
 //! The cache that all nodes share: one hash for each user in Redis or Redis Cluster.
 //!
-//! `known.rs` holds decoded entries, `lists.rs` and `facts.rs` hold what is kept beside the entries,
-//! `wire.rs` connects and sends, `shared.rs` is what all of them share, `breaker.rs` fails fast
-//! while Redis is away and `probe.rs` looks for its return, `reads.rs` makes one pipeline of many
-//! reads, `pipe.rs` is the connection for them, `resp.rs` what is said over it, `scripts.rs` builds
-//! the calls and reads the replies, `wakes.rs` holds the subscription. To add an operation: a `.lua`
-//! in `scripts/`, a field in `Scripts`, a method here, the same in `entry.rs`, and a step in the
-//! test that compares the two.
+//! `reads.rs` is the connection for polls with its lease, `tracking.rs` hears what changes, `copies.rs`
+//! holds what was read, `lists.rs` and `facts.rs` hold what is kept beside the entries, `wire.rs` connects and sends,
+//! `shared.rs` is what all of them share, `breaker.rs` fails fast while Redis is away and `probe.rs`
+//! looks for its return, `scripts.rs` builds the calls and reads the replies, `wakes.rs` holds the
+//! subscription. To add an operation: a `.lua` in `scripts/`, a field in `Scripts`, a method here,
+//! the same in `entry.rs`, and a step in the test that compares the two.
 
 mod breaker;
+mod copies;
 mod facts;
-mod known;
 mod lists;
 mod pieces;
-mod pipe;
 mod probe;
-mod read;
 mod reads;
-mod resp;
 mod scripts;
 mod shared;
+mod tracking;
 mod wakes;
 mod wire;
 
@@ -32,16 +29,15 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::breaker::Breaker;
-use self::known::Known;
-use self::read::Replied;
-use self::reads::{Asked, ReadQueue};
-use self::scripts::{Scripts, is_yes, read_answers, read_lookup};
-use self::shared::{COMMANDS_PER_PIPELINE, Shared, unexpected_reply};
-use self::wire::{Links, away};
+use self::copies::Copies;
+use self::reads::{Connection, Reads};
+use self::scripts::{Scripts, is_yes, read_hash, read_lookup, read_published};
+use self::shared::{COMMANDS_PER_PIPELINE, Shared, hgetall, unexpected_reply};
+use self::wire::{Wire, away};
 use super::hub::{Hub, Listener};
 use super::meters::Meters;
 use super::nonce::Nonces;
-use super::{CacheConfig, CacheError, Change, Derived, Entry, FillToken, Lookup, ReadEntry, RedisConfig, Writer};
+use super::{CacheConfig, CacheError, Change, Derived, Entry, FillToken, Lookup, READ_LEASE, ReadEntry, RedisConfig, Writer};
 use crate::base::ids::UserId;
 
 /// How long the key lives with which a node tries whether Redis takes writes.
@@ -50,13 +46,12 @@ const PROBE_TTL_MS: u64 = 10_000;
 /// The cache in Redis.
 pub struct Redis {
     shared: Arc<Shared>,
-    reads: ReadQueue,
-    known: Known,
+    reads: Arc<Reads>,
     hub: Arc<Hub>,
     epoch: AtomicI64,
     nonces: Nonces,
-    /// The breaker's probe and the subscription; they end with the cache.
-    _tasks: [AbortOnDropHandle<()>; 2],
+    /// The breaker's probe, the subscription and the read lease; they end with the cache.
+    _tasks: [AbortOnDropHandle<()>; 3],
 }
 
 impl Redis {
@@ -64,30 +59,26 @@ impl Redis {
     /// restart in the middle of an outage must not make it a larger one.
     pub(super) async fn connect(config: CacheConfig, redis: RedisConfig) -> Result<Self, CacheError> {
         let scripts = Scripts::new(&config);
-        let (links, breaker, meters) = (wire::connect(&redis, &scripts).await, Breaker::default(), Meters::new());
-        let links = match links {
-            Ok(links) => links,
+        let (wire, breaker, meters) = (wire::connect(&redis, &scripts).await, Breaker::default(), Meters::new());
+        let wire = match wire {
+            Ok(wire) => wire,
             Err(error) if wire::may_come_back(&error) => {
                 tracing::warn!(%error, "Redis is away: starting without it, polls go to the database");
                 breaker.open();
-                Links::none(&redis)
+                Wire::None
             }
             Err(error) => return Err(away(&error)),
         };
         meters.breaker(breaker.check().is_err());
-        let shared = Arc::new(Shared { config, redis, links: ArcSwap::from_pointee(links), breaker, scripts, meters });
+        let (nonces, reads) = (Nonces::new(), Arc::new(Reads::new(Copies::new(config.capacity_bytes))));
+        let wire = ArcSwap::from_pointee(wire);
+        let shared = Arc::new(Shared { config, redis, wire, node: nonces.next(), breaker, scripts, meters });
         let hub = Hub::new(true);
-        let probe = tokio::spawn(probe::run(Arc::clone(&shared)));
-        let wakes = tokio::spawn(wakes::run(Arc::clone(&shared), Arc::clone(&hub)));
-        Ok(Self {
-            reads: ReadQueue::start(&shared),
-            known: Known::new(),
-            hub,
-            epoch: AtomicI64::new(0),
-            nonces: Nonces::new(),
-            _tasks: [AbortOnDropHandle::new(probe), AbortOnDropHandle::new(wakes)],
-            shared,
-        })
+        let probe = tokio::spawn(probe::run(Arc::clone(&shared), Arc::clone(&reads)));
+        let wakes = tokio::spawn(wakes::run(Arc::clone(&shared), Arc::clone(&reads), Arc::clone(&hub)));
+        let lease = tokio::spawn(Arc::clone(&reads).run(Arc::clone(&shared)));
+        let tasks = [probe, wakes, lease].map(AbortOnDropHandle::new);
+        Ok(Self { shared, reads, hub, epoch: AtomicI64::new(0), nonces, _tasks: tasks })
     }
 
     pub(super) fn epoch(&self) -> &AtomicI64 {
@@ -99,6 +90,19 @@ impl Redis {
         &self.hub
     }
 
+    /// Whether polls are answered from copies now.
+    #[cfg(test)]
+    pub(super) async fn is_leased(&self) -> bool {
+        let connection = self.reads.connection(&self.shared, self.shared.deadline()).await.unwrap();
+        connection.is_leased()
+    }
+
+    /// As if Redis had told of a change.
+    #[cfg(test)]
+    pub(super) fn forget_copy(&self, user: UserId) {
+        self.reads.copies.remove(user);
+    }
+
     #[cfg(test)]
     pub(super) fn prefix(&self) -> &str {
         &self.shared.config.prefix
@@ -108,10 +112,18 @@ impl Redis {
         self.hub.listen(user)
     }
 
-    pub(super) async fn touch(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
+    pub(super) async fn touch(&self, users: &[UserId], writer: Writer) -> Result<Option<Instant>, CacheError> {
         let shared = &self.shared;
-        let call = |users: &[UserId], form| shared.scripts.touch(form, &shared.keys(users.iter().copied()), writer);
-        shared.run_chunks(users, call).await.map(|_| ())
+        let readers = shared.readers_key();
+        let call = |users: &[UserId], form| {
+            let keys = shared.keys(users.iter().copied());
+            shared.scripts.touch(form, &keys, readers.as_deref(), writer, shared.node)
+        };
+        let replies = shared.run_chunks(users, call).await?;
+        // Other nodes are waited for. This one is not: it does not show what it has any more.
+        self.reads.copies.remove_all(users.iter().copied());
+        let others = replies.iter().any(is_yes);
+        Ok(others.then(|| Instant::now() + READ_LEASE))
     }
 
     pub(super) async fn get(&self, user: UserId) -> Result<Lookup, CacheError> {
@@ -124,31 +136,68 @@ impl Redis {
         self.shared.breaker.check()?;
         let deadline = self.shared.deadline();
         let epoch = self.epoch.load(Ordering::Acquire);
-        if let Some(entry) = self.hit(epoch, self.ask(user, epoch, deadline)?).await? {
+        let connection = self.reads.connection(&self.shared, deadline).await?;
+        if connection.is_leased()
+            && let Some(copy) = self.reads.copies.get(user, epoch, connection.number)
+        {
+            self.shared.meters.copies_shown(1);
+            return Ok(Lookup::Hit(copy));
+        }
+        if let Some(copy) = self.copies(&[user], epoch, &connection, deadline).await.pop().flatten() {
+            return Ok(Lookup::Hit(copy));
+        }
+        if let Some(entry) = self.ask(&[user], epoch, &connection, deadline).await?.pop().flatten() {
             return Ok(Lookup::Hit(entry));
         }
         self.look_again(&[user], epoch, deadline).await?.pop().ok_or_else(unexpected_reply)
     }
 
-    /// Begins a plain read.
-    fn ask(&self, user: UserId, epoch: i64, deadline: Instant) -> Result<Asked, CacheError> {
-        self.reads.ask(user, self.known.get(user, epoch), deadline)
+    /// The copies of users' entries that this node may show.
+    async fn copies(&self, users: &[UserId], epoch: i64, connection: &Connection, deadline: Instant) -> Vec<Option<Arc<ReadEntry>>> {
+        let reads = &self.reads;
+        let copies = || users.iter().map(|&user| reads.copies.get(user, epoch, connection.number)).collect::<Vec<_>>();
+        let is_leased = connection.is_leased();
+        let found = if connection.tells { copies() } else { vec![None; users.len()] };
+        let found = match found.iter().all(Option::is_none) {
+            false if !is_leased => match reads.renewed(deadline).await {
+                Some(renewed) if renewed == connection.number => copies(),
+                // Redis is asked for them.
+                _ => vec![None; users.len()],
+            },
+            _ => found,
+        };
+        self.shared.meters.copies_shown(found.iter().flatten().count());
+        found
     }
 
-    /// What it finds, if that is a hit.
-    async fn hit(&self, epoch: i64, mut asked: Asked) -> Result<Option<Arc<ReadEntry>>, CacheError> {
-        let replied = asked.answer().await?;
-        Ok(match (replied, asked.known) {
-            (Replied::AsKnown, known) => known.map(|known| Arc::clone(&known.entry)),
-            (Replied::Hash(found, reply), known) => {
-                let entry = found.and_then(|found| found.clean(epoch));
-                entry.map(|entry| self.known.take(asked.user, epoch, entry, reply, known))
+    /// What Redis has of users, where that is a hit.
+    async fn ask(
+        &self,
+        users: &[UserId],
+        epoch: i64,
+        connection: &Connection,
+        deadline: Instant,
+    ) -> Result<Vec<Option<Arc<ReadEntry>>>, CacheError> {
+        let (shared, copies) = (&self.shared, &self.reads.copies);
+        let mut found = Vec::with_capacity(users.len());
+        for chunk in users.chunks(COMMANDS_PER_PIPELINE) {
+            let readings: Vec<_> = chunk.iter().map(|&user| copies.begin(user, connection.number)).collect();
+            let commands = chunk.iter().map(|&user| hgetall(&shared.key(user))).collect();
+            let replies = connection.send(shared, commands, deadline).await?;
+            for ((&user, reading), reply) in chunk.iter().zip(readings).zip(replies) {
+                let reply = reply.map_err(|error| away(&error))?;
+                let entry = read_hash(&reply).and_then(|found| found.clean(epoch));
+                if entry.is_none() {
+                    copies.remove(user);
+                }
+                found.push(entry.map(|entry| copies.take(user, epoch, reading, entry)));
             }
-        })
+        }
+        Ok(found)
     }
 
     pub(super) fn keep(&self, user: UserId, entry: &Arc<ReadEntry>, derived: Arc<dyn Derived>) {
-        self.known.keep(user, entry, derived);
+        self.reads.copies.keep(user, entry, derived);
     }
 
     /// For users whose plain read was no hit: the same decided atomically, with fill tokens.
@@ -172,16 +221,15 @@ impl Redis {
         self.shared.breaker.check()?;
         let deadline = self.shared.deadline();
         let epoch = self.epoch.load(Ordering::Acquire);
-        let mut lookups = Vec::with_capacity(users.len());
-        for chunk in users.chunks(COMMANDS_PER_PIPELINE) {
-            let asked = chunk.iter().map(|&user| self.ask(user, epoch, deadline)).collect::<Result<Vec<_>, _>>()?;
-            for asked in asked {
-                lookups.push(self.hit(epoch, asked).await?.map(Lookup::Hit));
-            }
-        }
-        let missed: Vec<UserId> = users.iter().zip(&lookups).filter(|(_, lookup)| lookup.is_none()).map(|(&user, _)| user).collect();
+        let connection = self.reads.connection(&self.shared, deadline).await?;
+        let copies = self.copies(users, epoch, &connection, deadline).await;
+        let rest = missing(users, &copies);
+        let read = self.ask(&rest, epoch, &connection, deadline).await?;
+        let missed = missing(&rest, &read);
         let mut again = self.look_again(&missed, epoch, deadline).await?.into_iter();
-        lookups.into_iter().map(|lookup| lookup.or_else(|| again.next()).ok_or_else(unexpected_reply)).collect()
+        let mut read = read.into_iter().map(|entry| entry.map(Lookup::Hit).or_else(|| again.next()));
+        let lookups = copies.into_iter().map(|copy| copy.map(Lookup::Hit).or_else(|| read.next().flatten()));
+        lookups.map(|lookup| lookup.ok_or_else(unexpected_reply)).collect()
     }
 
     pub(super) async fn fill(&self, user: UserId, token: FillToken, entry: &Entry) -> Result<bool, CacheError> {
@@ -194,7 +242,7 @@ impl Redis {
         Ok(kept)
     }
 
-    pub(super) async fn publish(&self, writer: Writer, changes: &[Change]) -> Result<(), CacheError> {
+    pub(super) async fn publish(&self, writer: Writer, changes: &[Change]) -> Result<bool, CacheError> {
         let shared = &self.shared;
         let epoch = self.epoch.load(Ordering::Acquire);
         let call = |changes: &[Change], form| {
@@ -202,20 +250,26 @@ impl Redis {
             shared.scripts.publish(form, &keys, &shared.config.prefix, writer, epoch, changes)
         };
         let outcome = shared.run_chunks(changes, call).await;
+        // A writer that was not inside makes entries dirty here.
+        self.reads.copies.remove_all(changes.iter().map(|change| change.user));
         // Directly, and even if Redis did not take it: the commit has been made.
         self.hub.wake(changes.iter().filter(|change| change.before != change.after).map(|change| change.user));
         let calls = changes.chunks(shared.keys_per_call());
+        let mut was_inside = true;
         for (reply, changes) in outcome?.iter().zip(calls) {
-            let applied = read_answers(reply, changes.len()).ok_or_else(unexpected_reply)?;
-            (0..changes.len()).for_each(|at| shared.meters.publish(at < applied));
+            let published = read_published(reply, changes.len()).ok_or_else(unexpected_reply)?;
+            (0..changes.len()).for_each(|at| shared.meters.publish(at < published.applied));
+            was_inside &= published.outside == 0;
         }
-        Ok(())
+        Ok(was_inside)
     }
 
     pub(super) async fn leave(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
         let shared = &self.shared;
         let call = |users: &[UserId], form| shared.scripts.leave(form, &shared.keys(users.iter().copied()), writer);
-        shared.run_chunks(users, call).await.map(|_| ())
+        let outcome = shared.run_chunks(users, call).await;
+        self.reads.copies.remove_all(users.iter().copied());
+        outcome.map(drop)
     }
 
     pub(super) async fn run_id(&self) -> Result<String, CacheError> {
@@ -248,6 +302,11 @@ impl Redis {
         ids.sort_unstable();
         Ok(ids.join(","))
     }
+}
+
+/// The users of whom nothing was found.
+fn missing(users: &[UserId], found: &[Option<Arc<ReadEntry>>]) -> Vec<UserId> {
+    users.iter().zip(found).filter(|(_, entry)| entry.is_none()).map(|(&user, _)| user).collect()
 }
 
 impl std::fmt::Debug for Redis {

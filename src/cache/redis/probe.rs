@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::reads::Reads;
 use super::shared::Shared;
 use super::wire;
 
@@ -11,14 +12,15 @@ const PROBE_EVERY: Duration = Duration::from_millis(200);
 
 /// While the breaker is open, tries to reach Redis. It does so over new connections, which then
 /// replace the old: one whose other end vanished without a word would only time out again.
-pub(super) async fn run(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<Shared>, reads: Arc<Reads>) {
     loop {
         shared.breaker.opened.notified().await;
         loop {
             tokio::time::sleep(PROBE_EVERY).await;
             match wire::connect(&shared.redis, &shared.scripts).await {
-                Ok(links) => {
-                    shared.links.store(Arc::new(links));
+                Ok(wire) => {
+                    shared.wire.store(Arc::new(wire));
+                    reads.disconnect();
                     break;
                 }
                 Err(error) => tracing::debug!(%error, "Redis is still away"),

@@ -1,123 +1,251 @@
-//! One pipeline of many reads: polls that arrive together cost one round trip, not one each. Over a
-//! connection of its own (`pipe.rs`), or, with TLS and in a cluster, over one of the redis crate's.
+//! The connection that polls read over, and the lease under which they need not.
+//!
+//! Redis remembers which entries were read over this connection, and tells over it when one of them
+//! changes (`CLIENT TRACKING`). What it tells and what it replies arrive in one order. So once a
+//! command of a node is answered, the node knows of every change that came before that command.
+//!
+//! A node renews its lease again and again while it is polled. From the moment at which it *sent* a
+//! renewal that is answered, it may answer polls from its copies for [`READ_LEASE`]. A writer answers
+//! no earlier than that after its touch, if any other node holds a lease. Why that is enough:
+//! `docs/adr/0021-read-leases.md`.
+//!
+//! A poll that comes while the lease has run out waits for the next renewal, with all others, instead
+//! of asking for its user.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use arc_swap::ArcSwapOption;
+use deadpool_redis::redis::Cmd;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use super::known::KnownEntry;
-use super::pipe;
-use super::read::{Answer, Read, Replied};
-use super::scripts::read_hash;
-use super::shared::{Shared, hgetall, unexpected_reply};
-use super::wire::{self, away};
-use crate::base::ids::UserId;
-use crate::cache::CacheError;
+use super::copies::Copies;
+use super::scripts::Form;
+use super::shared::{Replies, Shared, is_unknown, unexpected_reply};
+use super::tracking;
+use super::wire::{self, Wire, away};
+use crate::cache::{CacheError, READ_LEASE};
 
-/// Reads that may wait for one connection; more are refused at once.
-const READS_WAITING: usize = 8192;
+/// The pause between two renewals of the lease while polls come.
+const RENEW_EVERY: Duration = Duration::from_millis(2);
 
-/// Reads in one pipeline.
-const READS_PER_PIPELINE: usize = 128;
+/// How long a node that is not polled renews its lease.
+const IDLE: Duration = Duration::from_secs(1);
 
-/// Pipelines under way at once on one connection of the crate's: while these are out, the next one
-/// gathers.
-const PIPELINES_IN_FLIGHT: usize = 4;
+/// The pause after a renewal that failed. Until the next, polls ask Redis.
+const FAILED_PAUSE: Duration = Duration::from_millis(100);
 
-/// Reads that wait for a connection before the next one is used too: the more go together, the less
-/// each costs.
-const READS_TOGETHER: usize = 128;
+/// Polls that may wait for a renewal; more ask Redis.
+const MAX_WAITING: usize = 16_384;
 
-/// The way to the readers, one for each read connection.
-pub(super) struct ReadQueue {
-    queues: Vec<mpsc::Sender<Read>>,
+/// A connection for reads.
+pub(super) struct Connection {
+    /// Tells it from those before it.
+    pub(super) number: u64,
+    wire: Wire,
+    /// Whether Redis tells of changes over it.
+    pub(super) tells: bool,
+    closed: Arc<AtomicBool>,
+    made: Instant,
+    /// When the lease ends, in nanoseconds since the connection was made.
+    lease_ends: AtomicU64,
 }
 
-impl ReadQueue {
-    /// Starts the readers, which end when the queue is dropped.
-    pub(super) fn start(shared: &Arc<Shared>) -> Self {
-        let node = wire::pipe_node(&shared.redis);
-        let start_one = |connection: usize| {
-            let (sender, receiver) = mpsc::channel(READS_WAITING);
-            match &node {
-                Some(node) => tokio::spawn(pipe::run(Arc::clone(shared), node.clone(), receiver)),
-                None => tokio::spawn(gather(Arc::clone(shared), connection, receiver)),
-            };
-            sender
+impl Connection {
+    /// Whether copies may be shown. Ask before looking for a copy: one that was found before may have
+    /// changed since.
+    pub(super) fn is_leased(&self) -> bool {
+        nanos(self.made.elapsed()) < self.lease_ends.load(Ordering::Acquire)
+    }
+
+    /// Asks for something.
+    pub(super) async fn send(&self, shared: &Shared, commands: Vec<Cmd>, deadline: Instant) -> Result<Replies, CacheError> {
+        self.note(shared.send(self.wire.clone(), commands, deadline).await)
+    }
+
+    /// Gives the connection up if it failed: were its other end gone without a word, it would only
+    /// time out again. The next read makes another.
+    fn note(&self, sent: Result<Replies, CacheError>) -> Result<Replies, CacheError> {
+        let is_outage = |result: &Result<_, _>| result.as_ref().is_err_and(wire::is_outage);
+        if sent.as_ref().map_or(true, |replies| replies.iter().any(is_outage)) {
+            self.closed.store(true, Ordering::Release);
+        }
+        sent
+    }
+
+    fn lease_until(&self, end: Instant) {
+        self.lease_ends.store(nanos(end.duration_since(self.made)), Ordering::Release);
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The reads of a node.
+pub(super) struct Reads {
+    pub(super) copies: Arc<Copies>,
+    current: ArcSwapOption<Connection>,
+    connecting: tokio::sync::Mutex<()>,
+    made: AtomicU64,
+    /// Whether a poll came lately.
+    polled: AtomicBool,
+    /// Polls that wait for a renewal. They hear over which connection it was.
+    waiting: Mutex<Vec<oneshot::Sender<u64>>>,
+    /// Whether the last renewal failed: then nobody waits for the next.
+    failing: AtomicBool,
+    /// The first of them, or the first poll after a pause.
+    wanted: Notify,
+}
+
+impl Reads {
+    pub(super) fn new(copies: Copies) -> Self {
+        Self {
+            copies: Arc::new(copies),
+            current: ArcSwapOption::empty(),
+            connecting: tokio::sync::Mutex::default(),
+            made: AtomicU64::new(1),
+            polled: AtomicBool::new(false),
+            waiting: Mutex::default(),
+            failing: AtomicBool::new(false),
+            wanted: Notify::new(),
+        }
+    }
+
+    /// Gives the connection up. The next read makes another.
+    pub(super) fn disconnect(&self) {
+        self.current.store(None);
+    }
+
+    fn open(&self) -> Option<Arc<Connection>> {
+        self.current.load_full().filter(|connection| !connection.closed.load(Ordering::Acquire))
+    }
+
+    /// The connection, made if need be.
+    pub(super) async fn connection(&self, shared: &Shared, deadline: Instant) -> Result<Arc<Connection>, CacheError> {
+        let connection = match self.open() {
+            Some(connection) => connection,
+            None => self.connect(shared, deadline).await?,
         };
-        Self { queues: (0..shared.redis.connections.max(1)).map(start_one).collect() }
-    }
-
-    /// Asks for the user's whole hash.
-    pub(super) fn ask(&self, user: UserId, known: Option<Arc<KnownEntry>>, deadline: Instant) -> Result<Asked, CacheError> {
-        let waiting = |queue: &&mpsc::Sender<Read>| queue.max_capacity() - queue.capacity();
-        let queue = self.queues.iter().find(|queue| waiting(queue) < READS_TOGETHER).or_else(|| self.queues.iter().min_by_key(waiting));
-        let (reply, answer) = oneshot::channel();
-        let read = Read { user, known: known.clone(), deadline, reply };
-        if !matches!(queue.map(|queue| queue.try_send(read)), Some(Ok(()))) {
-            return Err(CacheError::Away("read queue full".to_owned()));
+        if !self.polled.load(Ordering::Relaxed) {
+            self.polled.store(true, Ordering::Relaxed);
+            self.wanted.notify_one();
         }
-        Ok(Asked { user, known, answer })
+        Ok(connection)
     }
-}
 
-/// A read that is under way.
-pub(super) struct Asked {
-    pub(super) user: UserId,
-    pub(super) known: Option<Arc<KnownEntry>>,
-    answer: oneshot::Receiver<Answer>,
-}
-
-impl Asked {
-    /// No timeout here: the reader answers by the deadline, and a timer for each poll costs more
-    /// than its share of a pipeline.
-    pub(super) async fn answer(&mut self) -> Answer {
-        (&mut self.answer).await.unwrap_or_else(|_| Err(CacheError::Away("the reader has ended".to_owned())))
-    }
-}
-
-/// Takes all that is waiting and sends it, again and again.
-async fn gather(shared: Arc<Shared>, connection: usize, mut queue: mpsc::Receiver<Read>) {
-    let in_flight = Arc::new(Semaphore::new(PIPELINES_IN_FLIGHT));
-    loop {
-        let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await else { return };
-        let mut reads = Vec::with_capacity(READS_PER_PIPELINE);
-        if queue.recv_many(&mut reads, READS_PER_PIPELINE).await == 0 {
-            return;
-        }
-        let shared = Arc::clone(&shared);
-        tokio::spawn(async move {
-            answer(&shared, connection, reads).await;
-            drop(permit);
-        });
-    }
-}
-
-async fn answer(shared: &Shared, connection: usize, reads: Vec<Read>) {
-    // Anyone who stopped waiting needs no answer: after a stall, the queue is not worked off in
-    // vain.
-    let now = Instant::now();
-    let (reads, late): (Vec<_>, Vec<_>) = reads.into_iter().filter(|read| !read.is_abandoned()).partition(|read| read.deadline > now);
-    for read in late {
-        read.answer(Err(CacheError::Away("no turn in time".to_owned())));
-    }
-    if reads.is_empty() {
-        return;
-    }
-    let deadline = reads.iter().map(|read| read.deadline).min().unwrap_or_else(|| shared.deadline());
-    let commands = reads.iter().map(|read| hgetall(&shared.key(read.user))).collect();
-    let wire = shared.links.load().reads.get(connection).cloned();
-    let outcome = match wire {
-        Some(wire) => shared.send(wire, commands, deadline).await,
-        None => Err(unexpected_reply()),
-    };
-    match outcome {
-        Ok(results) => {
-            for (read, result) in reads.into_iter().zip(results) {
-                read.answer(result.map(|value| Replied::Hash(read_hash(&value), None)).map_err(|error| away(&error)));
+    async fn connect(&self, shared: &Shared, deadline: Instant) -> Result<Arc<Connection>, CacheError> {
+        let connect = async {
+            let _one = self.connecting.lock().await;
+            if let Some(connection) = self.open() {
+                return Ok(connection);
+            }
+            shared.breaker.check()?;
+            let (closed, copies) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.copies));
+            let heard = tracking::hear(copies, Arc::clone(&closed), shared.key_frame());
+            let (wire, tells) = wire::connect_reads(&shared.redis, heard).await.map_err(|error| {
+                if wire::is_outage(&error) {
+                    shared.failed(&error.to_string());
+                }
+                away(&error)
+            })?;
+            let number = self.made.fetch_add(1, Ordering::Relaxed);
+            let connection = Connection { number, wire, tells, closed, made: Instant::now(), lease_ends: AtomicU64::new(0) };
+            let connection = Arc::new(connection);
+            self.current.store(Some(Arc::clone(&connection)));
+            Ok(connection)
+        };
+        match tokio::time::timeout_at(deadline, connect).await {
+            Ok(connection) => connection,
+            Err(_) => {
+                shared.failed("no connection in time");
+                Err(CacheError::Away("no connection in time".to_owned()))
             }
         }
-        Err(error) => reads.into_iter().for_each(|read| read.answer(Err(error.clone()))),
     }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<oneshot::Sender<u64>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a renewal that is sent from now on. Over which connection; None if there is none in
+    /// time.
+    pub(super) async fn renewed(&self, deadline: Instant) -> Option<u64> {
+        if self.failing.load(Ordering::Relaxed) {
+            return None;
+        }
+        let (done, renewed) = oneshot::channel();
+        {
+            let mut waiting = self.waiting();
+            if waiting.len() >= MAX_WAITING {
+                return None;
+            }
+            if waiting.is_empty() {
+                self.wanted.notify_one();
+            }
+            waiting.push(done);
+        }
+        tokio::time::timeout_at(deadline, renewed).await.ok()?.ok()
+    }
+
+    /// Renews the lease as long as polls come, until aborted.
+    pub(super) async fn run(self: Arc<Self>, shared: Arc<Shared>) {
+        loop {
+            let polled = self.polled.swap(false, Ordering::Relaxed) || !self.waiting().is_empty();
+            if !polled {
+                self.wanted.notified().await;
+            }
+            let end = Instant::now() + IDLE;
+            while Instant::now() < end {
+                let waiting = std::mem::take(&mut *self.waiting());
+                let renewed = self.renew(&shared).await;
+                self.failing.store(renewed.is_err(), Ordering::Relaxed);
+                match renewed {
+                    Ok(connection) => waiting.into_iter().for_each(|poll| answer(poll, connection)),
+                    Err(error) => {
+                        tracing::debug!(%error, "the read lease was not renewed");
+                        // Those who came meanwhile must not wait either.
+                        self.waiting().clear();
+                        drop(waiting);
+                        tokio::time::sleep(FAILED_PAUSE).await;
+                    }
+                }
+                if self.waiting().is_empty() {
+                    let _poll = tokio::time::timeout(RENEW_EVERY, self.wanted.notified()).await;
+                }
+            }
+        }
+    }
+
+    /// Renews it once. Over which connection.
+    async fn renew(&self, shared: &Shared) -> Result<u64, CacheError> {
+        let connection = self.open().filter(|connection| connection.tells);
+        let connection = connection.ok_or_else(|| CacheError::Away("no connection".to_owned()))?;
+        let key = shared.readers_key().ok_or_else(unexpected_reply)?;
+        for form in [Form::Hash, Form::Text] {
+            let call = vec![shared.scripts.read_lease(form, &key, shared.node)];
+            let sent = Instant::now();
+            let replies = connection.note(shared.send_uncounted(connection.wire.clone(), call, shared.deadline()).await)?;
+            match replies.first() {
+                Some(Ok(_)) => {
+                    connection.lease_until(sent + READ_LEASE);
+                    return Ok(connection.number);
+                }
+                // A replica, say, that was a master: it would tell of changes too late.
+                Some(result @ Err(error)) if !is_unknown(result) => {
+                    connection.closed.store(true, Ordering::Release);
+                    return Err(away(error));
+                }
+                _ => {}
+            }
+        }
+        Err(unexpected_reply())
+    }
+}
+
+fn answer(poll: oneshot::Sender<u64>, connection: u64) {
+    // A caller that has gone in the meantime makes this fail, which is right to ignore.
+    let _gone = poll.send(connection);
 }

@@ -9,7 +9,7 @@ use rand::RngExt as _;
 
 use super::pieces::{self, Pieces};
 use crate::base::ids::UserId;
-use crate::cache::{CacheConfig, Change, Entry, Facts, FillToken, Lookup, Parts, Revision, Writer};
+use crate::cache::{CacheConfig, Change, Entry, Facts, FillToken, Lookup, Parts, READ_LEASE, Revision, Writer};
 
 macro_rules! script {
     ($file:literal) => {
@@ -36,6 +36,7 @@ pub(super) struct Scripts {
     fill: Source,
     publish: Source,
     leave: Source,
+    read_lease: Source,
     facts_touch: Source,
     facts_leave: Source,
     facts_token: Source,
@@ -47,6 +48,10 @@ pub(super) struct Scripts {
 /// What is filled in lives up to this part of a whole life less: what was filled in at one moment
 /// (after a flush, say) is then not read again at one moment.
 const SPREAD: u64 = 8;
+
+/// The life of the list of nodes that hold a read lease. Far longer than that of an entry, so that
+/// it is not what Redis evicts first.
+const READERS_TTL_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// How a call names its script.
 #[derive(Debug, Clone, Copy)]
@@ -118,6 +123,7 @@ impl Scripts {
             fill: script!("fill.lua"),
             publish: script!("publish.lua"),
             leave: script!("leave.lua"),
+            read_lease: script!("read_lease.lua"),
             facts_touch: script!("facts_touch.lua"),
             facts_leave: script!("facts_leave.lua"),
             facts_token: script!("facts_token.lua"),
@@ -130,7 +136,7 @@ impl Scripts {
 
     /// All of them, to be loaded.
     pub(super) fn all(&self) -> impl Iterator<Item = &Script> {
-        let of_entries = [&self.touch, &self.get, &self.fill, &self.publish, &self.leave];
+        let of_entries = [&self.touch, &self.get, &self.fill, &self.publish, &self.leave, &self.read_lease];
         let of_facts = [&self.facts_touch, &self.facts_leave, &self.facts_token, &self.facts_fill];
         of_entries.into_iter().chain(of_facts).map(|source| &source.script)
     }
@@ -140,9 +146,18 @@ impl Scripts {
         self.ttl_ms - rand::rng().random_range(0..=self.ttl_ms / SPREAD)
     }
 
-    pub(super) fn touch(&self, form: Form, keys: &[String], writer: Writer) -> Cmd {
-        let mut call = self.touch.call_on(form, keys.len());
-        call.arg(keys).arg(hex(writer.0)).arg(self.lease_ms).arg(self.ttl_ms);
+    /// Its reply is for [`is_yes`].
+    pub(super) fn touch(&self, form: Form, keys: &[String], readers: Option<&str>, writer: Writer, node: u64) -> Cmd {
+        let mut call = self.touch.call_on(form, keys.len() + usize::from(readers.is_some()));
+        let node = readers.map_or_else(String::new, |_| hex(node));
+        call.arg(keys).arg(readers).arg(hex(writer.0)).arg(self.lease_ms).arg(self.ttl_ms).arg(node);
+        call.arg(millis(READ_LEASE)).arg(READERS_TTL_MS);
+        call
+    }
+
+    pub(super) fn read_lease(&self, form: Form, readers: &str, node: u64) -> Cmd {
+        let mut call = self.read_lease.call(form, readers);
+        call.arg(hex(node)).arg(self.lease_ms).arg(READERS_TTL_MS);
         call
     }
 
@@ -162,7 +177,7 @@ impl Scripts {
     }
 
     /// A change for each key; `prefix` is what all keys begin with. Its reply is for
-    /// [`read_answers`].
+    /// [`read_published`].
     pub(super) fn publish(&self, form: Form, keys: &[String], prefix: &str, writer: Writer, epoch: i64, changes: &[Change]) -> Cmd {
         let mut call = self.publish.call_on(form, keys.len());
         call.arg(keys).arg(hex(writer.0)).arg(epoch).arg(prefix);
@@ -214,10 +229,20 @@ impl Scripts {
     }
 }
 
-/// How many keys a script says yes to, of so many. None if the reply has another form.
-pub(super) fn read_answers(reply: &Value, keys: usize) -> Option<usize> {
+/// What became of the changes of a call.
+#[derive(Debug, Default)]
+pub(super) struct Published {
+    /// How many left a clean entry.
+    pub(super) applied: usize,
+    /// How many came from a writer that was not inside.
+    pub(super) outside: usize,
+}
+
+/// The reply of `publish.lua` about so many keys. None if it has another form.
+pub(super) fn read_published(reply: &Value, keys: usize) -> Option<Published> {
     let Value::Array(answers) = reply else { return None };
-    (answers.len() == keys).then(|| answers.iter().filter(|answer| is_yes(answer)).count())
+    let count = |answer| answers.iter().filter(|found| **found == Value::Int(answer)).count();
+    (answers.len() == keys).then(|| Published { applied: count(1), outside: count(2) })
 }
 
 /// Whether a script that may refuse did what it was asked.
@@ -239,11 +264,6 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// With room for a hash of so many fields.
-    pub(super) fn with_room(fields: usize) -> Self {
-        Self { parts: Parts::with_room(fields.min(MOST_ROOM)), ..Self::default() }
-    }
-
     /// The content, if it is as new as the last acknowledged write.
     pub(super) fn clean(self, epoch: i64) -> Option<Entry> {
         if self.dirty || self.epoch != Some(epoch) {
@@ -260,7 +280,7 @@ impl Found {
     }
 
     /// One field of the hash. None if this cannot be one of ours.
-    pub(super) fn take(&mut self, field: &[u8], value: &[u8]) -> Option<()> {
+    fn take(&mut self, field: &[u8], value: &[u8]) -> Option<()> {
         if field.first() == Some(&b'!') {
             match field {
                 b"!r" => self.revision = Some(number(value)?),
@@ -299,6 +319,7 @@ pub(super) fn read_hash(reply: &Value) -> Option<Found> {
             }
         }
         Value::Map(pairs) => {
+            found.parts = Parts::with_room(pairs.len().min(MOST_ROOM));
             for (field, value) in pairs {
                 found.take_values(field, value)?;
             }

@@ -2,12 +2,12 @@
 //! go out.
 
 use arc_swap::ArcSwap;
-use deadpool_redis::redis::{Cmd, RedisError, ServerErrorKind, Value, cmd};
+use deadpool_redis::redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value, cmd};
 use tokio::time::Instant;
 
 use super::breaker::Breaker;
 use super::scripts::{Form, Scripts};
-use super::wire::{self, Links, Wire, away};
+use super::wire::{self, Wire, away};
 use crate::base::ids::UserId;
 use crate::cache::meters::Meters;
 use crate::cache::{CacheConfig, CacheError, RedisConfig};
@@ -20,11 +20,18 @@ pub(super) const COMMANDS_PER_PIPELINE: usize = 256;
 /// or three keys. On a cluster keys live apart, and each has a call of its own.
 const KEYS_PER_CALL: usize = 64;
 
+/// What became of each command.
+pub(super) type Replies = Vec<Result<Value, RedisError>>;
+
 /// What the operations and the background tasks share.
 pub(super) struct Shared {
     pub(super) config: CacheConfig,
     pub(super) redis: RedisConfig,
-    pub(super) links: ArcSwap<Links>,
+    /// Scripts have their own connection, so that a big batch of writes does not stand in front of
+    /// the polls.
+    pub(super) wire: ArcSwap<Wire>,
+    /// Tells this node from others.
+    pub(super) node: u64,
     pub(super) breaker: Breaker,
     pub(super) scripts: Scripts,
     pub(super) meters: Meters,
@@ -52,6 +59,17 @@ impl Shared {
         format!("{}{{u:{user}}}", self.config.prefix)
     }
 
+    /// What stands before and after the id in a user's key.
+    pub(super) fn key_frame(&self) -> (String, &'static str) {
+        (format!("{}{{u:", self.config.prefix), "}")
+    }
+
+    /// Where the nodes with a read lease are. On a cluster there are none: no key is beside all
+    /// others.
+    pub(super) fn readers_key(&self) -> Option<String> {
+        (!self.redis.cluster).then(|| format!("{}readers", self.config.prefix))
+    }
+
     pub(super) fn keys(&self, users: impl IntoIterator<Item = UserId>) -> Vec<String> {
         users.into_iter().map(|user| self.key(user)).collect()
     }
@@ -66,19 +84,19 @@ impl Shared {
     }
 
     pub(super) fn scripts_wire(&self) -> Wire {
-        self.links.load().scripts.clone()
+        Wire::clone(&self.wire.load())
     }
 
     /// Sends, bounded by the deadline, and tells the breaker how it went. As many results as
     /// commands.
-    pub(super) async fn send(
-        &self,
-        wire: Wire,
-        commands: Vec<Cmd>,
-        deadline: Instant,
-    ) -> Result<Vec<Result<Value, RedisError>>, CacheError> {
-        self.breaker.check()?;
+    pub(super) async fn send(&self, wire: Wire, commands: Vec<Cmd>, deadline: Instant) -> Result<Replies, CacheError> {
         self.meters.commands(commands.len());
+        self.send_uncounted(wire, commands, deadline).await
+    }
+
+    /// The same for what is sent however many polls and writes there are.
+    pub(super) async fn send_uncounted(&self, wire: Wire, commands: Vec<Cmd>, deadline: Instant) -> Result<Replies, CacheError> {
+        self.breaker.check()?;
         let begun = Instant::now();
         match tokio::time::timeout_at(deadline, wire.send(commands)).await {
             Ok(results) => {
@@ -150,10 +168,7 @@ impl Shared {
         deadline: Instant,
         call: impl Fn(&T, Form) -> Cmd,
     ) -> Result<(), CacheError> {
-        let unknown = |result: &Result<Value, RedisError>| {
-            result.as_ref().is_err_and(|error| error.kind() == deadpool_redis::redis::ErrorKind::Server(ServerErrorKind::NoScript))
-        };
-        let again: Vec<_> = items.iter().zip(results).filter(|(_, result)| unknown(result)).collect();
+        let again: Vec<_> = items.iter().zip(results).filter(|(_, result)| is_unknown(result)).collect();
         if again.is_empty() {
             return Ok(());
         }
@@ -164,6 +179,11 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+/// Whether the server did not know the script.
+pub(super) fn is_unknown(result: &Result<Value, RedisError>) -> bool {
+    result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
 }
 
 pub(super) fn unexpected_reply() -> CacheError {

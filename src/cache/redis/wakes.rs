@@ -8,6 +8,7 @@ use std::time::Duration;
 use deadpool_redis::redis::aio::{PubSubSink, PubSubStream};
 use futures_util::StreamExt;
 
+use super::reads::Reads;
 use super::shared::Shared;
 use super::wire::{self, away};
 use crate::base::ids::UserId;
@@ -26,7 +27,7 @@ const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
 const PING_EVERY: Duration = Duration::from_secs(5);
 
 /// Keeps the subscription, until aborted.
-pub(super) async fn run(shared: Arc<Shared>, hub: Arc<Hub>) {
+pub(super) async fn run(shared: Arc<Shared>, reads: Arc<Reads>, hub: Arc<Hub>) {
     let mut pause = RECONNECT_PAUSE;
     loop {
         match wire::subscriber(&shared.redis).await {
@@ -34,8 +35,8 @@ pub(super) async fn run(shared: Arc<Shared>, hub: Arc<Hub>) {
                 pause = RECONNECT_PAUSE;
                 let (sink, stream) = pubsub.split();
                 let Err(error) = tokio::select! {
-                    error = hear(&shared, &hub, stream) => error,
-                    error = subscribe(&shared, &hub, sink) => error,
+                    error = hear(&shared, &reads, &hub, stream) => error,
+                    error = subscribe(&shared, &reads, &hub, sink) => error,
                 };
                 tracing::warn!(%error, "the subscription was lost; connecting again");
                 hub.unsettle();
@@ -51,11 +52,14 @@ pub(super) async fn run(shared: Arc<Shared>, hub: Arc<Hub>) {
 }
 
 /// Wakes whomever a message is for.
-async fn hear(shared: &Shared, hub: &Hub, mut messages: PubSubStream) -> Result<Infallible, CacheError> {
+async fn hear(shared: &Shared, reads: &Reads, hub: &Hub, mut messages: PubSubStream) -> Result<Infallible, CacheError> {
     let before_id = format!("{}wake:{{u:", shared.config.prefix);
     while let Some(message) = messages.next().await {
         let id = message.get_channel_name().strip_prefix(&before_id).and_then(|rest| rest.strip_suffix('}'));
         if let Some(user) = id.and_then(|id| id.parse::<UserId>().ok()) {
+            // Those who wake must not find the copy that they have seen: what Redis tells of its end
+            // comes over another connection.
+            reads.copies.remove(user);
             hub.wake([user]);
         }
     }
@@ -63,7 +67,7 @@ async fn hear(shared: &Shared, hub: &Hub, mut messages: PubSubStream) -> Result<
 }
 
 /// Makes the subscriptions what the listeners want.
-async fn subscribe(shared: &Shared, hub: &Hub, mut sink: PubSubSink) -> Result<Infallible, CacheError> {
+async fn subscribe(shared: &Shared, reads: &Reads, hub: &Hub, mut sink: PubSubSink) -> Result<Infallible, CacheError> {
     let mut subscribed: HashSet<UserId> = HashSet::new();
     loop {
         let Ok(unsettled) = tokio::time::timeout(PING_EVERY, hub.unsettled()).await else {
@@ -82,6 +86,8 @@ async fn subscribe(shared: &Shared, hub: &Hub, mut sink: PubSubSink) -> Result<I
                 in_time(shared, sink.subscribe(channels(shared, &new))).await?;
                 subscribed.extend(new);
             }
+            // What changed before is not told here any more.
+            reads.copies.remove_all(users.iter().copied());
             hub.settle(users);
         }
     }

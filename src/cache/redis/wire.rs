@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use deadpool_redis::redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig, PubSub};
+use deadpool_redis::redis::aio::{
+    AsyncPushSender, ConnectionLike, ConnectionManager, ConnectionManagerConfig, MultiplexedConnection, PubSub,
+};
 use deadpool_redis::redis::cluster::{ClusterClient, ClusterClientBuilder};
 use deadpool_redis::redis::cluster_async::ClusterConnection;
 use deadpool_redis::redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
 use deadpool_redis::redis::io::tcp::TcpSettings;
 use deadpool_redis::redis::{
-    Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, RedisError, ServerErrorKind, Value, cmd,
+    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, ProtocolVersion, RedisError,
+    ServerErrorKind, Value, cmd,
 };
 use futures_util::stream::{self, StreamExt};
 use secrecy::ExposeSecret;
@@ -39,48 +42,23 @@ const CONNECT_TIMEOUTS: u32 = 4;
 /// One connection, cheap to clone, that many requests share.
 #[derive(Clone)]
 pub(super) enum Wire {
+    /// Made again by itself when it is closed.
     Single(ConnectionManager),
+    /// Not made again by itself.
+    Once(MultiplexedConnection),
     Cluster(ClusterConnection),
     /// Of a node that started while Redis was away.
     None,
 }
 
-/// The connections of a node. Scripts have their own, so that a big batch of writes does not stand
-/// in front of the polls.
-pub(super) struct Links {
-    /// None where reads have pipes.
-    pub(super) reads: Vec<Wire>,
-    pub(super) scripts: Wire,
-}
-
-impl Links {
-    /// No connections yet.
-    pub(super) fn none(redis: &RedisConfig) -> Self {
-        Self { reads: vec![Wire::None; redis.connections.max(1)], scripts: Wire::None }
-    }
-}
-
 impl Wire {
     /// Sends the commands, in one pipeline where they can go together. As many results as commands,
     /// in their order.
-    pub(super) async fn send(self, mut commands: Vec<Cmd>) -> Vec<Result<Value, RedisError>> {
+    pub(super) async fn send(self, commands: Vec<Cmd>) -> Vec<Result<Value, RedisError>> {
         let count = commands.len();
         match self {
-            Self::Single(mut connection) if count == 1 => match commands.pop() {
-                Some(command) => vec![connection.req_packed_command(&command).await.and_then(server_error)],
-                None => Vec::new(),
-            },
-            Self::Single(mut connection) => {
-                let mut pipeline = Pipeline::with_capacity(count);
-                for command in commands {
-                    pipeline.add_command(command);
-                }
-                match connection.req_packed_commands(&pipeline, 0, count).await {
-                    Ok(values) if values.len() == count => values.into_iter().map(server_error).collect(),
-                    Ok(_) => vec![Err((ErrorKind::UnexpectedReturnType, "fewer replies than commands").into()); count],
-                    Err(error) => vec![Err(error); count],
-                }
-            }
+            Self::Single(connection) => send_together(connection, commands).await,
+            Self::Once(connection) => send_together(connection, commands).await,
             Self::Cluster(connection) => {
                 let one = |command: Cmd| {
                     let mut connection = connection.clone();
@@ -104,7 +82,7 @@ impl Wire {
                     deadpool_redis::redis::from_redis_value(connection.route_command(command, everywhere).await?)?;
                 Ok(reply.into_iter().map(|(_, text)| text).collect())
             }
-            Self::None => Err(not_connected()),
+            Self::Once(_) | Self::None => Err(not_connected()),
         }
     }
 
@@ -113,10 +91,27 @@ impl Wire {
             match self {
                 Self::Single(connection) => script.load_async(connection).await?,
                 Self::Cluster(connection) => script.load_async(connection).await?,
-                Self::None => return Err(not_connected()),
+                Self::Once(_) | Self::None => return Err(not_connected()),
             };
         }
         Ok(())
+    }
+}
+
+async fn send_together(mut connection: impl ConnectionLike, mut commands: Vec<Cmd>) -> Vec<Result<Value, RedisError>> {
+    let count = commands.len();
+    if count <= 1 {
+        let Some(command) = commands.pop() else { return Vec::new() };
+        return vec![connection.req_packed_command(&command).await.and_then(server_error)];
+    }
+    let mut pipeline = Pipeline::with_capacity(count);
+    for command in commands {
+        pipeline.add_command(command);
+    }
+    match connection.req_packed_commands(&pipeline, 0, count).await {
+        Ok(values) if values.len() == count => values.into_iter().map(server_error).collect(),
+        Ok(_) => vec![Err((ErrorKind::UnexpectedReturnType, "fewer replies than commands").into()); count],
+        Err(error) => vec![Err(error); count],
     }
 }
 
@@ -156,24 +151,50 @@ fn nodes(redis: &RedisConfig) -> Result<Vec<ConnectionInfo>, RedisError> {
     redis.url.expose_secret().split(',').map(|url| url.trim().into_connection_info().map(without_delay)).collect()
 }
 
-/// Whether a pipe can be laid to this node.
-fn suits(node: &ConnectionInfo) -> bool {
-    matches!(node.addr(), ConnectionAddr::Tcp(..) | ConnectionAddr::Unix(_))
-}
-
-/// Where pipes for reads can be laid to: one node, without TLS.
-pub(super) fn pipe_node(redis: &RedisConfig) -> Option<ConnectionInfo> {
-    let [node] = <[ConnectionInfo; 1]>::try_from(nodes(redis).ok()?).ok()?;
-    (!redis.cluster && suits(&node)).then_some(node)
-}
-
-/// Makes all connections of a node again, and loads the scripts.
-pub(super) async fn connect(redis: &RedisConfig, scripts: &Scripts) -> Result<Links, RedisError> {
+/// Makes the connection for scripts, and loads them.
+pub(super) async fn connect(redis: &RedisConfig, scripts: &Scripts) -> Result<Wire, RedisError> {
     let limit = redis.timeout.saturating_mul(CONNECT_TIMEOUTS);
-    match tokio::time::timeout(limit, connect_all(redis, scripts)).await {
+    let connect = async {
+        let mut wire = connect_one(redis).await?;
+        wire.load(scripts).await?;
+        Ok(wire)
+    };
+    match tokio::time::timeout(limit, connect).await {
         Ok(outcome) => outcome,
         Err(_) => Err(RedisError::from((ErrorKind::Io, "no connection in time"))),
     }
+}
+
+/// Makes a connection for reads, over which Redis tells of changes to what was read. Whether it
+/// does: a cluster does not, nor does a proxy or a Redis that refuses to.
+pub(super) async fn connect_reads(redis: &RedisConfig, told: impl AsyncPushSender) -> Result<(Wire, bool), RedisError> {
+    if redis.cluster {
+        return Ok((connect_one(redis).await?, false));
+    }
+    match connect_tracking(redis, told).await {
+        Ok(wire) => Ok((wire, true)),
+        Err(error) if is_outage(&error) => Err(error),
+        Err(error) => {
+            tracing::warn!(%error, "Redis does not tell of changes (CLIENT TRACKING over RESP3): every poll asks it");
+            Ok((connect_one(redis).await?, false))
+        }
+    }
+}
+
+async fn connect_tracking(redis: &RedisConfig, told: impl AsyncPushSender) -> Result<Wire, RedisError> {
+    let node = one_node(redis)?;
+    let settings = node.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(redis.timeout))
+        .set_response_timeout(Some(redis.timeout))
+        .set_pipeline_buffer_size(CONNECTION_BUFFER)
+        .set_push_sender(told);
+    let client = Client::open(node.set_redis_settings(settings))?;
+    let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+    let mut track = cmd("CLIENT");
+    track.arg("TRACKING").arg("ON");
+    connection.req_packed_command(&track).await.and_then(server_error)?;
+    Ok(Wire::Once(connection))
 }
 
 /// Whether waiting may help against this failure to connect: Redis is away, rather than refusing us
@@ -182,21 +203,15 @@ pub(super) fn may_come_back(error: &RedisError) -> bool {
     is_outage(error) && !matches!(error.kind(), ErrorKind::AuthenticationFailed | ErrorKind::Client | ErrorKind::Parse)
 }
 
-async fn connect_all(redis: &RedisConfig, scripts: &Scripts) -> Result<Links, RedisError> {
-    let mut scripts_wire = connect_one(redis).await?;
-    scripts_wire.load(scripts).await?;
-    let mut reads = Vec::new();
-    let wires = if pipe_node(redis).is_some() { 0 } else { redis.connections.max(1) };
-    for _ in 0..wires {
-        reads.push(connect_one(redis).await?);
-    }
-    Ok(Links { reads, scripts: scripts_wire })
+/// The one address of a Redis that is no cluster.
+fn one_node(redis: &RedisConfig) -> Result<ConnectionInfo, RedisError> {
+    let several = |_| RedisError::from((ErrorKind::InvalidClientConfig, "several addresses are for a cluster"));
+    <[ConnectionInfo; 1]>::try_from(nodes(redis)?).map(|[node]| node).map_err(several)
 }
 
 async fn connect_one(redis: &RedisConfig) -> Result<Wire, RedisError> {
-    let nodes = nodes(redis)?;
     if redis.cluster {
-        let client: ClusterClient = ClusterClientBuilder::new(nodes)
+        let client: ClusterClient = ClusterClientBuilder::new(nodes(redis)?)
             .tcp_settings(TcpSettings::default().set_nodelay(true))
             .connection_timeout(redis.timeout)
             .response_timeout(redis.timeout)
@@ -204,8 +219,6 @@ async fn connect_one(redis: &RedisConfig) -> Result<Wire, RedisError> {
             .build()?;
         return client.get_async_connection().await.map(Wire::Cluster);
     }
-    let [node] = <[ConnectionInfo; 1]>::try_from(nodes)
-        .map_err(|_| RedisError::from((ErrorKind::InvalidClientConfig, "several addresses are for a cluster")))?;
     let config = ConnectionManagerConfig::new()
         .set_connection_timeout(Some(redis.timeout))
         .set_response_timeout(Some(redis.timeout))
@@ -213,7 +226,7 @@ async fn connect_one(redis: &RedisConfig) -> Result<Wire, RedisError> {
         .set_min_delay(RECONNECT_PAUSE)
         .set_max_delay(RECONNECT_PAUSE)
         .set_pipeline_buffer_size(CONNECTION_BUFFER);
-    ConnectionManager::new_with_config(Client::open(node)?, config).await.map(Wire::Single)
+    ConnectionManager::new_with_config(Client::open(one_node(redis)?)?, config).await.map(Wire::Single)
 }
 
 /// A connection for subscriptions, to the first node that answers: a cluster passes what is

@@ -1,10 +1,12 @@
--- A writer brings what it committed: applied to each entry that shows the revision that the transaction found, if nobody else is inside or has
--- left in the meantime without applying (who may have committed later); otherwise the writer only leaves and the entry stays dirty. Polls that wait are woken either way, if something changed.
+-- A writer brings what it committed: applied to each entry that shows the revision that the transaction found, if nobody has left in the
+-- meantime without applying (who may have committed later); otherwise the writer only leaves. The entry is clean if nobody else is inside.
+-- Polls that wait are woken either way, if something changed.
 --
 -- KEYS  the users' hashes (on a cluster only one)
 -- ARGV  1 writer  2 epoch  3 key prefix (a user's channel is its key with 'wake:' after the prefix); then for each key:
 --       revision before, number of words that follow, '!r' and the revision after, changed parts as field and value in turn
--- Returns for each key 1 if applied (the entry is clean), else 0.
+-- Returns for each key 1 if the entry is clean, 2 if the writer was not inside any more (so that others may have filled it with what was there
+-- before), else 0.
 -- Example: EVALSHA <sha> 2 hm:{u:42} hm:{u:43} 9f2c 3 hm: 8 4 !r 9 u '812;c:mention 120 4' 5 2 !r 5  ->  { 1, 0 }
 
 local now = now_ms()
@@ -28,15 +30,25 @@ end
 local function publish(key, before, first, last)
   local found = redis.call('HMGET', key, '!w', '!r', '!e', '!d', '!s')
   local kept, present, died = others(found[1], ARGV[1], now)
-  local alone = present and kept == '' and not died and not found[5]
-  if not alone or found[2] ~= before or found[3] ~= ARGV[2] then
+  local sound = present and not died and not found[5] and found[2] and found[3] == ARGV[2]
+  -- An entry at the revision after, or later, has the change already.
+  local has_it = sound and tonumber(found[2]) >= tonumber(ARGV[first + 1])
+  if not sound or not (has_it or found[2] == before) then
     leave(key, kept, found[4], found[2])
+    return present and 0 or 2
+  end
+  if found[4] == '2' and kept == '' then
+    renew(key, found[3])
+    redis.call('HSET', key, '!r', found[2])
+  end
+  if not has_it then
+    set_fields(key, ARGV, first, last)
+  end
+  if kept ~= '' then
+    redis.call('HSET', key, '!w', kept)
+    redis.call('HDEL', key, '!g')
     return 0
   end
-  if found[4] == '2' then
-    renew(key, found[3])
-  end
-  set_fields(key, ARGV, first, last)
   redis.call('HDEL', key, '!d', '!g', '!w')
   return 1
 end

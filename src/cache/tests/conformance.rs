@@ -122,6 +122,8 @@ impl Pair {
                 if memory.evict(user(id)) {
                     let key = self.key(id);
                     let deleted: i64 = self.raw.ask(&["DEL", &key]).await;
+                    let Cache::Redis(redis) = &self.redis else { unreachable!() };
+                    redis.forget_copy(user(id));
                     // The scripts remove an entry that shows nothing when the last writer leaves
                     // it.
                     assert!(deleted == 1 || !shows, "one engine held an entry, the other did not");
@@ -184,24 +186,35 @@ async fn usual_course(cache: &Cache) {
     cache.touch(&[reader], writer).await.unwrap();
     cache.touch(&[reader], other).await.unwrap();
     cache.publish(writer, &[change(42, 4, 5)]).await.unwrap();
-    assert_eq!(token_of(&cache.get(reader).await.unwrap()), None, "the other one is still inside");
+    let inside = cache.get(reader).await.unwrap();
+    let applied = Some(Arc::new(entry(5).into()));
+    assert_eq!(inside, Lookup::Miss { fill: None, last_known: applied }, "applied, but the other one is still inside");
     cache.publish(other, &[change(42, 5, 6)]).await.unwrap();
-    let token = token_of(&cache.get(reader).await.unwrap()).expect("nobody inside, but what it shows is too old");
+    assert_eq!(hit_of(&cache.get(reader).await.unwrap()), Some(&entry(6)), "clean with the last one");
+    cache.touch(&[reader], writer).await.unwrap();
+    cache.publish(writer, &[change(42, 5, 5)]).await.unwrap();
+    assert_eq!(hit_of(&cache.get(reader).await.unwrap()), Some(&entry(6)), "it has what the writer found, and more");
+
+    cache.touch(&[reader], writer).await.unwrap();
+    cache.touch(&[reader], other).await.unwrap();
+    cache.publish(other, &[change(42, 7, 8)]).await.unwrap();
+    cache.publish(writer, &[change(42, 6, 7)]).await.unwrap();
+    let token = token_of(&cache.get(reader).await.unwrap()).expect("nobody inside, but the change of the first to publish is missing");
     cache.leave(&[reader], other).await.unwrap();
-    assert!(!cache.fill(reader, token, &entry(6)).await.unwrap(), "an unknown outcome voids tokens");
+    assert!(!cache.fill(reader, token, &entry(8)).await.unwrap(), "an unknown outcome voids tokens");
     let token = token_of(&cache.get(reader).await.unwrap()).unwrap();
     assert!(!cache.fill(reader, token, &entry(3)).await.unwrap(), "older than what is known");
-    assert!(cache.fill(reader, token, &entry(6)).await.unwrap());
+    assert!(cache.fill(reader, token, &entry(8)).await.unwrap());
 
     cache.set_epoch(1);
     let token = token_of(&cache.get(reader).await.unwrap()).expect("of an older epoch");
     cache.set_epoch(2);
-    assert!(!cache.fill(reader, token, &entry(6)).await.unwrap(), "read in an older epoch");
+    assert!(!cache.fill(reader, token, &entry(8)).await.unwrap(), "read in an older epoch");
     let token = token_of(&cache.get(reader).await.unwrap()).unwrap();
-    assert!(cache.fill(reader, token, &entry(6)).await.unwrap());
+    assert!(cache.fill(reader, token, &entry(8)).await.unwrap());
     let both = cache.get_many(&[user(43), reader]).await.unwrap();
     assert!(token_of(&both[0]).is_some());
-    assert_eq!(hit_of(&both[1]), Some(&entry(6)));
+    assert_eq!(hit_of(&both[1]), Some(&entry(8)));
 }
 
 #[tokio::test]

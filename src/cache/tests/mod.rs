@@ -3,11 +3,12 @@
 
 mod conformance;
 mod facts;
+mod leases;
 mod lists;
 mod live;
 mod memory;
 mod outage;
-mod pipe;
+mod polls;
 mod safety;
 mod servers;
 

@@ -1,6 +1,8 @@
 //! The promise itself: a hit is never older than what was acknowledged. A simulated database, with
 //! writers that may die at any point, readers that may stall at any point, and evictions.
 //!
+//! Nodes' copies are shown here, but word of a change is never late; `leases.rs` has that.
+//!
 //! One exception is known, and modelled exactly: Redis evicted (or lost) an entry *between a
 //! writer's touch and its commit*. Until that writer publishes, which is before it acknowledges
 //! anything, a reader may fill the state from before the commit and others may see it; and if the

@@ -20,6 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use super::attempt::Lane;
 use super::batch::{self, KEY_PAUSE, Left};
+use super::finish::Finisher;
 use super::pace::Pace;
 use super::place::Held;
 use super::ticket::Ticket;
@@ -45,11 +46,11 @@ pub(super) struct Aside {
 
 impl Aside {
     /// Starts the worker, which ends when this is dropped and all is answered.
-    pub(super) fn start(lane: Lane, max_batch: u32, max_weight: u32, tasks: &TaskTracker) -> Self {
+    pub(super) fn start(lane: Lane, finisher: Finisher, max_batch: u32, max_weight: u32, tasks: &TaskTracker) -> Self {
         // Each job weighs one at least, and one more may come alone.
         let room = usize::try_from(max_weight).unwrap_or(usize::MAX).clamp(1, tokio::sync::Semaphore::MAX_PERMITS - 1) + 1;
         let (sender, receiver) = mpsc::channel(room);
-        tasks.spawn(work(lane, receiver, max_batch));
+        tasks.spawn(work(lane, finisher, receiver, max_batch));
         Self { sender, held: Arc::new(Held::new(max_weight)) }
     }
 
@@ -72,7 +73,7 @@ impl Aside {
     }
 }
 
-async fn work(mut lane: Lane, mut queue: mpsc::Receiver<Ticket>, max_batch: u32) {
+async fn work(mut lane: Lane, finisher: Finisher, mut queue: mpsc::Receiver<Ticket>, max_batch: u32) {
     let (mut waiting, mut pace) = (Waiting::default(), Pace::new(max_batch));
     loop {
         if waiting.is_empty() {
@@ -91,7 +92,7 @@ async fn work(mut lane: Lane, mut queue: mpsc::Receiver<Ticket>, max_batch: u32)
         }
         let Some((group, batch)) = waiting.next(pace.weight()) else { continue };
         lane.wait_for_locks(waiting.turn(&batch));
-        let left = AssertUnwindSafe(batch::run(&mut lane, &mut pace, batch)).catch_unwind().await.unwrap_or_else(|_| {
+        let left = AssertUnwindSafe(batch::run(&mut lane, &finisher, &mut pace, batch)).catch_unwind().await.unwrap_or_else(|_| {
             tracing::error!("a lane panicked over what is set aside; it goes on with a new connection");
             lane.reset();
             Left::default()

@@ -1,4 +1,4 @@
-//! One try at one batch: touch, load, apply, save, commit, publish.
+//! One try at one batch: touch, load, apply, save, commit. What follows is in `finish.rs`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use rand::RngExt as _;
 use tokio::time::Instant;
 
+use super::finish::Committed;
 use super::known_users::{KnownRows, KnownUsers, Split, Trust};
 use super::row::{RAISE, REGISTER};
 use super::touched::Touched;
@@ -127,6 +128,15 @@ struct Prepared {
     /// Users' rows once it is committed.
     users: KnownRows,
     rows: Rows,
+    /// Until when other nodes may show what was there before, if any may.
+    shown_until: Option<Instant>,
+}
+
+/// How a commit took effect.
+struct Reached {
+    /// Whether the writer was inside the cache entries all the time.
+    was_inside: bool,
+    shown_until: Option<Instant>,
 }
 
 impl Lane {
@@ -207,7 +217,7 @@ impl Lane {
 
     /// Tries once. After an error nothing of the batch took effect, except with
     /// [`Failure::Unknown`].
-    pub(super) async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Outcome>, Failure> {
+    pub(super) async fn attempt(&mut self, jobs: &[Job]) -> Result<(Vec<Outcome>, Committed), Failure> {
         let untouched = self.engines.guard.untouched();
         let mut needs = Needs::default();
         jobs.iter().for_each(|job| job.command.needs(&mut needs));
@@ -230,8 +240,8 @@ impl Lane {
         result
     }
 
-    async fn attempt_with(&mut self, jobs: &[Job], needs: &Needs, way: Way) -> Result<Vec<Outcome>, Failure> {
-        let started = Instant::now();
+    async fn attempt_with(&mut self, jobs: &[Job], needs: &Needs, way: Way) -> Result<(Vec<Outcome>, Committed), Failure> {
+        let began = Instant::now();
         if !self.engines.guard.may_write() {
             return Err(Failure::NotHolder);
         }
@@ -239,13 +249,13 @@ impl Lane {
         let (touched, writer) = (Touched::new(needs, &rows, self.engines.cache.is_shared()), Writer(rand::rng().random()));
         let prepared = self.prepare(jobs, rows, needs, &touched, writer, way).await;
         let prepared = match prepared {
-            Ok(prepared) if started.elapsed() < MAX_TOUCH_AGE => prepared,
-            Ok(_) => return self.abandon(&touched, writer, Failure::TooSlow).await,
-            Err(failure) => return self.abandon(&touched, writer, failure).await,
+            Ok(prepared) if began.elapsed() < MAX_TOUCH_AGE => prepared,
+            Ok(_) => return Err(self.abandon(&touched, writer, Failure::TooSlow).await),
+            Err(failure) => return Err(self.abandon(&touched, writer, failure).await),
         };
         failpoint("lane::before_commit");
-        let was_inside = match self.commit(&touched, writer, way).await {
-            Ok(was_inside) => was_inside,
+        let reached = match self.commit(&touched, writer, way, prepared.shown_until).await {
+            Ok(reached) => reached,
             Err(failure) => {
                 self.known.forget(needs.users.iter().copied());
                 return Err(failure);
@@ -253,28 +263,9 @@ impl Lane {
         };
         failpoint("lane::after_commit");
         self.known.learn(prepared.users, needs.users_alone());
-        if let Err(error) = touched.publish(&self.engines.cache, writer, &prepared.changes).await {
-            tracing::debug!(%error, "could not publish to the cache");
-            // The entries stay dirty until they are read again, so nothing stale can show. Not so
-            // if the commit may have come after the lease had ended: then what was filled in
-            // between must go first.
-            if !was_inside && self.engines.guard.enter_bypass().await.is_err() {
-                return Err(Failure::Unknown);
-            }
-        }
-        let shared = prepared.rows.committed();
-        if !shared.heads.is_empty() {
-            self.engines.heads.committed(shared).await;
-        }
-        let now = self.engines.clock.now();
-        self.engines.after_commit.iter().for_each(|hook| hook.committed(&prepared.rows, now));
-        if prepared.rows.has_events() {
-            self.engines.bell.ring();
-        }
-        failpoint("lane::after_publish");
-        metrics::histogram!("headmark_lane_batch_seconds").record(started.elapsed().as_secs_f64());
-        metrics::counter!("headmark_lane_commands_total").increment(u64::try_from(jobs.len()).unwrap_or_default());
-        Ok(prepared.outcomes)
+        let Prepared { outcomes, changes, rows, .. } = prepared;
+        let Reached { was_inside, shown_until } = reached;
+        Ok((outcomes, Committed { touched, writer, changes, rows, was_inside, shown_until, began }))
     }
 
     /// Touches the cache while the rows are locked and loaded, then applies and saves.
@@ -291,7 +282,7 @@ impl Lane {
         let now = engines.clock.now();
         let signed = Batch { lane_id: id, batch, slot, now };
         let number = self.number(batch);
-        let touch = async { if way.untouched { Ok(()) } else { touched.touch(&engines.cache, writer).await } };
+        let touch = async { if way.untouched { Ok(None) } else { touched.touch(&engines.cache, writer).await } };
         let outdated = self.planned.elapsed() >= MAX_PLAN_AGE;
         if outdated {
             self.planned = Instant::now();
@@ -303,7 +294,7 @@ impl Lane {
                 conn.forget_plans().await.map_err(Failure::Store)?;
             }
             let (touch, loaded) = tokio::join!(touch, load(conn, jobs, &mut rows, needs, known, &number, now));
-            touch.map_err(Failure::CacheAway)?;
+            let shown_until = touch.map_err(Failure::CacheAway)?;
             let mut keys = loaded.map_err(|error| way.failure(error))?;
             if !engines.guard.fence(conn).await.map_err(|error| way.failure(error))? {
                 return Err(Failure::NotHolder);
@@ -312,7 +303,7 @@ impl Lane {
             let outcomes = apply(jobs, &mut rows, &mut keys, now);
             rows.save(conn, signed).await.map_err(|error| way.failure(error))?;
             keys.save(conn, now).await.map_err(|error| way.failure(error))?;
-            Ok(Prepared { outcomes, changes: rows.changes(needs), users: rows.users_after(signed), rows })
+            Ok(Prepared { outcomes, changes: rows.changes(needs), users: rows.users_after(signed), rows, shown_until })
         };
         if !engines.db.is_shared() {
             // SQLite goes on with a statement whose connection is dropped, and keeps its one lock:
@@ -325,18 +316,17 @@ impl Lane {
         }
     }
 
-    /// Commits, and finds out what became of it should the connection be lost meanwhile. Returns
-    /// whether the writer was inside the cache entries all the time.
-    async fn commit(&mut self, touched: &Touched, writer: Writer, way: Way) -> Result<bool, Failure> {
+    /// Commits, and finds out what became of it should the connection be lost meanwhile.
+    async fn commit(&mut self, touched: &Touched, writer: Writer, way: Way, shown_until: Option<Instant>) -> Result<Reached, Failure> {
         let Some(conn) = self.conn.as_mut() else { return Err(Failure::NotCommitted) };
         let committed = tokio::time::timeout(MAX_COMMIT, conn.commit()).await;
         self.batch += 1;
         let is_slow = committed.is_err();
         let error = match committed {
-            Ok(Ok(())) => return Ok(true),
+            Ok(Ok(())) => return Ok(Reached { was_inside: true, shown_until }),
             // What went along with the commit was refused.
             Ok(Err(error)) if classify(&error) != ErrorClass::Unknown => {
-                return self.abandon(touched, writer, way.failure(error)).await.map(|_| true);
+                return Err(self.abandon(touched, writer, way.failure(error)).await);
             }
             Ok(Err(error)) => error.to_string(),
             Err(_) => String::from("no answer in time"),
@@ -348,10 +338,10 @@ impl Lane {
         // The number after this one was used up by that.
         self.batch += 1;
         match resolved.committed {
-            Some(true) => Ok(resolved.was_inside),
+            Some(true) => Ok(Reached { was_inside: resolved.was_inside, shown_until: resolved.shown_until }),
             Some(false) => {
                 let failure = if is_slow { Failure::TooSlow } else { Failure::NotCommitted };
-                self.abandon(touched, writer, failure).await.map(|_| true)
+                Err(self.abandon(touched, writer, failure).await)
             }
             // The touch is left to its lease.
             None => Err(Failure::Unknown),
@@ -359,7 +349,7 @@ impl Lane {
     }
 
     /// Undoes the transaction and leaves the cache entries, which stay dirty.
-    async fn abandon(&mut self, touched: &Touched, writer: Writer, failure: Failure) -> Result<Vec<Outcome>, Failure> {
+    async fn abandon(&mut self, touched: &Touched, writer: Writer, failure: Failure) -> Failure {
         let keeps = match &failure {
             Failure::Store(error) => !matches!(classify(error), ErrorClass::Unknown | ErrorClass::Outage),
             Failure::CacheAway(_) | Failure::Stale => true,
@@ -375,7 +365,7 @@ impl Lane {
         if let Err(error) = touched.leave(&self.engines.cache, writer).await {
             tracing::debug!(%error, "could not leave the cache entries; the lease ends by itself");
         }
-        Err(failure)
+        failure
     }
 }
 

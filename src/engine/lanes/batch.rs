@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Job;
 use super::attempt::{Failure, Lane, Outcome};
+use super::finish::{Committed, Finisher};
 use super::pace::Pace;
 use super::ticket::Ticket;
+use super::{Job, Verdict};
 use crate::base::error::{Code, Problem};
 use crate::db::{ErrorClass, classify};
 
@@ -71,8 +72,8 @@ impl Remedy {
     }
 }
 
-/// Commits a batch and answers its callers. What is left is not answered yet.
-pub(super) async fn run(lane: &mut Lane, pace: &mut Pace, batch: Vec<Ticket>) -> Left {
+/// Commits a batch and has its callers answered. What is left is not answered yet.
+pub(super) async fn run(lane: &mut Lane, finisher: &Finisher, pace: &mut Pace, batch: Vec<Ticket>) -> Left {
     let (mut left, mut todo) = (Left::default(), vec![batch]);
     let mut progress = Instant::now();
     while let Some(mut batch) = todo.pop() {
@@ -88,12 +89,12 @@ pub(super) async fn run(lane: &mut Lane, pace: &mut Pace, batch: Vec<Ticket>) ->
         }
         let jobs: Vec<Job> = batch.iter().map(|ticket| ticket.job.clone()).collect();
         let failure = match with_retries(lane, &jobs).await {
-            Ok((outcomes, time)) => {
+            Ok((outcomes, committed, time)) => {
                 progress = Instant::now();
                 pace.took(weight, time);
-                for (ticket, outcome) in batch.into_iter().zip(outcomes) {
-                    settle(ticket, outcome, &mut left.put_off);
-                }
+                let settled = batch.into_iter().zip(outcomes);
+                let answers = settled.filter_map(|(ticket, outcome)| settle(ticket, outcome, &mut left.put_off)).collect();
+                finisher.finish(committed, answers).await;
                 continue;
             }
             Err(failure) => failure,
@@ -137,13 +138,13 @@ fn is_too_slow(failure: &Failure) -> bool {
 
 /// Tries a batch until it is committed, or until trying the same again at once makes no sense.
 /// Returns how long the last try took, too.
-async fn with_retries(lane: &mut Lane, jobs: &[Job]) -> Result<(Vec<Outcome>, Duration), Failure> {
+async fn with_retries(lane: &mut Lane, jobs: &[Job]) -> Result<(Vec<Outcome>, Committed, Duration), Failure> {
     let (mut tries, mut away_since) = (0, None);
     loop {
         tries += 1;
         let began = Instant::now();
         let failure = match lane.attempt(jobs).await {
-            Ok(outcomes) => return Ok((outcomes, began.elapsed())),
+            Ok((outcomes, committed)) => return Ok((outcomes, committed, began.elapsed())),
             Err(failure) => failure,
         };
         let again = match &failure {
@@ -183,13 +184,17 @@ fn refuse(batch: Vec<Ticket>, failure: &Failure) {
     }
 }
 
-fn settle(ticket: Ticket, outcome: Outcome, put_off: &mut Vec<Ticket>) {
+/// The answer to a job, unless it is put off.
+fn settle(ticket: Ticket, outcome: Outcome, put_off: &mut Vec<Ticket>) -> Option<(Ticket, Verdict)> {
     match outcome {
-        Outcome::Answered(verdict) => ticket.answer(verdict),
-        Outcome::KeyTaken if Instant::now() < ticket.put_off_until => put_off.push(ticket),
+        Outcome::Answered(verdict) => Some((ticket, verdict)),
+        Outcome::KeyTaken if Instant::now() < ticket.put_off_until => {
+            put_off.push(ticket);
+            None
+        }
         Outcome::KeyTaken => {
             let detail = "A request with this Idempotency-Key is still running. Try again shortly.";
-            ticket.answer(Err(Problem::new(Code::IdempotencyInProgress, detail).into()));
+            Some((ticket, Err(Problem::new(Code::IdempotencyInProgress, detail).into())))
         }
     }
 }

@@ -6,8 +6,8 @@
 //!                                  ├─ touch the cache entries ∥ begin, raise the lane's own number, lock and load the rows
 //!                                  │  (or take users' rows as this node knows them: `known_users.rs`)
 //!                                  ├─ apply each command (pure; one that is refused leaves no trace)
-//!                                  ├─ save, commit
-//!                                  ├─ publish to the cache, wake the waiting polls
+//!                                  └─ save, commit
+//!                       finisher:  ├─ publish to the cache, wake the waiting polls
 //!                                  └─ answer
 //! ```
 //!
@@ -19,6 +19,7 @@ mod answer;
 mod aside;
 mod attempt;
 mod batch;
+mod finish;
 mod known_users;
 mod needs;
 mod pace;

@@ -15,9 +15,10 @@ use tokio_util::task::TaskTracker;
 use super::aside::Aside;
 use super::attempt::Lane;
 use super::batch::{self, KEY_PAUSE, Left};
+use super::finish::Finisher;
 use super::known_users::KnownUsers;
 use super::pace::Pace;
-use super::ticket::Ticket;
+use super::ticket::{Reply, Ticket};
 use super::{Job, LaneConfig, LaneEngines, Verdict, unknown_outcome};
 use crate::base::error::{Code, Error, Fault, Problem};
 use crate::engine::idempotency::MAX_KEYS_PER_BATCH;
@@ -48,6 +49,8 @@ pub struct Lanes {
     lanes: Arc<Vec<Entrance>>,
     closing: CancellationToken,
     tasks: TaskTracker,
+    /// How many tasks there are while no lane has failed.
+    started: usize,
     timeout: Duration,
     max_weight: u32,
     /// A job that weighs more is large.
@@ -70,16 +73,26 @@ impl Lanes {
             .map(|place| {
                 let (sender, receiver) = mpsc::channel(usize::try_from(config.lane_queue).unwrap_or(usize::MAX));
                 let room = Arc::new(Semaphore::new(usize::try_from(config.lane_queue).unwrap_or(usize::MAX)));
-                let aside = Aside::start(lane(count + place), config.lane_batch, config.lane_aside, &tasks);
-                tasks.spawn(work(lane(place), aside, receiver, config.lane_batch, closing.clone()));
+                let finisher = || Finisher::start(engines.clone(), &tasks);
+                let aside = Aside::start(lane(count + place), finisher(), config.lane_batch, config.lane_aside, &tasks);
+                tasks.spawn(work(lane(place), finisher(), aside, receiver, config.lane_batch, closing.clone()));
                 let large = Arc::new(Semaphore::new(1));
                 let large_waiting = Semaphore::new(usize::try_from(config.lane_large_queue).unwrap_or(usize::MAX));
                 Entrance { queue: sender, room, large, large_waiting }
             })
             .collect();
         tasks.close();
+        let started = tasks.len();
         let timeout = Duration::from_millis(config.write_timeout_ms);
-        Self { lanes: Arc::new(lanes), closing, tasks, timeout, max_weight: config.lane_queue, max_small: config.lane_batch.max(MIN_LARGE) }
+        Self {
+            lanes: Arc::new(lanes),
+            closing,
+            tasks,
+            started,
+            timeout,
+            max_weight: config.lane_queue,
+            max_small: config.lane_batch.max(MIN_LARGE),
+        }
     }
 
     /// Queues a job and waits for its answer, which means that it is durable.
@@ -108,7 +121,13 @@ impl Lanes {
             return Err(Problem::new(Code::ShuttingDown, "This node is shutting down and accepts no more writes. Try another node.").into());
         }
         match tokio::time::timeout_at(give_up, answer).await {
-            Ok(Ok(verdict)) => verdict,
+            Ok(Ok(Reply { verdict, not_before })) => {
+                // Here, not in the lane: the lane goes on with the next batch.
+                if let Some(not_before) = not_before {
+                    tokio::time::sleep_until(not_before).await;
+                }
+                verdict
+            }
             Ok(Err(_)) => Err(Fault::Bug("a lane dropped a job".to_owned()).into()),
             Err(_) => Err(unknown_outcome().into()),
         }
@@ -126,8 +145,7 @@ impl Lanes {
     /// restarted.
     #[must_use]
     pub fn have_failed(&self) -> bool {
-        // Each lane is two tasks: one that commits, and one for the jobs that it sets aside.
-        !self.closing.is_cancelled() && self.tasks.len() < 2 * self.lanes.len()
+        !self.closing.is_cancelled() && self.tasks.len() < self.started
     }
 
     /// Takes no more jobs, finishes those that are queued, and returns when the lanes have stopped.
@@ -153,7 +171,14 @@ fn overloaded() -> Error {
 }
 
 /// A lane: takes batches until the queue is closed and empty.
-async fn work(mut lane: Lane, aside: Aside, mut queue: mpsc::Receiver<Ticket>, max_weight: u32, closing: CancellationToken) {
+async fn work(
+    mut lane: Lane,
+    finisher: Finisher,
+    aside: Aside,
+    mut queue: mpsc::Receiver<Ticket>,
+    max_weight: u32,
+    closing: CancellationToken,
+) {
     let mut pace = Pace::new(max_weight);
     // Opened ahead of the first job; a failure shows again with the job, where it is answered.
     lane.warm_up().await;
@@ -167,7 +192,7 @@ async fn work(mut lane: Lane, aside: Aside, mut queue: mpsc::Receiver<Ticket>, m
         let batch = pick(&mut waiting, pace.weight(), &aside);
         crate::failpoint("lane::outside_of_a_batch");
         // A panic outside of a rule (which is caught where it runs) costs its batch, not the lane.
-        let left = AssertUnwindSafe(batch::run(&mut lane, &mut pace, batch)).catch_unwind().await.unwrap_or_else(|_| {
+        let left = AssertUnwindSafe(batch::run(&mut lane, &finisher, &mut pace, batch)).catch_unwind().await.unwrap_or_else(|_| {
             tracing::error!("a lane panicked; it goes on with a new connection");
             lane.reset();
             Left::default()

@@ -6,11 +6,18 @@ use tokio::time::Instant;
 use super::place::Place;
 use super::{Job, Verdict};
 
+/// What a job's caller is told, and not before when.
+pub(super) struct Reply {
+    pub(super) verdict: Verdict,
+    /// Until then other nodes may show what was there before.
+    pub(super) not_before: Option<Instant>,
+}
+
 /// A job in the queue.
 pub(super) struct Ticket {
     pub(super) job: Job,
     pub(super) weight: u32,
-    pub(super) reply: oneshot::Sender<Verdict>,
+    pub(super) reply: oneshot::Sender<Reply>,
     /// Room in the queue, given back when the job is answered.
     pub(super) _room: OwnedSemaphorePermit,
     /// Of a large job: its turn, given back too.
@@ -41,7 +48,11 @@ impl Ticket {
     }
 
     pub(super) fn answer(self, verdict: Verdict) {
+        self.answer_after(verdict, None);
+    }
+
+    pub(super) fn answer_after(self, verdict: Verdict, not_before: Option<Instant>) {
         // A caller who hung up is not waiting: the write stays.
-        let _ = self.reply.send(verdict);
+        let _ = self.reply.send(Reply { verdict, not_before });
     }
 }

@@ -1,6 +1,8 @@
 //! What of the cache a batch may change: the entries of its users, and the facts of its users.
 //! Touched before the commit, left after it.
 
+use tokio::time::Instant;
+
 use crate::base::ids::UserId;
 use crate::cache::{Cache, CacheError, Change, Writer};
 
@@ -20,22 +22,23 @@ impl Touched {
         Self { users: needs.users(), facts: if shared { rows.facts(needs) } else { Vec::new() } }
     }
 
-    /// Puts the writer in; doing it again renews the lease.
-    pub(super) async fn touch(&self, cache: &Cache, writer: Writer) -> Result<(), CacheError> {
+    /// Puts the writer in; doing it again renews the lease. Returns until when other nodes may show
+    /// what the entries said, if any may.
+    pub(super) async fn touch(&self, cache: &Cache, writer: Writer) -> Result<Option<Instant>, CacheError> {
         if self.facts.is_empty() {
             return cache.touch(&self.users, writer).await;
         }
         let (entries, facts) = tokio::join!(cache.touch(&self.users, writer), cache.touch_facts(&self.facts, writer));
-        entries.and(facts)
+        facts.and(entries)
     }
 
-    /// After the commit.
-    pub(super) async fn publish(&self, cache: &Cache, writer: Writer, changes: &[Change]) -> Result<(), CacheError> {
+    /// After the commit. Whether the writer was inside all entries.
+    pub(super) async fn publish(&self, cache: &Cache, writer: Writer, changes: &[Change]) -> Result<bool, CacheError> {
         if self.facts.is_empty() {
             return cache.publish(writer, changes).await;
         }
         let (entries, facts) = tokio::join!(cache.publish(writer, changes), cache.leave_facts(&self.facts, writer));
-        entries.and(facts)
+        facts.and(entries)
     }
 
     /// After the transaction was undone.

@@ -1,0 +1,359 @@
+//! Copies of entries under a read lease: that no node shows one after the writer has answered, that
+//! they save reads, and what happens where Redis does not tell of changes.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+
+use rand::RngExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use super::servers::Server;
+use super::*;
+
+const USER: i64 = 7;
+
+/// Stands between a node and Redis, and holds back what Redis says over connections that are made
+/// from some time on.
+struct Proxy {
+    url: String,
+    /// Whether connections that are made now can be held back.
+    slows: Arc<AtomicBool>,
+    held: watch::Sender<bool>,
+}
+
+impl Proxy {
+    async fn start(server: &Server) -> Self {
+        let redis = server.url().strip_prefix("redis://").unwrap().to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("redis://{}", listener.local_addr().unwrap());
+        let (held, holds) = watch::channel(false);
+        let slows = Arc::new(AtomicBool::new(false));
+        let slow = Arc::clone(&slows);
+        tokio::spawn(async move {
+            while let Ok((node, _)) = listener.accept().await {
+                let redis = TcpStream::connect(&redis).await.unwrap();
+                let holds = slow.load(Ordering::Relaxed).then(|| holds.clone());
+                tokio::spawn(pass_on(node, redis, holds));
+            }
+        });
+        Self { url, slows, held }
+    }
+
+    /// Holds back what Redis says from now on.
+    fn hold(&self, held: bool) {
+        self.held.send_replace(held);
+    }
+}
+
+async fn pass_on(mut node: TcpStream, mut redis: TcpStream, holds: Option<watch::Receiver<bool>>) {
+    let ((mut from_node, mut to_node), (mut from_redis, mut to_redis)) = (node.split(), redis.split());
+    let down = async {
+        let mut bytes = vec![0; 4096];
+        while let Ok(count @ 1..) = from_redis.read(&mut bytes).await {
+            if let Some(mut holds) = holds.clone() {
+                holds.wait_for(|held| !held).await.unwrap();
+            }
+            if to_node.write_all(&bytes[..count]).await.is_err() {
+                return;
+            }
+        }
+    };
+    let up = tokio::io::copy(&mut from_node, &mut to_redis);
+    tokio::select! { () = down => {}, _ = up => {} }
+}
+
+/// Two nodes of one service; what Redis says to the polls of the second can be held back.
+async fn two_nodes(server: &Server) -> (Cache, Arc<Cache>, Proxy) {
+    let (config, proxy) = (config(), Proxy::start(server).await);
+    let (writer, reader) = (connect(&config, &server.url()).await, connect(&config, &proxy.url).await);
+    let mut listener = reader.listen(user(1_000_000));
+    listener.ready().await;
+    // The connection for polls is made with the first of them.
+    proxy.slows.store(true, Ordering::Relaxed);
+    (writer, Arc::new(reader), proxy)
+}
+
+/// Reads, and fills where there is nothing.
+async fn read(cache: &Cache, revision: Revision) -> Revision {
+    match cache.get(user(USER)).await.unwrap() {
+        Lookup::Hit(entry) => entry.revision,
+        Lookup::Miss { fill, .. } => {
+            if let Some(token) = fill {
+                cache.fill(user(USER), token, &entry(revision)).await.unwrap();
+            }
+            revision
+        }
+    }
+}
+
+fn up_to(micros: u64) -> Duration {
+    Duration::from_micros(rand::rng().random_range(0..micros))
+}
+
+async fn is_leased(cache: &Cache) -> bool {
+    let Cache::Redis(redis) = cache else { unreachable!() };
+    redis.is_leased().await
+}
+
+/// How many entries Redis was asked for.
+async fn entries_asked_for(raw: &mut Raw) -> i64 {
+    let stats: String = raw.ask(&["INFO", "commandstats"]).await;
+    let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_hgetall:calls=")?.split(',').next()?.parse().ok());
+    calls.unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_poll_shows_a_copy_after_the_writer_has_answered() {
+    const CHANGES: i64 = 400;
+    let server = Server::start().await;
+    let (writer, reader, proxy) = two_nodes(&server).await;
+    let mut raw = Raw::connect(&server.url()).await;
+    let (committed, answered) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
+    let shown = Arc::new(AtomicUsize::new(0));
+    let polls = [(); 4].map(|()| {
+        let (reader, committed, answered, shown) = (Arc::clone(&reader), Arc::clone(&committed), Arc::clone(&answered), Arc::clone(&shown));
+        tokio::spawn(async move {
+            while answered.load(Ordering::SeqCst) < CHANGES {
+                let before = answered.load(Ordering::SeqCst);
+                let found = match reader.get(user(USER)).await.unwrap() {
+                    Lookup::Hit(entry) => {
+                        shown.fetch_add(1, Ordering::Relaxed);
+                        entry.revision
+                    }
+                    Lookup::Miss { fill, .. } => {
+                        let revision = committed.load(Ordering::SeqCst);
+                        if let Some(token) = fill {
+                            reader.fill(user(USER), token, &entry(revision)).await.unwrap();
+                        }
+                        revision
+                    }
+                };
+                assert!(found >= before, "{found} was shown after {before} had been answered");
+                tokio::time::sleep(up_to(400)).await;
+            }
+        })
+    });
+    // What Redis says is late, by more than a lease sometimes.
+    let late = tokio::spawn(async move {
+        loop {
+            for held in [true, false] {
+                proxy.hold(held);
+                tokio::time::sleep(up_to(12_000)).await;
+            }
+        }
+    });
+    let mut waits = 0;
+    for revision in 1..=CHANGES {
+        let token = Writer(u64::try_from(revision).unwrap());
+        let shown_until = writer.touch(&[user(USER)], token).await.unwrap();
+        committed.store(revision, Ordering::SeqCst);
+        writer.publish(token, &[change(USER, revision - 1, revision)]).await.unwrap();
+        if let Some(shown_until) = shown_until {
+            waits += 1;
+            tokio::time::sleep_until(shown_until).await;
+        }
+        answered.store(revision, Ordering::SeqCst);
+        tokio::time::sleep(up_to(8_000)).await;
+    }
+    for poll in polls {
+        poll.await.unwrap();
+    }
+    late.abort();
+    let (shown, asked) = (shown.load(Ordering::Relaxed), entries_asked_for(&mut raw).await);
+    assert!(waits > CHANGES / 2, "the other node held its lease {waits} times");
+    assert!(shown > 1000 && usize::try_from(asked).unwrap() < shown, "it showed {shown} entries, and asked for {asked}");
+}
+
+#[tokio::test]
+async fn polls_of_one_user_need_redis_once() {
+    const POLLS: i64 = 5000;
+    let server = Server::start().await;
+    let cache = connect(&config(), &server.url()).await;
+    let mut raw = Raw::connect(&server.url()).await;
+    read(&cache, 1).await;
+    eventually("the node has a lease", async || is_leased(&cache).await).await;
+    let before = entries_asked_for(&mut raw).await;
+    for _ in 0..POLLS {
+        assert_eq!(hit_of(&cache.get(user(USER)).await.unwrap()), Some(&entry(1)));
+    }
+    let many: Vec<_> = cache.get_many(&[user(USER); 3]).await.unwrap();
+    assert!(many.iter().all(|lookup| hit_of(lookup) == Some(&entry(1))));
+    let asked = entries_asked_for(&mut raw).await - before;
+    assert!(asked < POLLS / 10, "{asked}");
+}
+
+#[tokio::test]
+async fn a_writer_waits_for_other_nodes_that_are_polled() {
+    let server = Server::start().await;
+    let config = CacheConfig { lease: Duration::from_millis(300), ..config() };
+    let (one, other) = (connect(&config, &server.url()).await, connect(&config, &server.url()).await);
+    let touch = async |cache: &Cache| cache.touch(&[user(1)], Writer(1)).await.unwrap();
+    assert!(touch(&one).await.is_some(), "nobody knows who is polled: there is no list of nodes");
+    eventually("any lease of then is over", async || touch(&one).await.is_none()).await;
+    read(&one, 1).await;
+    eventually("it has a lease", async || touch(&other).await.is_some()).await;
+    let begun = tokio::time::Instant::now();
+    assert!(touch(&other).await.is_some_and(|until| until >= begun + READ_LEASE), "from when the touch is done");
+    assert_eq!(touch(&one).await, None, "it does not wait for itself");
+    eventually("a node that is not polled any more is forgotten", async || touch(&other).await.is_none()).await;
+
+    read(&one, 1).await;
+    eventually("it has a lease", async || touch(&other).await.is_some()).await;
+    let mut raw = Raw::connect(&server.url()).await;
+    for _ in 0..20 {
+        let _: i64 = raw.ask(&["DEL", &format!("{}readers", config.prefix)]).await;
+        assert!(touch(&other).await.is_some(), "the list of nodes was lost");
+    }
+}
+
+#[tokio::test]
+async fn a_writer_whose_mark_was_lost_hears_of_it() {
+    let server = Server::start().await;
+    let config = config();
+    let cache = connect(&config, &server.url()).await;
+    let mut raw = Raw::connect(&server.url()).await;
+    cache.touch(&[user(1), user(2)], Writer(1)).await.unwrap();
+    let _: i64 = raw.ask(&["DEL", &format!("{}{{u:2}}", config.prefix)]).await;
+    assert!(cache.publish(Writer(1), &[change(1, 0, 1)]).await.unwrap());
+    assert!(!cache.publish(Writer(1), &[change(2, 0, 1)]).await.unwrap(), "others may have filled in what was there before");
+}
+
+#[tokio::test]
+async fn a_poll_that_is_woken_does_not_find_its_old_copy() {
+    let server = Server::start().await;
+    let (writer, reader, proxy) = two_nodes(&server).await;
+    let mut listener = reader.listen(user(USER));
+    listener.ready().await;
+    read(&reader, 1).await;
+    for revision in 2..40 {
+        assert_eq!(read(&reader, revision - 1).await, revision - 1);
+        proxy.hold(true);
+        let token = Writer(u64::try_from(revision).unwrap());
+        writer.touch(&[user(USER)], token).await.unwrap();
+        writer.publish(token, &[change(USER, revision - 1, revision)]).await.unwrap();
+        listener.woken().await;
+        let found = tokio::spawn({
+            let reader = Arc::clone(&reader);
+            async move { read(&reader, revision).await }
+        });
+        tokio::task::yield_now().await;
+        proxy.hold(false);
+        assert_eq!(found.await.unwrap(), revision);
+    }
+}
+
+#[tokio::test]
+async fn what_goes_from_redis_goes_from_the_nodes() {
+    let server = Server::start().await;
+    let config = config();
+    let cache = connect(&config, &server.url()).await;
+    let mut raw = Raw::connect(&server.url()).await;
+    let key = format!("{}{{u:{USER}}}", config.prefix);
+    let ways: [&[&str]; 3] = [&["DEL", &key], &["FLUSHALL"], &["PEXPIRE", &key, "1"]];
+    for way in ways {
+        read(&cache, 1).await;
+        assert_eq!(hit_of(&cache.get(user(USER)).await.unwrap()), Some(&entry(1)));
+        let _: deadpool_redis::redis::Value = raw.ask(way).await;
+        eventually("it is read anew", async || token_of(&cache.get(user(USER)).await.unwrap()).is_some()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_poll_that_begins_to_wait_does_not_find_its_old_copy() {
+    let server = Server::start().await;
+    let (writer, reader, proxy) = two_nodes(&server).await;
+    for revision in 1..40 {
+        let before = revision - 1;
+        assert_eq!(read(&reader, before).await, before);
+        proxy.hold(true);
+        let token = Writer(u64::try_from(revision).unwrap());
+        writer.touch(&[user(USER)], token).await.unwrap();
+        writer.publish(token, &[change(USER, before, revision)]).await.unwrap();
+        let found = tokio::spawn({
+            let reader = Arc::clone(&reader);
+            async move {
+                let mut listener = reader.listen(user(USER));
+                listener.ready().await;
+                read(&reader, revision).await
+            }
+        });
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        proxy.hold(false);
+        assert_eq!(found.await.unwrap(), revision, "nobody will wake it");
+    }
+}
+
+#[tokio::test]
+async fn a_copy_ends_with_its_connection() {
+    let server = Server::start().await;
+    let (writer, reader, proxy) = two_nodes(&server).await;
+    read(&reader, 1).await;
+    assert_eq!(read(&reader, 1).await, 1);
+    let mut raw = Raw::connect(&server.url()).await;
+    // Nobody is told of the change: it comes while there is no connection.
+    proxy.hold(true);
+    let _: i64 = raw.ask(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).await;
+    eventually("the writer has a connection again", async || writer.touch(&[user(USER)], Writer(1)).await.is_ok()).await;
+    writer.publish(Writer(1), &[change(USER, 1, 2)]).await.unwrap();
+    tokio::time::sleep(READ_LEASE).await;
+    proxy.hold(false);
+    let found = std::cell::RefCell::new(None);
+    eventually("the reader has a connection again", async || {
+        let answer = reader.get(user(USER)).await.ok();
+        let is_there = answer.is_some();
+        found.replace(answer);
+        is_there
+    })
+    .await;
+    assert_eq!(hit_of(&found.take().unwrap()), Some(&entry(2)), "the first answer");
+}
+
+#[tokio::test]
+async fn a_connection_that_says_nothing_is_given_up() {
+    let server = Server::start().await;
+    let proxy = Proxy::start(&server).await;
+    let redis = RedisConfig { timeout: Duration::from_millis(200), ..redis_at(&proxy.url) };
+    let cache = Cache::redis(config(), redis).await.unwrap();
+    let mut listener = cache.listen(user(1_000_000));
+    listener.ready().await;
+    proxy.slows.store(true, Ordering::Relaxed);
+    read(&cache, 1).await;
+    proxy.hold(true);
+    proxy.slows.store(false, Ordering::Relaxed);
+    // Scripts go on, so that the breaker stays closed.
+    let scripts = async || cache.touch(&[user(2)], Writer(1)).await.unwrap();
+    eventually("polls have another connection", async || {
+        scripts().await;
+        cache.get(user(USER)).await.is_ok()
+    })
+    .await;
+}
+
+/// A node that may not do something with Redis, beside one that may.
+async fn every_poll_asks_where(denied: &[&str]) {
+    let server = Server::start().await;
+    let (config, mut raw) = (config(), Raw::connect(&server.url()).await);
+    let keys = format!("~{}{{*", config.prefix);
+    let allowed = ["ACL", "SETUSER", "polls", "on", ">secret", "&*", "+@all", &keys];
+    let _: String = raw.ask(&[&allowed, denied].concat()).await;
+    let url = server.url().replace("redis://", "redis://polls:secret@");
+    let (reader, writer) = (connect(&config, &url).await, connect(&config, &server.url()).await);
+    read(&reader, 1).await;
+    eventually("any lease of then is over", async || writer.touch(&[user(2)], Writer(1)).await.unwrap().is_none()).await;
+    for revision in 2..50 {
+        assert_eq!(writer.touch(&[user(USER)], Writer(1)).await.unwrap(), None, "it holds no lease");
+        writer.publish(Writer(1), &[change(USER, revision - 1, revision)]).await.unwrap();
+        assert_eq!(hit_of(&reader.get(user(USER)).await.unwrap()), Some(&entry(revision)));
+    }
+}
+
+#[tokio::test]
+async fn where_redis_does_not_tell_of_changes_every_poll_asks() {
+    every_poll_asks_where(&["~*", "-client|tracking"]).await;
+}
+
+#[tokio::test]
+async fn where_redis_refuses_a_lease_every_poll_asks() {
+    every_poll_asks_where(&[]).await;
+}

@@ -1,0 +1,132 @@
+//! What follows a commit, in the order of commits: the cache is told, then those who hear of it,
+//! then the callers.
+//!
+//! With a shared cache this happens beside the lane, which goes on with its next batch. Nobody is
+//! answered before the own batch is published.
+
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use super::ticket::Ticket;
+use super::touched::Touched;
+use super::{LaneEngines, Rows, Verdict, unknown_outcome};
+use crate::cache::{Change, READ_LEASE, Writer};
+use crate::failpoint;
+
+/// Committed batches that wait to be finished; with one more, the lane waits.
+const BATCHES_WAITING: usize = 1;
+
+/// A batch that is committed.
+pub(super) struct Committed {
+    pub(super) touched: Touched,
+    pub(super) writer: Writer,
+    pub(super) changes: Vec<Change>,
+    pub(super) rows: Rows,
+    /// Whether the writer was inside the cache entries all the time.
+    pub(super) was_inside: bool,
+    /// Until when other nodes may show what was there before, if any may.
+    pub(super) shown_until: Option<Instant>,
+    pub(super) began: Instant,
+}
+
+/// A committed batch with the answers of its callers.
+struct Finish {
+    committed: Committed,
+    answers: Vec<(Ticket, Verdict)>,
+}
+
+/// The way to what finishes the batches of one lane.
+pub(super) struct Finisher {
+    engines: LaneEngines,
+    /// None where the lane does it itself: a cache in this process needs no wait.
+    queue: Option<mpsc::Sender<Finish>>,
+}
+
+impl Finisher {
+    /// Starts what finishes batches. It ends when this is dropped and all is answered.
+    pub(super) fn start(engines: LaneEngines, tasks: &TaskTracker) -> Self {
+        let queue = engines.cache.is_shared().then(|| {
+            let (sender, receiver) = mpsc::channel(BATCHES_WAITING);
+            tasks.spawn(work(engines.clone(), receiver));
+            sender
+        });
+        Self { engines, queue }
+    }
+
+    /// Has a batch finished and its callers answered.
+    pub(super) async fn finish(&self, committed: Committed, answers: Vec<(Ticket, Verdict)>) {
+        let finish = Finish { committed, answers };
+        let here = match &self.queue {
+            Some(queue) => queue.send(finish).await.err().map(|refused| refused.0),
+            None => Some(finish),
+        };
+        if let Some(finish) = here {
+            finish.run(&self.engines).await;
+        }
+    }
+}
+
+async fn work(engines: LaneEngines, mut queue: mpsc::Receiver<Finish>) {
+    while let Some(finish) = queue.recv().await {
+        if AssertUnwindSafe(finish.run(&engines)).catch_unwind().await.is_err() {
+            tracing::error!("finishing a committed batch panicked; its callers are not answered");
+        }
+    }
+}
+
+impl Finish {
+    async fn run(self, engines: &LaneEngines) {
+        let Self { committed, answers } = self;
+        let jobs = u64::try_from(answers.len()).unwrap_or_default();
+        let published = committed.publish(engines).await;
+        metrics::counter!("headmark_lane_commands_total").increment(jobs);
+        for (ticket, verdict) in answers {
+            match published {
+                Ok(shown_until) => ticket.answer_after(verdict, shown_until),
+                Err(Outdated) => ticket.answer(Err(unknown_outcome().into())),
+            }
+        }
+    }
+}
+
+/// Polls may show what was there before a commit, and nothing will end that for a while.
+#[derive(Debug, Clone, Copy)]
+struct Outdated;
+
+impl Committed {
+    /// Tells the cache, and all who hear of commits. Until when other nodes may show what was there
+    /// before.
+    async fn publish(self, engines: &LaneEngines) -> Result<Option<Instant>, Outdated> {
+        let was_inside = match self.touched.publish(&engines.cache, self.writer, &self.changes).await {
+            Ok(was_inside) => was_inside && self.was_inside,
+            Err(error) => {
+                tracing::debug!(%error, "could not publish to the cache");
+                // The entries stay dirty until they are read again, so nothing stale can show. Not
+                // so if the commit may have come after the lease had ended: then what was filled in
+                // between must go first.
+                if !self.was_inside && engines.guard.enter_bypass().await.is_err() {
+                    return Err(Outdated);
+                }
+                false
+            }
+        };
+        // Copies of what was filled in meanwhile are shown until a read lease after that.
+        let shown_until = if was_inside { self.shown_until } else { Some(Instant::now() + READ_LEASE) };
+        let shared = self.rows.committed();
+        if !shared.heads.is_empty() {
+            engines.heads.committed(shared).await;
+        }
+        let now = engines.clock.now();
+        engines.after_commit.iter().for_each(|hook| hook.committed(&self.rows, now));
+        if self.rows.has_events() {
+            engines.bell.ring();
+        }
+        failpoint("lane::after_publish");
+        metrics::histogram!("headmark_lane_batch_seconds").record(self.began.elapsed().as_secs_f64());
+        Ok(shown_until)
+    }
+}
