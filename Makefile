@@ -15,7 +15,7 @@ LOG ?=
 FOLLOWS ?=
 ON_ENGINES := sh -c 'DATABASE_URL=$$HEADMARK_TEST_POSTGRES REDIS_URL=$$HEADMARK_TEST_REDIS exec "$$@"' sh
 
-.PHONY: help run run-server demo check-log replay-feed bench chaos test lint audit fuzz-api openapi docs clean-engines
+.PHONY: help run run-server demo check-log replay-feed bench chaos test test-clients lint lint-clients audit fuzz-api openapi docs clean-engines
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -50,6 +50,14 @@ chaos: ## break nodes and stores under load and check every promise, on both tie
 
 test: ## every test, on both tiers; the last line of output counts them (ARGS: a filter)
 	@scripts/engines.sh with -- scripts/test.sh $(ARGS)
+
+test-clients: ## the clients: their own tests, then against the server behind a faulty proxy (needs Node 20.19; HEADMARK_BIN= a binary that is built)
+	cd clients/typescript && npm ci && npm test && npm run build
+	$(if $(HEADMARK_BIN),,cargo build --locked --bin headmark)
+	cd clients/typescript && HEADMARK_BIN="$(abspath $(or $(HEADMARK_BIN),$(TARGET_DIR)/debug/headmark))" npm run test:server
+
+lint-clients: ## formatting, rules and types of the clients (needs Node 20.19)
+	cd clients/typescript && npm ci && npm run lint
 
 lint: ## formatting, clippy, licences and sources of the dependencies
 	cargo fmt --check

@@ -1,0 +1,79 @@
+// The typed client: every route of the OpenAPI document. Errors are thrown, so `data` is what the
+// route answers on success.
+
+import createClient, { type FetchResponse, type MaybeOptionalInit } from "openapi-fetch";
+import { NoAnswerError } from "./errors.js";
+import type { paths } from "./generated/openapi.js";
+import { type CallOptions, createTransport, type TransportOptions } from "./transport.js";
+
+export interface HeadmarkOptions extends TransportOptions {
+  /** Where the server is, without `/v1`: `https://badges.example`. */
+  baseUrl: string;
+}
+
+type HttpMethod = "get" | "put" | "post" | "delete";
+type Operations = Record<string | number, unknown>;
+
+/** The paths that have an operation of this method. */
+type PathsWith<M extends HttpMethod> = {
+  [Path in keyof paths]: paths[Path] extends Record<M, object> ? Path : never;
+}[keyof paths];
+
+type Success<Operation> = Operation extends Operations
+  ? Extract<FetchResponse<Operation, object, `${string}/${string}`>, { error?: never }>["data"]
+  : never;
+
+/** With a tag there may be no data: the answer is 304. */
+type Data<Operation, Tag> = Tag extends string ? Success<Operation> | undefined : Success<Operation>;
+
+type Options<Init, Tag> = Init & CallOptions & { tag?: Tag };
+
+/** Optional where the route needs no parameter and no body. */
+type Arguments<Init, Tag> = undefined extends Init ? [options?: Options<NonNullable<Init>, Tag>] : [options: Options<Init, Tag>];
+
+/**
+ * The parameters are those of openapi-fetch, but errors are thrown. `tag` is the `ETag` of an earlier
+ * answer: where nothing has changed since, the status is 304 and there is no data.
+ */
+export type Method<M extends HttpMethod> = <Path extends PathsWith<M>, Tag extends string | null | undefined = undefined>(
+  path: Path,
+  ...options: Arguments<MaybeOptionalInit<paths[Path], M>, Tag>
+) => Promise<{ data: Data<paths[Path][M], Tag>; response: Response }>;
+
+export interface Headmark {
+  GET: Method<"get">;
+  PUT: Method<"put">;
+  POST: Method<"post">;
+  DELETE: Method<"delete">;
+}
+
+type AnyMethod = (path: string, init?: object) => Promise<{ data?: unknown; response: Response }>;
+type AnyOptions = { tag?: string | null; params?: { header?: object } };
+
+/**
+ * A client of the server at `baseUrl`.
+ *
+ * It throws `ProblemError` when the server refuses, and `NoAnswerError` when no usable answer comes.
+ */
+export function createHeadmark(options: HeadmarkOptions): Headmark {
+  const client = createClient<paths>({ baseUrl: options.baseUrl, fetch: createTransport(options) });
+  const throwing = (method: unknown): AnyMethod => {
+    return async (path, options: AnyOptions = {}) => {
+      const { tag, ...init } = options;
+      if (typeof tag === "string") init.params = { ...init.params, header: { ...init.params?.header, "If-None-Match": tag } };
+      try {
+        const { data, response } = await (method as AnyMethod)(path, init);
+        return { data, response };
+      } catch (error) {
+        if (error instanceof SyntaxError) throw new NoAnswerError("malformed", error);
+        throw error;
+      }
+    };
+  };
+  return {
+    GET: throwing(client.GET) as Method<"get">,
+    PUT: throwing(client.PUT) as Method<"put">,
+    POST: throwing(client.POST) as Method<"post">,
+    DELETE: throwing(client.DELETE) as Method<"delete">,
+  };
+}

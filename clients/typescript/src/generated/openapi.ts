@@ -1,0 +1,6903 @@
+// Written by `npm run generate` from openapi/openapi.json. Do not edit.
+
+export interface paths {
+    "/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Check liveness */
+        get: operations["get_healthz"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/livez": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Check liveness */
+        get: operations["get_livez"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get metrics in the Prometheus text format */
+        get: operations["get_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Check readiness */
+        get: operations["get_readyz"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/badges/increment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Increment many badges
+         * @description Increments up to 1000 badges of any users in one transaction: all or nothing. On failure, the
+         *     problem points to the invalid item.
+         */
+        post: operations["increment_badges"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/badges/query": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get the unread summaries of many users
+         * @description Meant for push notification senders that show the number on the app icon. The response is never
+         *     degraded; the server returns 503 instead.
+         */
+        post: operations["query_badges"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/broadcasts/{channel}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the broadcasts of a channel
+         * @description Newest first, without withdrawn and expired broadcasts.
+         */
+        get: operations["list_broadcasts"];
+        put?: never;
+        /**
+         * Send a broadcast
+         * @description Sends one broadcast to all users. The cost does not depend on the number of users.
+         */
+        post: operations["send_broadcast"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/broadcasts/{channel}/{seq}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Withdraw a broadcast
+         * @description Users who have not read the broadcast get an unread count lower by one. Returns 204 also if it
+         *     was already withdrawn.
+         */
+        delete: operations["withdraw_broadcast"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/dots/{dot}/light": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Light a dot for all users
+         * @description One write, regardless of the number of users.
+         */
+        post: operations["light_dot"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List events
+         * @description Returns all changes of relations, broadcasts, posts and group members. Each event has a unique
+         *     number, so that readers can discard repeats. An event never appears after an event with a higher
+         *     number was readable. Events of the same pair of users, creator or channel are in the order in
+         *     which they happened.
+         */
+        get: operations["list_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/groups/{group}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a group
+         * @description Available to members of the group and to services.
+         */
+        get: operations["get_group"];
+        /**
+         * Create or update a group
+         * @description Omitted fields keep their values.
+         */
+        put: operations["put_group"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/groups/{group}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the members of a group
+         * @description Sorted by ordinal.
+         */
+        get: operations["list_members"];
+        put?: never;
+        /**
+         * Add many members to a group
+         * @description Adds up to 1000 users in one transaction: all or nothing.
+         */
+        post: operations["join_members"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/groups/{group}/members/{user}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Add a member to a group
+         * @description The member receives messages sent from now on. Adding a current member changes nothing. A member
+         *     who rejoins keeps the ordinal.
+         */
+        put: operations["join_group"];
+        post?: never;
+        /**
+         * Remove a member from a group
+         * @description Returns 204 also if the user is not a member. The user stays a recipient of messages sent
+         *     before.
+         */
+        delete: operations["leave_group"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/groups/{group}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the messages of a group
+         * @description Oldest first. A member sees the messages sent since the last time the member joined.
+         */
+        get: operations["list_group_messages"];
+        put?: never;
+        /**
+         * Send a message to a group
+         * @description Marks the group as read by the sender, up to this message. A repeat with the same `client_id`
+         *     returns 200 with the same `seq`.
+         */
+        post: operations["send_group_message"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/groups/{group}/messages/{seq}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Recall a group message
+         * @description The message becomes read for all members, and a tombstone replaces it. Returns 204 also if it
+         *     was already recalled.
+         */
+        delete: operations["recall_group_message"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/groups/{group}/messages/{seq}/receipts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the receipts of a message
+         * @description Available to the sender of the message and to services. Returns counts by default, a list of
+         *     recipients with `members`, or bitmaps over the ordinals with `format=bitmap`.
+         */
+        get: operations["get_receipts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/groups/{group}/receipts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count the receipts of several messages
+         * @description Meant for one screen of messages. Services see all messages; members see their own.
+         */
+        get: operations["list_receipts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a notification
+         * @description Sends a notification to up to 10,000 users in one transaction: all or nothing. It appears as
+         *     unread in the list of each recipient.
+         */
+        post: operations["send_notification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/notifications/{notification_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a notification
+         * @description Includes the exact number of recipients who have read it.
+         */
+        get: operations["get_notification"];
+        put?: never;
+        post?: never;
+        /**
+         * Withdraw a notification
+         * @description Removes the notification from all lists. Recipients who have not read it get an unread count
+         *     lower by one. Returns 204 also if it was already withdrawn.
+         */
+        delete: operations["withdraw_notification"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/operations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an asynchronous operation
+         * @description Returns the status of an asynchronous write: pending, done with the final response, or failed
+         *     with the problem. Available to the caller that sent the write.
+         */
+        get: operations["get_operation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/relations/query": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Query relations of many pairs
+         * @description Returns the relation between the users of each of up to 1000 pairs, in the order of the request.
+         */
+        post: operations["query_relations"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/badges": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Poll a user's unread summary
+         * @description Returns all unread counts in one response. Send its `ETag` back as `If-None-Match`: while
+         *     nothing has changed, the response is 304 without a body.
+         */
+        get: operations["get_unread_summary"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/badges/{badge}/increment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Increment a badge
+         * @description `head` in the response is the position of this increment. Send it as `at` to retract exactly
+         *     this increment.
+         */
+        post: operations["increment_badge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/badges/{badge}/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark a badge as read
+         * @description Send back the `head` of the unread summary as `up_to` to clear exactly what the user saw. A
+         *     repeat changes nothing.
+         */
+        post: operations["reset_badge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/badges/{badge}/retract": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retract an increment of a badge
+         * @description Use it when the counted item was deleted. The unread count drops by one if the position was
+         *     unread, and stays the same otherwise.
+         */
+        post: operations["retract_badge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/badges/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Explain a user's unread summary
+         * @description Returns the terms of each count, read from the database: channels and creators with head, mark
+         *     and difference.
+         */
+        get: operations["explain_badges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/badges/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark badges as read
+         * @description Resets all counters, or several counters up to the heads that the user saw. Returns the unread
+         *     summary.
+         */
+        post: operations["reset_badges"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/blocks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the users that a user blocks
+         * @description Newest first. Available to the user and to services.
+         */
+        get: operations["list_blocks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/blocks/{target}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Block a user
+         * @description Removes the follows in both directions, and forbids new follows and direct messages between the
+         *     two users. Returns the relation. A repeat changes nothing.
+         */
+        put: operations["block_user"];
+        post?: never;
+        /**
+         * Unblock a user
+         * @description Does not restore follows. Returns 204 also if there was no block.
+         */
+        delete: operations["unblock_user"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/blocks/ids": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Poll the ids of all users that a user blocks
+         * @description Returns the complete list, newest first, like `following/ids`.
+         */
+        get: operations["get_blocks_ids"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/broadcasts/{channel}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a user's broadcasts of a channel
+         * @description Newest first, with the read status of each. Broadcasts sent before the user was enrolled count
+         *     as read.
+         */
+        get: operations["list_user_broadcasts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/broadcasts/{channel}/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark a channel as read
+         * @description Send back the `head` of the unread summary as `up_to` to clear exactly what the user saw. A
+         *     repeat changes nothing.
+         */
+        post: operations["read_broadcasts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/devices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a user's devices
+         * @description Returns all devices, at most 100, most recently seen first.
+         */
+        get: operations["list_devices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/devices/{device_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a device
+         * @description Inbox items are no longer kept for this device.
+         */
+        delete: operations["delete_device"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/devices/{device_id}/cursor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Update a device's inbox cursor
+         * @description The first call registers the device. A cursor never goes back, and one beyond the head of the
+         *     inbox is set to the head. Items that an active device has not fetched are kept beyond the
+         *     retention period.
+         */
+        put: operations["put_cursor"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/directs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Poll a user's direct chats
+         * @description Most recently active first.
+         */
+        get: operations["list_directs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/directs/{peer}/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark a direct chat as read
+         * @description Marks messages as read up to an item of the user's own inbox, or all current messages. Marks
+         *     never go back. An expired message stays unread until it is marked by the number of its item.
+         */
+        post: operations["read_direct"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/directs/{peer}/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Update the settings of a direct chat
+         * @description A muted chat keeps its own count, which `chats` and `total` exclude. While the user blocks the
+         *     other user, the chat counts as muted; this setting applies again after the block ends.
+         */
+        put: operations["put_direct_settings"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/dots/{dot}/clear": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Clear a dot
+         * @description Clears the dot for this user until it is lit again. A repeat changes nothing.
+         */
+        post: operations["clear_dot"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/feed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Poll a user's feed
+         * @description Returns the number of posts, by the users that this user follows, since the user last saw the
+         *     feed. Send the `ETag` back as `If-None-Match`: while nothing has changed, the response is 304
+         *     without a body.
+         */
+        get: operations["get_feed"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/feed/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark a feed as seen
+         * @description Call it when the client loads the feed. With a token, the posts that the token names are marked
+         *     as seen, and later posts stay unread. Without a token, all current posts are marked as seen.
+         *     Marks never go back.
+         */
+        post: operations["reset_feed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/followers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a user's followers
+         * @description Newest first. Only the user and services see secret followers.
+         */
+        get: operations["list_followers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/followers/{fan}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove a follower
+         * @description Removes the follow without informing the follower. Returns 204 also if there was no follow.
+         */
+        delete: operations["remove_follower"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/following": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the users that a user follows
+         * @description Newest first. Only the user and services see secret follows.
+         */
+        get: operations["list_following"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/following/{target}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Follow a user
+         * @description Returns the relation. Following a user again updates only the fields in the body. If either user
+         *     blocks the other, the response is 403 and does not reveal which one. With `Prefer:
+         *     respond-async`, the server accepts the write with 202 and applies the writes of the two users in
+         *     order.
+         */
+        put: operations["follow_user"];
+        post?: never;
+        /**
+         * Unfollow a user
+         * @description Returns 204 also if there was no follow.
+         */
+        delete: operations["unfollow_user"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/following/ids": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Poll the ids of all users that a user follows
+         * @description Returns the complete list, newest first. Send the `ETag` back as `If-None-Match`: while nothing
+         *     has changed, the response is 304 without a body. A list of more than `HEADMARK_MAX_WHOLE_LIST`
+         *     users returns 409 `too_many`; use the paginated list instead.
+         */
+        get: operations["get_following_ids"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a user's groups
+         * @description Sorted by id, with the unread count of each group.
+         */
+        get: operations["list_user_groups"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/groups/{group}/messages/{seq}/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark one group message as read
+         * @description Marks only this message, also out of order.
+         */
+        post: operations["read_group_message"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/groups/{group}/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark a group as read
+         * @description Send back the `head` as `up_to` to clear exactly what the user saw. A repeat changes nothing.
+         */
+        post: operations["read_group"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/groups/{group}/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Update a user's settings of a group
+         * @description A muted group keeps its own count, which `chats` and `total` exclude.
+         */
+        put: operations["put_group_settings"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/inbox": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fetch a user's inbox
+         * @description Returns the items after the last item that the device has, in ascending order. Numbers have no
+         *     gaps: no new item appears at or below a number that a device has fetched. With `wait`, the
+         *     request is held while there are no new items. Returns 410 `cursor_expired` with `earliest_seq`
+         *     if items after `after` have expired. Returns 410 `inbox_reset` if `after` is from an earlier
+         *     numbering, for example after a restore; read again without `after`.
+         */
+        get: operations["get_inbox"];
+        put?: never;
+        /**
+         * Send a direct message
+         * @description Available to services and to the sender. The message appears as unread in the receiver's inbox,
+         *     and with `own` in the sender's inbox for the sender's other devices. A message to oneself is one
+         *     item with `own` and counts as read. A repeat with the same `client_id` and receiver changes
+         *     nothing while the item is kept.
+         */
+        post: operations["send_direct"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/mutuals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List mutual follows
+         * @description Returns users that the user follows and who follow back, neither in secret. Sorted by when the
+         *     user followed, newest first.
+         */
+        get: operations["list_mutuals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a user's notifications
+         * @description Newest first.
+         */
+        get: operations["list_notifications"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/notifications/{notification_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a notification from a user's list
+         * @description The notification still counts the user among its readers if the user has read it. A repeat
+         *     changes nothing.
+         */
+        delete: operations["delete_notification"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/notifications/{notification_id}/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark a notification as read
+         * @description A repeat changes nothing, and keeps the first `read_at`.
+         */
+        post: operations["read_notification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/notifications/{notification_id}/unread": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark a notification as unread
+         * @description A repeat changes nothing.
+         */
+        post: operations["unread_notification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/notifications/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark notifications as read
+         * @description Marks notifications by id, by type, or all; with `up_to_seq`, only those that the user saw.
+         *     Notifications named by id are marked together or not at all. By type, or all, they are marked in
+         *     batches of some thousands, oldest first.
+         */
+        post: operations["read_notifications"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/posts/{post_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Register a post
+         * @description Each post counts once, regardless of repeats. Followers of the creator get an unread count
+         *     higher by one.
+         */
+        put: operations["put_post"];
+        post?: never;
+        /**
+         * Delete a post
+         * @description Users who have not seen the post get an unread count lower by one. Returns 204 also if it was
+         *     already deleted.
+         */
+        delete: operations["delete_post"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/posts/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Count a creator's posts */
+        get: operations["count_posts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/relation-counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count a user's relations
+         * @description Each count is the length of the list that the caller can read. Only `followers` counts
+         *     everybody, secret followers too.
+         */
+        get: operations["get_relation_counts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/relations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Look up a user's relations
+         * @description Returns the relation of each of up to 100 other users to the user, in the order of the request.
+         */
+        get: operations["get_relations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/special": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the users who are special to a user
+         * @description Newest first. Available to the user and to services.
+         */
+        get: operations["list_special"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/views/{view}/{view_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Poll a view
+         * @description Returns what a visit would return, without visiting. The unread count of a view that the user
+         *     never visited is 0.
+         */
+        get: operations["get_view"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/views/{view}/{view_id}/access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Visit a view
+         * @description Call it when a user enters and leaves the view. The first visit starts at the view's head.
+         */
+        post: operations["access_view"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/views/{view}/{view_id}/items/{item_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Add an item to a view
+         * @description Users who visited the view before, except the actor, get an unread count higher by one. A repeat
+         *     with the same id changes nothing.
+         */
+        put: operations["put_view_item"];
+        post?: never;
+        /**
+         * Delete an item from a view
+         * @description Users who have not read the item get an unread count lower by one. Returns 204 also if it was
+         *     already deleted.
+         */
+        delete: operations["delete_view_item"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /** @description The response to an asynchronous write. */
+        AcceptedOut: {
+            /** @description The id of the operation: poll `/v1/operations/{operation_id}` for its result. */
+            operation_id: components["schemas"]["OperationId"];
+            /** @description Always pending. */
+            status: components["schemas"]["OperationStatus"];
+        };
+        /** @description A visit. */
+        AccessViewIn: {
+            /**
+             * Format: int64
+             * @description The head that the user saw; later items stay unread. By default, all current items are
+             *     marked as read. The first visit starts at the head and ignores this field.
+             * @example 120
+             */
+            up_to?: number;
+        };
+        /** @description A badge after a write. */
+        BadgeOut: {
+            /** @description The badge. */
+            badge: components["schemas"]["Name"];
+            /**
+             * Format: int64
+             * @description The number of increments ever made. After an increment, it is the position of that
+             *     increment, to be sent to retract as `at`.
+             * @example 120
+             */
+            head: number;
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 918
+             */
+            revision: number;
+            /**
+             * Format: int64
+             * @description The number of unread items.
+             * @example 3
+             */
+            unread: number;
+        };
+        /** @description A broadcast of a channel. */
+        BroadcastEventOut: {
+            /** @description The channel. */
+            channel: components["schemas"]["Name"];
+            /**
+             * Format: int64
+             * @description The position in the channel.
+             * @example 57
+             */
+            seq: number;
+            /** @description Whether the broadcast was withdrawn. */
+            withdrawn: boolean;
+        };
+        /** @description The unread broadcasts of a user in a channel. */
+        ChannelOut: {
+            /** @description The channel. */
+            channel: components["schemas"]["Name"];
+            /**
+             * Format: int64
+             * @description The total number, including read and removed ones.
+             * @example 57
+             */
+            head: number;
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 919
+             */
+            revision: number;
+            /**
+             * Format: int64
+             * @description The number of unread broadcasts.
+             * @example 0
+             */
+            unread: number;
+        };
+        /**
+         * @description A channel: unread = the broadcasts after both the mark and the enrolment, minus withdrawn and
+         *     expired ones.
+         */
+        ChannelTermsOut: {
+            /**
+             * Format: int64
+             * @description The number of withdrawn or expired broadcasts after both.
+             */
+            gone: number;
+            /**
+             * Format: int64
+             * @description The number of broadcasts ever sent in the channel.
+             */
+            head: number;
+            /**
+             * Format: int64
+             * @description The position up to which the user has read.
+             */
+            mark: number;
+            /**
+             * Format: int64
+             * @description The last broadcast before the user was enrolled.
+             */
+            seq_at_enrolment: number;
+            /**
+             * Format: int64
+             * @description The unread count.
+             */
+            unread: number;
+        };
+        /** @description Unread messages of groups and direct chats. */
+        ChatsOut: {
+            /** @description With `cap`: whether the count is higher than shown. */
+            capped?: boolean;
+            /**
+             * Format: int64
+             * @description The number of direct chats with unread messages.
+             * @example 1
+             */
+            directs: number;
+            /**
+             * Format: int64
+             * @description The number of groups with unread messages.
+             * @example 2
+             */
+            groups: number;
+            /**
+             * Format: int64
+             * @description The number of unread messages, without muted chats.
+             * @example 6
+             */
+            unread: number;
+        };
+        /** @description Groups and direct chats: the sum over the chats that are not muted. */
+        ChatTermsOut: {
+            /** @description The direct chats with unread messages; at most 1000. */
+            directs: components["schemas"]["DirectTermsOut"][];
+            /** @description The groups of the user. */
+            groups: components["schemas"]["GroupTermsOut"][];
+            /**
+             * Format: int64
+             * @description The sum.
+             */
+            unread: number;
+        };
+        /** @description How far a user has seen a dot. */
+        ClearDotIn: {
+            /**
+             * Format: int64
+             * @description The head that the user saw. If the dot was lit again since, it stays lit. By default, the
+             *     dot is cleared.
+             * @example 4
+             */
+            up_to?: number;
+        };
+        /**
+         * @description An id chosen by a client, of a post or an item: `[A-Za-z0-9._:-]{1,128}`.
+         * @example p-117
+         */
+        ClientId: string;
+        /**
+         * @description The stable, machine-readable error code.
+         * @enum {string}
+         */
+        Code: "malformed_json" | "malformed_request" | "invalid_path" | "invalid_query" | "wait_needs_tag" | "invalid_header" | "invalid_cursor" | "unauthorized" | "forbidden" | "blocked" | "cross_origin" | "unknown_route" | "not_found" | "method_not_allowed" | "request_timeout" | "following_limit" | "receipts_disabled" | "too_large" | "too_many" | "idempotency_in_progress" | "gone" | "inbox_reset" | "cursor_expired" | "body_too_large" | "unsupported_media_type" | "invalid_body" | "self_relation" | "idempotency_key_reused" | "rate_limited" | "overloaded" | "store_unavailable" | "operations_pending" | "outcome_unknown" | "shutting_down" | "internal_error";
+        /** @description An unread count with the head at which it was taken. */
+        CounterOut: {
+            /** @description With `cap`: whether the count is higher than shown. */
+            capped?: boolean;
+            /**
+             * Format: int64
+             * @description The current head; send it back as `up_to` to clear exactly what the user saw.
+             * @example 120
+             */
+            head: number;
+            /**
+             * Format: int64
+             * @description The number of unread items.
+             * @example 3
+             */
+            unread: number;
+        };
+        /** @description A counter: unread = head − mark − retracted. */
+        CounterTermsOut: {
+            /**
+             * Format: int64
+             * @description The total number, including read and removed ones.
+             */
+            head: number;
+            /**
+             * Format: int64
+             * @description The position up to which the user has read.
+             */
+            mark: number;
+            /**
+             * @description The retracted positions above the mark, as runs.
+             * @example 117 119-121
+             */
+            retracted: string;
+            /**
+             * Format: int64
+             * @description The unread count.
+             */
+            unread: number;
+        };
+        /** @description A creator: unread = the posts after the mark, minus deleted ones. */
+        CreatorTermsOut: {
+            /**
+             * Format: int64
+             * @description The number of deleted posts after the mark.
+             */
+            gone: number;
+            /**
+             * Format: int64
+             * @description The number of posts ever made.
+             */
+            head: number;
+            /**
+             * Format: int64
+             * @description The position up to which the user has seen posts: at the last reset of the feed, or at the
+             *     follow.
+             */
+            mark: number;
+            /**
+             * Format: int64
+             * @description The unread count.
+             */
+            unread: number;
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /** @description How far a device has read the inbox. */
+        CursorOut: {
+            /** @description The time of the first update. */
+            created_at: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The last inbox item that the device has read.
+             * @example 57
+             */
+            cursor: number;
+            /** @description The device. */
+            device_id: components["schemas"]["ClientId"];
+            /**
+             * Format: int64
+             * @description The number of items after the cursor.
+             * @example 3
+             */
+            lag: number;
+            /** @description The time of the last update. */
+            last_seen_at: components["schemas"]["UnixMs"];
+        };
+        /** @description The result of deleting a notification from a user's list. */
+        DeletedNotificationOut: {
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 918
+             */
+            revision: number;
+        };
+        /**
+         * @description How a group's messages reach its members.
+         * @enum {string}
+         */
+        Delivery: "read" | "write";
+        /** @description A user's devices. */
+        DevicesOut: {
+            /**
+             * Format: int64
+             * @description The number of the last item of the user's inbox.
+             * @example 57
+             */
+            head: number;
+            /** @description The devices, most recently seen first. */
+            items: components["schemas"]["CursorOut"][];
+        };
+        /** @description A direct chat in a user's list. */
+        DirectOut: {
+            /**
+             * Format: int64
+             * @description The last item of the chat in the user's inbox, or 0. Send it back as `up_to` to clear
+             *     exactly what the user saw.
+             * @example 57
+             */
+            head: number;
+            /** @description The time of that item; omitted if there is no item. */
+            last_at?: components["schemas"]["UnixMs"];
+            /**
+             * @description Whether `chats` and `total` exclude the chat. Also true while the user blocks the other
+             *     user.
+             */
+            muted: boolean;
+            /** @description The other user. */
+            peer_id: components["schemas"]["UserId"];
+            /**
+             * Format: int64
+             * @description The number of unread messages from the peer.
+             * @example 3
+             */
+            unread: number;
+        };
+        /** @description The settings of a direct chat. */
+        DirectSettingsOut: {
+            /**
+             * Format: int64
+             * @description The last item of the chat in the user's inbox, or 0.
+             * @example 57
+             */
+            head: number;
+            /**
+             * @description Whether `chats` and `total` exclude the chat. Also true while the user blocks the other
+             *     user.
+             */
+            muted: boolean;
+            /** @description The other user. */
+            peer_id: components["schemas"]["UserId"];
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 918
+             */
+            revision: number;
+            /**
+             * Format: int64
+             * @description The number of unread messages from the peer.
+             * @example 3
+             */
+            unread: number;
+        };
+        /** @description A direct chat with unread messages: unread = head − mark. */
+        DirectTermsOut: {
+            /**
+             * Format: int64
+             * @description The number of messages that the peer ever sent.
+             */
+            head: number;
+            /**
+             * Format: int64
+             * @description The number of those messages that the user has read.
+             */
+            mark: number;
+            /** @description Whether `chats` and `total` exclude it. */
+            muted: boolean;
+            /** @description The other user. */
+            peer_id: components["schemas"]["UserId"];
+            /**
+             * Format: int64
+             * @description The unread count.
+             */
+            unread: number;
+        };
+        /** @description A red dot. */
+        DotOut: {
+            /**
+             * Format: int64
+             * @description How often the dot was lit; send it back as `up_to` to clear exactly what the user saw.
+             * @example 4
+             */
+            head: number;
+            /** @description Whether it is lit for the user. */
+            lit: boolean;
+        };
+        /** @description A dot: lit if it was lit after both the mark and the enrolment. */
+        DotTermsOut: {
+            /** @description Whether it was last lit after the user was enrolled. */
+            after_enrolment: boolean;
+            /**
+             * Format: int64
+             * @description How often the dot was lit.
+             */
+            head: number;
+            /** @description Whether it is lit for the user. */
+            lit: boolean;
+            /** @description When the dot was last lit. */
+            lit_at: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The head up to which the user has cleared the dot.
+             */
+            mark: number;
+        };
+        /** @description A change. */
+        Event: {
+            /** @description The relation of one user to another changed. */
+            data: components["schemas"]["RelationEventOut"];
+            /** @enum {string} */
+            type: "relation";
+        } | {
+            /** @description A broadcast was sent or withdrawn. */
+            data: components["schemas"]["BroadcastEventOut"];
+            /** @enum {string} */
+            type: "broadcast";
+        } | {
+            /** @description A post was created or deleted. */
+            data: components["schemas"]["PostEventOut"];
+            /** @enum {string} */
+            type: "post";
+        } | {
+            /** @description A user joined or left a group. */
+            data: components["schemas"]["MemberEventOut"];
+            /** @enum {string} */
+            type: "member";
+        };
+        /** @description An event. */
+        EventOut: components["schemas"]["Event"] & {
+            /** @description When it happened. */
+            at: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The number of the event. It becomes readable after all lower numbers.
+             * @example 918
+             */
+            id: number;
+        };
+        /** @description A page of events, in the order of their numbers. */
+        EventsOut: {
+            /** @description Whether there are more events. */
+            has_more: boolean;
+            /** @description The events. */
+            items: components["schemas"]["EventOut"][];
+            /**
+             * Format: int64
+             * @description The value of `after` for the next request.
+             * @example 918
+             */
+            next_after: number;
+        };
+        /** @description The terms of each count of an unread summary. */
+        ExplainOut: {
+            /**
+             * Format: int64
+             * @description The current value of the same number.
+             */
+            broadcast_head: number;
+            /** @description The broadcast channels by name. */
+            broadcasts: {
+                [key: string]: components["schemas"]["ChannelTermsOut"];
+            };
+            /** @description Groups and direct messages. */
+            chats: components["schemas"]["ChatTermsOut"];
+            /** @description The counter badges by name. */
+            counters: {
+                [key: string]: components["schemas"]["CounterTermsOut"];
+            };
+            /** @description The dots by name. */
+            dots: {
+                [key: string]: components["schemas"]["DotTermsOut"];
+            };
+            /**
+             * Format: int64
+             * @description The number of broadcasts and lit dots when the user was enrolled. Omitted for a user
+             *     who is not enrolled: broadcasts, dots and feed are then 0.
+             */
+            enrolment_head?: number;
+            /** @description Posts, since the user last saw the feed, of the users that the user follows. */
+            feed: components["schemas"]["FeedTermsOut"];
+            /** @description The notifications by type. */
+            notifications: {
+                [key: string]: components["schemas"]["NotificationTermsOut"];
+            };
+            /**
+             * Format: int64
+             * @description The revision of all values.
+             */
+            revision: number;
+            /**
+             * Format: int64
+             * @description The number on the app icon.
+             */
+            total: number;
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /** @description Posts of the users that a user follows. */
+        FeedOut: {
+            /**
+             * Format: int64
+             * @description The number of users that the user follows.
+             * @example 120
+             */
+            creators: number;
+            /** @description Present and true if a store was unavailable: the numbers are then the last known ones. */
+            degraded?: boolean;
+            /**
+             * @description Identifies the counted posts. Send it back as `up_to` of a reset to mark exactly those as
+             *     seen. Omitted from a degraded response.
+             * @example ASqA…
+             */
+            token?: string;
+            /**
+             * Format: int64
+             * @description The number of posts since the user last saw the feed.
+             * @example 7
+             */
+            unread: number;
+        };
+        /** @description The feed: the sum over the creators. */
+        FeedTermsOut: {
+            /**
+             * Format: int64
+             * @description The revision of the last change of the list of creators or of a mark in it.
+             */
+            changed_at: number;
+            /** @description The creators that the user follows. */
+            creators: components["schemas"]["CreatorTermsOut"][];
+            /**
+             * Format: int64
+             * @description The sum.
+             */
+            unread: number;
+        };
+        /**
+         * @description An invalid value: its location (an RFC 6901 pointer into the body, or the name of a parameter)
+         *     and the reason.
+         */
+        FieldError: {
+            /** @description What is wrong with the value. */
+            detail: string;
+            /**
+             * @description A JSON pointer into the body, or the name of a query or path parameter.
+             * @example /items/3/by
+             */
+            pointer: string;
+        };
+        /**
+         * @description Follow options. Omitted options keep their values; a new follow is public and not special by
+         *     default.
+         */
+        FollowUserIn: {
+            /** @description Whether the other user is special to the user. */
+            special?: boolean;
+            /** @description The visibility of the follow. */
+            visibility?: components["schemas"]["Visibility"];
+        };
+        /**
+         * @description A group, 1 to 2^63-1.
+         * @example 42
+         */
+        GroupId: string;
+        /** @description A group message. A recalled message has only its number and sender. */
+        GroupMessageOut: {
+            /** @description The content. */
+            content?: string;
+            /** @description True if the message was recalled. */
+            recalled?: boolean;
+            /** @description The sender. */
+            sender_id: components["schemas"]["UserId"];
+            /** @description When it was sent. */
+            sent_at?: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The number of the message in the group.
+             * @example 121
+             */
+            seq: number;
+        };
+        /** @description A page of group messages, in order. */
+        GroupMessagesOut: {
+            /** @description Whether there are more messages. */
+            has_more: boolean;
+            /**
+             * Format: int64
+             * @description The number of messages ever sent.
+             * @example 240
+             */
+            head: number;
+            /** @description The messages. */
+            items: components["schemas"]["GroupMessageOut"][];
+            /**
+             * Format: int64
+             * @description The value of `after` for the next request.
+             * @example 140
+             */
+            next_after: number;
+        };
+        /** @description A group. */
+        GroupOut: {
+            /** @description When the group was created. */
+            created_at: components["schemas"]["UnixMs"];
+            /** @description How messages reach the members. */
+            delivery: components["schemas"]["Delivery"];
+            /** @description The id. */
+            group_id: components["schemas"]["GroupId"];
+            /**
+             * Format: int64
+             * @description The number of messages ever sent.
+             * @example 120
+             */
+            head: number;
+            /**
+             * Format: int64
+             * @description The number of members.
+             * @example 12
+             */
+            members: number;
+            /** @description Whether receipts are enabled. */
+            receipts: boolean;
+        };
+        /** @description A sent group message. */
+        GroupSentOut: {
+            /** @description The group. */
+            group_id: components["schemas"]["GroupId"];
+            /**
+             * Format: int64
+             * @description The sender's revision.
+             * @example 918
+             */
+            revision: number;
+            /** @description When it was sent. */
+            sent_at: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The number of the message in the group, without gaps, in commit order.
+             * @example 121
+             */
+            seq: number;
+        };
+        /** @description A member's settings of a group. */
+        GroupSettingsOut: {
+            /** @description The group. */
+            group_id: components["schemas"]["GroupId"];
+            /** @description Whether `chats` and `total` exclude the group. */
+            muted: boolean;
+            /**
+             * Format: int64
+             * @description The user's revision.
+             * @example 918
+             */
+            revision: number;
+        };
+        /** @description A group: unread = head − read_seq − messages above it that were recalled or read out of order. */
+        GroupTermsOut: {
+            /**
+             * Format: int64
+             * @description The number of messages after `read_seq` that were recalled or read out of order.
+             */
+            gone: number;
+            /** @description The group. */
+            group_id: components["schemas"]["GroupId"];
+            /**
+             * Format: int64
+             * @description The number of messages ever sent.
+             */
+            head: number;
+            /** @description Whether `chats` and `total` exclude it. */
+            muted: boolean;
+            /**
+             * Format: int64
+             * @description The message up to which the user has read, or the last one before the user joined.
+             */
+            read_seq: number;
+            /**
+             * Format: int64
+             * @description The unread count.
+             */
+            unread: number;
+        };
+        /** @description Liveness. */
+        HealthOut: {
+            /** @description `ok`. */
+            status: string;
+        };
+        /**
+         * @description The `Idempotency-Key` header: 1 to 255 visible ASCII characters.
+         * @example comment-9001
+         */
+        IdempotencyKey: string;
+        /** @description A page of inbox items. */
+        InboxOut: {
+            /**
+             * @description The numbering of the items; send it along with `after`.
+             * @example 6f1c0b9de2a47785
+             */
+            epoch: string;
+            /** @description Whether there are more items. */
+            has_more: boolean;
+            /**
+             * Format: int64
+             * @description The number of the last item of the inbox.
+             * @example 57
+             */
+            head: number;
+            /** @description The items, in ascending order, without gaps. */
+            items: components["schemas"]["ItemOut"][];
+            /**
+             * Format: int64
+             * @description The value of `after` for the next request.
+             * @example 57
+             */
+            next_after: number;
+        };
+        /** @description An increment of a badge. */
+        IncrementBadgeIn: {
+            /**
+             * Format: int64
+             * @description The amount.
+             * @default 1
+             */
+            by?: number;
+        };
+        /** @description Increments of many badges of many users: all or nothing. */
+        IncrementBadgesIn: {
+            /** @description The increments, applied in order. */
+            items: components["schemas"]["IncrementBadgesItemIn"][];
+        };
+        /** @description An increment in a batch. */
+        IncrementBadgesItemIn: {
+            /** @description The badge. */
+            badge: components["schemas"]["Name"];
+            /**
+             * Format: int64
+             * @description The amount.
+             * @default 1
+             */
+            by?: number;
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /** @description The results of a batch. */
+        IncrementBadgesOut: {
+            /**
+             * @description One result for each item, in the order of the request. Items of one user show the revision
+             *     after the whole batch.
+             */
+            items: components["schemas"]["UserBadgeOut"][];
+        };
+        /** @description An inbox item. */
+        ItemOut: {
+            /** @description For an own direct message: the id that it was sent with. */
+            client_id?: components["schemas"]["ClientId"];
+            /**
+             * @description The content.
+             * @example Are you there?
+             */
+            content?: string;
+            /** @description For a group message: the group. */
+            group_id?: components["schemas"]["GroupId"];
+            /**
+             * Format: int64
+             * @description For a group message: its number in the group.
+             * @example 12
+             */
+            group_seq?: number;
+            /** @description True if the user sent the message; omitted otherwise. */
+            own?: boolean;
+            /** @description For a direct message: the other user. */
+            peer_id?: components["schemas"]["UserId"];
+            /**
+             * Format: int64
+             * @description True if the item says that this group message was recalled. Such an item has no content.
+             * @example 12
+             */
+            recall?: number;
+            /** @description True if the group message was recalled since, and its content removed; omitted otherwise. */
+            recalled?: boolean;
+            /** @description The sender. */
+            sender_id: components["schemas"]["UserId"];
+            /** @description When it was sent. */
+            sent_at: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The number of the item.
+             * @example 57
+             */
+            seq: number;
+        };
+        /** @description The users to add. */
+        JoinMembersIn: {
+            /** @description The users, without duplicates. */
+            user_ids: components["schemas"]["UserId"][];
+        };
+        /**
+         * @description A kind of counts in the unread summary.
+         * @example counters
+         */
+        KindName: string;
+        /** @description A user in a list of relations. */
+        ListedUserOut: {
+            /** @description Whether the two users follow each other, neither in secret. */
+            mutual: boolean;
+            /** @description In a user's own list: whether the follow is visible only to the two users. */
+            secret?: boolean;
+            /** @description When the follow or the block began. */
+            since: components["schemas"]["UnixMs"];
+            /** @description In a user's own list: whether the other user is special to the user. */
+            special?: boolean;
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /** @description A dot that was lit. */
+        LitDotOut: {
+            /** @description The dot. */
+            dot: components["schemas"]["Name"];
+            /**
+             * Format: int64
+             * @description How often the dot was lit.
+             * @example 4
+             */
+            head: number;
+            /** @description When the dot was lit. */
+            lit_at: components["schemas"]["UnixMs"];
+        };
+        /** @description A member of a group. */
+        MemberEventOut: {
+            /** @description The group. */
+            group_id: components["schemas"]["GroupId"];
+            /** @description Whether the user is a member now. */
+            member: boolean;
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /** @description A member. */
+        MemberOut: {
+            /** @description When the membership began. */
+            joined_at: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The member's number in the group, from 1, and its position in bitmaps of receipts. A member
+             *     who rejoins keeps it.
+             * @example 7
+             */
+            ordinal: number;
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /** @description The added members, in the order of the request. */
+        MembersOut: {
+            /** @description One member for each user. */
+            items: components["schemas"]["MemberOut"][];
+        };
+        /**
+         * @description The name of a badge, channel, dot, view or notification type: `[a-z0-9][a-z0-9_.-]{0,63}`.
+         * @example mention
+         */
+        Name: string;
+        /** @description An empty body, or `{}`. */
+        NoFields: Record<string, never>;
+        /** @description A broadcast. */
+        NoticeOut: ({
+            /** @description The text. */
+            body?: string;
+            /** @description Additional data for clients: a JSON object. */
+            data?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description The title.
+             * @example Maintenance tonight
+             */
+            title: string;
+        } & Record<string, never>) & {
+            /** @description The channel. */
+            channel: components["schemas"]["Name"];
+            /** @description When it was sent. */
+            created_at: components["schemas"]["UnixMs"];
+            /** @description When the broadcast expires for all users. */
+            expires_at?: components["schemas"]["UnixMs"];
+            /**
+             * @description In a user's own list: whether the user has read it. True also if it was sent before the user
+             *     was enrolled.
+             */
+            read?: boolean;
+            /**
+             * Format: int64
+             * @description The position in the channel, from 1.
+             * @example 57
+             */
+            seq: number;
+        };
+        /**
+         * @description A notification, 1 to 2^63-1.
+         * @example 42
+         */
+        NotificationId: string;
+        /** @description A notification, for its sender. */
+        NotificationOut: {
+            /**
+             * @description The content.
+             * @example Tonight from two to three.
+             */
+            content: string;
+            /** @description When it was sent. */
+            created_at: components["schemas"]["UnixMs"];
+            /** @description The id. */
+            notification_id: components["schemas"]["NotificationId"];
+            /**
+             * Format: int64
+             * @description The number of recipients who have read it, including those who deleted it since.
+             * @example 17
+             */
+            read_count: number;
+            /**
+             * Format: int64
+             * @description The number of recipients when it was sent.
+             * @example 1200
+             */
+            recipient_count: number;
+            /**
+             * @description The title.
+             * @example Planned maintenance
+             */
+            title: string;
+            /** @description The type. */
+            type: components["schemas"]["Name"];
+        };
+        /** @description A notification type. */
+        NotificationTermsOut: {
+            /**
+             * Format: int64
+             * @description The unread notifications of the type in the user's list.
+             */
+            unread: number;
+        };
+        /** @description The response that a synchronous write would have returned. */
+        OperationAnswerOut: {
+            /** @description The body; omitted if the response has none. */
+            body?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: int32
+             * @description The HTTP status.
+             * @example 200
+             */
+            status: number;
+        };
+        /**
+         * @description The id of an operation, in hexadecimal digits: 12 of the time of acceptance in milliseconds, 16
+         *     random ones, and a checksum of 4. The checksum distinguishes an expired id from an unknown one.
+         * @example 0190163d8694739b3d5c2a7f00112233
+         */
+        OperationId: string;
+        /** @description An operation. */
+        OperationOut: {
+            /** @description The final response, if the operation is done. */
+            answer?: components["schemas"]["OperationAnswerOut"];
+            /** @description When the operation was accepted. */
+            created_at: components["schemas"]["UnixMs"];
+            /** @description When the operation was done or failed. */
+            finished_at?: components["schemas"]["UnixMs"];
+            /** @description The operation. */
+            operation_id: components["schemas"]["OperationId"];
+            /** @description The problem, if the operation failed. */
+            problem?: components["schemas"]["ProblemOut"];
+            /** @description The status of the operation. */
+            status: components["schemas"]["OperationStatus"];
+        };
+        /**
+         * @description The status of an operation.
+         * @enum {string}
+         */
+        OperationStatus: "pending" | "done" | "failed";
+        /** @description A page of a list. */
+        PageOut_DirectOut: {
+            /** @description The items. */
+            items: {
+                /**
+                 * Format: int64
+                 * @description The last item of the chat in the user's inbox, or 0. Send it back as `up_to` to clear
+                 *     exactly what the user saw.
+                 * @example 57
+                 */
+                head: number;
+                /** @description The time of that item; omitted if there is no item. */
+                last_at?: components["schemas"]["UnixMs"];
+                /**
+                 * @description Whether `chats` and `total` exclude the chat. Also true while the user blocks the other
+                 *     user.
+                 */
+                muted: boolean;
+                /** @description The other user. */
+                peer_id: components["schemas"]["UserId"];
+                /**
+                 * Format: int64
+                 * @description The number of unread messages from the peer.
+                 * @example 3
+                 */
+                unread: number;
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
+        PageOut_ListedUserOut: {
+            /** @description The items. */
+            items: {
+                /** @description Whether the two users follow each other, neither in secret. */
+                mutual: boolean;
+                /** @description In a user's own list: whether the follow is visible only to the two users. */
+                secret?: boolean;
+                /** @description When the follow or the block began. */
+                since: components["schemas"]["UnixMs"];
+                /** @description In a user's own list: whether the other user is special to the user. */
+                special?: boolean;
+                /** @description The user. */
+                user_id: components["schemas"]["UserId"];
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
+        PageOut_MemberOut: {
+            /** @description The items. */
+            items: {
+                /** @description When the membership began. */
+                joined_at: components["schemas"]["UnixMs"];
+                /**
+                 * Format: int64
+                 * @description The member's number in the group, from 1, and its position in bitmaps of receipts. A member
+                 *     who rejoins keeps it.
+                 * @example 7
+                 */
+                ordinal: number;
+                /** @description The user. */
+                user_id: components["schemas"]["UserId"];
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
+        PageOut_NoticeOut: {
+            /** @description The items. */
+            items: (({
+                /** @description The text. */
+                body?: string;
+                /** @description Additional data for clients: a JSON object. */
+                data?: {
+                    [key: string]: unknown;
+                };
+                /**
+                 * @description The title.
+                 * @example Maintenance tonight
+                 */
+                title: string;
+            } & Record<string, never>) & {
+                /** @description The channel. */
+                channel: components["schemas"]["Name"];
+                /** @description When it was sent. */
+                created_at: components["schemas"]["UnixMs"];
+                /** @description When the broadcast expires for all users. */
+                expires_at?: components["schemas"]["UnixMs"];
+                /**
+                 * @description In a user's own list: whether the user has read it. True also if it was sent before the user
+                 *     was enrolled.
+                 */
+                read?: boolean;
+                /**
+                 * Format: int64
+                 * @description The position in the channel, from 1.
+                 * @example 57
+                 */
+                seq: number;
+            })[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
+        PageOut_RecipientOut: {
+            /** @description The items. */
+            items: {
+                /** @description Whether the user has left the group since. */
+                left: boolean;
+                /**
+                 * Format: int64
+                 * @description The member's number in the group.
+                 * @example 7
+                 */
+                ordinal: number;
+                /** @description The user. */
+                user_id: components["schemas"]["UserId"];
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
+        PageOut_UserGroupOut: {
+            /** @description The items. */
+            items: {
+                /** @description The group. */
+                group_id: components["schemas"]["GroupId"];
+                /**
+                 * Format: int64
+                 * @description The number of messages ever sent; send it back as `up_to` to clear exactly what the user
+                 *     saw.
+                 * @example 120
+                 */
+                head: number;
+                /** @description When the user last read a new message or sent one; initially, when the user joined. */
+                last_access_at: components["schemas"]["UnixMs"];
+                /** @description Whether `chats` and `total` exclude the group. */
+                muted: boolean;
+                /**
+                 * Format: int64
+                 * @description The message up to which the user has read.
+                 * @example 117
+                 */
+                read_seq: number;
+                /**
+                 * Format: int64
+                 * @description The number of unread messages.
+                 * @example 3
+                 */
+                unread: number;
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
+        PageOut_UserNotificationOut: {
+            /** @description The items. */
+            items: {
+                /**
+                 * @description The content.
+                 * @example Tonight from two to three.
+                 */
+                content: string;
+                /** @description When it was sent. */
+                created_at: components["schemas"]["UnixMs"];
+                /** @description The notification. */
+                notification_id: components["schemas"]["NotificationId"];
+                /** @description When the user first read it; omitted if it is unread. */
+                read_at?: components["schemas"]["UnixMs"];
+                /**
+                 * Format: int64
+                 * @description The number of the notification in the user's list, from 1, without gaps.
+                 * @example 57
+                 */
+                seq: number;
+                /**
+                 * @description The title.
+                 * @example Planned maintenance
+                 */
+                title: string;
+                /** @description The type. */
+                type: components["schemas"]["Name"];
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A pair of users. */
+        PairIn: {
+            /** @description The other user. */
+            target_id: components["schemas"]["UserId"];
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /** @description The relation between two users. */
+        PairOut: ({
+            /** @description Whether the user blocks the other user. The opposite direction is not disclosed. */
+            blocking: boolean;
+            /** @description Whether the other user follows the user. */
+            followed_by: boolean;
+            /** @description Whether the user follows the other user. */
+            following: boolean;
+            /** @description Whether the two users follow each other, neither in secret. */
+            mutual: boolean;
+            /** @description Whether the follow is visible only to the two users. */
+            secret: boolean;
+            /** @description Whether the other user is special to the user. */
+            special: boolean;
+        } & Record<string, never>) & {
+            /** @description The other user. */
+            target_id: components["schemas"]["UserId"];
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /**
+         * @description The state of a store or a part.
+         * @enum {string}
+         */
+        PartState: "ok" | "away" | "bypassed" | "draining" | "failed";
+        /** @description The number of posts of a creator. */
+        PostCountOut: {
+            /**
+             * Format: int64
+             * @description The number of posts ever made, including deleted and expired ones.
+             * @example 120
+             */
+            head: number;
+            /**
+             * Format: int64
+             * @description The number of posts.
+             * @example 118
+             */
+            posts: number;
+        };
+        /** @description A post of a creator. */
+        PostEventOut: {
+            /** @description Whether the post was deleted. */
+            deleted: boolean;
+            /** @description The post. */
+            post_id: components["schemas"]["ClientId"];
+            /** @description The creator. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /** @description A post after a write. */
+        PostOut: {
+            /**
+             * Format: int64
+             * @description The total number, including read and removed ones.
+             * @example 120
+             */
+            head: number;
+            /** @description The post. */
+            post_id: components["schemas"]["ClientId"];
+            /**
+             * Format: int64
+             * @description The number of posts of the creator.
+             * @example 118
+             */
+            posts: number;
+        };
+        /**
+         * Problem
+         * @description A problem (RFC 9457), media type `application/problem+json`.
+         */
+        ProblemOut: {
+            /** @description The stable, machine-readable error code. */
+            code: components["schemas"]["Code"];
+            /** @description What went wrong in this request. */
+            detail: string;
+            /**
+             * Format: int64
+             * @description With `cursor_expired`: the oldest item that is kept.
+             * @example 4001
+             */
+            earliest_seq?: number;
+            /** @description For invalid input: the invalid values. */
+            errors?: components["schemas"]["FieldError"][];
+            /**
+             * Format: int32
+             * @description The HTTP status.
+             */
+            status: number;
+            /** @description A short title of the code. */
+            title: string;
+            /**
+             * @description A URI reference that identifies the code.
+             * @example /problems/invalid_body
+             */
+            type: string;
+        };
+        /** @description How far a device has read. */
+        PutCursorIn: {
+            /**
+             * Format: int64
+             * @description The last item that the device has.
+             * @example 57
+             */
+            seq: number;
+        };
+        /** @description Settings of a direct chat. */
+        PutDirectSettingsIn: {
+            /** @description Whether `chats` and `total` exclude the chat. The chat keeps its own count. */
+            muted: boolean;
+        };
+        /** @description Settings of a group. */
+        PutGroupIn: {
+            /** @description How messages reach the members. Default: unchanged, or `read` for a new group. */
+            delivery?: components["schemas"]["Delivery"];
+            /** @description Whether receipts are enabled. Default: unchanged, or true for a new group. */
+            receipts?: boolean;
+        };
+        /** @description A member's settings of a group. */
+        PutGroupSettingsIn: {
+            /** @description Whether `chats` and `total` exclude the group. */
+            muted: boolean;
+        };
+        /** @description The body of a post, which has no fields. */
+        PutPostIn: Record<string, never>;
+        /** @description An item of a view. */
+        PutViewItemIn: {
+            /** @description The user who made the item, for whom it does not count as unread. */
+            actor_id?: components["schemas"]["UserId"];
+        };
+        /** @description The users to query. */
+        QueryBadgesIn: {
+            /**
+             * Format: int64
+             * @description The highest count and total to return.
+             * @example 99
+             */
+            cap?: number;
+            /**
+             * @description The kinds to return, as in a poll.
+             * @example [
+             *       "counters"
+             *     ]
+             */
+            include?: components["schemas"]["KindName"][];
+            /** @description The users, without duplicates. */
+            user_ids: components["schemas"]["UserId"][];
+        };
+        /** @description The unread summaries, in the order of the request. */
+        QueryBadgesOut: {
+            items: components["schemas"]["UnreadSummaryOut"][];
+        };
+        /** @description The pairs to query. */
+        QueryRelationsIn: {
+            /** @description Up to 1000 pairs. */
+            pairs: components["schemas"]["PairIn"][];
+        };
+        /** @description The relations of the pairs, in the order of the request. */
+        QueryRelationsOut: {
+            /** @description One relation for each pair. */
+            items: components["schemas"]["PairOut"][];
+        };
+        /** @description How far a user has read a channel. */
+        ReadBroadcastsIn: {
+            /**
+             * Format: int64
+             * @description The head that the user saw. Later items stay unread. By default, all current items are
+             *     marked as read.
+             * @example 57
+             */
+            up_to?: number;
+        };
+        /** @description How far a user has read a direct chat. */
+        ReadDirectIn: {
+            /**
+             * Format: int64
+             * @description An item of the user's own inbox: later messages of the peer stay unread. By default, all
+             *     current messages are marked as read.
+             * @example 57
+             */
+            up_to?: number;
+        };
+        /** @description A direct chat after a write. */
+        ReadDirectOut: {
+            /**
+             * Format: int64
+             * @description The last item of the chat in the user's inbox, or 0. Send it back as `up_to` to clear
+             *     exactly what the user saw.
+             * @example 57
+             */
+            head: number;
+            /** @description The other user. */
+            peer_id: components["schemas"]["UserId"];
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 918
+             */
+            revision: number;
+            /**
+             * Format: int64
+             * @description The number of unread messages from the peer.
+             * @example 0
+             */
+            unread: number;
+        };
+        /** @description How far a user has read a group. */
+        ReadGroupIn: {
+            /**
+             * Format: int64
+             * @description The head that the user saw; later items stay unread. By default, all current items are
+             *     marked as read.
+             * @example 120
+             */
+            up_to?: number;
+        };
+        /** @description How far a user has read a group. */
+        ReadGroupOut: {
+            /** @description The group. */
+            group_id: components["schemas"]["GroupId"];
+            /**
+             * Format: int64
+             * @description The number of messages ever sent.
+             * @example 120
+             */
+            head: number;
+            /**
+             * Format: int64
+             * @description The message up to which the user has read.
+             * @example 117
+             */
+            read_seq: number;
+            /**
+             * Format: int64
+             * @description The user's revision.
+             * @example 918
+             */
+            revision: number;
+            /**
+             * Format: int64
+             * @description The number of unread messages.
+             * @example 3
+             */
+            unread: number;
+        };
+        /** @description A notification of a user after a write. */
+        ReadNotificationOut: {
+            /** @description The notification. */
+            notification_id: components["schemas"]["NotificationId"];
+            /** @description When the user first read it; omitted if it is unread. */
+            read_at?: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 918
+             */
+            revision: number;
+            /**
+             * Format: int64
+             * @description The number of unread notifications of its type.
+             * @example 1
+             */
+            unread: number;
+        };
+        /**
+         * @description The notifications to mark: by id, by type, or all.
+         * @example {
+         *       "all": true,
+         *       "up_to_seq": 57
+         *     }
+         */
+        ReadNotificationsIn: {
+            /** @description Mark all notifications. */
+            all?: boolean;
+            /** @description Mark these notifications, without duplicates. */
+            ids?: components["schemas"]["NotificationId"][];
+            /** @description Mark all notifications of this type. */
+            type?: components["schemas"]["Name"];
+            /**
+             * Format: int64
+             * @description Mark only notifications up to this seq, such as the highest one that the user saw. Later
+             *     ones stay unread.
+             * @example 57
+             */
+            up_to_seq?: number;
+        };
+        /** @description The result of marking notifications. */
+        ReadNotificationsOut: {
+            /**
+             * Format: int64
+             * @description The number of notifications that were unread before.
+             * @example 12
+             */
+            changed: number;
+            /** @description The unread count of each type, as in the unread summary. */
+            notifications: {
+                [key: string]: components["schemas"]["UnreadOut"];
+            };
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 918
+             */
+            revision: number;
+        };
+        /** @description Readiness. */
+        ReadyOut: {
+            /** @description The cache. */
+            cache: components["schemas"]["PartState"];
+            /** @description The database. */
+            database: components["schemas"]["PartState"];
+            /** @description Whether a store is unavailable. */
+            degraded: boolean;
+            /** @description The node itself. */
+            node: components["schemas"]["PartState"];
+            /**
+             * @description Whether the node is ready: it is not stopping, all its parts run, and at least one store
+             *     responds. Without the cache, polls read the database. Without the database, polls read the
+             *     cache and writes return 503.
+             */
+            ready: boolean;
+        };
+        /**
+         * @description Receipts of a message as base64 bitmaps: ordinal `i` (from 1) is bit `i - 1`, with the lowest
+         *     bit of each byte first. Neither bitmap has the sender. A member in neither bitmap, except the
+         *     sender, is a recipient who has not read the message.
+         */
+        ReceiptBitmapsOut: {
+            /**
+             * Format: int64
+             * @description The highest ordinal when the message was sent, which is the number of bits.
+             * @example 12
+             */
+            max_ordinal: number;
+            /**
+             * @description The members who had left before the message was sent.
+             * @example AAg=
+             */
+            quit_bits: string;
+            /**
+             * @description The recipients who have read it.
+             * @example /gM=
+             */
+            read_bits: string;
+        };
+        /** @description Receipts of a message: counts, a list of recipients, or bitmaps. */
+        ReceiptsAnswer: components["schemas"]["ReceiptsOut"] | components["schemas"]["PageOut_RecipientOut"] | components["schemas"]["ReceiptBitmapsOut"];
+        /** @description Receipt counts of a message. `read_count` and `unread_count` always add up to `recipients`. */
+        ReceiptsOut: {
+            /**
+             * Format: int64
+             * @description The highest ordinal when the message was sent.
+             * @example 210
+             */
+            max_ordinal: number;
+            /**
+             * Format: int64
+             * @description The number of recipients who have read the message.
+             * @example 120
+             */
+            read_count: number;
+            /**
+             * Format: int64
+             * @description The number of members when the message was sent, without the sender.
+             * @example 199
+             */
+            recipients: number;
+            /** @description The sender. */
+            sender_id: components["schemas"]["UserId"];
+            /**
+             * Format: int64
+             * @description The message.
+             * @example 121
+             */
+            seq: number;
+            /**
+             * Format: int64
+             * @description The number of recipients who have not read the message.
+             * @example 79
+             */
+            unread_count: number;
+        };
+        /** @description The lengths of a user's lists of relations. */
+        RelationCountsOut: {
+            /**
+             * Format: int64
+             * @description For the user and services: the number of users that the user blocks.
+             * @example 1
+             */
+            blocked?: number;
+            /**
+             * Format: int64
+             * @description The number of followers.
+             * @example 98
+             */
+            followers: number;
+            /**
+             * Format: int64
+             * @description The number of users that the user follows, as far as the caller can see them.
+             * @example 120
+             */
+            following: number;
+            /**
+             * Format: int64
+             * @description The number of mutual follows, neither in secret.
+             * @example 40
+             */
+            mutuals: number;
+            /**
+             * Format: int64
+             * @description For the user and services: the number of secret follows.
+             * @example 3
+             */
+            secret?: number;
+            /**
+             * Format: int64
+             * @description For the user and services: the number of special users.
+             * @example 5
+             */
+            special?: number;
+        };
+        /** @description The relation of one user to another. */
+        RelationEventOut: {
+            /** @description Whether the user blocks the other user. */
+            blocking: boolean;
+            /** @description Whether the user follows the other user. */
+            following: boolean;
+            /** @description Whether the follow is secret. */
+            secret: boolean;
+            /** @description Whether the other user is special to the user. */
+            special: boolean;
+            /** @description The other user. */
+            target_id: components["schemas"]["UserId"];
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /** @description The relation of another user to a user. */
+        RelationOut: ({
+            /** @description Whether the user blocks the other user. The opposite direction is not disclosed. */
+            blocking: boolean;
+            /** @description Whether the other user follows the user. */
+            followed_by: boolean;
+            /** @description Whether the user follows the other user. */
+            following: boolean;
+            /** @description Whether the two users follow each other, neither in secret. */
+            mutual: boolean;
+            /** @description Whether the follow is visible only to the two users. */
+            secret: boolean;
+            /** @description Whether the other user is special to the user. */
+            special: boolean;
+        } & Record<string, never>) & {
+            /** @description The other user. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /** @description The relations of other users to a user, in the order of the request. */
+        RelationsOut: {
+            /** @description One relation for each id. */
+            items: components["schemas"]["RelationOut"][];
+        };
+        /** @description How far a user has read a badge. */
+        ResetBadgeIn: {
+            /**
+             * Format: int64
+             * @description The head that the user saw. Later items stay unread. By default, all current items are
+             *     marked as read.
+             * @example 120
+             */
+            up_to?: number;
+        };
+        /** @description How far a user has read several badges. */
+        ResetBadgesIn: {
+            /**
+             * @description The heads that the user saw, by badge; other badges stay unchanged. By default, all counters
+             *     are marked as read.
+             * @example {
+             *       "like": 9,
+             *       "mention": 120
+             *     }
+             */
+            up_to?: {
+                [key: string]: components["schemas"]["ShownHead"];
+            };
+        };
+        /** @description What the user has seen: all current posts, or those that a token names. */
+        ResetFeedIn: {
+            /**
+             * @description The `token` of the response that the user saw; later posts stay unread.
+             * @example ASqA…
+             */
+            up_to?: string;
+        };
+        /** @description The feed after a reset. */
+        ResetFeedOut: {
+            /**
+             * Format: int64
+             * @description The number of users that the user follows.
+             * @example 120
+             */
+            creators: number;
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 918
+             */
+            revision: number;
+            /**
+             * Format: int64
+             * @description The number of unread posts: those after the token.
+             * @example 0
+             */
+            unread: number;
+        };
+        /**
+         * @description The increment to retract: one position, or the newest unread ones.
+         * @example {
+         *       "by": 1
+         *     }
+         */
+        RetractBadgeIn: {
+            /**
+             * Format: int64
+             * @description The head that the increment returned.
+             */
+            at?: number;
+            /**
+             * Format: int64
+             * @description The number of newest unread positions to retract; 1 by default.
+             */
+            by?: number;
+        };
+        /** @description Receipt counts of one message. */
+        ScreenfulItemOut: {
+            /**
+             * Format: int64
+             * @description The number of recipients who have read it.
+             * @example 120
+             */
+            read_count: number;
+            /**
+             * Format: int64
+             * @description The message.
+             * @example 121
+             */
+            seq: number;
+            /**
+             * Format: int64
+             * @description The number of recipients who have not read it.
+             * @example 79
+             */
+            unread_count: number;
+        };
+        /**
+         * @description Receipt counts of several messages, in order, without recalled messages. Members see only their
+         *     own messages.
+         */
+        ScreenfulOut: {
+            /** @description One item for each message. */
+            items: components["schemas"]["ScreenfulItemOut"][];
+        };
+        /** @description A broadcast to all users. */
+        SendBroadcastIn: {
+            /** @description The text. */
+            body?: string;
+            /** @description Additional data for clients: a JSON object of up to 16 KiB, kept verbatim. */
+            data?: {
+                [key: string]: unknown;
+            };
+            /** @description When the broadcast expires for all users. */
+            expires_at?: components["schemas"]["UnixMs"];
+            /**
+             * @description The title.
+             * @example Maintenance tonight
+             */
+            title: string;
+        };
+        /** @description A direct message. */
+        SendDirectIn: {
+            /** @description An id chosen by the sender: a repeat with the same id changes nothing. */
+            client_id: components["schemas"]["ClientId"];
+            /**
+             * @description The content.
+             * @example Are you there?
+             */
+            content: string;
+            /**
+             * @description The sender. With a user token, it is always the user of the token, and the field can be
+             *     omitted or `me`.
+             */
+            sender_id?: components["schemas"]["SenderIn"];
+        };
+        /**
+         * @description The sender: a user id, or `me` for the user of the token.
+         * @example 42
+         */
+        SenderIn: string;
+        /** @description A group message. */
+        SendGroupMessageIn: {
+            /** @description An id chosen by the sender: a repeat with the same id changes nothing. */
+            client_id: components["schemas"]["ClientId"];
+            /**
+             * @description The content.
+             * @example Lunch at one?
+             */
+            content: string;
+            /**
+             * @description The sender, who must be a member. With a user token, it is always the user of the token, and
+             *     the field can be omitted or `me`.
+             */
+            sender_id?: components["schemas"]["SenderIn"];
+        };
+        /** @description A notification and its recipients. */
+        SendNotificationIn: {
+            /**
+             * @description The content.
+             * @example Tonight from two to three.
+             */
+            content: string;
+            /** @description The recipients, without duplicates. */
+            recipients: components["schemas"]["UserId"][];
+            /**
+             * @description The title.
+             * @example Planned maintenance
+             */
+            title: string;
+            /**
+             * @description The type. Each type has its own unread count; a user can have notifications of up to 100
+             *     types.
+             */
+            type: components["schemas"]["Name"];
+        };
+        /** @description A sent direct message. */
+        SentOut: {
+            /**
+             * Format: int64
+             * @description The number of the item in the sender's own inbox; omitted if it has expired there.
+             * @example 31
+             */
+            own_seq?: number;
+            /** @description When it was sent. */
+            sent_at: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The number of the item in the receiver's inbox.
+             * @example 57
+             */
+            seq: number;
+        };
+        /**
+         * Format: int64
+         * @description A position in a stream, 1 to 2^53-1.
+         * @example 57
+         */
+        Seq: number;
+        /**
+         * Format: int64
+         * @description A head that a user saw.
+         * @example 120
+         */
+        ShownHead: number;
+        /**
+         * Format: date-time
+         * @description A point in time, in milliseconds since 1970-01-01 UTC, as stored in the databases. In JSON: RFC
+         *     3339 with milliseconds.
+         * @example 2026-01-31T09:30:00.123Z
+         */
+        UnixMs: string;
+        /** @description An unread count. */
+        UnreadOut: {
+            /** @description With `cap`: whether the count is higher than shown. */
+            capped?: boolean;
+            /**
+             * Format: int64
+             * @description The number of unread items.
+             * @example 7
+             */
+            unread: number;
+        };
+        /** @description The unread summary of a user. */
+        UnreadSummaryOut: {
+            /** @description The broadcast channels by name. */
+            broadcasts?: {
+                [key: string]: components["schemas"]["CounterOut"];
+            };
+            /** @description With `cap`: whether the total is higher than shown. */
+            capped?: boolean;
+            /** @description Groups and direct messages. */
+            chats?: components["schemas"]["ChatsOut"];
+            /** @description The counter badges by name. */
+            counters?: {
+                [key: string]: components["schemas"]["CounterOut"];
+            };
+            /**
+             * @description True if a store was unavailable: parts are the last known ones (`stale`) or omitted
+             *     (`missing`).
+             */
+            degraded: boolean;
+            /** @description The dots by name. */
+            dots?: {
+                [key: string]: components["schemas"]["DotOut"];
+            };
+            /**
+             * @description Identifies the history of the database. It changes when the database was restored:
+             *     clients must then discard their state.
+             * @example 7eb1c0de5a0f3d29
+             */
+            epoch: string;
+            /** @description Posts, since the user last saw the feed, of the users that the user follows. */
+            feed?: components["schemas"]["UnreadOut"];
+            /** @description When degraded: the unknown parts. */
+            missing?: string[];
+            /** @description The notifications by type. */
+            notifications?: {
+                [key: string]: components["schemas"]["UnreadOut"];
+            };
+            /**
+             * Format: int64
+             * @description The number of changes of the user's own rows. It never goes down within an epoch: a
+             *     response with a lower revision is older. Omitted if unknown in a degraded response.
+             * @example 918
+             */
+            revision?: number;
+            /**
+             * Format: int64
+             * @description The sum of the versions of the shared heads in this response. Of two responses to
+             *     one request at the same `revision`, the one with the lower number is older. Omitted
+             *     if unknown in a degraded response.
+             * @example 5120
+             */
+            shared_revision?: number;
+            /** @description When degraded: the parts that are the last known ones. */
+            stale?: string[];
+            /**
+             * Format: int64
+             * @description The number on the app icon: the sum of all unread counts but `feed` and `views`.
+             *     Omitted if a kind that it includes was not requested or is missing.
+             * @example 3
+             */
+            total?: number;
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+            /** @description The requested views, by name and id. */
+            views?: {
+                [key: string]: components["schemas"]["ViewOut"];
+            };
+        };
+        /** @description A badge in a batch. */
+        UserBadgeOut: components["schemas"]["BadgeOut"] & {
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /** @description A dot of a user. */
+        UserDotOut: {
+            /** @description The dot. */
+            dot: components["schemas"]["Name"];
+            /**
+             * Format: int64
+             * @description How often the dot was lit.
+             * @example 4
+             */
+            head: number;
+            /** @description Whether it is lit for the user. */
+            lit: boolean;
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 920
+             */
+            revision: number;
+        };
+        /** @description A group of a user. */
+        UserGroupOut: {
+            /** @description The group. */
+            group_id: components["schemas"]["GroupId"];
+            /**
+             * Format: int64
+             * @description The number of messages ever sent; send it back as `up_to` to clear exactly what the user
+             *     saw.
+             * @example 120
+             */
+            head: number;
+            /** @description When the user last read a new message or sent one; initially, when the user joined. */
+            last_access_at: components["schemas"]["UnixMs"];
+            /** @description Whether `chats` and `total` exclude the group. */
+            muted: boolean;
+            /**
+             * Format: int64
+             * @description The message up to which the user has read.
+             * @example 117
+             */
+            read_seq: number;
+            /**
+             * Format: int64
+             * @description The number of unread messages.
+             * @example 3
+             */
+            unread: number;
+        };
+        /**
+         * @description A user, 1 to 2^63-1.
+         * @example 42
+         */
+        UserId: string;
+        /** @description A notification in a user's list. */
+        UserNotificationOut: {
+            /**
+             * @description The content.
+             * @example Tonight from two to three.
+             */
+            content: string;
+            /** @description When it was sent. */
+            created_at: components["schemas"]["UnixMs"];
+            /** @description The notification. */
+            notification_id: components["schemas"]["NotificationId"];
+            /** @description When the user first read it; omitted if it is unread. */
+            read_at?: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The number of the notification in the user's list, from 1, without gaps.
+             * @example 57
+             */
+            seq: number;
+            /**
+             * @description The title.
+             * @example Planned maintenance
+             */
+            title: string;
+            /** @description The type. */
+            type: components["schemas"]["Name"];
+        };
+        /**
+         * @description The user in the path of a user's own routes: an id, or `me` for the user of the token.
+         * @example 42
+         */
+        UserOrMe: string;
+        /** @description The unread count of a view for a user. */
+        UserViewOut: {
+            /**
+             * Format: int64
+             * @description The number of items ever added; send it back as `up_to` to clear exactly what the user saw.
+             * @example 120
+             */
+            head: number;
+            /** @description When the user last visited the view; omitted if the user never did. */
+            last_access_at?: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The user's revision.
+             * @example 918
+             */
+            revision: number;
+            /**
+             * Format: int64
+             * @description The number of items since the last visit; 0 if there was no visit.
+             * @example 3
+             */
+            unread: number;
+            /** @description The name of the view. */
+            view: components["schemas"]["Name"];
+            /** @description The id of the view. */
+            view_id: components["schemas"]["ClientId"];
+        };
+        /** @description An item after a write. */
+        ViewItemOut: {
+            /**
+             * Format: int64
+             * @description The number of items ever added to the view.
+             * @example 8
+             */
+            head: number;
+            /** @description The item. */
+            item_id: components["schemas"]["ClientId"];
+            /** @description The name of the view. */
+            view: components["schemas"]["Name"];
+            /** @description The id of the view. */
+            view_id: components["schemas"]["ClientId"];
+        };
+        /** @description The unread count of a view. */
+        ViewOut: {
+            /** @description With `cap`: whether the count is higher than shown. */
+            capped?: boolean;
+            /**
+             * Format: int64
+             * @description The number of items ever added; send it back as `up_to` to clear exactly what the user saw.
+             * @example 120
+             */
+            head: number;
+            /** @description When the user last visited the view; omitted if the user never did. */
+            last_access_at?: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The number of items since the last visit; 0 if there was no visit.
+             * @example 3
+             */
+            unread: number;
+        };
+        /**
+         * @description The visibility of a follow.
+         * @enum {string}
+         */
+        Visibility: "public" | "secret";
+        /** @description A complete list of user ids. */
+        WholeListOut: {
+            /**
+             * @description The number of ids.
+             * @example 120
+             */
+            count: number;
+            /** @description True if a store is unavailable and this is the last known list. */
+            degraded?: boolean;
+            /** @description The user ids, newest first. */
+            ids: components["schemas"]["UserId"][];
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    get_healthz: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthOut"];
+                };
+            };
+        };
+    };
+    get_livez: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthOut"];
+                };
+            };
+        };
+    };
+    get_metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+        };
+    };
+    get_readyz: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadyOut"];
+                };
+            };
+            /** @description Not ready */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadyOut"];
+                };
+            };
+        };
+    };
+    increment_badges: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same body replays the first response */
+                "Idempotency-Key"?: components["schemas"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["IncrementBadgesIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IncrementBadgesOut"];
+                };
+            };
+        };
+    };
+    query_badges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueryBadgesIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueryBadgesOut"];
+                };
+            };
+        };
+    };
+    list_broadcasts: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @example system */
+                channel: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_NoticeOut"];
+                };
+            };
+        };
+    };
+    send_broadcast: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same body replays the first response */
+                "Idempotency-Key"?: components["schemas"]["IdempotencyKey"];
+            };
+            path: {
+                /** @example system */
+                channel: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendBroadcastIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NoticeOut"];
+                };
+            };
+        };
+    };
+    withdraw_broadcast: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example system */
+                channel: components["schemas"]["Name"];
+                /** @example 57 */
+                seq: components["schemas"]["Seq"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description Withdrawn */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    light_dot: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example mall */
+                dot: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional. It has no fields */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NoFields"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LitDotOut"];
+                };
+            };
+        };
+    };
+    list_events: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Return events after this number: the `next_after` of the previous response. By default,
+                 *     events start with the oldest one kept. A number beyond the last event returns 410.
+                 */
+                after?: number;
+                /** @description The maximum number of items. */
+                limit?: number;
+                /** @description Hold the request for up to this many seconds while there are no new events. */
+                wait?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventsOut"];
+                };
+            };
+        };
+    };
+    get_group: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupOut"];
+                };
+            };
+        };
+    };
+    put_group: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PutGroupIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description The group already exists and is updated */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupOut"];
+                };
+            };
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupOut"];
+                };
+            };
+        };
+    };
+    list_members: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_MemberOut"];
+                };
+            };
+        };
+    };
+    join_members: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JoinMembersIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MembersOut"];
+                };
+            };
+        };
+    };
+    join_group: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+                user: components["schemas"]["UserId"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NoFields"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description The user is already a member */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberOut"];
+                };
+            };
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberOut"];
+                };
+            };
+        };
+    };
+    leave_group: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+                user: components["schemas"]["UserId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description Removed */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_group_messages: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Return messages after this number. By default, messages start at the beginning, or when the
+                 *     member joined.
+                 */
+                after?: number;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupMessagesOut"];
+                };
+            };
+        };
+    };
+    send_group_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendGroupMessageIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description Already sent */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupSentOut"];
+                };
+            };
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupSentOut"];
+                };
+            };
+        };
+    };
+    recall_group_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+                seq: components["schemas"]["Seq"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description Recalled */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    get_receipts: {
+        parameters: {
+            query?: {
+                /** @description With `members`: the `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description Return bitmaps instead of counts. Cannot be combined with `members`. */
+                format?: "bitmap";
+                /** @description With `members`: the maximum number of items. */
+                limit?: number;
+                /**
+                 * @description Return a list of the recipients who have read the message, or of those who have not, instead
+                 *     of counts.
+                 */
+                members?: "read" | "unread";
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                group: components["schemas"]["GroupId"];
+                seq: components["schemas"]["Seq"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response */
+                    ETag?: string;
+                    /** @description The next page, if any */
+                    Link?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceiptsAnswer"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_receipts: {
+        parameters: {
+            query: {
+                /**
+                 * @description The first message.
+                 * @example 21
+                 */
+                from: number;
+                /**
+                 * @description The last message; the range can have at most 100 messages.
+                 * @example 40
+                 */
+                to: number;
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                group: components["schemas"]["GroupId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScreenfulOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    send_notification: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same body replays the first response */
+                "Idempotency-Key"?: components["schemas"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendNotificationIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationOut"];
+                };
+            };
+        };
+    };
+    get_notification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                notification_id: components["schemas"]["NotificationId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationOut"];
+                };
+            };
+        };
+    };
+    withdraw_notification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                notification_id: components["schemas"]["NotificationId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description Withdrawn */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    get_operation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id from the Location of the 202 response */
+                id: components["schemas"]["OperationId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationOut"];
+                };
+            };
+        };
+    };
+    query_relations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueryRelationsIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueryRelationsOut"];
+                };
+            };
+        };
+    };
+    get_unread_summary: {
+        parameters: {
+            query?: {
+                /** @description The highest count and total to return. `capped` then shows which counts are higher. */
+                cap?: number;
+                /** @description The kinds to return, comma-separated. All by default. */
+                include?: string;
+                /**
+                 * @description The views to return, comma-separated, each as name, ':' and id; at most 50.
+                 * @example home:1,forum:9
+                 */
+                views?: string;
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response; omitted if degraded */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnreadSummaryOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    increment_badge: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same body replays the first response */
+                "Idempotency-Key"?: components["schemas"]["IdempotencyKey"];
+            };
+            path: {
+                badge: components["schemas"]["Name"];
+                user: components["schemas"]["UserId"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional. Default: 1 */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["IncrementBadgeIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BadgeOut"];
+                };
+            };
+        };
+    };
+    reset_badge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                badge: components["schemas"]["Name"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional. Default: all current items */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ResetBadgeIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BadgeOut"];
+                };
+            };
+        };
+    };
+    retract_badge: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same body replays the first response */
+                "Idempotency-Key"?: components["schemas"]["IdempotencyKey"];
+            };
+            path: {
+                badge: components["schemas"]["Name"];
+                user: components["schemas"]["UserId"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional. Default: the newest unread position */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RetractBadgeIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BadgeOut"];
+                };
+            };
+        };
+    };
+    explain_badges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainOut"];
+                };
+            };
+        };
+    };
+    reset_badges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional. Default: all counters */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ResetBadgesIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnreadSummaryOut"];
+                };
+            };
+        };
+    };
+    list_blocks: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_ListedUserOut"];
+                };
+            };
+        };
+    };
+    block_user: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description respond-async: accept the write with 202 and apply it later */
+                Prefer?: string | null;
+            };
+            path: {
+                /**
+                 * @description The user to block
+                 * @example 7
+                 */
+                target: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NoFields"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RelationOut"];
+                };
+            };
+            202: {
+                headers: {
+                    /** @description The URL of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedOut"];
+                };
+            };
+        };
+    };
+    unblock_user: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description respond-async: accept the write with 202 and apply it later */
+                Prefer?: string | null;
+            };
+            path: {
+                /**
+                 * @description The user to unblock
+                 * @example 7
+                 */
+                target: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            202: {
+                headers: {
+                    /** @description The URL of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedOut"];
+                };
+            };
+            /** @description Unblocked */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    get_blocks_ids: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the list; omitted if degraded */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WholeListOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_user_broadcasts: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @example system */
+                channel: components["schemas"]["Name"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_NoticeOut"];
+                };
+            };
+        };
+    };
+    read_broadcasts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example system */
+                channel: components["schemas"]["Name"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional. Default: all current items */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ReadBroadcastsIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelOut"];
+                };
+            };
+        };
+    };
+    list_devices: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DevicesOut"];
+                };
+            };
+        };
+    };
+    delete_device: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example phone-1 */
+                device_id: components["schemas"]["ClientId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description Deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    put_cursor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example phone-1 */
+                device_id: components["schemas"]["ClientId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutCursorIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CursorOut"];
+                };
+            };
+        };
+    };
+    list_directs: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response */
+                    ETag?: string;
+                    /** @description The next page, if any */
+                    Link?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_DirectOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    read_direct: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The other user
+                 * @example 7
+                 */
+                peer: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional. Default: all current items */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ReadDirectIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadDirectOut"];
+                };
+            };
+        };
+    };
+    put_direct_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The other user
+                 * @example 7
+                 */
+                peer: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutDirectSettingsIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DirectSettingsOut"];
+                };
+            };
+        };
+    };
+    clear_dot: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example mall */
+                dot: components["schemas"]["Name"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional. Default: the current head */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ClearDotIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserDotOut"];
+                };
+            };
+        };
+    };
+    get_feed: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response; omitted if degraded */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FeedOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    reset_feed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ResetFeedIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResetFeedOut"];
+                };
+            };
+        };
+    };
+    list_followers: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_ListedUserOut"];
+                };
+            };
+        };
+    };
+    remove_follower: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description respond-async: accept the write with 202 and apply it later */
+                Prefer?: string | null;
+            };
+            path: {
+                /**
+                 * @description The follower to remove
+                 * @example 7
+                 */
+                fan: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            202: {
+                headers: {
+                    /** @description The URL of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedOut"];
+                };
+            };
+            /** @description Removed */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_following: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+                /**
+                 * @description The follows to return. By default, the user and services get all follows; other callers get
+                 *     public ones.
+                 */
+                visibility?: "public" | "secret" | "all";
+            };
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_ListedUserOut"];
+                };
+            };
+        };
+    };
+    follow_user: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description respond-async: accept the write with 202 and apply it later */
+                Prefer?: string | null;
+            };
+            path: {
+                /**
+                 * @description The user to follow
+                 * @example 7
+                 */
+                target: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["FollowUserIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RelationOut"];
+                };
+            };
+            202: {
+                headers: {
+                    /** @description The URL of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedOut"];
+                };
+            };
+        };
+    };
+    unfollow_user: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description respond-async: accept the write with 202 and apply it later */
+                Prefer?: string | null;
+            };
+            path: {
+                /**
+                 * @description The user to unfollow
+                 * @example 7
+                 */
+                target: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            202: {
+                headers: {
+                    /** @description The URL of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedOut"];
+                };
+            };
+            /** @description Unfollowed */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    get_following_ids: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the list; omitted if degraded */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WholeListOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_user_groups: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response */
+                    ETag?: string;
+                    /** @description The next page, if any */
+                    Link?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_UserGroupOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    read_group_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+                seq: components["schemas"]["Seq"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NoFields"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadGroupOut"];
+                };
+            };
+        };
+    };
+    read_group: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional. Default: all current items */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ReadGroupIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadGroupOut"];
+                };
+            };
+        };
+    };
+    put_group_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutGroupSettingsIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupSettingsOut"];
+                };
+            };
+        };
+    };
+    get_inbox: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The last item that the device has. By default, items start with the oldest one kept.
+                 * @example 57
+                 */
+                after?: number;
+                /**
+                 * @description The `epoch` of the response that `after` is from. If inbox numbering was reset since, the
+                 *     response is 410 `inbox_reset`.
+                 * @example 6f1c0b9de2a47785
+                 */
+                epoch?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+                /** @description Hold the request for up to this many seconds while there are no items after `after`. */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    send_direct: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The receiver */
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendDirectIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description Already sent */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SentOut"];
+                };
+            };
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SentOut"];
+                };
+            };
+        };
+    };
+    list_mutuals: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_ListedUserOut"];
+                };
+            };
+        };
+    };
+    list_notifications: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+                /** @description Return unread notifications, read ones, or all. */
+                status?: "unread" | "read" | "all";
+                /** @description Return notifications of this type. All types by default. */
+                type?: components["schemas"]["Name"];
+            };
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_UserNotificationOut"];
+                };
+            };
+        };
+    };
+    delete_notification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                notification_id: components["schemas"]["NotificationId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedNotificationOut"];
+                };
+            };
+        };
+    };
+    read_notification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                notification_id: components["schemas"]["NotificationId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional. It has no fields */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NoFields"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadNotificationOut"];
+                };
+            };
+        };
+    };
+    unread_notification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                notification_id: components["schemas"]["NotificationId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional. It has no fields */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NoFields"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadNotificationOut"];
+                };
+            };
+        };
+    };
+    read_notifications: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReadNotificationsIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadNotificationsOut"];
+                };
+            };
+        };
+    };
+    put_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                post_id: components["schemas"]["ClientId"];
+                user: components["schemas"]["UserId"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PutPostIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description The post already exists */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PostOut"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PostOut"];
+                };
+            };
+            /** @description The post was deleted */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+        };
+    };
+    delete_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                post_id: components["schemas"]["ClientId"];
+                user: components["schemas"]["UserId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description Deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    count_posts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PostCountOut"];
+                };
+            };
+        };
+    };
+    get_relation_counts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RelationCountsOut"];
+                };
+            };
+        };
+    };
+    get_relations: {
+        parameters: {
+            query: {
+                /**
+                 * @description The other users, comma-separated, at most 100.
+                 * @example 1,2,3
+                 */
+                ids: string;
+            };
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RelationsOut"];
+                };
+            };
+        };
+    };
+    list_special: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_ListedUserOut"];
+                };
+            };
+        };
+    };
+    get_view: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                user: components["schemas"]["UserOrMe"];
+                view: components["schemas"]["Name"];
+                view_id: components["schemas"]["ClientId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response; omitted if it shows last known values */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserViewOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    access_view: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+                view: components["schemas"]["Name"];
+                view_id: components["schemas"]["ClientId"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional. Default: all current items */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["AccessViewIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserViewOut"];
+                };
+            };
+        };
+    };
+    put_view_item: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                item_id: components["schemas"]["ClientId"];
+                view: components["schemas"]["Name"];
+                view_id: components["schemas"]["ClientId"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PutViewItemIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description The item already exists */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewItemOut"];
+                };
+            };
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewItemOut"];
+                };
+            };
+        };
+    };
+    delete_view_item: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                item_id: components["schemas"]["ClientId"];
+                view: components["schemas"]["Name"];
+                view_id: components["schemas"]["ClientId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description Deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+}

@@ -1,0 +1,35 @@
+// How long to wait before the next request: what both state machines share.
+
+/** No machine sends two polls within this time. */
+export const MIN_GAP_MS = 1_000;
+/** The pace until the server names one. */
+export const DEFAULT_INTERVAL_MS = 30_000;
+const BACKOFF_MS = 1_000;
+const BACKOFF_MAX_MS = 60_000;
+/** A longer `Retry-After` is taken as this. */
+const RETRY_AFTER_MAX_S = 3_600;
+
+/** 1 s, 2 s, 4 s … 60 s. */
+export function backoffMs(failures: number): number {
+  return Math.min(BACKOFF_MS * 2 ** Math.min(failures - 1, 10), BACKOFF_MAX_MS);
+}
+
+export function retryAfterMs(retryAfterS: number | undefined): number | undefined {
+  if (retryAfterS === undefined || retryAfterS < 0) return undefined;
+  return Math.min(retryAfterS, RETRY_AFTER_MAX_S) * 1_000;
+}
+
+/** The random part of a pause is at most a fifth of it, so that clients do not come back together. */
+export function jitterMs(pauseMs: number): number {
+  return Math.floor(pauseMs / 5);
+}
+
+/** Whether the same request may succeed later. Every other error needs the app. */
+export function isRetryable(status: number): boolean {
+  return status === 408 || status === 429 || status >= 500;
+}
+
+/** Whether an answer without news came well before the wait was over: then the server does not hold requests. */
+export function isEarly(elapsedMs: number, waitS: number): boolean {
+  return elapsedMs < waitS * 900;
+}

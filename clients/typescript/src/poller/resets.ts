@@ -1,0 +1,101 @@
+// Resets on their way. The app shows them as done at once; each is sent until it is answered, because
+// a repeat changes nothing. A refusal brings the number back.
+
+import { troubleOf } from "../answer.js";
+import { canRepeat, nextId, startSleep } from "../loop.js";
+import { backoffMs, retryAfterMs } from "../pace.js";
+import { headOf, withAnswer } from "./summary.js";
+import type { PollerDraft as Draft, PollerEvent, Reset } from "./types.js";
+
+type ResetEvent = Extract<PollerEvent, { type: "reset" }>;
+type ResetAnswer = Extract<PollerEvent, { type: "reset_answer" }>;
+
+export function addReset(draft: Draft, event: ResetEvent): void {
+  const { state } = draft;
+  const { kind, name } = event;
+  const up_to = event.up_to ?? headOf(state.view.summary, kind, name);
+  // The user cannot have seen what was never shown.
+  if (up_to === undefined || state.known === null) return;
+  const pending = state.resets.find((reset) => reset.kind === kind && reset.name === name);
+  if (pending && pending.up_to >= up_to) return;
+  const base = pending ?? { kind, name, sent_up_to: 0, failures: 0, task: null };
+  const reset: Reset = { ...base, up_to };
+  state.resets = [...state.resets.filter((other) => other !== pending), reset];
+  if (!reset.task) send(draft, reset);
+}
+
+/** Sends what waited to be online, or for a start. */
+export function sendHeldResets(draft: Draft): void {
+  for (const reset of draft.state.resets) if (!reset.task) send(draft, reset);
+}
+
+/** Ends the pauses of resets. Those in flight stay in flight: the user has seen it, whoever shows it. */
+export function holdResets(draft: Draft): void {
+  for (const reset of draft.state.resets) {
+    if (reset.task?.type !== "sleep") continue;
+    draft.effects.push({ type: "cancel", id: reset.task.id });
+    replace(draft, reset, { ...reset, task: null });
+  }
+}
+
+/** In another epoch, heads name other things. What is in flight is forgotten with its revision. */
+export function dropResets(draft: Draft): void {
+  for (const { task } of draft.state.resets) if (task) draft.effects.push({ type: "cancel", id: task.id });
+  draft.state.resets = [];
+}
+
+export function answerReset(draft: Draft, event: ResetAnswer): void {
+  const { state } = draft;
+  const reset = byTask(draft, event.id);
+  if (!reset) return;
+  if (event.status === 200 && event.body) {
+    const { body } = event;
+    if (state.known && body.revision >= state.revision) {
+      state.known = { ...withAnswer(state.known, reset, body, state.config.cap), revision: body.revision };
+      if (body.revision > state.revision) state.shared_revision = null;
+      state.revision = body.revision;
+    }
+    const rest = reset.up_to > reset.sent_up_to ? { ...reset, task: null, failures: 0 } : null;
+    replace(draft, reset, rest);
+    if (rest) send(draft, rest);
+    return;
+  }
+  if (canRepeat(event)) return retry(draft, reset, retryAfterMs(event.retry_after_s));
+  replace(draft, reset, null);
+  draft.effects.push({ type: "refused", kind: reset.kind, name: reset.name, trouble: troubleOf(event) });
+}
+
+/** No answer: the reset may have taken effect or not. */
+export function failReset(draft: Draft, id: number): void {
+  const reset = byTask(draft, id);
+  if (reset) retry(draft, reset, undefined);
+}
+
+export function wakeReset(draft: Draft, id: number): void {
+  const reset = byTask(draft, id);
+  if (reset) send(draft, reset);
+}
+
+function send(draft: Draft, reset: Reset): void {
+  const { state } = draft;
+  if (state.offline || !state.running) return replace(draft, reset, { ...reset, task: null });
+  const { kind, name, up_to } = reset;
+  const id = nextId(draft);
+  replace(draft, reset, { ...reset, sent_up_to: up_to, task: { type: "request", id } });
+  draft.effects.push({ type: "send_reset", id, kind, name, up_to });
+}
+
+function retry(draft: Draft, reset: Reset, askedMs: number | undefined): void {
+  const failures = reset.failures + 1;
+  if (!draft.state.running) return replace(draft, reset, { ...reset, failures, task: null });
+  const id = startSleep(draft, askedMs ?? backoffMs(failures));
+  replace(draft, reset, { ...reset, failures, task: { type: "sleep", id } });
+}
+
+function byTask(draft: Draft, id: number): Reset | undefined {
+  return draft.state.resets.find((reset) => reset.task?.id === id);
+}
+
+function replace(draft: Draft, reset: Reset, by: Reset | null): void {
+  draft.state.resets = draft.state.resets.flatMap((other) => (other !== reset ? [other] : by ? [by] : []));
+}

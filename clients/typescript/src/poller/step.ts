@@ -1,0 +1,133 @@
+// The poller as a pure function: `step(state, event, now)` is the next state and what to do. It
+// reads no clock, draws no number and sends nothing. `clients/README.md` explains each rule.
+
+import { NO_ANSWER } from "../answer.js";
+import { command, initialLoop, mayRequest, nextId, refuse, retry, sleep, statusOf, succeed, takePace } from "../loop.js";
+import { backoffMs, DEFAULT_INTERVAL_MS, isEarly, MIN_GAP_MS } from "../pace.js";
+import type { UnreadSummary } from "../types.js";
+import { addReset, answerReset, dropResets, failReset, holdResets, sendHeldResets, wakeReset } from "./resets.js";
+import { keepMissing, withResets } from "./summary.js";
+import type { PollerConfig, PollerDraft, PollerEffect, PollerEvent, PollerState, UnreadView } from "./types.js";
+
+type PollAnswer = Extract<PollerEvent, { type: "answer" }>;
+type Request = Extract<PollerState["task"], { type: "request" }>;
+
+export function initialPoller(config: PollerConfig): PollerState {
+  return {
+    ...initialLoop(DEFAULT_INTERVAL_MS),
+    config,
+    tag: null,
+    known: null,
+    revision: -1,
+    shared_revision: null,
+    resets: [],
+    view: { summary: null, status: "idle", trouble: null },
+  };
+}
+
+export function stepPoller(before: PollerState, event: PollerEvent, now: number): [PollerState, PollerEffect[]] {
+  const draft: PollerDraft = { state: { ...before }, effects: [], now };
+  apply(draft, event);
+  const view = viewOf(draft.state);
+  if (JSON.stringify(view) !== JSON.stringify(before.view)) {
+    draft.state.view = view;
+    draft.effects.push({ type: "show", view });
+  }
+  return [draft.state, draft.effects];
+}
+
+function apply(draft: PollerDraft, event: PollerEvent): void {
+  const { task } = draft.state;
+  switch (event.type) {
+    case "reset":
+      return addReset(draft, event);
+    case "reset_answer":
+      return answerReset(draft, event);
+    case "answer":
+      return task?.type === "request" && task.id === event.id ? answer(draft, event, task) : undefined;
+    case "failed":
+      return task?.id === event.id ? retry(draft, NO_ANSWER) : failReset(draft, event.id);
+    case "woke":
+      return task?.id === event.id ? poll(draft) : wakeReset(draft, event.id);
+    case "stop":
+      command(draft, "stop");
+      return holdResets(draft);
+    default: {
+      const goesOn = command(draft, event.type);
+      if (goesOn || event.type === "online") sendHeldResets(draft);
+      if (goesOn) poll(draft, event.type !== "refresh");
+    }
+  }
+}
+
+function viewOf(state: PollerState): UnreadView {
+  const summary = state.known && withResets(state.known, state.resets);
+  return { summary, status: statusOf(state, "live", "loading", state.known !== null), trouble: state.trouble };
+}
+
+/** Sends a poll, or sleeps until one may be sent. */
+function poll(draft: PollerDraft, mayWait = true): void {
+  const { state, now } = draft;
+  state.task = null;
+  if (!mayRequest(state)) return;
+  if (now < state.not_before) return sleep(draft, state.not_before - now);
+  const wait_s = mayWait && canWait(state) ? state.config.wait_s : null;
+  const id = nextId(draft);
+  state.task = { type: "request", id, started_at: now, wait_s };
+  state.not_before = now + MIN_GAP_MS;
+  draft.effects.push({ type: "poll", id, wait_s, tag: state.tag });
+}
+
+/** A wait without a tag would be a hot loop. */
+function canWait({ tag, config }: PollerState): boolean {
+  return tag !== null && config.wait_s > 0;
+}
+
+function answer(draft: PollerDraft, event: PollAnswer, { started_at, wait_s }: Request): void {
+  const { state } = draft;
+  takePace(state, event);
+  if (event.status === 200 && event.body) {
+    const { failures } = state;
+    succeed(state);
+    if (!accept(draft, event.body, event.tag)) return askAgain(draft, failures + 1);
+    return canWait(state) ? poll(draft) : sleep(draft, state.interval_ms);
+  }
+  if (event.status !== 304) return refuse(draft, event);
+  succeed(state);
+  const isHeld = wait_s === null || !isEarly(draft.now - started_at, wait_s);
+  if (canWait(state) && isHeld) poll(draft);
+  else sleep(draft, state.interval_ms);
+}
+
+/** An older answer was on its way while a newer one arrived. Ask again soon, but never in a hot loop. */
+function askAgain(draft: PollerDraft, failures: number): void {
+  draft.state.failures = failures;
+  sleep(draft, backoffMs(failures));
+}
+
+/** Takes an answer over, unless it is older than what is known. */
+function accept(draft: PollerDraft, body: UnreadSummary, tag: string | undefined): boolean {
+  const { state } = draft;
+  if (state.known && state.known.epoch !== body.epoch) forget(draft);
+  if (isOlder(state, body)) return false;
+  if (body.revision !== undefined) {
+    if (body.revision > state.revision || body.shared_revision !== undefined)
+      state.shared_revision = body.shared_revision ?? null;
+    state.revision = body.revision;
+  }
+  state.known = body.degraded && state.known ? keepMissing(state.known, body) : body;
+  state.tag = tag ?? null;
+  return true;
+}
+
+/** A restored database gives the same revisions to other states, so nothing that is known still counts. */
+function forget(draft: PollerDraft): void {
+  Object.assign(draft.state, { known: null, tag: null, revision: -1, shared_revision: null });
+  dropResets(draft);
+}
+
+function isOlder(state: PollerState, body: UnreadSummary): boolean {
+  if (body.revision === undefined || body.revision > state.revision) return false;
+  if (body.revision < state.revision) return true;
+  return body.shared_revision !== undefined && state.shared_revision !== null && body.shared_revision < state.shared_revision;
+}

@@ -1,0 +1,122 @@
+// Runs a state machine: one event at a time, and its effects in order. What an effect starts has an
+// id, by which it can be cancelled.
+
+import type { Answer } from "./answer.js";
+import { ProblemError, retryAfterOf } from "./errors.js";
+import type { LoopEffect } from "./loop.js";
+import type { Clock } from "./surroundings.js";
+
+type Sleep = Extract<LoopEffect, { type: "sleep" }>;
+type Cancel = Extract<LoopEffect, { type: "cancel" }>;
+
+export interface Machine<State, Event, Effect> {
+  state: State;
+  step(state: State, event: Event, now: number): [State, Effect[]];
+  /** Performs an effect other than `sleep` and `cancel`. */
+  perform(effect: Exclude<Effect, LoopEffect>): void;
+  clock: Clock;
+}
+
+export class Runner<State, Event extends { type: string }, Effect extends { type: string }> {
+  readonly #machine: Machine<State, Event, Effect>;
+  readonly #events: Event[] = [];
+  readonly #running = new Map<number, () => void>();
+  #isStepping = false;
+
+  constructor(machine: Machine<State, Event, Effect>) {
+    this.#machine = machine;
+  }
+
+  get state(): State {
+    return this.#machine.state;
+  }
+
+  /** A callback may send the next event: it waits until the step is over. */
+  send(event: Event): void {
+    this.#events.push(event);
+    if (this.#isStepping) return;
+    this.#isStepping = true;
+    try {
+      for (let next = this.#events.shift(); next; next = this.#events.shift()) this.#step(next);
+    } finally {
+      this.#isStepping = false;
+    }
+  }
+
+  /** Starts what can be aborted by its id, and sends the event that it ends with. */
+  start(id: number, run: (signal: AbortSignal) => Promise<Event>): void {
+    const controller = new AbortController();
+    this.#running.set(id, () => controller.abort());
+    run(controller.signal).then(
+      (event) => this.#end(id, event),
+      (error: unknown) => {
+        // A cancelled request fails, as it should.
+        if (!controller.signal.aborted) report(error);
+      },
+    );
+  }
+
+  #step(event: Event): void {
+    const machine = this.#machine;
+    const [state, effects] = machine.step(machine.state, event, machine.clock.now());
+    machine.state = state;
+    for (const effect of effects) this.#perform(effect);
+  }
+
+  #perform(effect: Effect): void {
+    if (effect.type === "sleep") this.#sleep(effect as unknown as Sleep);
+    else if (effect.type === "cancel") this.#cancel((effect as unknown as Cancel).id);
+    else this.#machine.perform(effect as Exclude<Effect, LoopEffect>);
+  }
+
+  #sleep({ id, ms, jitter_ms }: Sleep): void {
+    const { clock } = this.#machine;
+    const wake = () => this.#end(id, { type: "woke", id } as unknown as Event);
+    this.#running.set(id, clock.sleep(ms + clock.random() * jitter_ms, wake));
+  }
+
+  #cancel(id: number): void {
+    const cancel = this.#running.get(id);
+    this.#running.delete(id);
+    cancel?.();
+  }
+
+  #end(id: number, event: Event): void {
+    if (this.#running.delete(id)) this.send(event);
+  }
+}
+
+/** What a machine sees of a success. */
+export function answerOf(response: Response): Answer {
+  const answer: Answer = { status: response.status };
+  const pollIntervalS = Number(response.headers.get("x-poll-interval") ?? Number.NaN);
+  if (pollIntervalS > 0) answer.poll_interval_s = pollIntervalS;
+  const retryAfterS = retryAfterOf(response.headers);
+  if (retryAfterS !== undefined) answer.retry_after_s = retryAfterS;
+  return answer;
+}
+
+/** What a machine sees of an error; null: no answer came. */
+export function refusalOf(error: unknown): (Answer & { earliest_seq?: number }) | null {
+  if (!(error instanceof ProblemError)) return null;
+  const answer: Answer & { earliest_seq?: number } = { status: error.status };
+  if (error.code !== null) answer.code = error.code;
+  if (error.retryAfterS !== undefined) answer.retry_after_s = error.retryAfterS;
+  if (error.problem?.earliest_seq !== undefined) answer.earliest_seq = error.problem.earliest_seq;
+  return answer;
+}
+
+/** An app's callback threw: the page's error handler hears of it, and the loop goes on. */
+export function report(error: unknown): void {
+  queueMicrotask(() => {
+    throw error;
+  });
+}
+
+export function callSafely(callback: () => void): void {
+  try {
+    callback();
+  } catch (error) {
+    report(error);
+  }
+}

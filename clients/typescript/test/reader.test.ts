@@ -1,0 +1,138 @@
+// The inbox reader's runtime.
+
+import { afterEach, expect, test, vi } from "vitest";
+import { InboxReader, type InboxReaderOptions } from "../src/inbox/reader.js";
+import { catchReported, Stub, settle } from "./stub.js";
+
+afterEach(() => vi.unstubAllGlobals());
+
+function start(options: Partial<InboxReaderOptions> = {}) {
+  const stub = new Stub();
+  const { headmark, clock, signals } = stub;
+  const stored: number[] = [];
+  const events: unknown[] = [];
+  const reader = new InboxReader({
+    headmark,
+    clock,
+    signals,
+    position: null,
+    onItems: (items, position) => {
+      stored.push(...items.map((item) => item.seq));
+      events.push(position);
+    },
+    onReset: () => {
+      stored.length = 0;
+    },
+    onGap: (gap) => events.push(gap),
+    ...options,
+  });
+  reader.start();
+  return { stub, reader, stored, events };
+}
+
+function page(seqs: number[], head: number, epoch = "i1"): object {
+  const items = seqs.map((seq) => ({ seq, sender_id: "7", content: "Hi", sent_at: "2026-01-31T09:30:00.000Z" }));
+  const next_after = seqs.at(-1) ?? head;
+  return { items, epoch, head, next_after, has_more: next_after < head };
+}
+
+test("it reads pages, hands them over, and puts the device's cursor", async () => {
+  const { stub, reader, stored, events } = start({ device: "phone", limit: 2 });
+  const first = await stub.last();
+  expect(first.url).toBe("/v1/users/me/inbox?limit=2");
+  await first.answer(200, page([1, 2], 3));
+  expect(stored).toEqual([1, 2]);
+  expect(events).toEqual([{ epoch: "i1", after: 2 }]);
+  const [cursor, second] = [stub.newest("PUT"), stub.newest("GET")];
+  expect([cursor?.method, cursor?.url, cursor?.body]).toEqual(["PUT", "/v1/users/me/devices/phone/cursor", '{"seq":2}']);
+  expect(second?.url).toBe("/v1/users/me/inbox?limit=2&after=2&epoch=i1&wait=30");
+  await second?.answer(200, page([3], 3));
+  expect(stored).toEqual([1, 2, 3]);
+  expect(reader.status).toBe("live");
+});
+
+test("no page is asked for while the app stores one; a failed transaction brings the same rows again", async () => {
+  const reported = catchReported();
+  const results: ((fails: boolean) => void)[] = [];
+  const batches: number[][] = [];
+  const { stub } = start({
+    onItems: (items) => {
+      batches.push(items.map((item) => item.seq));
+      return new Promise((resolve, reject) => results.push((fails) => (fails ? reject(new Error("disk full")) : resolve())));
+    },
+  });
+  await (await stub.last()).answer(200, page([1, 2], 3));
+  await stub.pass(60_000);
+  expect(stub.requests.length).toBe(1);
+  results[0]?.(true);
+  await settle();
+  await stub.pass(1_000);
+  expect(batches).toEqual([
+    [1, 2],
+    [1, 2],
+  ]);
+  expect(reported).toEqual([new Error("disk full")]);
+  results[1]?.(false);
+  await settle();
+  expect(stub.requests.at(-1)?.url).toBe("/v1/users/me/inbox?limit=100&after=2&epoch=i1&wait=30");
+});
+
+test("a reset drops the app's rows before they come again; a gap is told", async () => {
+  const { stub, stored, events } = start({ position: { epoch: "i0", after: 9 } });
+  stored.push(1, 2, 3);
+  const reset = { type: "/problems/inbox_reset", status: 410, title: "T", detail: "D", code: "inbox_reset" };
+  await (await stub.last()).answer(410, reset);
+  expect(stored).toEqual([]);
+  await stub.pass(1_000);
+  const again = await stub.last();
+  expect(again.url).toBe("/v1/users/me/inbox?limit=100");
+  await again.answer(200, page([1], 1));
+  await stub.pass(1_000);
+  const expired = {
+    type: "/problems/cursor_expired",
+    status: 410,
+    title: "T",
+    detail: "D",
+    code: "cursor_expired",
+    earliest_seq: 5,
+  };
+  await (await stub.last()).answer(410, expired);
+  expect(events.at(-1)).toEqual({ after: 1, earliestSeq: 5 });
+  await stub.pass(1_000);
+  expect(stub.requests.at(-1)?.url).toBe("/v1/users/me/inbox?limit=100&after=4&epoch=i1&wait=30");
+});
+
+test("stop ends the request and puts the cursor a last time", async () => {
+  const statuses: string[] = [];
+  const { stub, reader } = start({
+    device: "phone",
+    position: { epoch: "i1", after: 9 },
+    onStatus: (status) => statuses.push(status),
+  });
+  await settle();
+  const [cursor, fetch] = [stub.newest("PUT"), stub.newest("GET")];
+  await cursor?.fail();
+  reader.stop();
+  await settle();
+  expect(fetch?.isAborted).toBe(true);
+  expect(stub.isWatched).toBe(false);
+  expect(stub.requests.at(-1)?.body).toBe('{"seq":9}');
+  expect(statuses).toEqual(["reading", "idle"]);
+});
+
+test("errors that need the app, and going on after them", async () => {
+  const { stub, reader } = start();
+  await (await stub.last()).answer(401, {
+    type: "/problems/unauthorized",
+    status: 401,
+    title: "T",
+    detail: "D",
+    code: "unauthorized",
+  });
+  expect(reader.status).toBe("failed");
+  await stub.pass(60_000);
+  expect(stub.requests.length).toBe(1);
+  reader.refresh();
+  await (await stub.last()).answer(200, page([], 0));
+  expect(reader.status).toBe("live");
+});
