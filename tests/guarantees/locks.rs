@@ -168,5 +168,5 @@ async fn make_batches_slow(hand: &mut Hand) {
         return;
     }
     hand.run("create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.02); return new; end'").await;
-    hand.run("create trigger slow before update on users for each row execute function slow()").await;
+    hand.run("create trigger slow before insert or update on users for each row execute function slow()").await;
 }

@@ -23,6 +23,8 @@ pub struct User {
     pub seen_day: i64,
     /// The revision at which the list behind the feed changed last.
     pub feed: i64,
+    /// The revision at which the list of those whom the user follows changed last.
+    pub following_version: i64,
     /// The seq of the last notification.
     pub notification_seq: i64,
     /// How many groups the user is in.
@@ -49,6 +51,7 @@ impl Default for User {
             enrolled: NOT_ENROLLED,
             seen_day: 0,
             feed: 0,
+            following_version: 0,
             notification_seq: 0,
             chat_groups: 0,
             inbox_seq: 0,
@@ -67,22 +70,31 @@ impl User {
     }
 }
 
-/// Makes rows that [`LOCK_USERS`] did not find, in the order of the key. Anyone who makes has
-/// locked all it will lock among those that were there, and waits only for makers of later rows: so
-/// no two wait for each other. One that another transaction made meanwhile fails the batch, which
-/// finds it when it is tried again.
-static MAKE_USERS: Statement = Statement::new(
-    "insert into users (user_id, version, revision)
-    select user_id, 0, 0
-    from {rows} r
-    where true
-    order by user_id",
-    &[("user_id", Type::Int)],
+/// New rows of users, in the order of the key. Anyone who makes one has locked all it will lock among
+/// those that were there, and waits only for makers of later rows: so no two wait for each other. One
+/// that another transaction made meanwhile fails the batch, which finds it when it is tried again.
+static INSERT_USERS: Statement = Statement::insert(
+    "users",
+    &[
+        ("user_id", Type::Int),
+        ("version", Type::Int),
+        ("revision", Type::Int),
+        ("following", Type::Int),
+        ("enrolled", Type::Int),
+        ("seen_day", Type::Int),
+        ("feed", Type::Int),
+        ("following_version", Type::Int),
+        ("notification_seq", Type::Int),
+        ("chat_groups", Type::Int),
+        ("inbox_seq", Type::Int),
+        ("direct_unread", Type::Int),
+        ("direct_chats", Type::Int),
+        ("marks", Type::Text),
+    ],
 );
 
-const READ: &str =
-    "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
-        u.direct_unread, u.direct_chats, u.marks
+const READ: &str = "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.following_version,
+        u.notification_seq, u.chat_groups, u.inbox_seq, u.direct_unread, u.direct_chats, u.marks
     from {rows} r
     join users u on u.user_id = r.user_id";
 
@@ -91,8 +103,8 @@ static READ_USERS: Statement = Statement::new(READ, &[("user_id", Type::Int)]);
 /// Locks the rows in the order of the key, and returns what they hold once they are locked.
 static LOCK_USERS: Statement = Statement::each(
     READ,
-    "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.notification_seq, u.chat_groups, u.inbox_seq,
-        u.direct_unread, u.direct_chats, u.marks
+    "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.following_version,
+        u.notification_seq, u.chat_groups, u.inbox_seq, u.direct_unread, u.direct_chats, u.marks
     from {rows} r
     join users u on u.user_id = r.user_id
     order by u.user_id
@@ -100,8 +112,8 @@ static LOCK_USERS: Statement = Statement::each(
     &[("user_id", Type::Int)],
 );
 
-/// Writes rows that nobody has changed since they were read. They are there, as [`lock_users`] makes
-/// those that are not: an update writes less to the log than an insert that meets a row.
+/// Writes rows that nobody has changed since they were read. They are there, as new
+/// ones go by [`INSERT_USERS`]: an update writes less to the log than an insert that meets a row.
 static SAVE_USERS: Statement = Statement::new(
     "update users
     set version = r.next_version,
@@ -110,6 +122,7 @@ static SAVE_USERS: Statement = Statement::new(
         enrolled = r.enrolled,
         seen_day = r.seen_day,
         feed = r.feed,
+        following_version = r.following_version,
         notification_seq = r.notification_seq,
         chat_groups = r.chat_groups,
         inbox_seq = r.inbox_seq,
@@ -127,6 +140,7 @@ static SAVE_USERS: Statement = Statement::new(
         ("enrolled", Type::Int),
         ("seen_day", Type::Int),
         ("feed", Type::Int),
+        ("following_version", Type::Int),
         ("notification_seq", Type::Int),
         ("chat_groups", Type::Int),
         ("inbox_seq", Type::Int),
@@ -205,7 +219,7 @@ static DELETE_MARKS: Statement = Statement::new(
 #[must_use]
 pub fn statements() -> [&'static Statement; 10] {
     [
-        &MAKE_USERS,
+        &INSERT_USERS,
         &READ_USERS,
         &LOCK_USERS,
         &CHECK_USERS,
@@ -222,7 +236,7 @@ pub fn statements() -> [&'static Statement; 10] {
 pub(crate) type MarkRow = (i64, i64, String, i64, i64, String, i64);
 
 /// A row of `users` as the statements return it.
-type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, String);
+type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, String);
 
 pub(crate) fn ids(users: &[UserId]) -> Column {
     Column::Int(users.iter().map(|user| user.get()).collect())
@@ -235,34 +249,28 @@ pub async fn read_users(conn: &mut Conn, users: &[UserId]) -> DbResult<Vec<(User
     Ok(rows.into_iter().filter_map(user_of_row).collect())
 }
 
-/// Locks these users' rows (sorted, without repeats) and returns them; missing ones are made.
+/// Locks these users' rows (sorted, without repeats) and returns them; missing ones are left out.
 pub async fn lock_users(conn: &mut Conn, users: &[UserId]) -> DbResult<Vec<(UserId, User)>> {
     let rows: Vec<UserRow> = conn.fetch(&LOCK_USERS, &[ids(users)]).await?;
-    let found: Vec<_> = rows.into_iter().filter_map(user_of_row).collect();
-    make_missing(conn, users, &found).await?;
-    Ok(found)
+    Ok(rows.into_iter().filter_map(user_of_row).collect())
+}
+
+/// The same, and makes the missing ones.
+pub async fn lock_or_make_users(conn: &mut Conn, users: &[UserId]) -> DbResult<()> {
+    let found: HashSet<_> = lock_users(conn, users).await?.into_iter().map(|(user, _)| user).collect();
+    let row = User::default();
+    let missing: Vec<_> = users.iter().filter(|user| !found.contains(user)).map(|user| (*user, &row, &row)).collect();
+    insert_users(conn, &missing, 0).await
 }
 
 /// What a batch finds of its users: their own rows, and the marks that it needs.
 pub type Found = (Vec<(UserId, User)>, Vec<(MarkKey, Mark)>);
 
-/// The same, and then loads these marks, whose rows the locks protect; the missing ones are left
-/// out.
+/// Locks these users' rows, and then loads these marks, which the locks protect; the missing ones are
+/// left out.
 pub async fn lock_users_and_load_marks(conn: &mut Conn, users: &[UserId], keys: &[MarkKey]) -> DbResult<Found> {
     let (rows, marks) = conn.fetch_both((&LOCK_USERS, &[ids(users)]), (&LOAD_MARKS, &mark_key_columns(keys))).await?;
-    let found: Vec<_> = rows.into_iter().filter_map(user_of_row).collect();
-    make_missing(conn, users, &found).await?;
-    Ok((found, marks.into_iter().filter_map(mark_of_row).collect()))
-}
-
-/// Users without a row are at revision 0, and have no marks.
-async fn make_missing(conn: &mut Conn, users: &[UserId], found: &[(UserId, User)]) -> DbResult<()> {
-    if found.len() == users.len() {
-        return Ok(());
-    }
-    let found: HashSet<_> = found.iter().map(|(user, _)| *user).collect();
-    let missing: Vec<_> = users.iter().filter(|user| !found.contains(user)).copied().collect();
-    conn.later(&MAKE_USERS, &[ids(&missing)]).await
+    Ok((rows.into_iter().filter_map(user_of_row).collect(), marks.into_iter().filter_map(mark_of_row).collect()))
 }
 
 fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
@@ -274,6 +282,7 @@ fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
         enrolled,
         seen_day,
         feed,
+        following_version,
         notification_seq,
         chat_groups,
         inbox_seq,
@@ -288,6 +297,7 @@ fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
         enrolled,
         seen_day,
         feed,
+        following_version,
         notification_seq,
         chat_groups,
         inbox_seq,
@@ -302,34 +312,51 @@ fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
 /// any has another one than was loaded, nothing is written, and what is waited for next
 /// fails with [`sqlx::Error::RowNotFound`].
 pub async fn save_users(conn: &mut Conn, users: &[(UserId, &User, &User)], version: i64) -> DbResult<()> {
-    let marks_alone = |(_, loaded, now): &(UserId, &User, &User)| {
-        **loaded != User::default() && User { revision: now.revision, marks: now.marks.clone(), ..(*loaded).clone() } == **now
-    };
+    if users.is_empty() {
+        return Ok(());
+    }
+    let marks_alone =
+        |(_, loaded, now): &(UserId, &User, &User)| User { revision: now.revision, marks: now.marks.clone(), ..(*loaded).clone() } == **now;
     let next = Column::Int(vec![version; users.len()]);
     // One statement for all: they may not be locked yet, and are to be in the order of the key.
     if users.iter().all(marks_alone) {
         let columns = [users_of(users), column_of(users, |row| row.version), next, column_of(users, |row| row.revision), marks_of(users)];
-        conn.later_all(&SAVE_MARKS, &columns).await
-    } else {
-        let column = |value: fn(&User) -> i64| column_of(users, value);
-        let columns = [
-            users_of(users),
-            column(|row| row.version),
-            next,
-            column(|row| row.revision),
-            column(|row| row.following),
-            column(|row| row.enrolled),
-            column(|row| row.seen_day),
-            column(|row| row.feed),
-            column(|row| row.notification_seq),
-            column(|row| row.chat_groups),
-            column(|row| row.inbox_seq),
-            column(|row| row.direct_unread),
-            column(|row| row.direct_chats),
-            marks_of(users),
-        ];
-        conn.later_all(&SAVE_USERS, &columns).await
+        return conn.later_all(&SAVE_MARKS, &columns).await;
     }
+    let mut columns = vec![users_of(users), column_of(users, |row| row.version), next];
+    columns.extend(columns_of(users));
+    conn.later_all(&SAVE_USERS, &columns).await
+}
+
+/// Writes these users' rows, which were not there when they were to be locked. Those that changed
+/// since get this version.
+pub async fn insert_users(conn: &mut Conn, users: &[(UserId, &User, &User)], version: i64) -> DbResult<()> {
+    if users.is_empty() {
+        return Ok(());
+    }
+    let version = |(_, loaded, now): &(UserId, &User, &User)| if loaded == now { now.version } else { version };
+    let mut columns = vec![users_of(users), Column::Int(users.iter().map(version).collect())];
+    columns.extend(columns_of(users));
+    conn.insert(&INSERT_USERS, &columns).await
+}
+
+/// The columns after the versions.
+fn columns_of(users: &[(UserId, &User, &User)]) -> [Column; 12] {
+    let column = |value: fn(&User) -> i64| column_of(users, value);
+    [
+        column(|row| row.revision),
+        column(|row| row.following),
+        column(|row| row.enrolled),
+        column(|row| row.seen_day),
+        column(|row| row.feed),
+        column(|row| row.following_version),
+        column(|row| row.notification_seq),
+        column(|row| row.chat_groups),
+        column(|row| row.inbox_seq),
+        column(|row| row.direct_unread),
+        column(|row| row.direct_chats),
+        marks_of(users),
+    ]
 }
 
 /// Checks that these users' rows still have these versions: if not, what is waited for next fails

@@ -155,7 +155,12 @@ static BLOCKS: Statement = Statement::one(
 /// Whom a user follows, and since when; the row of user 0 has the version of the list, so that they
 /// belong together.
 static WHOLE_FOLLOWING: Statement = Statement::one(
-    "select cast(0 as bigint), coalesce((select c.following_version from relation_counts c where c.user_id = $1), 0)
+    "select cast(0 as bigint), coalesce((
+        select case when u.following_version > coalesce(c.following_version, 0) then u.following_version else c.following_version end
+        from users u
+        left join relation_counts c on c.user_id = u.user_id
+        where u.user_id = $1
+    ), 0)
     union all
     select w.id, w.since from (select f.followee_id as id, f.since from following f where f.follower_id = $1 limit $2) w",
     WHOLE,

@@ -107,6 +107,13 @@ pub struct Own {
     pub versions: Versions,
 }
 
+impl Own {
+    /// All but when the list of those whom the user follows changed: the user's row has that.
+    fn beside_following(self) -> Self {
+        Self { versions: Versions { following: 0, ..self.versions }, ..self }
+    }
+}
+
 /// The revisions at which a user's own lists changed last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Versions {

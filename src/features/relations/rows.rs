@@ -149,8 +149,10 @@ impl RelationRows {
         }
         store::delete_blocks(conn, &lifted).await?;
         store::insert_blocks(conn, &set).await?;
-        let own = self.own.rows.iter().filter(|(_, (loaded, now))| loaded != now).map(|(user, (loaded, now))| (loaded, (*user, *now)));
-        let (known, new): (Vec<_>, Vec<_>) = own.partition(|(loaded, _)| **loaded != Own::default());
+        // Most follows change no more of these than the version, which is in the user's row.
+        let own = self.own.rows.iter().filter(|(_, (loaded, now))| loaded.beside_following() != now.beside_following());
+        let own = own.map(|(user, (loaded, now))| (loaded, (*user, *now)));
+        let (known, new): (Vec<_>, Vec<_>) = own.partition(|(loaded, _)| loaded.beside_following() != Own::default());
         let rows = |own: Vec<(&Own, (UserId, Own))>| own.into_iter().map(|(_, row)| row).collect::<Vec<_>>();
         store::save_own(conn, &rows(known), &rows(new)).await?;
         let fans: Vec<_> = self.fans.changed().map(|(user, fans)| (*user, *fans)).collect();
@@ -181,6 +183,7 @@ pub fn set_follow(rows: &mut Rows, pair: Pair, follow: Option<Follow>) {
     let returned = rows.get::<RelationRows>().follow(pair.reversed()).is_some_and(|back| !back.options.secret);
     let mutual = if returned { difference(|follow| !follow.options.secret) } else { 0 };
     rows.revise(pair.follower, |row| row.following += step);
+    rows.following_changed(pair.follower);
     if step != 0 {
         rows.feed_changed(pair.follower);
     }
@@ -226,9 +229,13 @@ pub fn list_versions(entry: &Entry) -> Versions {
 
 impl RowSet for RelationRows {
     const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
-        select: "select c.user_id, {kind}, '', c.following_version, c.blocks_version, 0, 0, 0, 0, cast(null as bytea)
+        select: "select u.user_id, {kind}, '',
+        case when u.following_version > coalesce(c.following_version, 0) then u.following_version else c.following_version end,
+        coalesce(c.blocks_version, 0), 0, 0, 0, 0, cast(null as bytea)
     from {rows} r
-    join relation_counts c on c.user_id = r.user_id",
+    join users u on u.user_id = r.user_id
+    left join relation_counts c on c.user_id = r.user_id
+    where u.following_version > 0 or c.user_id is not null",
         part: |row| {
             let [following, blocks, ..] = row.numbers;
             let versions = Versions { following, blocks };
@@ -242,7 +249,7 @@ impl RowSet for RelationRows {
         store::statements().into()
     }
 
-    async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &RelationNeeds) -> DbResult<()> {
+    async fn load(&mut self, conn: &mut Conn, core: &mut Core, needs: &RelationNeeds) -> DbResult<()> {
         let pairs: Vec<_> = needs.follows.union(&needs.seen_pairs).copied().collect();
         if pairs.is_empty() {
             return Ok(());
@@ -255,6 +262,11 @@ impl RowSet for RelationRows {
                 Loaded::Block(since) => self.blocks.insert_loaded([(pair, Some(since))]),
                 Loaded::Pending(first, last) => self.operations.insert_pending(pair, first, last),
             }
+        }
+        let mut own: BTreeMap<_, _> = own.into_iter().collect();
+        for user in users {
+            let versions = &mut own.entry(user).or_default().versions;
+            versions.following = versions.following.max(core.user(user).following_version);
         }
         self.own.insert_loaded(own);
         Ok(())

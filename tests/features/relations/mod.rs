@@ -4,3 +4,4 @@ mod looks;
 mod routes;
 mod rules;
 mod secrecy;
+mod versions;

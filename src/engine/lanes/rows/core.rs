@@ -24,6 +24,8 @@ pub struct Core {
     heads: Table<StreamKey, Stream>,
     /// Users whose rows are taken as they are known, without a lock.
     unlocked: Vec<UserId>,
+    /// Users who have no row yet, and get one with this batch.
+    new: BTreeSet<UserId>,
     /// How many channels and dots there were before the batch, where it may make one.
     shared_counts: Vec<(Kind, i64)>,
     /// Users of whom all marks of a kind are to go.
@@ -39,10 +41,11 @@ impl Core {
         if !needs.marks.is_empty() {
             let keys: Vec<_> = needs.marks.iter().cloned().collect();
             let (users, marks) = store::lock_users_and_load_marks(conn, &needs.users(), &keys).await?;
-            self.users.insert_loaded(users);
+            self.add_locked(needs, users);
             self.marks.insert_loaded(marks);
         } else if !needs.users.is_empty() {
-            self.users.insert_loaded(store::lock_users(conn, &needs.users()).await?);
+            let users = store::lock_users(conn, &needs.users()).await?;
+            self.add_locked(needs, users);
         }
         if !needs.heads.is_empty() {
             let keys: Vec<_> = needs.heads.iter().cloned().collect();
@@ -53,6 +56,14 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Rows that are locked. The others are made when the batch is written: as they are by then, in one
+    /// go, and also where nothing changed, since that keeps out another batch that found none either.
+    fn add_locked(&mut self, needs: &Needs, users: Vec<(UserId, User)>) {
+        self.users.insert_loaded(users);
+        self.new = needs.users.iter().filter(|user| self.users.look(user).is_none()).copied().collect();
+        self.users.insert_loaded(self.new.iter().map(|user| (*user, User::default())));
     }
 
     /// Rows that are known without a lock.
@@ -79,11 +90,11 @@ impl Core {
     }
 
     pub(super) async fn save(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {
-        let users = self.users.rows.iter().filter(|(_, (loaded, now))| loaded != now);
-        let users: Vec<_> = users.map(|(user, (loaded, now))| (*user, loaded, now)).collect();
-        if !users.is_empty() {
-            store::save_users(conn, &users, batch.stamp()).await?;
-        }
+        let users = self.users.rows.iter().map(|(user, (loaded, now))| (*user, loaded, now));
+        let (new, known): (Vec<_>, Vec<_>) = users.partition(|(user, ..)| self.new.contains(user));
+        let changed: Vec<_> = known.into_iter().filter(|(_, loaded, now)| loaded != now).collect();
+        store::save_users(conn, &changed, batch.stamp()).await?;
+        store::insert_users(conn, &new, batch.stamp()).await?;
         // An answer also says what a command did not change.
         let row = |user: &UserId| self.users.rows.get(user).filter(|(loaded, now)| loaded == now).map(|(row, _)| (*user, row.version));
         let same: Vec<_> = self.unlocked.iter().filter_map(row).collect();
@@ -280,6 +291,14 @@ impl Core {
         self.revise(user, |_| {});
         let mut row = self.users.get(&user);
         row.feed = row.revision;
+        self.users.set(&user, row);
+    }
+
+    /// The list of those whom the user follows is another from this revision on.
+    pub fn following_changed(&mut self, user: UserId) {
+        self.revise(user, |_| {});
+        let mut row = self.users.get(&user);
+        row.following_version = row.revision;
         self.users.set(&user, row);
     }
 
