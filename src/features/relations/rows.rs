@@ -250,7 +250,10 @@ impl RowSet for RelationRows {
     }
 
     async fn load(&mut self, conn: &mut Conn, core: &mut Core, needs: &RelationNeeds) -> DbResult<()> {
-        let pairs: Vec<_> = needs.follows.union(&needs.seen_pairs).copied().collect();
+        // Whose row comes with this batch follows nobody yet: a follow is written together with it.
+        let may_follow = |user: UserId| !core.is_new(user);
+        let pairs = needs.follows.union(&needs.seen_pairs).map(|pair| (*pair, may_follow(pair.follower)));
+        let pairs: Vec<_> = pairs.collect();
         if pairs.is_empty() {
             return Ok(());
         }

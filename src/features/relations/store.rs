@@ -14,7 +14,6 @@ use super::{Fans, Follow, Own, Raised, Versions};
 /// by side.
 pub const SLOTS: i64 = 16;
 
-const PAIR: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int)];
 const OWN: &[(&str, Type)] = &[
     ("user_id", Type::Int),
     ("secret", Type::Int),
@@ -25,13 +24,15 @@ const OWN: &[(&str, Type)] = &[
 ];
 const FOLLOW: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int), ("since", Type::Int)];
 
-/// What there is of these pairs: follows (0), blocks (1), and the first and the last operation that
-/// are accepted and not done (2, of the lower id first). Where nobody blocks anybody, or nothing is
-/// pending, as most often, no pair is looked for: an import has thousands.
+/// What there is of these pairs: follows (0) where the first may follow anybody, blocks (1), and the
+/// first and the last operation that are accepted and not done (2, of the lower id first). Where
+/// nobody blocks anybody, or nothing is pending, as most often, no pair is looked for: an import has
+/// thousands.
 static LOAD: Statement = Statement::new(
     "select cast(0 as bigint), f.follower_id, f.followee_id, f.since, f.mark, f.secret, f.special, f.badge, f.badge_at
     from {rows} r
     join following f on f.follower_id = r.follower_id and f.followee_id = r.followee_id
+    where r.may_follow = 1
     union all
     select cast(1 as bigint), b.user_id, b.target_id, b.since, 0, 0, 0, '', 0
     from {rows} r
@@ -47,7 +48,7 @@ static LOAD: Statement = Statement::new(
         where r.follower_id < r.followee_id and exists (select 1 from operations where status = 0)
     ) p
     where p.first_seq is not null",
-    PAIR,
+    &[("follower_id", Type::Int), ("followee_id", Type::Int), ("may_follow", Type::Int)],
 );
 
 static LOAD_OWN: Statement = Statement::new(
@@ -198,9 +199,12 @@ fn loaded_of_row((what, first, second, since, mark, secret, special, badge, badg
 /// What a batch finds: what there is of its pairs, and what the relations of its users count.
 pub type Found = (Vec<(Pair, Loaded)>, Vec<(UserId, Own)>);
 
-/// Loads what there is of these pairs, and the counts of these users; what is missing is left out.
-pub async fn load(conn: &mut Conn, pairs: &[Pair], users: &[UserId]) -> DbResult<Found> {
-    let (pairs, users) = (pair_columns(pairs.iter()), [Column::Int(users.iter().map(|user| user.get()).collect())]);
+/// Loads what there is of these pairs, each with whether the first may follow anybody, and the counts
+/// of these users; what is missing is left out.
+pub async fn load(conn: &mut Conn, pairs: &[(Pair, bool)], users: &[UserId]) -> DbResult<Found> {
+    let [followers, followees] = pair_columns(pairs.iter().map(|(pair, _)| pair));
+    let may_follow = Column::Int(pairs.iter().map(|(_, may_follow)| i64::from(*may_follow)).collect());
+    let (pairs, users) = ([followers, followees, may_follow], [Column::Int(users.iter().map(|user| user.get()).collect())]);
     let (found, own): (Vec<Row>, Vec<OwnRow>) = conn.fetch_both((&LOAD, &pairs), (&LOAD_OWN, &users)).await?;
     let own_of_row = |(user, secret, special, blocked, following, blocks): OwnRow| {
         Some((UserId::try_from(user).ok()?, Own { secret, special, blocked, versions: Versions { following, blocks } }))

@@ -135,6 +135,8 @@ both_tiers! {
         let mut hand = crate::support::Hand::on(&world).await;
         let numbers = "with recursive n (g) as (select 2 union all select g + 1 from n where g < 300001)";
         hand.run(&format!("{numbers} insert into following (follower_id, followee_id, since) select 1, g, g from n")).await;
+        // A user without a row of its own follows nobody.
+        hand.run("insert into users (user_id, version, revision, following) values (1, 1, 1, 300000)").await;
         for node in &nodes {
             let whole = node.client.get("/v1/users/1/following/ids").await;
             let tag = whole.header("etag").to_owned();

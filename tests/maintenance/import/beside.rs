@@ -50,7 +50,7 @@ async fn an_import_works_beside_a_running_node() {
     let mut expected = beside.await.unwrap();
     assert_eq!((ran.status, ran.told("followed") + ran.told("known already")), (Some(0), 8000), "{ran:?}");
     let woken = waiting.await.unwrap().ok();
-    // Each user's follows are written in two turns, and the second may be over when the poll looks.
+    // A user's follows may be cut into two batches, and the second may be over when the poll looks.
     assert!(matches!(woken["revision"].as_i64(), Some(2 | 3)), "a poll that waited is told at once: {woken}");
     let polled = node.client.get_if_changed("/v1/users/5/badges", poll.header("etag")).await.ok();
     assert!(polled["revision"].as_i64() > Some(2), "what was in the cache is not shown any more: {polled}");

@@ -312,6 +312,12 @@ impl Core {
         self.users.set(&user, row);
     }
 
+    /// Whether the user had no row before this batch.
+    #[must_use]
+    pub fn is_new(&self, user: UserId) -> bool {
+        self.new.contains(&user)
+    }
+
     /// The user's own row as it is now.
     #[must_use]
     pub fn user(&self, user: UserId) -> User {

@@ -103,7 +103,7 @@ impl Import {
         let queues = workers.queues();
         let read = tokio::task::spawn_blocking(move || {
             let input = Input::open(&self.file, &progress, on_bad)?;
-            Reader { import: self, input, queues, window: Vec::new(), overtaken: 0, turned: 0 }.read()
+            Reader { import: self, input, queues, window: Vec::new(), overtaken: 0 }.read()
         });
         let read = read.await.map_err(|_| "reading the file panicked".to_owned())?;
         let done = workers.finish().await?;
@@ -118,9 +118,6 @@ struct Reader {
     queues: Vec<mpsc::Sender<Vec<FollowStep>>>,
     window: Vec<FollowStep>,
     overtaken: u64,
-    /// By how many turns the classes with which the next window begins differ from those of the
-    /// first one.
-    turned: usize,
 }
 
 impl Reader {
@@ -181,43 +178,31 @@ impl Reader {
 
     /// Hands what is in the window to the lanes. False when one of them has given up.
     ///
-    /// Batches of this size would wait for each other: they have nearly every pair lock in common.
-    /// So the pair locks are divided into as many classes as there are lanes, a chunk has steps of
-    /// one class only, and in each turn every lane does all that it has of a class of its own.
-    /// Should one get ahead, it waits for the one that has its pair locks, and they are in step
-    /// again; so that this is seldom, a window begins with the classes with which the one before it
-    /// ended. The followers, whose rows a batch locks, are divided among the lanes.
-    ///
-    /// Within a lane the steps of a pair stay in order, but those of a follower do not; where a
-    /// limit decides which of them are refused, there is one class.
+    /// The followers, whose rows a batch locks, are divided among the lanes, and the steps of one stand
+    /// together: each row is written once. Batches of this size have nearly every pair lock in common,
+    /// so one writes while the other lane touches and leaves the cache, and makes its rows.
     fn flush(&mut self) -> bool {
-        let lanes = self.queues.len();
-        let classes = if self.import.limit.is_some() { 1 } else { lanes };
-        let part = |number: i64, of: usize| usize::try_from(number).unwrap_or_default().checked_rem(of).unwrap_or_default();
+        let lanes = i64::try_from(self.queues.len()).unwrap_or(1);
         let mut window = std::mem::take(&mut self.window);
         // Stable: the order of a pair's own steps, and of a follower's, is that of the file.
         window.sort_by_key(|step| step.pair.follower);
-        let mut parts: Vec<Vec<FollowStep>> = vec![Vec::new(); lanes * classes];
+        let mut parts: Vec<Vec<FollowStep>> = vec![Vec::new(); self.queues.len()];
         for step in window {
-            let (lane, class) = (part(step.pair.follower.get(), lanes), part(step.pair.pair_lock(), classes));
-            if let Some(steps) = parts.get_mut(lane * classes + class) {
+            let lane = usize::try_from(step.pair.follower.get() % lanes).unwrap_or_default();
+            if let Some(steps) = parts.get_mut(lane) {
                 steps.push(step);
             }
         }
-        for turn in 0..classes {
-            let turns: Vec<_> = (0..lanes).map(|lane| lane * classes + (lane + turn + self.turned) % classes).collect();
-            let most = turns.iter().filter_map(|at| parts.get(*at)).map(Vec::len).max().unwrap_or_default();
-            for from in (0..most).step_by(CHUNK_STEPS) {
-                for (at, queue) in turns.iter().zip(&self.queues) {
-                    let steps = parts.get(*at).and_then(|steps| steps.get(from..)).unwrap_or_default();
-                    let chunk = steps.get(..CHUNK_STEPS).unwrap_or(steps);
-                    if !chunk.is_empty() && queue.blocking_send(chunk.to_vec()).is_err() {
-                        return false;
-                    }
+        let most = parts.iter().map(Vec::len).max().unwrap_or_default();
+        for from in (0..most).step_by(CHUNK_STEPS) {
+            for (steps, queue) in parts.iter().zip(&self.queues) {
+                let steps = steps.get(from..).unwrap_or_default();
+                let chunk = steps.get(..CHUNK_STEPS).unwrap_or(steps);
+                if !chunk.is_empty() && queue.blocking_send(chunk.to_vec()).is_err() {
+                    return false;
                 }
             }
         }
-        self.turned += classes - 1;
         true
     }
 }
