@@ -21,7 +21,7 @@ use crate::engine::entries::Entries;
 use crate::engine::events::{Bell, Publisher};
 use crate::engine::lanes::Lanes;
 use crate::engine::turns::Turns;
-use crate::engine::{events, idempotency, lanes};
+use crate::engine::{events, heads, idempotency, lanes};
 use crate::features::badges::summary::CounterPart;
 use crate::features::broadcasts::summary::BroadcastPart;
 use crate::features::dots::summary::DotPart;
@@ -232,6 +232,7 @@ async fn sweep(state: AppState, stop: CancellationToken) {
         if let Err(error) = lanes::sweep(&state.db, state.clock.now()).await {
             tracing::warn!(%error, "cannot sweep the rows of lanes that died");
         }
+        sweep_rounds(&stop, "changes of heads", || heads::store::sweep(&state.db)).await;
         match users::forget_the_absent(&state.contexts.last_seen).await {
             Ok(0) => {}
             Ok(forgotten) => tracing::debug!(forgotten, "forgot users who stayed away"),

@@ -2,12 +2,16 @@
 //! and how many channels and dots there may be holds across nodes.
 
 use futures_util::future::join_all;
+use headmark::base::ids::UserId;
+use headmark::engine::heads;
+use headmark::engine::marks::StreamKey;
 use headmark::features::broadcasts::MAX_CHANNELS;
 use headmark::features::dots::MAX_DOTS;
 use serde_json::json;
+use sqlx::PgConnection;
 
 use crate::both_tiers;
-use crate::support::{Client, Node, Reply, eventually};
+use crate::support::{Client, Hand, Node, Reply, Tier, World, eventually, eventually_within};
 
 async fn send(client: &Client, channel: &str) -> Reply {
     client.post(&format!("/v1/broadcasts/{channel}"), &json!({"title": "t"})).await
@@ -67,6 +71,43 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn a_node_that_is_far_behind_a_lane_reads_all_again(world: World) {
+        let nodes = world.nodes().await;
+        send(&nodes[0].client, "system").await.ok();
+        let heads = || nodes.iter().map(|node| &node.app.state().heads);
+        let posts = StreamKey::posts(UserId::try_from(7).unwrap());
+        for heads in heads() {
+            heads.catch_up().await.unwrap();
+            heads.cached_heads(std::slice::from_ref(&posts)).await.unwrap();
+        }
+        // As if the lane had written all this long ago: what its batches changed was swept.
+        let mut hand = Hand::on(&world).await;
+        hand.run("insert into heads (owner_id, kind, name, head, retracted, floor, version, position, at, lane_id, batch)
+            values (7, 5, '', 9, '', 0, 9, 0, 0, 77, 3);
+            update heads set head = head + 1, version = version + 1 where kind in (2, 7);
+            insert into lanes (lane_id, batch, committed_at) values (77, 100000, 4102444800000)").await;
+        for heads in heads() {
+            heads.catch_up().await.unwrap();
+            assert_eq!((heads.broadcast_state().head, heads.broadcast_state().channels["system"].head), (2, 2));
+            assert_eq!(heads.cached_heads(std::slice::from_ref(&posts)).await.unwrap()[0].head(), 9);
+        }
+        Node::stop_all(nodes).await;
+    }
+
+    async fn what_no_node_asks_for_is_swept(world: World) {
+        let node = world.node().await;
+        send(&node.client, "system").await.ok();
+        let mut hand = Hand::on(&world).await;
+        let streams = if world.tier == Tier::Embedded { ("streams", "'[]'") } else { ("owner_ids, kinds, names", "'{}', '{}', '{}'") };
+        hand.run(&format!("insert into lanes (lane_id, batch, committed_at) values (77, 8197, 0);
+            insert into head_changes (lane_id, batch, {0}) values (77, 4, {1}), (77, 5, {1}), (77, 6, {1}), (78, 9000, {1})", streams.0, streams.1)).await;
+        assert_eq!(heads::store::sweep(&node.app.state().db).await.unwrap(), 3);
+        assert_eq!(heads::store::sweep(&node.app.state().db).await.unwrap(), 0);
+        assert_eq!(hand.text("select cast(min(batch) as text) from head_changes where lane_id = 77").await, "6");
+        assert_eq!(hand.text("select cast(count(*) as text) from head_changes where lane_id <> 77").await, "1", "that of the notice");
+        node.stop().await;
+    }
+
     async fn nodes_that_make_channels_at_once_make_no_more_than_there_may_be(world: World) {
         let nodes = world.nodes().await;
         let first = &nodes[0].client;
@@ -100,4 +141,36 @@ both_tiers! {
         }
         Node::stop_all(nodes).await;
     }
+}
+
+/// How many rows of `heads` Postgres has updated, and how many of them without an index.
+async fn updates(conn: &mut PgConnection) -> (i64, i64) {
+    sqlx::query_as("select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = 'heads'").fetch_one(conn).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_of_heads_touch_no_index() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    let client = &node.client;
+    client.put("/v1/groups/5", &json!({})).await.ok();
+    client.put("/v1/groups/5/members/1", &json!({})).await.ok();
+    let mut conn = world.postgres().await;
+    let mut n = 0;
+    let mut write = async || {
+        n += 1;
+        send(client, "system").await.ok();
+        light(client, "mall").await.ok();
+        client.post("/v1/groups/5/messages", &json!({"sender_id": 1, "client_id": format!("m{n}"), "content": "hello"})).await.ok();
+        client.put(&format!("/v1/users/2/posts/p{n}"), &json!({})).await.ok();
+    };
+    // Postgres counts what a connection did once a second, when it does more.
+    let count = async || {
+        write().await;
+        updates(&mut conn).await.0 >= 200
+    };
+    eventually_within(30, "Postgres has counted", count).await;
+    let (all, hot) = updates(&mut conn).await;
+    assert!(hot * 20 >= all * 19, "{hot} of {all}");
+    node.stop().await;
 }

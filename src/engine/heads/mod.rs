@@ -14,10 +14,10 @@
 //! another node wrote in between, what it wrote is read first: the head of the broadcast state is
 //! the version of all that is on it, so nothing below it may be missing.
 //!
-//! Each row of `heads` names the lane and the batch that changed it last, and a lane's batches
-//! commit one after the other. So a node that remembers how far each lane was asks for exactly what
-//! others changed since. Nothing can be missed, as a number drawn before its commit could be. A
-//! head only ever goes from a lower version to a higher one, whichever way it comes.
+//! Each batch that changes heads writes to `head_changes` which ones, and a lane's batches commit
+//! one after the other. So a node that remembers how far each lane was asks for exactly what others
+//! changed since. Nothing can be missed, as a number drawn before its commit could be. A head only
+//! ever goes from a lower version to a higher one, whichever way it comes.
 //!
 //! A *look* is that question: one statement, so that all it finds is of one moment.
 //! [`Heads::catch_up`] waits for a look that began after it was called. So it shows every commit
@@ -279,7 +279,7 @@ impl Heads {
         let here = self.broadcast_state.load_full();
         if let Some(lanes) = &followed.lanes {
             let look = store::look(&self.db, lanes, here.head).await?;
-            if look.heads.len() <= store::MAX_CHANGES && look.epoch == here.epoch {
+            if !look.is_partial(lanes) && look.epoch == here.epoch {
                 let is_shared = |(key, _): &(StreamKey, Stream)| matches!(key.kind, Kind::BroadcastState | Kind::Broadcast | Kind::Dot);
                 if !look.notices.is_empty() || look.heads.iter().any(is_shared) {
                     self.change_broadcast_state(|broadcast_state| Some(broadcast_state.with(&look.heads, &look.notices, self.clock.now())));

@@ -1,6 +1,6 @@
 //! The rows of `heads`, and what tells a node which of them others changed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::versions::Batch;
@@ -10,41 +10,48 @@ use crate::engine::marks::{Intervals, Kind, Stream, StreamKey};
 
 const KEY: &[(&str, Type)] = &[("owner_id", Type::Int), ("kind", Type::Int), ("name", Type::Text)];
 
-/// Makes the rows that are missing and locks all, in the order of the key, as the users' rows are
-/// locked.
-static LOCK: Statement = Statement::new(
+const READ: &str = "select h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
+    from {rows} r
+    join heads h on h.owner_id = r.owner_id and h.kind = r.kind and h.name = r.name";
+
+static LOAD: Statement = Statement::new(READ, KEY);
+
+/// Locks the rows in the order of the key, and returns what they hold once they are locked.
+static LOCK: Statement = Statement::each(
+    READ,
+    "select h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
+    from {rows} r
+    join heads h on h.owner_id = r.owner_id and h.kind = r.kind and h.name = r.name
+    order by h.owner_id, h.kind, h.name
+    for update of h",
+    KEY,
+);
+
+/// Makes rows that [`LOCK`] did not find, as the users' rows are made: one that another transaction
+/// made meanwhile fails the batch, which finds it when it is tried again.
+static MAKE: Statement = Statement::new(
     "insert into heads (owner_id, kind, name, head, retracted, floor, version, position, at, lane_id, batch)
     select owner_id, kind, name, 0, '', 0, 0, 0, 0, 0, 0
     from {rows} r
     where true
-    order by owner_id, kind, name
-    on conflict (owner_id, kind, name) do update set head = heads.head
-    where false",
+    order by owner_id, kind, name",
     KEY,
 );
 
-static LOAD: Statement = Statement::new(
-    "select h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
-    from {rows} r
-    join heads h on h.owner_id = r.owner_id and h.kind = r.kind and h.name = r.name",
-    KEY,
-);
-
+/// Writes rows that are locked. No column that changes is in an index: so on Postgres the new
+/// version of a row stays on its page, and no index is touched.
 static SAVE: Statement = Statement::new(
-    "insert into heads (owner_id, kind, name, head, retracted, floor, version, position, at, lane_id, batch)
-    select owner_id, kind, name, head, retracted, floor, version, position, at, lane_id, batch
+    "update heads
+    set head = r.head,
+        retracted = r.retracted,
+        floor = r.floor,
+        version = r.version,
+        position = r.position,
+        at = r.at,
+        lane_id = r.lane_id,
+        batch = r.batch
     from {rows} r
-    where true
-    order by owner_id, kind, name
-    on conflict (owner_id, kind, name) do update set
-        head = excluded.head,
-        retracted = excluded.retracted,
-        floor = excluded.floor,
-        version = excluded.version,
-        position = excluded.position,
-        at = excluded.at,
-        lane_id = excluded.lane_id,
-        batch = excluded.batch",
+    where heads.owner_id = r.owner_id and heads.kind = r.kind and heads.name = r.name",
     &[
         ("owner_id", Type::Int),
         ("kind", Type::Int),
@@ -60,13 +67,40 @@ static SAVE: Statement = Statement::new(
     ],
 );
 
+/// Which heads the batch has changed.
+static LOG: Statement = Statement::each(
+    "insert into head_changes (lane_id, batch, streams)
+    select r.lane_id, r.batch, json_group_array(json_array(r.owner_id, r.kind, r.name))
+    from {rows} r
+    group by r.lane_id, r.batch",
+    "insert into head_changes (lane_id, batch, owner_ids, kinds, names)
+    select r.lane_id, r.batch, array_agg(r.owner_id), array_agg(r.kind), array_agg(r.name)
+    from {rows} r
+    group by r.lane_id, r.batch",
+    &[("lane_id", Type::Int), ("batch", Type::Int), ("owner_id", Type::Int), ("kind", Type::Int), ("name", Type::Text)],
+);
+
+/// Removes some of what nobody asks for any more: what is far behind its lane, and what lanes wrote
+/// that are gone.
+static SWEEP: Statement = Statement::one(
+    "delete from head_changes
+    where (lane_id, batch) in (
+        select c.lane_id, c.batch
+        from head_changes c
+        left join lanes l on l.lane_id = c.lane_id
+        where l.batch is null or c.batch <= l.batch - $1
+        limit $2
+    )",
+    &[("kept", Type::Int), ("max_rows", Type::Int)],
+);
+
 /// All that a look finds, in one statement, so that it is of one moment: the epoch (part 0), how
 /// far each lane is (part 1), the heads that changed (part 2), and the notices that changed (part
 /// 3). A row of the parameters is a lane and the last batch that is known of it; lane 0 is the
 /// broadcast state, with its head.
 ///
-/// One statement for each engine: on Postgres, only a lateral join with its own order and limit is
-/// sure to go along the index for each lane, however many heads there are.
+/// One statement for each engine: on Postgres, only a lateral join with its own limit is sure to go
+/// along the index, for each lane and for each head, however many there are.
 static LOOK: Statement = Statement::each(
     "select 0 as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version, 0 as position, 0 as at
     from inbox_epoch e
@@ -76,11 +110,14 @@ static LOOK: Statement = Statement::each(
     from lanes l
     union all
     select * from (
-        select 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
+        select distinct 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
         from lanes l
         left join {rows} k on k.lane_id = l.lane_id
+        cross join head_changes c
+        cross join json_each(c.streams) s
         cross join heads h
-        where l.batch > coalesce(k.batch, 0) and h.lane_id = l.lane_id and h.batch > coalesce(k.batch, 0)
+        where l.batch > coalesce(k.batch, 0) and c.lane_id = l.lane_id and c.batch > coalesce(k.batch, 0)
+            and h.owner_id = s.value ->> 0 and h.kind = s.value ->> 1 and h.name = s.value ->> 2
         limit 20001
     )
     union all
@@ -95,17 +132,27 @@ static LOOK: Statement = Statement::each(
     from lanes l
     union all
     select * from (
-        select 2, c.owner_id, c.kind, c.name, c.head, c.retracted, c.floor, c.version, c.position, c.at
-        from lanes l
-        left join {rows} k on k.lane_id = l.lane_id
-        cross join lateral (
-            select h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
-            from heads h
-            where l.batch > coalesce(k.batch, 0) and h.lane_id = l.lane_id and h.batch > coalesce(k.batch, 0)
-            order by h.batch
+        select 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
+        from (
+            select distinct s.owner_id, s.kind, s.name
+            from lanes l
+            left join {rows} k on k.lane_id = l.lane_id
+            cross join lateral (
+                select c.owner_ids, c.kinds, c.names
+                from head_changes c
+                where l.batch > coalesce(k.batch, 0) and c.lane_id = l.lane_id and c.batch > coalesce(k.batch, 0)
+                order by c.batch
+                limit 20001
+            ) c
+            cross join lateral unnest(c.owner_ids, c.kinds, c.names) s (owner_id, kind, name)
             limit 20001
-        ) c
-        limit 20001
+        ) s
+        cross join lateral (
+            select *
+            from heads h
+            where h.owner_id = s.owner_id and h.kind = s.kind and h.name = s.name
+            limit 1
+        ) h
     ) changed
     union all
     select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0
@@ -145,12 +192,19 @@ static COUNT_SHARED: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 6] {
-    [&LOCK, &LOAD, &SAVE, &LOOK, &FIRST_LOOK, &COUNT_SHARED]
+pub fn statements() -> [&'static Statement; 9] {
+    [&LOAD, &LOCK, &MAKE, &SAVE, &LOG, &SWEEP, &LOOK, &FIRST_LOOK, &COUNT_SHARED]
 }
 
 /// More changes than this are not taken in one by one.
-pub(super) const MAX_CHANGES: usize = 20_000;
+const MAX_CHANGES: usize = 20_000;
+
+/// For how many batches of a lane `head_changes` is kept. A node that is further behind reads what
+/// it holds again.
+const KEPT_BATCHES: i64 = 8192;
+
+/// How many rows of it one sweep removes.
+const SWEEP_ROWS: i64 = 5000;
 
 /// A row of `heads` as the statements return it.
 type Row = (i64, i64, String, i64, String, i64, i64, i64, i64);
@@ -168,12 +222,15 @@ fn key_columns(keys: &[StreamKey]) -> [Column; 3] {
     ]
 }
 
-/// Locks these heads (sorted, without repeats) and returns them.
+/// Locks these heads (sorted, without repeats) and returns them; missing ones are made.
 pub async fn lock(conn: &mut Conn, keys: &[StreamKey]) -> DbResult<Vec<(StreamKey, Stream)>> {
-    if conn.locks_rows() {
-        conn.run(&LOCK, &key_columns(keys)).await?;
+    let found: Vec<_> = conn.fetch(&LOCK, &key_columns(keys)).await?.into_iter().filter_map(stream_of_row).collect();
+    if found.len() < keys.len() {
+        let there: HashSet<_> = found.iter().map(|(key, _)| key).collect();
+        let missing: Vec<_> = keys.iter().filter(|key| !there.contains(key)).cloned().collect();
+        conn.later(&MAKE, &key_columns(&missing)).await?;
     }
-    load(conn, keys).await
+    Ok(found)
 }
 
 /// Loads these heads inside a transaction; the missing ones are left out.
@@ -193,23 +250,34 @@ pub async fn read(db: &Db, keys: &[StreamKey]) -> DbResult<Vec<(StreamKey, Strea
     Ok(db.fetch(&LOAD, &key_columns(keys)).await?.into_iter().filter_map(stream_of_row).collect())
 }
 
-/// Writes these heads, as this batch of this lane.
+/// Writes these heads, which are locked, as this batch of this lane: at most once for each batch.
 pub async fn save(conn: &mut Conn, heads: &[(&StreamKey, &Stream)], batch: Batch) -> DbResult<()> {
     let column = |value: fn(&Stream) -> i64| Column::Int(heads.iter().map(|(_, stream)| value(stream)).collect());
+    let owner = Column::Int(heads.iter().map(|(key, _)| key.owner).collect());
+    let kind = Column::Int(heads.iter().map(|(key, _)| key.kind.code()).collect());
+    let name = Column::Text(heads.iter().map(|(key, _)| (*key.name).to_owned()).collect());
+    let lane_id = Column::Int(vec![batch.lane_id; heads.len()]);
+    let number = Column::Int(vec![batch.batch; heads.len()]);
+    conn.later(&LOG, &[lane_id.clone(), number.clone(), owner.clone(), kind.clone(), name.clone()]).await?;
     let columns = [
-        Column::Int(heads.iter().map(|(key, _)| key.owner).collect()),
-        Column::Int(heads.iter().map(|(key, _)| key.kind.code()).collect()),
-        Column::Text(heads.iter().map(|(key, _)| (*key.name).to_owned()).collect()),
+        owner,
+        kind,
+        name,
         column(|stream| stream.head),
         Column::Text(heads.iter().map(|(_, stream)| stream.retracted.to_string()).collect()),
         column(|stream| stream.floor),
         column(|stream| stream.version),
         column(|stream| stream.position),
         column(|stream| stream.at.0),
-        Column::Int(vec![batch.lane_id; heads.len()]),
-        Column::Int(vec![batch.batch; heads.len()]),
+        lane_id,
+        number,
     ];
     conn.later(&SAVE, &columns).await
+}
+
+/// Removes some of what no node needs to ask for; returns how much. Call again while it returns any.
+pub async fn sweep(db: &Db) -> DbResult<u64> {
+    db.connect().await?.run(&SWEEP, &[Column::Int(vec![KEPT_BATCHES]), Column::Int(vec![SWEEP_ROWS])]).await
 }
 
 /// A notice as far as counting needs it: channel, seq, position, when it expires (0: never),
@@ -233,6 +301,13 @@ pub(super) struct Look {
 type LookRow = (i64, i64, i64, String, i64, String, i64, i64, i64, i64);
 
 impl Look {
+    /// Whether changes may be missing for a node that knew the lanes to be so far: some that it asks
+    /// for may have been swept, or there are too many.
+    pub(super) fn is_partial(&self, known: &HashMap<i64, i64>) -> bool {
+        let is_far = |(lane, batch): (&i64, &i64)| batch - known.get(lane).unwrap_or(&0) > KEPT_BATCHES;
+        self.heads.len() > MAX_CHANGES || self.lanes.iter().any(is_far)
+    }
+
     fn of(rows: Vec<LookRow>) -> Self {
         let mut look = Self::default();
         for (part, a, b, name, head, retracted, floor, version, position, at) in rows {
