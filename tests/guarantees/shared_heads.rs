@@ -99,10 +99,10 @@ both_tiers! {
         send(&node.client, "system").await.ok();
         let mut hand = Hand::on(&world).await;
         let streams = if world.tier == Tier::Embedded { ("streams", "'[]'") } else { ("owner_ids, kinds, names", "'{}', '{}', '{}'") };
-        hand.run(&format!("insert into lanes (lane_id, batch, committed_at) values (77, 8197, 0);
+        hand.run(&format!("insert into lanes (lane_id, batch, committed_at) values (77, 8197, 4102444800000);
             insert into head_changes (lane_id, batch, {0}) values (77, 4, {1}), (77, 5, {1}), (77, 6, {1}), (78, 9000, {1})", streams.0, streams.1)).await;
-        assert_eq!(heads::store::sweep(&node.app.state().db).await.unwrap(), 3);
-        assert_eq!(heads::store::sweep(&node.app.state().db).await.unwrap(), 0);
+        // The node may be sweeping, too.
+        while heads::store::sweep(&node.app.state().db).await.unwrap() > 0 {}
         assert_eq!(hand.text("select cast(min(batch) as text) from head_changes where lane_id = 77").await, "6");
         assert_eq!(hand.text("select cast(count(*) as text) from head_changes where lane_id <> 77").await, "1", "that of the notice");
         node.stop().await;
