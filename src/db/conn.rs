@@ -105,32 +105,6 @@ impl Conn {
         }
     }
 
-    /// Reads rows with two statements, one after the other, on Postgres in one round trip.
-    ///
-    /// # Errors
-    /// The driver's own, for these or for a statement that was put off until now.
-    pub async fn fetch_both<A, B>(
-        &mut self,
-        first: (&'static Statement, &[Column]),
-        second: (&'static Statement, &[Column]),
-    ) -> DbResult<(Vec<A>, Vec<B>)>
-    where
-        A: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
-        B: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
-    {
-        match self {
-            Self::Sqlite(_) => Ok((self.fetch(first.0, first.1).await?, self.fetch(second.0, second.1).await?)),
-            Self::Postgres(conn) => {
-                sent(2);
-                conn.add(first.0, first.1, Wanted::Rows);
-                conn.add(second.0, second.1, Wanted::Rows);
-                let mut done = conn.send().await?;
-                let second = from_rows(done.pop())?;
-                Ok((from_rows(done.pop())?, second))
-            }
-        }
-    }
-
     /// Writes rows; returns how many were affected.
     ///
     /// # Errors

@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 
+use futures_util::future::try_join;
 use sha2::{Digest, Sha256};
 
 use crate::base::clock::UnixMs;
-use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 
 /// How long an answer is kept.
 pub const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
@@ -125,18 +126,19 @@ pub struct Keys {
 
 impl Keys {
     /// Takes the keys and loads the answers that are kept.
-    pub async fn load(conn: &mut Conn, keys: &[&Key], now: UnixMs) -> DbResult<Self> {
+    pub async fn load(pipeline: &Pipeline, keys: &[&Key], now: UnixMs) -> DbResult<Self> {
         if keys.is_empty() {
             return Ok(Self::default());
         }
         let locks = Column::Int(keys.iter().map(|key| key.lock_id()).collect());
-        let held: Vec<(i64,)> = conn.fetch(&TRY_LOCK, &[locks]).await?;
         let columns = [
             Column::Text(keys.iter().map(|key| key.caller.clone()).collect()),
             Column::Text(keys.iter().map(|key| key.key.clone()).collect()),
             Column::Int(vec![now.0 - KEPT_MS; keys.len()]),
         ];
-        let rows: Vec<(String, String, String, i64, String)> = conn.fetch(&LOAD, &columns).await?;
+        let held = pipeline.fetch(&TRY_LOCK, [locks]);
+        let kept = pipeline.fetch(&LOAD, columns);
+        let (held, rows): (Vec<(i64,)>, Vec<(String, String, String, i64, String)>) = try_join(held, kept).await?;
         let kept = rows.into_iter().map(|(caller, key, digest, status, body)| {
             ((caller, key), Kept { digest, status: u16::try_from(status).unwrap_or(500), body })
         });

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::base::ids::UserId;
-use crate::db::{Column, Conn, DbResult, Statement, Type};
+use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, Needs, RowSet};
 
@@ -124,7 +124,7 @@ impl RowSet for PairLocks {
         lock_pairs(conn, &pair_locks).await
     }
 
-    async fn load(&mut self, _conn: &mut Conn, _core: &mut Core, _needs: &PairNeeds) -> DbResult<()> {
+    async fn load(&mut self, _pipeline: &Pipeline, _core: &Core, _needs: &PairNeeds) -> DbResult<()> {
         Ok(())
     }
 

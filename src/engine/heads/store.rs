@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::versions::Batch;
 use crate::base::clock::UnixMs;
-use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 use crate::engine::marks::{Intervals, Kind, Stream, StreamKey};
 
 const KEY: &[(&str, Type)] = &[("owner_id", Type::Int), ("kind", Type::Int), ("name", Type::Text)];
@@ -223,25 +223,25 @@ fn key_columns(keys: &[StreamKey]) -> [Column; 3] {
 }
 
 /// Locks these heads (sorted, without repeats) and returns them; missing ones are made.
-pub async fn lock(conn: &mut Conn, keys: &[StreamKey]) -> DbResult<Vec<(StreamKey, Stream)>> {
-    let found: Vec<_> = conn.fetch(&LOCK, &key_columns(keys)).await?.into_iter().filter_map(stream_of_row).collect();
+pub async fn lock(pipeline: &Pipeline, keys: &[StreamKey]) -> DbResult<Vec<(StreamKey, Stream)>> {
+    let found: Vec<_> = pipeline.fetch(&LOCK, key_columns(keys)).await?.into_iter().filter_map(stream_of_row).collect();
     if found.len() < keys.len() {
         let there: HashSet<_> = found.iter().map(|(key, _)| key).collect();
         let missing: Vec<_> = keys.iter().filter(|key| !there.contains(key)).cloned().collect();
-        conn.later(&MAKE, &key_columns(&missing)).await?;
+        pipeline.later(&MAKE, key_columns(&missing));
     }
     Ok(found)
 }
 
 /// Loads these heads inside a transaction; the missing ones are left out.
-pub async fn load(conn: &mut Conn, keys: &[StreamKey]) -> DbResult<Vec<(StreamKey, Stream)>> {
-    Ok(conn.fetch(&LOAD, &key_columns(keys)).await?.into_iter().filter_map(stream_of_row).collect())
+pub async fn load(pipeline: &Pipeline, keys: &[StreamKey]) -> DbResult<Vec<(StreamKey, Stream)>> {
+    Ok(pipeline.fetch(&LOAD, key_columns(keys)).await?.into_iter().filter_map(stream_of_row).collect())
 }
 
 /// How many channels and how many dots there are. Under the lock of the broadcast state, without
 /// which none is made, that stays so until the commit.
-pub async fn count_shared(conn: &mut Conn) -> DbResult<Vec<(Kind, i64)>> {
-    let rows: Vec<(i64, i64)> = conn.fetch(&COUNT_SHARED, &[]).await?;
+pub async fn count_shared(pipeline: &Pipeline) -> DbResult<Vec<(Kind, i64)>> {
+    let rows: Vec<(i64, i64)> = pipeline.fetch(&COUNT_SHARED, []).await?;
     Ok(rows.into_iter().filter_map(|(kind, count)| Some((Kind::from_code(kind)?, count))).collect())
 }
 

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use futures_util::future::try_join;
 use rand::RngExt as _;
 use tokio::time::Instant;
 
@@ -14,7 +15,7 @@ use super::{Answer, Job, LaneEngines, MAX_CONNECT, Needs, Rows, Verdict, unavail
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Error, Fault, Problem};
 use crate::cache::{CacheError, Writer};
-use crate::db::{Column, Conn, ErrorClass, classify};
+use crate::db::{Column, Conn, ErrorClass, Pipeline, classify};
 use crate::engine::heads::Batch;
 use crate::engine::idempotency::Keys;
 use crate::engine::marks::store::read_users;
@@ -380,24 +381,24 @@ async fn load(
     number: &[Column; 3],
     now: UnixMs,
 ) -> Result<Keys, sqlx::Error> {
+    let pipeline = Pipeline::default();
     conn.begin().await?;
     if let Some((mut users, unknown)) = known {
         conn.later_all(&RAISE, number).await?;
-        let read = if unknown.is_empty() { Vec::new() } else { read_users(conn, &unknown).await? };
+        let read = if unknown.is_empty() { Vec::new() } else { pipeline.run(conn, read_users(&pipeline, &unknown)).await? };
         if read.len() == unknown.len() {
             users.extend(read);
-            rows.load_known(conn, needs, users).await?;
+            pipeline.run(conn, rows.load_known(&pipeline, needs, users)).await?;
         } else {
             // Rows are made under the locks of those that are there.
-            rows.load(conn, needs).await?;
+            pipeline.run(conn, rows.load(&pipeline, needs)).await?;
         }
         return Ok(Keys::default());
     }
     rows.lock(conn, needs).await?;
     conn.later_all(&RAISE, number).await?;
     let keys: Vec<_> = jobs.iter().filter_map(|job| job.key.as_ref()).collect();
-    let keys = Keys::load(conn, &keys, now).await?;
-    rows.load(conn, needs).await?;
+    let (keys, ()) = pipeline.run(conn, try_join(Keys::load(&pipeline, &keys, now), rows.load(&pipeline, needs))).await?;
     Ok(keys)
 }
 

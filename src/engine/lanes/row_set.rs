@@ -14,10 +14,10 @@ use super::needs::Needs;
 use super::rows::Core;
 use crate::base::ids::UserId;
 use crate::cache::Parts;
-use crate::db::{Conn, DbResult, Statement};
+use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::{Batch, NoticeRow};
-use crate::engine::marks::StreamKey;
+use crate::engine::marks::{Mark, MarkKey, StreamKey};
 
 /// The rows of a feature in a batch.
 pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
@@ -35,9 +35,16 @@ pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Loads what is needed, after users, marks and heads are locked and loaded. Called where any
-    /// command asked for rows of this set.
-    fn load(&mut self, conn: &mut Conn, core: &mut Core, needs: &Self::Needs) -> impl Future<Output = DbResult<()>> + Send;
+    /// Loads what is needed, once users and marks are locked and loaded, and behind the locks of
+    /// heads. It goes to the database together with the other sets: what it asks for before it
+    /// first waits, and whatever it joins, is one round trip for all. Called where any command asked
+    /// for rows of this set.
+    fn load(&mut self, pipeline: &Pipeline, core: &Core, needs: &Self::Needs) -> impl Future<Output = DbResult<()>> + Send;
+
+    /// Marks that were loaded beside those that the commands asked for. Taken once.
+    fn take_marks(&mut self) -> Vec<(MarkKey, Mark)> {
+        Vec::new()
+    }
 
     /// Heads that the commands look at beside those that they asked for.
     fn seen_heads(_needs: &Needs, _core: &Core, _heads: &mut BTreeSet<StreamKey>) {}
@@ -117,7 +124,8 @@ impl NewRowSet {
 /// A [`RowSet`] of any feature, for the batch.
 pub(super) trait AnyRowSet: Any + fmt::Debug + Send + Sync {
     fn lock<'a>(&'a self, conn: &'a mut Conn, needs: &'a Needs) -> Option<BoxFuture<'a, DbResult<()>>>;
-    fn load<'a>(&'a mut self, conn: &'a mut Conn, core: &'a mut Core, needs: &'a Needs) -> Option<BoxFuture<'a, DbResult<()>>>;
+    fn load<'a>(&'a mut self, pipeline: &'a Pipeline, core: &'a Core, needs: &'a Needs) -> Option<BoxFuture<'a, DbResult<()>>>;
+    fn take_marks(&mut self) -> Vec<(MarkKey, Mark)>;
     fn seen_heads(&self, needs: &Needs, core: &Core, heads: &mut BTreeSet<StreamKey>);
     fn save<'a>(&'a self, conn: &'a mut Conn, core: &'a Core, batch: Batch) -> BoxFuture<'a, DbResult<()>>;
     fn settle(&mut self);
@@ -132,8 +140,12 @@ impl<R: RowSet> AnyRowSet for R {
         Some(Box::pin(R::lock(conn, needs.find::<R>()?)))
     }
 
-    fn load<'a>(&'a mut self, conn: &'a mut Conn, core: &'a mut Core, needs: &'a Needs) -> Option<BoxFuture<'a, DbResult<()>>> {
-        Some(Box::pin(RowSet::load(self, conn, core, needs.find::<R>()?)))
+    fn load<'a>(&'a mut self, pipeline: &'a Pipeline, core: &'a Core, needs: &'a Needs) -> Option<BoxFuture<'a, DbResult<()>>> {
+        Some(Box::pin(RowSet::load(self, pipeline, core, needs.find::<R>()?)))
+    }
+
+    fn take_marks(&mut self) -> Vec<(MarkKey, Mark)> {
+        RowSet::take_marks(self)
     }
 
     fn seen_heads(&self, needs: &Needs, core: &Core, heads: &mut BTreeSet<StreamKey>) {

@@ -10,12 +10,15 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
+use futures_util::future::{try_join, try_join_all};
+
 pub use self::core::Core;
+use self::core::FoundHeads;
 use super::needs::Needs;
 use super::row_set::{AnyRowSet, NewRowSet, RowSet};
 use crate::base::ids::UserId;
 use crate::cache::{Change, Parts};
-use crate::db::{Conn, DbResult};
+use crate::db::{Conn, DbResult, Pipeline};
 use crate::engine::heads::{Batch, Committed};
 use crate::engine::marks::store::User;
 
@@ -71,23 +74,26 @@ impl Rows {
         Ok(())
     }
 
-    /// Locks the users and the heads that may change, and loads what is needed.
-    pub async fn load(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
-        self.core.load(conn, needs).await?;
-        for set in &mut self.sets {
-            if let Some(load) = set.load(conn, &mut self.core, needs) {
-                load.await?;
-            }
-        }
+    /// Locks the users, then the heads that may change, and loads what is needed. Users first and
+    /// alone: what is needed further may depend on who has no row yet.
+    pub async fn load(&mut self, pipeline: &Pipeline, needs: &Needs) -> DbResult<()> {
+        self.core.load_users(pipeline, needs).await?;
         let mut seen = needs.seen_heads.clone();
         self.sets.iter().for_each(|set| set.seen_heads(needs, &self.core, &mut seen));
-        self.core.load_seen_heads(conn, &seen, needs).await
+        let core = &self.core;
+        let sets = self.sets.iter_mut().filter_map(|set| set.load(pipeline, core, needs));
+        // Both joins go in the order of what they join, which is the order of the locks.
+        let (heads, _) = try_join(FoundHeads::load(pipeline, needs, &seen), try_join_all(sets)).await?;
+        self.core.add_heads(heads);
+        self.sets.iter_mut().for_each(|set| self.core.add_marks(set.take_marks()));
+        Ok(())
     }
 
     /// Takes these users' rows as they are known, without a lock, and loads what is only looked at.
-    pub(super) async fn load_known(&mut self, conn: &mut Conn, needs: &Needs, users: Vec<(UserId, User)>) -> DbResult<()> {
+    pub(super) async fn load_known(&mut self, pipeline: &Pipeline, needs: &Needs, users: Vec<(UserId, User)>) -> DbResult<()> {
         self.core.add_users(users);
-        self.core.load_seen_heads(conn, &needs.seen_heads, needs).await
+        self.core.add_heads(FoundHeads::load(pipeline, needs, &needs.seen_heads).await?);
+        Ok(())
     }
 
     pub async fn save(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
-use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 
 use super::{Kind, Mark, MarkKey, UserMarks};
 
@@ -244,33 +244,30 @@ pub(crate) fn ids(users: &[UserId]) -> Column {
 
 /// Reads these users' rows (sorted, without repeats), for a write that fails if any was changed
 /// meanwhile; missing ones are left out.
-pub async fn read_users(conn: &mut Conn, users: &[UserId]) -> DbResult<Vec<(UserId, User)>> {
-    let rows: Vec<UserRow> = conn.fetch(&READ_USERS, &[ids(users)]).await?;
+pub async fn read_users(pipeline: &Pipeline, users: &[UserId]) -> DbResult<Vec<(UserId, User)>> {
+    let rows: Vec<UserRow> = pipeline.fetch(&READ_USERS, [ids(users)]).await?;
     Ok(rows.into_iter().filter_map(user_of_row).collect())
 }
 
 /// Locks these users' rows (sorted, without repeats) and returns them; missing ones are left out.
-pub async fn lock_users(conn: &mut Conn, users: &[UserId]) -> DbResult<Vec<(UserId, User)>> {
-    let rows: Vec<UserRow> = conn.fetch(&LOCK_USERS, &[ids(users)]).await?;
+pub async fn lock_users(pipeline: &Pipeline, users: &[UserId]) -> DbResult<Vec<(UserId, User)>> {
+    let rows: Vec<UserRow> = pipeline.fetch(&LOCK_USERS, [ids(users)]).await?;
     Ok(rows.into_iter().filter_map(user_of_row).collect())
 }
 
 /// The same, and makes the missing ones.
 pub async fn lock_or_make_users(conn: &mut Conn, users: &[UserId]) -> DbResult<()> {
-    let found: HashSet<_> = lock_users(conn, users).await?.into_iter().map(|(user, _)| user).collect();
+    let pipeline = Pipeline::default();
+    let found = pipeline.run(conn, lock_users(&pipeline, users)).await?;
+    let found: HashSet<_> = found.into_iter().map(|(user, _)| user).collect();
     let row = User::default();
     let missing: Vec<_> = users.iter().filter(|user| !found.contains(user)).map(|user| (*user, &row, &row)).collect();
     insert_users(conn, &missing, 0).await
 }
 
-/// What a batch finds of its users: their own rows, and the marks that it needs.
-pub type Found = (Vec<(UserId, User)>, Vec<(MarkKey, Mark)>);
-
-/// Locks these users' rows, and then loads these marks, which the locks protect; the missing ones are
-/// left out.
-pub async fn lock_users_and_load_marks(conn: &mut Conn, users: &[UserId], keys: &[MarkKey]) -> DbResult<Found> {
-    let (rows, marks) = conn.fetch_both((&LOCK_USERS, &[ids(users)]), (&LOAD_MARKS, &mark_key_columns(keys))).await?;
-    Ok((rows.into_iter().filter_map(user_of_row).collect(), marks.into_iter().filter_map(mark_of_row).collect()))
+/// Loads these marks, whose rows the locks of their users protect; the missing ones are left out.
+pub async fn load_marks(pipeline: &Pipeline, keys: &[MarkKey]) -> DbResult<Vec<(MarkKey, Mark)>> {
+    Ok(pipeline.fetch(&LOAD_MARKS, mark_key_columns(keys)).await?.into_iter().filter_map(mark_of_row).collect())
 }
 
 fn user_of_row(row: UserRow) -> Option<(UserId, User)> {

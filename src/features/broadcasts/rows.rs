@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Notice, NoticeKey, store};
-use crate::db::{Conn, DbResult, Statement};
+use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::heads::{Batch, NoticeRow};
 use crate::engine::lanes::{Core, RowSet, Table};
 
@@ -31,9 +31,9 @@ impl RowSet for NoticeRows {
         store::statements().into()
     }
 
-    async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &Self::Needs) -> DbResult<()> {
+    async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &Self::Needs) -> DbResult<()> {
         let keys: Vec<_> = needs.iter().cloned().collect();
-        self.0.insert_loaded(store::load(conn, &keys).await?);
+        self.0.insert_loaded(store::load(pipeline, &keys).await?);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Notice, NoticeKey};
 use crate::base::clock::UnixMs;
 use crate::base::ids::Name;
-use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 
 static LOAD: Statement = Statement::new(
     "select n.channel, n.seq, n.position, n.content, n.created_at, n.expires_at, n.withdrawn, n.changed
@@ -60,10 +60,10 @@ fn notice_of_row((channel, seq, position, content, created_at, expires_at, withd
 }
 
 /// Loads these notices; the missing ones are left out.
-pub async fn load(conn: &mut Conn, keys: &[NoticeKey]) -> DbResult<Vec<(NoticeKey, Option<Notice>)>> {
+pub async fn load(pipeline: &Pipeline, keys: &[NoticeKey]) -> DbResult<Vec<(NoticeKey, Option<Notice>)>> {
     let columns =
         [Column::Text(keys.iter().map(|key| (*key.channel).to_owned()).collect()), Column::Int(keys.iter().map(|key| key.seq).collect())];
-    let rows: Vec<Row> = conn.fetch(&LOAD, &columns).await?;
+    let rows: Vec<Row> = pipeline.fetch(&LOAD, columns).await?;
     Ok(rows.into_iter().map(notice_of_row).map(|(key, notice)| (key, Some(notice))).collect())
 }
 

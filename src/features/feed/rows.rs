@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures_util::future::try_join;
+
 use super::{Post, store};
 use crate::base::ids::{ClientId, UserId};
-use crate::db::{Conn, DbResult, Statement};
+use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, Needs, RowSet, Table};
 use crate::engine::marks::StreamKey;
@@ -70,15 +72,14 @@ impl RowSet for FeedRows {
         store::statements().into()
     }
 
-    async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &FeedNeeds) -> DbResult<()> {
-        if !needs.posts.is_empty() {
-            let keys: Vec<_> = needs.posts.iter().cloned().collect();
-            self.posts.insert_loaded(store::load_posts(conn, &keys).await?);
-        }
-        if !needs.snapshots.is_empty() {
-            let users: Vec<_> = needs.snapshots.iter().copied().collect();
-            self.snapshots.insert_loaded(store::load_snapshots(conn, &users).await?);
-        }
+    async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &FeedNeeds) -> DbResult<()> {
+        let keys: Vec<_> = needs.posts.iter().cloned().collect();
+        let users: Vec<_> = needs.snapshots.iter().copied().collect();
+        let posts = async { if keys.is_empty() { Ok(Vec::new()) } else { store::load_posts(pipeline, &keys).await } };
+        let snapshots = async { if users.is_empty() { Ok(Vec::new()) } else { store::load_snapshots(pipeline, &users).await } };
+        let (posts, snapshots) = try_join(posts, snapshots).await?;
+        self.posts.insert_loaded(posts);
+        self.snapshots.insert_loaded(snapshots);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use super::snapshot::Snapshot;
 use super::{FeedConfig, Followed, Post};
 use crate::base::clock::{DAY_MS, UnixMs};
 use crate::base::ids::{ClientId, UserId};
-use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 use crate::engine::heads::Batch;
 
 const POST_KEY: &[(&str, Type)] = &[("user_id", Type::Int), ("post_id", Type::Text)];
@@ -160,12 +160,12 @@ fn users(users: &[UserId]) -> Column {
 pub type PostRow = ((UserId, ClientId), Option<Post>);
 
 /// Loads these posts inside a transaction; the missing ones are left out.
-pub async fn load_posts(conn: &mut Conn, keys: &[(UserId, ClientId)]) -> DbResult<Vec<PostRow>> {
+pub async fn load_posts(pipeline: &Pipeline, keys: &[(UserId, ClientId)]) -> DbResult<Vec<PostRow>> {
     let columns = [
         Column::Int(keys.iter().map(|(creator, _)| creator.get()).collect()),
         Column::Text(keys.iter().map(|(_, post)| post.as_str().to_owned()).collect()),
     ];
-    let rows: Vec<(i64, String, i64, i64, i64)> = conn.fetch(&LOAD_POSTS, &columns).await?;
+    let rows: Vec<(i64, String, i64, i64, i64)> = pipeline.fetch(&LOAD_POSTS, columns).await?;
     let post = |(creator, post, seq, created_at, gone): (i64, String, i64, i64, i64)| {
         let key = (UserId::try_from(creator).ok()?, post.parse().ok()?);
         Some((key, Some(Post { seq, created_at: UnixMs(created_at), gone: gone == 1 })))
@@ -188,8 +188,8 @@ pub async fn save_posts(conn: &mut Conn, posts: &[(&(UserId, ClientId), Post)], 
 }
 
 /// Loads these users' snapshots inside a transaction; the missing ones are left out.
-pub async fn load_snapshots(conn: &mut Conn, of: &[UserId]) -> DbResult<Vec<(UserId, Arc<[u8]>)>> {
-    let rows: Vec<(i64, Vec<u8>)> = conn.fetch(&LOAD_SNAPSHOTS, &[users(of)]).await?;
+pub async fn load_snapshots(pipeline: &Pipeline, of: &[UserId]) -> DbResult<Vec<(UserId, Arc<[u8]>)>> {
+    let rows: Vec<(i64, Vec<u8>)> = pipeline.fetch(&LOAD_SNAPSHOTS, [users(of)]).await?;
     Ok(rows.into_iter().filter_map(|(user, data)| Some((UserId::try_from(user).ok()?, data.into()))).collect())
 }
 

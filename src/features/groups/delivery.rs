@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::clock::UnixMs;
 use crate::base::error::Problem;
 use crate::base::ids::{GroupId, UserId};
-use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{self, Answer, Core, Needs, RowSet, Rows, Table};
 use crate::features::inbox::append_inbox;
@@ -203,8 +203,9 @@ impl RowSet for DeliveryRows {
     }
 
     /// Locks the progress of these groups, too.
-    async fn load(&mut self, conn: &mut Conn, _core: &mut Core, groups: &Self::Needs) -> DbResult<()> {
-        let rows: Vec<(i64, i64, i64, i64)> = conn.fetch(&LOCK, &[Column::Int(groups.iter().map(|group| group.get()).collect())]).await?;
+    async fn load(&mut self, pipeline: &Pipeline, _core: &Core, groups: &Self::Needs) -> DbResult<()> {
+        let rows: Vec<(i64, i64, i64, i64)> =
+            pipeline.fetch(&LOCK, [Column::Int(groups.iter().map(|group| group.get()).collect())]).await?;
         let row = |(group, delivered, up_to_job, up_to_ordinal): (i64, i64, i64, i64)| {
             Some((GroupId::try_from(group).ok()?, Progress { delivered, up_to_job, up_to_ordinal }))
         };

@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::try_join5;
+
 use super::delivery;
 use super::import::store as logs;
 use super::part::group_part;
@@ -11,7 +13,7 @@ use super::{Delivery, Group, GroupMark, Membership, Message, Reading};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::cache::Parts;
-use crate::db::{Column, Conn, DbResult, Statement, Type};
+use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
@@ -199,9 +201,50 @@ type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i64, i64);
 /// A row of `group_messages`.
 pub(super) type MessageRow = (i64, i64, i64, String, String, i64, i64, i64);
 
-fn group_of_row(
-    (group, delivery, receipts, members, ordinals, jobs, at): (i64, i64, i64, i64, i64, i64, i64),
-) -> Option<(GroupId, Option<Group>)> {
+/// A row of `chat_groups`.
+type GroupRow = (i64, i64, i64, i64, i64, i64, i64);
+
+/// A row that [`LOAD_CLIENTS`] finds.
+type SentRow = (i64, i64, String, i64, i64, i64);
+
+async fn load_groups(pipeline: &Pipeline, groups: &BTreeSet<GroupId>) -> DbResult<Vec<GroupRow>> {
+    if groups.is_empty() {
+        return Ok(Vec::new());
+    }
+    pipeline.fetch(&LOAD_GROUPS, [Column::Int(groups.iter().map(|group| group.get()).collect())]).await
+}
+
+async fn load_members(pipeline: &Pipeline, members: &BTreeSet<(UserId, GroupId)>) -> DbResult<Vec<MemberRow>> {
+    if members.is_empty() {
+        return Ok(Vec::new());
+    }
+    let groups = Column::Int(members.iter().map(|(_, group)| group.get()).collect());
+    pipeline.fetch(&LOAD_MEMBERS, [groups, Column::Int(members.iter().map(|(user, _)| user.get()).collect())]).await
+}
+
+async fn load_clients(pipeline: &Pipeline, clients: &BTreeSet<ClientKey>) -> DbResult<Vec<SentRow>> {
+    if clients.is_empty() {
+        return Ok(Vec::new());
+    }
+    let groups = Column::Int(clients.iter().map(|(group, ..)| group.get()).collect());
+    let senders = Column::Int(clients.iter().map(|(_, sender, _)| sender.get()).collect());
+    pipeline.fetch(&LOAD_CLIENTS, [groups, senders, Column::Text(clients.iter().map(|(.., id)| id.to_string()).collect())]).await
+}
+
+async fn load_messages(pipeline: &Pipeline, messages: &BTreeSet<(GroupId, i64)>) -> DbResult<Vec<MessageRow>> {
+    if messages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let groups = Column::Int(messages.iter().map(|(group, _)| group.get()).collect());
+    pipeline.fetch(&LOAD_MESSAGES, [groups, Column::Int(messages.iter().map(|(_, seq)| *seq).collect())]).await
+}
+
+fn sent_of_row((group, sender, client, seq, at, recalled): SentRow) -> Option<(ClientKey, Option<Sent>)> {
+    let key = (GroupId::try_from(group).ok()?, UserId::try_from(sender).ok()?, client.parse().ok()?);
+    Some((key, Some(Sent { seq, at: UnixMs(at), recalled: recalled == 1 })))
+}
+
+fn group_of_row((group, delivery, receipts, members, ordinals, jobs, at): GroupRow) -> Option<(GroupId, Option<Group>)> {
     let delivery = if delivery == 1 { Delivery::Write } else { Delivery::Read };
     let row = Group { delivery, receipts: receipts == 1, members, ordinals, jobs, created_at: UnixMs(at) };
     Some((GroupId::try_from(group).ok()?, Some(row)))
@@ -386,36 +429,20 @@ impl RowSet for GroupRows {
         statements().into()
     }
 
-    async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &Needs) -> DbResult<()> {
-        if !needs.groups.is_empty() {
-            let groups: Vec<_> = needs.groups.iter().copied().collect();
-            let rows: Vec<(i64, i64, i64, i64, i64, i64, i64)> = conn.fetch(&LOAD_GROUPS, &[ints(&groups, |group| group.get())]).await?;
-            self.groups.insert_loaded(rows.into_iter().filter_map(group_of_row));
-        }
-        if !needs.members.is_empty() {
-            let members: Vec<_> = needs.members.iter().copied().collect();
-            let columns = [ints(&members, |(_, group)| group.get()), ints(&members, |(user, _)| user.get())];
-            let rows: Vec<MemberRow> = conn.fetch(&LOAD_MEMBERS, &columns).await?;
-            self.members.insert_loaded(rows.into_iter().filter_map(member_of_row));
-        }
-        if !needs.clients.is_empty() {
-            let keys: Vec<_> = needs.clients.iter().collect();
-            let ids = Column::Text(keys.iter().map(|(_, _, id)| id.to_string()).collect());
-            let columns = [ints(&keys, |(group, ..)| group.get()), ints(&keys, |(_, sender, _)| sender.get()), ids];
-            let rows: Vec<(i64, i64, String, i64, i64, i64)> = conn.fetch(&LOAD_CLIENTS, &columns).await?;
-            let row = |(group, sender, client, seq, at, recalled): (i64, i64, String, i64, i64, i64)| {
-                let key = (GroupId::try_from(group).ok()?, UserId::try_from(sender).ok()?, client.parse().ok()?);
-                Some((key, Some(Sent { seq, at: UnixMs(at), recalled: recalled == 1 })))
-            };
-            self.clients.insert_loaded(rows.into_iter().filter_map(row));
-        }
-        if !needs.messages.is_empty() {
-            let keys: Vec<_> = needs.messages.iter().copied().collect();
-            let columns = [ints(&keys, |(group, _)| group.get()), ints(&keys, |(_, seq)| *seq)];
-            let rows: Vec<MessageRow> = conn.fetch(&LOAD_MESSAGES, &columns).await?;
-            self.messages.insert_loaded(rows.into_iter().filter_map(message_of_row).map(|(key, message)| (key, Some(message))));
-        }
-        self.logs.load(conn, &needs.logs).await
+    async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &Needs) -> DbResult<()> {
+        let (groups, members, clients, messages, ()) = try_join5(
+            load_groups(pipeline, &needs.groups),
+            load_members(pipeline, &needs.members),
+            load_clients(pipeline, &needs.clients),
+            load_messages(pipeline, &needs.messages),
+            self.logs.load(pipeline, &needs.logs),
+        )
+        .await?;
+        self.groups.insert_loaded(groups.into_iter().filter_map(group_of_row));
+        self.members.insert_loaded(members.into_iter().filter_map(member_of_row));
+        self.clients.insert_loaded(clients.into_iter().filter_map(sent_of_row));
+        self.messages.insert_loaded(messages.into_iter().filter_map(message_of_row).map(|(key, message)| (key, Some(message))));
+        Ok(())
     }
 
     async fn save(&self, conn: &mut Conn, _core: &Core, batch: Batch) -> DbResult<()> {

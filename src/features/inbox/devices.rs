@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{CursorOut, MAX_DEVICES};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, UserId};
-use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
 
@@ -144,12 +144,12 @@ impl RowSet for DeviceRows {
         statements().into()
     }
 
-    async fn load(&mut self, conn: &mut Conn, _core: &mut Core, users: &Needs) -> DbResult<()> {
+    async fn load(&mut self, pipeline: &Pipeline, _core: &Core, users: &Needs) -> DbResult<()> {
         if users.is_empty() {
             return Ok(());
         }
         let columns = [Column::Int(users.iter().map(|user| user.get()).collect())];
-        let rows: Vec<(i64, String, i64, i64, i64)> = conn.fetch(&LOAD, &columns).await?;
+        let rows: Vec<(i64, String, i64, i64, i64)> = pipeline.fetch(&LOAD, columns).await?;
         self.0.insert_loaded(rows.into_iter().filter_map(|(user, device, cursor, seen_at, created_at)| {
             let device_row = Device { cursor, seen_at: UnixMs(seen_at), created_at: UnixMs(created_at) };
             Some(((UserId::try_from(user).ok()?, device.parse().ok()?), Some(device_row)))

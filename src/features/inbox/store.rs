@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use futures_util::future::try_join4;
+
 use super::needs::ChatKey;
 use super::{Direct, Item, Needs, Of, Oldest, Sent, SentKey};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
-use crate::db::{Column, Conn, DbResult, Statement, Type};
+use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
 use crate::engine::marks::Intervals;
@@ -168,40 +170,64 @@ fn direct_of_row(row: DirectRow) -> Option<(ChatKey, Direct, bool)> {
     Some(((UserId::try_from(user).ok()?, UserId::try_from(peer).ok()?), direct, blocked > 0))
 }
 
+async fn load_sent(pipeline: &Pipeline, needs: &Needs) -> DbResult<Vec<(i64, i64, i64, String, i64, i64)>> {
+    if needs.sent.is_empty() {
+        return Ok(Vec::new());
+    }
+    let columns = [
+        Column::Int(needs.sent.iter().map(|(user, ..)| user.get()).collect()),
+        Column::Int(needs.sent.iter().map(|(_, peer, ..)| peer.get()).collect()),
+        Column::Int(needs.sent.iter().map(|(_, _, own, _)| i64::from(*own)).collect()),
+        Column::Text(needs.sent.iter().map(|(.., client)| client.as_str().to_owned()).collect()),
+    ];
+    pipeline.fetch(&LOAD_SENT, columns).await
+}
+
+async fn load_oldest(pipeline: &Pipeline, needs: &Needs) -> DbResult<HashMap<UserId, Vec<Oldest>>> {
+    let mut found: HashMap<_, Vec<_>> = HashMap::new();
+    if needs.oldest.is_empty() {
+        return Ok(found);
+    }
+    let columns =
+        [Column::Int(needs.oldest.keys().map(|user| user.get()).collect()), Column::Int(needs.oldest.values().copied().collect())];
+    for (user, peer, peer_seq, own, seq) in pipeline.fetch::<(i64, i64, i64, i64, i64)>(&LOAD_OLDEST, columns).await? {
+        let (Ok(user), Ok(peer)) = (UserId::try_from(user), UserId::try_from(peer)) else { continue };
+        found.entry(user).or_default().push(Oldest { peer, peer_seq, own: own == 1, seq });
+    }
+    Ok(found)
+}
+
+async fn load_directs(pipeline: &Pipeline, directs: &BTreeSet<ChatKey>) -> DbResult<Vec<DirectRow>> {
+    if directs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let columns = [
+        Column::Int(directs.iter().map(|(user, _)| user.get()).collect()),
+        Column::Int(directs.iter().map(|(_, peer)| peer.get()).collect()),
+    ];
+    pipeline.fetch(&LOAD_DIRECTS, columns).await
+}
+
+async fn load_places(pipeline: &Pipeline, needs: &Needs) -> DbResult<Vec<(i64, i64, i64, i64)>> {
+    if needs.places.is_empty() {
+        return Ok(Vec::new());
+    }
+    let columns = [
+        Column::Int(needs.places.iter().map(|(user, ..)| user.get()).collect()),
+        Column::Int(needs.places.iter().map(|(_, peer, _)| peer.get()).collect()),
+        Column::Int(needs.places.iter().map(|(.., up_to)| *up_to).collect()),
+    ];
+    pipeline.fetch(&LOAD_PLACES, columns).await
+}
+
+async fn count_empty_chats(pipeline: &Pipeline, needs: &Needs) -> DbResult<Vec<(i64, i64)>> {
+    if needs.empty_chats.is_empty() {
+        return Ok(Vec::new());
+    }
+    pipeline.fetch(&COUNT_EMPTY_CHATS, [Column::Int(needs.empty_chats.iter().map(|user| user.get()).collect())]).await
+}
+
 impl InboxRows {
-    async fn load_oldest(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
-        if needs.oldest.is_empty() {
-            return Ok(());
-        }
-        let columns =
-            [Column::Int(needs.oldest.keys().map(|user| user.get()).collect()), Column::Int(needs.oldest.values().copied().collect())];
-        for (user, peer, peer_seq, own, seq) in conn.fetch::<(i64, i64, i64, i64, i64)>(&LOAD_OLDEST, &columns).await? {
-            let (Ok(user), Ok(peer)) = (UserId::try_from(user), UserId::try_from(peer)) else { continue };
-            self.oldest.entry(user).or_default().push(Oldest { peer, peer_seq, own: own == 1, seq });
-        }
-        Ok(())
-    }
-
-    async fn load_places(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
-        if !needs.places.is_empty() {
-            let columns = [
-                Column::Int(needs.places.iter().map(|(user, ..)| user.get()).collect()),
-                Column::Int(needs.places.iter().map(|(_, peer, _)| peer.get()).collect()),
-                Column::Int(needs.places.iter().map(|(.., up_to)| *up_to).collect()),
-            ];
-            for (user, peer, up_to, place) in conn.fetch::<(i64, i64, i64, i64)>(&LOAD_PLACES, &columns).await? {
-                let (Ok(user), Ok(peer)) = (UserId::try_from(user), UserId::try_from(peer)) else { continue };
-                self.places.insert((user, peer, up_to), place);
-            }
-        }
-        if !needs.empty_chats.is_empty() {
-            let users = Column::Int(needs.empty_chats.iter().map(|user| user.get()).collect());
-            let rows: Vec<(i64, i64)> = conn.fetch(&COUNT_EMPTY_CHATS, &[users]).await?;
-            self.empty_chats.insert_loaded(rows.into_iter().filter_map(|(user, count)| Some((UserId::try_from(user).ok()?, count))));
-        }
-        Ok(())
-    }
-
     /// Puts a row into an inbox.
     pub(super) fn put(&mut self, user: UserId, seq: i64, item: Item, now: UnixMs) {
         if let Of::Direct { peer, client, sent_at, .. } = &item.of {
@@ -314,36 +340,32 @@ impl RowSet for InboxRows {
         statements().into()
     }
 
-    async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &Needs) -> DbResult<()> {
-        if !needs.sent.is_empty() {
-            let columns = [
-                Column::Int(needs.sent.iter().map(|(user, ..)| user.get()).collect()),
-                Column::Int(needs.sent.iter().map(|(_, peer, ..)| peer.get()).collect()),
-                Column::Int(needs.sent.iter().map(|(_, _, own, _)| i64::from(*own)).collect()),
-                Column::Text(needs.sent.iter().map(|(.., client)| client.as_str().to_owned()).collect()),
-            ];
-            let rows: Vec<(i64, i64, i64, String, i64, i64)> = conn.fetch(&LOAD_SENT, &columns).await?;
-            let sent = |(user, peer, own, client, seq, at): (i64, i64, i64, String, i64, i64)| {
-                let key = (UserId::try_from(user).ok()?, UserId::try_from(peer).ok()?, own == 1, client.parse().ok()?);
-                Some((key, Some(Sent { seq, at: UnixMs(at) })))
-            };
-            self.sent.insert_loaded(rows.into_iter().filter_map(sent));
+    async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &Needs) -> DbResult<()> {
+        // With the chats that the oldest rows are of.
+        let directs = async {
+            let oldest = load_oldest(pipeline, needs).await?;
+            let of_oldest = oldest.iter().flat_map(|(user, rows)| rows.iter().map(|row| (*user, row.peer)));
+            let directs = load_directs(pipeline, &needs.directs.iter().copied().chain(of_oldest).collect()).await?;
+            Ok((oldest, directs))
+        };
+        let (sent, (oldest, directs), places, empty_chats) =
+            try_join4(load_sent(pipeline, needs), directs, load_places(pipeline, needs), count_empty_chats(pipeline, needs)).await?;
+        let sent = sent.into_iter().filter_map(|(user, peer, own, client, seq, at)| {
+            let key = (UserId::try_from(user).ok()?, UserId::try_from(peer).ok()?, own == 1, client.parse().ok()?);
+            Some((key, Some(Sent { seq, at: UnixMs(at) })))
+        });
+        self.sent.insert_loaded(sent);
+        self.oldest = oldest;
+        for (chat, direct, blocked) in directs.into_iter().filter_map(direct_of_row) {
+            self.directs.insert_loaded([(chat, direct)]);
+            self.blocked.insert_loaded([(chat, blocked)]);
         }
-        self.load_oldest(conn, needs).await?;
-        let of_oldest = self.oldest.iter().flat_map(|(user, rows)| rows.iter().map(|row| (*user, row.peer)));
-        let directs: BTreeSet<_> = needs.directs.iter().copied().chain(of_oldest).collect();
-        if !directs.is_empty() {
-            let columns = [
-                Column::Int(directs.iter().map(|(user, _)| user.get()).collect()),
-                Column::Int(directs.iter().map(|(_, peer)| peer.get()).collect()),
-            ];
-            let rows: Vec<DirectRow> = conn.fetch(&LOAD_DIRECTS, &columns).await?;
-            for (chat, direct, blocked) in rows.into_iter().filter_map(direct_of_row) {
-                self.directs.insert_loaded([(chat, direct)]);
-                self.blocked.insert_loaded([(chat, blocked)]);
-            }
+        for (user, peer, up_to, place) in places {
+            let (Ok(user), Ok(peer)) = (UserId::try_from(user), UserId::try_from(peer)) else { continue };
+            self.places.insert((user, peer, up_to), place);
         }
-        self.load_places(conn, needs).await
+        self.empty_chats.insert_loaded(empty_chats.into_iter().filter_map(|(user, count)| Some((UserId::try_from(user).ok()?, count))));
+        Ok(())
     }
 
     async fn save(&self, conn: &mut Conn, _core: &Core, _batch: Batch) -> DbResult<()> {

@@ -5,10 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use futures_util::future::{try_join_all, try_join4};
+
 use crate::base::clock::UnixMs;
 use crate::base::ids::{NotificationId, UserId};
 use crate::cache::Parts;
-use crate::db::{Column, Conn, DbResult, Statement, Type};
+use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
@@ -196,6 +198,35 @@ fn ids<T: Copy>(items: &[T], id: fn(T) -> i64) -> Column {
     Column::Int(items.iter().map(|item| id(*item)).collect())
 }
 
+async fn load_notifications(pipeline: &Pipeline, notifications: &BTreeSet<NotificationId>) -> DbResult<Vec<(i64, i64)>> {
+    if notifications.is_empty() {
+        return Ok(Vec::new());
+    }
+    pipeline.fetch(&LOAD_NOTIFICATIONS, [Column::Int(notifications.iter().map(|id| id.get()).collect())]).await
+}
+
+async fn load_receivers(pipeline: &Pipeline, receivers: &BTreeSet<(NotificationId, UserId)>) -> DbResult<Vec<ReceiverRow>> {
+    if receivers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let notifications = Column::Int(receivers.iter().map(|(notification, _)| notification.get()).collect());
+    pipeline.fetch(&LOAD_RECEIVERS, [notifications, Column::Int(receivers.iter().map(|(_, user)| user.get()).collect())]).await
+}
+
+async fn load_unread(pipeline: &Pipeline, unread: &Unread) -> DbResult<Vec<ReceiverRow>> {
+    let mut columns: Vec<_> = [unread.user.get(), unread.up_to, unread.rows].map(|value| Column::Int(vec![value])).into();
+    let Some(kind) = &unread.kind else { return pipeline.fetch(&LOAD_UNREAD, columns).await };
+    columns.push(Column::Text(vec![kind.to_string()]));
+    pipeline.fetch(&LOAD_UNREAD_OF_TYPE, columns).await
+}
+
+async fn load_types_of(pipeline: &Pipeline, users: &BTreeSet<UserId>) -> DbResult<Vec<(i64, String, i64)>> {
+    if users.is_empty() {
+        return Ok(Vec::new());
+    }
+    pipeline.fetch(&LOAD_TYPES_OF_USERS, [Column::Int(users.iter().map(|user| user.get()).collect())]).await
+}
+
 impl NotificationRows {
     fn take(&mut self, rows: Vec<ReceiverRow>) {
         let rows: Vec<_> = rows.into_iter().filter_map(receiver_of_row).collect();
@@ -203,7 +234,8 @@ impl NotificationRows {
         self.receivers.insert_loaded(rows.into_iter().map(|(key, receiver)| (key, Some(receiver))));
     }
 
-    async fn load_types(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
+    /// The numbers of the types that are asked for, and of what was loaded of receivers.
+    async fn load_types(&mut self, pipeline: &Pipeline, needs: &Needs) -> DbResult<()> {
         let mut types = needs.types.clone();
         types.extend(self.receivers.rows.iter().filter_map(|((user, _), (_, now))| Some((*user, Arc::clone(&now.as_ref()?.kind)))));
         if !types.is_empty() {
@@ -211,7 +243,7 @@ impl NotificationRows {
                 Column::Int(types.iter().map(|(user, _)| user.get()).collect()),
                 Column::Text(types.iter().map(|(_, kind)| (**kind).to_owned()).collect()),
             ];
-            for (user, kind, unread, count) in conn.fetch::<(i64, String, i64, i64)>(&LOAD_TYPES, &columns).await? {
+            for (user, kind, unread, count) in pipeline.fetch::<(i64, String, i64, i64)>(&LOAD_TYPES, columns).await? {
                 let Ok(user) = UserId::try_from(user) else { continue };
                 if unread < 0 {
                     self.type_counts.insert_loaded([(user, count)]);
@@ -219,12 +251,6 @@ impl NotificationRows {
                     self.types.insert_loaded([((user, Arc::from(kind)), Some(unread))]);
                 }
             }
-        }
-        if !needs.types_of.is_empty() {
-            let users: Vec<_> = needs.types_of.iter().copied().collect();
-            let rows: Vec<(i64, String, i64)> = conn.fetch(&LOAD_TYPES_OF_USERS, &[ids(&users, UserId::get)]).await?;
-            let row = |(user, kind, unread): (i64, String, i64)| Some(((UserId::try_from(user).ok()?, Arc::from(kind)), Some(unread)));
-            self.types.insert_loaded(rows.into_iter().filter_map(row));
         }
         Ok(())
     }
@@ -370,38 +396,28 @@ impl RowSet for NotificationRows {
         statements().into()
     }
 
-    async fn load(&mut self, conn: &mut Conn, _core: &mut Core, needs: &Needs) -> DbResult<()> {
-        if !needs.notifications.is_empty() {
-            let notifications: Vec<_> = needs.notifications.iter().copied().collect();
-            let rows: Vec<(i64, i64)> = conn.fetch(&LOAD_NOTIFICATIONS, &[ids(&notifications, NotificationId::get)]).await?;
-            let held = |(id, withdrawn): (i64, i64)| {
-                Some((NotificationId::try_from(id).ok()?, Some(Held { withdrawn: withdrawn == 1, new: None })))
-            };
-            self.notifications.insert_loaded(rows.into_iter().filter_map(held));
-        }
-        if !needs.receivers.is_empty() {
-            let columns = [
-                Column::Int(needs.receivers.iter().map(|(notification, _)| notification.get()).collect()),
-                Column::Int(needs.receivers.iter().map(|(_, user)| user.get()).collect()),
-            ];
-            let rows = conn.fetch(&LOAD_RECEIVERS, &columns).await?;
-            self.take(rows);
-        }
-        for unread in &needs.unread {
-            let mut columns: Vec<_> = [unread.user.get(), unread.up_to, unread.rows].map(|value| Column::Int(vec![value])).into();
-            let rows = match &unread.kind {
-                None => conn.fetch(&LOAD_UNREAD, &columns).await?,
-                Some(kind) => {
-                    columns.push(Column::Text(vec![kind.to_string()]));
-                    conn.fetch(&LOAD_UNREAD_OF_TYPE, &columns).await?
-                }
-            };
-            if i64::try_from(rows.len()).unwrap_or(i64::MAX) >= unread.rows {
-                self.unfinished.insert(unread.clone());
+    async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &Needs) -> DbResult<()> {
+        let unread = try_join_all(needs.unread.iter().map(|unread| load_unread(pipeline, unread)));
+        let (notifications, receivers, unread, types) = try_join4(
+            load_notifications(pipeline, &needs.notifications),
+            load_receivers(pipeline, &needs.receivers),
+            unread,
+            load_types_of(pipeline, &needs.types_of),
+        )
+        .await?;
+        let held =
+            |(id, withdrawn): (i64, i64)| Some((NotificationId::try_from(id).ok()?, Some(Held { withdrawn: withdrawn == 1, new: None })));
+        self.notifications.insert_loaded(notifications.into_iter().filter_map(held));
+        self.take(receivers);
+        for (asked, rows) in needs.unread.iter().zip(unread) {
+            if i64::try_from(rows.len()).unwrap_or(i64::MAX) >= asked.rows {
+                self.unfinished.insert(asked.clone());
             }
             self.take(rows);
         }
-        self.load_types(conn, needs).await
+        let kind = |(user, kind, unread): (i64, String, i64)| Some(((UserId::try_from(user).ok()?, Arc::from(kind)), Some(unread)));
+        self.types.insert_loaded(types.into_iter().filter_map(kind));
+        self.load_types(pipeline, needs).await
     }
 
     async fn save(&self, conn: &mut Conn, _core: &Core, _batch: Batch) -> DbResult<()> {

@@ -9,7 +9,7 @@ use super::{Changed, Fans, Follow, Own, Versions};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::{Entry, Parts};
-use crate::db::{Conn, DbResult, Statement};
+use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, Needs, RowSet, Rows, Table};
@@ -249,7 +249,7 @@ impl RowSet for RelationRows {
         store::statements().into()
     }
 
-    async fn load(&mut self, conn: &mut Conn, core: &mut Core, needs: &RelationNeeds) -> DbResult<()> {
+    async fn load(&mut self, pipeline: &Pipeline, core: &Core, needs: &RelationNeeds) -> DbResult<()> {
         // Whose row comes with this batch follows nobody yet: a follow is written together with it.
         let may_follow = |user: UserId| !core.is_new(user);
         let pairs = needs.follows.union(&needs.seen_pairs).map(|pair| (*pair, may_follow(pair.follower)));
@@ -258,7 +258,7 @@ impl RowSet for RelationRows {
             return Ok(());
         }
         let users: Vec<_> = needs.related.iter().copied().collect();
-        let (found, own) = store::load(conn, &pairs, &users).await?;
+        let (found, own) = store::load(pipeline, &pairs, &users).await?;
         for (pair, loaded) in found {
             match loaded {
                 Loaded::Follow(follow) => self.follows.insert_loaded([(pair, Some(follow))]),

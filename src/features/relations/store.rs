@@ -2,9 +2,11 @@
 //! `follower_counts` that lanes load and write. What is read of them outside of lanes is in
 //! `lists.rs`.
 
+use futures_util::future::try_join;
+
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
-use crate::db::{Column, Conn, DbResult, Statement, Type};
+use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 use crate::engine::pairs::Pair;
 
 use super::state::FollowOptions;
@@ -201,11 +203,11 @@ pub type Found = (Vec<(Pair, Loaded)>, Vec<(UserId, Own)>);
 
 /// Loads what there is of these pairs, each with whether the first may follow anybody, and the counts
 /// of these users; what is missing is left out.
-pub async fn load(conn: &mut Conn, pairs: &[(Pair, bool)], users: &[UserId]) -> DbResult<Found> {
+pub async fn load(pipeline: &Pipeline, pairs: &[(Pair, bool)], users: &[UserId]) -> DbResult<Found> {
     let [followers, followees] = pair_columns(pairs.iter().map(|(pair, _)| pair));
     let may_follow = Column::Int(pairs.iter().map(|(_, may_follow)| i64::from(*may_follow)).collect());
     let (pairs, users) = ([followers, followees, may_follow], [Column::Int(users.iter().map(|user| user.get()).collect())]);
-    let (found, own): (Vec<Row>, Vec<OwnRow>) = conn.fetch_both((&LOAD, &pairs), (&LOAD_OWN, &users)).await?;
+    let (found, own): (Vec<Row>, Vec<OwnRow>) = try_join(pipeline.fetch(&LOAD, pairs), pipeline.fetch(&LOAD_OWN, users)).await?;
     let own_of_row = |(user, secret, special, blocked, following, blocks): OwnRow| {
         Some((UserId::try_from(user).ok()?, Own { secret, special, blocked, versions: Versions { following, blocks } }))
     };

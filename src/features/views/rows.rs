@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::try_join;
+
 use super::store::{self, Item, ItemKey};
 use crate::base::ids::UserId;
-use crate::db::{Conn, DbResult, Statement};
+use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Rows, Table};
 use crate::engine::marks::{Mark, MarkKey};
@@ -16,6 +18,8 @@ pub struct ViewRows {
     pub items: Table<ItemKey, Option<Item>>,
     /// Marks of views that make room for those that users visit for the first time.
     old_visits: BTreeMap<UserId, Vec<MarkKey>>,
+    /// These marks, until the batch has them.
+    old_marks: Vec<(MarkKey, Mark)>,
 }
 
 /// Which of these rows a batch needs.
@@ -27,25 +31,19 @@ pub struct ViewNeeds {
     pub items: BTreeSet<ItemKey>,
 }
 
-impl ViewRows {
-    /// Of the users who visit a view for the first time, loads what that may push out. A mark that
-    /// this batch asks for is in use, and stays.
-    async fn load_old_visits(&mut self, conn: &mut Conn, core: &mut Core, visits: &BTreeMap<MarkKey, u32>) -> DbResult<()> {
-        let mut users: BTreeMap<UserId, i64> = BTreeMap::new();
-        for (key, keep) in visits.iter().filter(|(key, _)| !core.has_mark(key)) {
-            *users.entry(key.user).or_insert(i64::from(*keep)) -= 1;
-        }
-        if users.is_empty() {
-            return Ok(());
-        }
-        let mut old = store::load_old_visits(conn, &users).await?;
-        old.retain(|(key, _)| !core.has_mark(key));
-        for (key, _) in &old {
-            self.old_visits.entry(key.user).or_default().push(key.clone());
-        }
-        core.add_marks(old);
-        Ok(())
+/// Of the users who visit a view for the first time, loads what that may push out. A mark that
+/// this batch asks for is in use, and stays.
+async fn load_old_visits(pipeline: &Pipeline, core: &Core, visits: &BTreeMap<MarkKey, u32>) -> DbResult<Vec<(MarkKey, Mark)>> {
+    let mut users: BTreeMap<UserId, i64> = BTreeMap::new();
+    for (key, keep) in visits.iter().filter(|(key, _)| !core.has_mark(key)) {
+        *users.entry(key.user).or_insert(i64::from(*keep)) -= 1;
     }
+    if users.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut old = store::load_old_visits(pipeline, &users).await?;
+    old.retain(|(key, _)| !core.has_mark(key));
+    Ok(old)
 }
 
 /// The user visits a view for the first time: those whose last visit is the longest ago make room.
@@ -62,9 +60,17 @@ impl RowSet for ViewRows {
         store::statements().into()
     }
 
-    async fn load(&mut self, conn: &mut Conn, core: &mut Core, needs: &ViewNeeds) -> DbResult<()> {
-        self.load_old_visits(conn, core, &needs.visits).await?;
-        store::load(conn, &mut self.items, &needs.items).await
+    async fn load(&mut self, pipeline: &Pipeline, core: &Core, needs: &ViewNeeds) -> DbResult<()> {
+        let old = load_old_visits(pipeline, core, &needs.visits);
+        (self.old_marks, ()) = try_join(old, store::load(pipeline, &mut self.items, &needs.items)).await?;
+        for (key, _) in &self.old_marks {
+            self.old_visits.entry(key.user).or_default().push(key.clone());
+        }
+        Ok(())
+    }
+
+    fn take_marks(&mut self) -> Vec<(MarkKey, Mark)> {
+        std::mem::take(&mut self.old_marks)
     }
 
     async fn save(&self, conn: &mut Conn, _core: &Core, _batch: Batch) -> DbResult<()> {

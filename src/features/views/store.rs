@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, UserId};
-use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 use crate::engine::lanes::Table;
 use crate::engine::marks::store::{MarkRow, mark_of_row};
 use crate::engine::marks::{Mark, MarkKey};
@@ -86,7 +86,7 @@ pub type Items = Table<ItemKey, Option<Item>>;
 type Row = (String, String, i64, i64, i64, i64);
 
 /// Loads these things, under the locks of their views' heads; the missing ones are left out.
-pub async fn load(conn: &mut Conn, items: &mut Items, needs: &BTreeSet<ItemKey>) -> DbResult<()> {
+pub async fn load(pipeline: &Pipeline, items: &mut Items, needs: &BTreeSet<ItemKey>) -> DbResult<()> {
     if needs.is_empty() {
         return Ok(());
     }
@@ -98,7 +98,7 @@ pub async fn load(conn: &mut Conn, items: &mut Items, needs: &BTreeSet<ItemKey>)
         let item = Item { seq, actor: UserId::try_from(actor).ok(), created_at: UnixMs(created_at), gone: gone == 1 };
         Some(((Arc::from(stream), id.parse().ok()?), Some(item)))
     };
-    items.insert_loaded(conn.fetch(&LOAD, &columns).await?.into_iter().filter_map(item));
+    items.insert_loaded(pipeline.fetch(&LOAD, columns).await?.into_iter().filter_map(item));
     Ok(())
 }
 
@@ -121,9 +121,9 @@ pub async fn save(conn: &mut Conn, items: &Items) -> DbResult<()> {
 
 /// The marks of these users' views that are too many, where so many are kept; under the locks of
 /// the users.
-pub async fn load_old_visits(conn: &mut Conn, users: &BTreeMap<UserId, i64>) -> DbResult<Vec<(MarkKey, Mark)>> {
+pub async fn load_old_visits(pipeline: &Pipeline, users: &BTreeMap<UserId, i64>) -> DbResult<Vec<(MarkKey, Mark)>> {
     let columns = [users.keys().map(|user| user.get()).collect(), users.values().copied().collect(), vec![MAX_OLD_VISITS; users.len()]];
-    let rows: Vec<MarkRow> = conn.fetch(&OLD_VISITS, &columns.map(Column::Int)).await?;
+    let rows: Vec<MarkRow> = pipeline.fetch(&OLD_VISITS, columns.map(Column::Int)).await?;
     Ok(rows.into_iter().filter_map(mark_of_row).collect())
 }
 

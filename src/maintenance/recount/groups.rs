@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{Difference, What};
 use crate::base::ids::GroupId;
-use crate::db::{Column, Conn, DbResult, Statement, Type};
+use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 use crate::engine::heads;
 use crate::engine::marks::StreamKey;
 
@@ -110,7 +110,8 @@ pub(super) async fn count_groups(conn: &mut Conn, groups: &[i64]) -> DbResult<Ve
 /// them, and adds what is missing.
 pub(super) async fn repair_groups(conn: &mut Conn, groups: &[i64]) -> DbResult<Vec<Difference>> {
     let keys: Vec<_> = groups.iter().filter_map(|group| GroupId::try_from(*group).ok()).map(StreamKey::group).collect();
-    heads::store::lock(conn, &keys).await?;
+    let pipeline = Pipeline::default();
+    pipeline.run(conn, heads::store::lock(&pipeline, &keys)).await?;
     let found = count_groups(conn, groups).await?;
     let mut groups: BTreeMap<i64, [i64; 2]> = BTreeMap::new();
     for difference in &found {

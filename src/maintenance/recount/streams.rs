@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use super::{Difference, What};
 use crate::base::clock::Clock;
-use crate::db::{Column, Conn, DbResult, Statement, Type};
+use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 use crate::engine::heads::store as heads;
 use crate::engine::lanes;
 use crate::engine::marks::{Intervals, Kind, MAX_SHARED_RUNS, Stream, StreamKey};
@@ -293,7 +293,8 @@ pub(super) async fn repair(conn: &mut Conn, found: &[Difference]) -> DbResult<()
         keys.insert(StreamKey::broadcast_state());
     }
     let keys: Vec<_> = keys.into_iter().collect();
-    let locked: std::collections::BTreeMap<_, _> = heads::lock(conn, &keys).await?.into_iter().collect();
+    let pipeline = Pipeline::default();
+    let locked: std::collections::BTreeMap<_, _> = pipeline.run(conn, heads::lock(&pipeline, &keys)).await?.into_iter().collect();
     let mut repaired = Vec::with_capacity(keys.len());
     for key in keys {
         let stream = locked.get(&key).cloned().unwrap_or_default();

@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures_util::future::try_join;
+
 use super::super::needs::Needs;
 use super::super::table::Table;
 use crate::base::clock::UnixMs;
 use crate::base::ids::{Name, UserId};
 use crate::cache::{Parts, Revision};
-use crate::db::{Conn, DbResult};
+use crate::db::{Conn, DbResult, Pipeline};
 use crate::engine::events;
 use crate::engine::heads::{self, Batch, Committed};
 use crate::engine::marks::parts::{shows_same, user_part};
@@ -36,25 +38,37 @@ pub struct Core {
     revised: BTreeSet<UserId>,
 }
 
+/// What is found of heads.
+#[derive(Debug)]
+pub(super) struct FoundHeads {
+    heads: Vec<(StreamKey, Stream)>,
+    shared_counts: Vec<(Kind, i64)>,
+}
+
+impl FoundHeads {
+    /// Locks the heads that may change, and loads those of `seen` that are not among them.
+    pub(super) async fn load(pipeline: &Pipeline, needs: &Needs, seen: &BTreeSet<StreamKey>) -> DbResult<Self> {
+        let (own, others): (Vec<_>, Vec<_>) = (needs.heads.iter().cloned().collect(), seen.difference(&needs.heads).cloned().collect());
+        let locked = async { if own.is_empty() { Ok(Vec::new()) } else { heads::store::lock(pipeline, &own).await } };
+        let seen = async { if others.is_empty() { Ok(Vec::new()) } else { heads::store::load(pipeline, &others).await } };
+        let (mut heads, seen) = try_join(locked, seen).await?;
+        let is_known = |key: &StreamKey| heads.iter().any(|(found, stream)| found == key && stream.head > 0);
+        let may_be_new = |key: &StreamKey| matches!(key.kind, Kind::Broadcast | Kind::Dot) && !is_known(key);
+        let shared_counts = if own.iter().any(may_be_new) { heads::store::count_shared(pipeline).await? } else { Vec::new() };
+        heads.extend(seen);
+        Ok(Self { heads, shared_counts })
+    }
+}
+
 impl Core {
-    pub(super) async fn load(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
-        if !needs.marks.is_empty() {
-            let keys: Vec<_> = needs.marks.iter().cloned().collect();
-            let (users, marks) = store::lock_users_and_load_marks(conn, &needs.users(), &keys).await?;
-            self.add_locked(needs, users);
-            self.marks.insert_loaded(marks);
-        } else if !needs.users.is_empty() {
-            let users = store::lock_users(conn, &needs.users()).await?;
-            self.add_locked(needs, users);
-        }
-        if !needs.heads.is_empty() {
-            let keys: Vec<_> = needs.heads.iter().cloned().collect();
-            self.heads.insert_loaded(heads::store::lock(conn, &keys).await?);
-            let may_be_new = |key: &StreamKey| matches!(key.kind, Kind::Broadcast | Kind::Dot) && self.head(key).head == 0;
-            if keys.iter().any(may_be_new) {
-                self.shared_counts = heads::store::count_shared(conn).await?;
-            }
-        }
+    /// Locks the users, and loads their marks.
+    pub(super) async fn load_users(&mut self, pipeline: &Pipeline, needs: &Needs) -> DbResult<()> {
+        let (users, marks) = (needs.users(), needs.marks.iter().cloned().collect::<Vec<_>>());
+        let users = async { if users.is_empty() { Ok(Vec::new()) } else { store::lock_users(pipeline, &users).await } };
+        let marks = async { if marks.is_empty() { Ok(Vec::new()) } else { store::load_marks(pipeline, &marks).await } };
+        let (users, marks) = try_join(users, marks).await?;
+        self.add_locked(needs, users);
+        self.marks.insert_loaded(marks);
         Ok(())
     }
 
@@ -64,6 +78,12 @@ impl Core {
         self.users.insert_loaded(users);
         self.new = needs.users.iter().filter(|user| self.users.look(user).is_none()).copied().collect();
         self.users.insert_loaded(self.new.iter().map(|user| (*user, User::default())));
+    }
+
+    /// Takes in heads.
+    pub(super) fn add_heads(&mut self, found: FoundHeads) {
+        self.heads.insert_loaded(found.heads);
+        self.shared_counts = found.shared_counts;
     }
 
     /// Rows that are known without a lock.
@@ -78,15 +98,6 @@ impl Core {
             (*user, User { version: if loaded == now { now.version } else { batch.stamp() }, ..now.clone() })
         };
         self.users.rows.iter().map(after).collect()
-    }
-
-    /// Those that are asked for to look at, where they are not locked already.
-    pub(super) async fn load_seen_heads(&mut self, conn: &mut Conn, seen: &BTreeSet<StreamKey>, needs: &Needs) -> DbResult<()> {
-        let keys: Vec<_> = seen.difference(&needs.heads).cloned().collect();
-        if !keys.is_empty() {
-            self.heads.insert_loaded(heads::store::load(conn, &keys).await?);
-        }
-        Ok(())
     }
 
     pub(super) async fn save(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {

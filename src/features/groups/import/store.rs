@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::LogStep;
 use crate::base::ids::{ClientId, GroupId, UserId};
-use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 use crate::engine::lanes::Table;
 
 static LOAD_MEMBERS: Statement = Statement::new(
@@ -142,11 +142,11 @@ pub struct Tables {
 
 impl Tables {
     /// Loads what is needed.
-    pub(crate) async fn load(&mut self, conn: &mut Conn, needs: &Needs) -> DbResult<()> {
+    pub(crate) async fn load(&mut self, pipeline: &Pipeline, needs: &Needs) -> DbResult<()> {
         if !needs.members.is_empty() {
             let users = needs.members.iter().map(|(user, _)| user.get()).collect();
             let groups = needs.members.iter().map(|(_, group)| group.get()).collect();
-            let rows: Vec<(i64, i64, i64, Vec<u8>)> = conn.fetch(&LOAD_MEMBERS, &[Column::Int(users), Column::Int(groups)]).await?;
+            let rows: Vec<(i64, i64, i64, Vec<u8>)> = pipeline.fetch(&LOAD_MEMBERS, [Column::Int(users), Column::Int(groups)]).await?;
             let row = |(user, group, second, events): (i64, i64, i64, Vec<u8>)| {
                 let key = (UserId::try_from(user).ok()?, GroupId::try_from(group).ok()?);
                 Some((key, Taken::of_row(second, &events)))
@@ -155,7 +155,7 @@ impl Tables {
         }
         if !needs.channels.is_empty() {
             let groups = needs.channels.iter().map(|group| group.get()).collect();
-            let rows: Vec<(i64, String)> = conn.fetch(&LOAD_CHANNELS, &[Column::Int(groups)]).await?;
+            let rows: Vec<(i64, String)> = pipeline.fetch(&LOAD_CHANNELS, [Column::Int(groups)]).await?;
             let row = |(group, channel)| Some((GroupId::try_from(group).ok()?, Some(channel)));
             self.channels.insert_loaded(rows.into_iter().filter_map(row));
         }
