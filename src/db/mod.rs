@@ -3,7 +3,8 @@
 //! A statement is a [`Statement`] beside its feature, written once: its parameters are the columns
 //! of a small table called `{rows}`, so that every read and write is a bulk read or write. What
 //! must differ between the dialects lives in `dialect.rs`; a connection, in `conn.rs`; how several
-//! statements share a round trip to Postgres, in `postgres.rs`.
+//! statements share a round trip to Postgres, in `postgres.rs`; how loads that know nothing of each
+//! other do so, in `pipeline.rs`.
 //!
 //! To add a store: constants of [`Statement`] in the feature's `store.rs`, run with [`Db::fetch`]
 //! or inside a transaction of a [`Conn`].
