@@ -116,6 +116,9 @@ impl Key {
     }
 }
 
+/// A row of `idempotency_keys`.
+type Row = (String, String, String, i64, String);
+
 /// What is known of the keys of one batch.
 #[derive(Debug, Default)]
 pub struct Keys {
@@ -138,7 +141,7 @@ impl Keys {
         ];
         let held = pipeline.fetch(&TRY_LOCK, [locks]);
         let kept = pipeline.fetch(&LOAD, columns);
-        let (held, rows): (Vec<(i64,)>, Vec<(String, String, String, i64, String)>) = try_join(held, kept).await?;
+        let (held, rows): (Vec<(i64,)>, Vec<Row>) = try_join(held, kept).await?;
         let kept = rows.into_iter().map(|(caller, key, digest, status, body)| {
             ((caller, key), Kept { digest, status: u16::try_from(status).unwrap_or(500), body })
         });
