@@ -62,7 +62,10 @@ impl Connection {
 
     /// Asks for something.
     pub(super) async fn send(&self, shared: &Shared, commands: Vec<Cmd>, deadline: Instant) -> Result<Replies, CacheError> {
-        self.note(shared.send(self.wire.clone(), commands, deadline).await)
+        let had = deadline.duration_since(Instant::now());
+        let sent = shared.send(self.wire.clone(), commands, deadline).await;
+        // One that had waited elsewhere until shortly before tells nothing about the connection.
+        if had < shared.redis.timeout / 2 { sent } else { self.note(sent) }
     }
 
     /// Gives the connection up if it failed: were its other end gone without a word, it would only
@@ -173,13 +176,10 @@ impl Reads {
     /// Waits for a renewal that is sent from now on. Over which connection; None if there is none in
     /// time.
     pub(super) async fn renewed(&self, deadline: Instant) -> Option<u64> {
-        if self.failing.load(Ordering::Relaxed) {
-            return None;
-        }
         let (done, renewed) = oneshot::channel();
         {
             let mut waiting = self.waiting();
-            if waiting.len() >= MAX_WAITING {
+            if waiting.len() >= MAX_WAITING || self.failing.load(Ordering::Relaxed) {
                 return None;
             }
             if waiting.is_empty() {
@@ -187,7 +187,9 @@ impl Reads {
             }
             waiting.push(done);
         }
-        tokio::time::timeout_at(deadline, renewed).await.ok()?.ok()
+        // There must be time left to ask Redis instead.
+        let now = Instant::now();
+        tokio::time::timeout_at(now + deadline.duration_since(now) / 2, renewed).await.ok()?.ok()
     }
 
     /// Renews the lease as long as polls come, until aborted.
@@ -201,14 +203,15 @@ impl Reads {
             while Instant::now() < end {
                 let waiting = std::mem::take(&mut *self.waiting());
                 let renewed = self.renew(&shared).await;
-                self.failing.store(renewed.is_err(), Ordering::Relaxed);
                 match renewed {
-                    Ok(connection) => waiting.into_iter().for_each(|poll| answer(poll, connection)),
+                    Ok(connection) => {
+                        self.failing.store(false, Ordering::Relaxed);
+                        waiting.into_iter().for_each(|poll| answer(poll, connection));
+                    }
                     Err(error) => {
                         tracing::debug!(%error, "the read lease was not renewed");
-                        // Those who came meanwhile must not wait either.
-                        self.waiting().clear();
                         drop(waiting);
+                        self.refuse_waiting();
                         tokio::time::sleep(FAILED_PAUSE).await;
                     }
                 }
@@ -217,6 +220,13 @@ impl Reads {
                 }
             }
         }
+    }
+
+    /// Until the next renewal nobody waits, nor do those who came meanwhile.
+    fn refuse_waiting(&self) {
+        let mut waiting = self.waiting();
+        self.failing.store(true, Ordering::Relaxed);
+        waiting.clear();
     }
 
     /// Renews it once. Over which connection.

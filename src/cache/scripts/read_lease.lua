@@ -1,7 +1,7 @@
 -- A node that answers polls from copies renews its right to do so. Writers on other nodes wait for it from then on.
 --
 -- It only writes: what a script reads, Redis would report as changed later. A read-only replica refuses it, which is wanted: what changes on
--- the master reaches the replica late. Replicas and the log on disk need not have it, as a missing list of nodes is taken for incomplete.
+-- the master reaches the replica late. Replicas and the log on disk need not have it: a missing list of nodes is taken for incomplete.
 --
 -- KEYS  1 the nodes that hold a lease: each with the time at which it is forgotten, by this server's clock; in !from, since when all are there
 -- ARGV  1 node  2 how long the node is remembered, in ms (far longer than the lease, and no shorter than a writer's)  3 ttl_ms of the list

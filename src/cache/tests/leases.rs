@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use super::outage::prefix_of;
 use super::servers::Server;
 use super::*;
 
@@ -67,11 +68,20 @@ async fn pass_on(mut node: TcpStream, mut redis: TcpStream, holds: Option<watch:
 async fn two_nodes(server: &Server) -> (Cache, Arc<Cache>, Proxy) {
     let (config, proxy) = (config(), Proxy::start(server).await);
     let (writer, reader) = (connect(&config, &server.url()).await, connect(&config, &proxy.url).await);
-    let mut listener = reader.listen(user(1_000_000));
-    listener.ready().await;
+    hears_wakes(&reader, &writer).await;
     // The connection for polls is made with the first of them.
     proxy.slows.store(true, Ordering::Relaxed);
     (writer, Arc::new(reader), proxy)
+}
+
+/// Waits until wake-ups come from one node to the other, so that all connections but one are made.
+async fn hears_wakes(reader: &Cache, writer: &Cache) {
+    let listener = tokio::sync::Mutex::new(reader.listen(user(1_000_000)));
+    eventually("wakes arrive", async || {
+        writer.publish(Writer(9), &[change(1_000_000, 1, 2)]).await.unwrap();
+        tokio::time::timeout(Duration::from_millis(50), listener.lock().await.woken()).await.is_ok()
+    })
+    .await;
 }
 
 /// Reads, and fills where there is nothing.
@@ -310,21 +320,41 @@ async fn a_copy_ends_with_its_connection() {
 }
 
 #[tokio::test]
+async fn a_writer_does_not_find_its_own_old_copy() {
+    let server = Server::start().await;
+    let (_other, node, proxy) = two_nodes(&server).await;
+    read(&node, 1).await;
+    for revision in 2..40 {
+        assert_eq!(read(&node, revision - 1).await, revision - 1);
+        proxy.hold(true);
+        let token = Writer(u64::try_from(revision).unwrap());
+        node.touch(&[user(USER)], token).await.unwrap();
+        node.publish(token, &[change(USER, revision - 1, revision)]).await.unwrap();
+        let found = tokio::spawn({
+            let node = Arc::clone(&node);
+            async move { read(&node, revision).await }
+        });
+        tokio::task::yield_now().await;
+        proxy.hold(false);
+        assert_eq!(found.await.unwrap(), revision);
+    }
+}
+
+#[tokio::test]
 async fn a_connection_that_says_nothing_is_given_up() {
     let server = Server::start().await;
     let proxy = Proxy::start(&server).await;
-    let redis = RedisConfig { timeout: Duration::from_millis(200), ..redis_at(&proxy.url) };
+    let redis = RedisConfig { timeout: Duration::from_millis(500), ..redis_at(&proxy.url) };
     let cache = Cache::redis(config(), redis).await.unwrap();
-    let mut listener = cache.listen(user(1_000_000));
-    listener.ready().await;
+    hears_wakes(&cache, &connect(&CacheConfig { prefix: prefix_of(&cache), ..CacheConfig::default() }, &server.url()).await).await;
     proxy.slows.store(true, Ordering::Relaxed);
-    read(&cache, 1).await;
+    eventually("it has a connection for polls", async || cache.get(user(USER)).await.is_ok()).await;
     proxy.hold(true);
     proxy.slows.store(false, Ordering::Relaxed);
+    assert!(cache.get(user(USER)).await.is_err());
     // Scripts go on, so that the breaker stays closed.
-    let scripts = async || cache.touch(&[user(2)], Writer(1)).await.unwrap();
     eventually("polls have another connection", async || {
-        scripts().await;
+        let _written = cache.touch(&[user(2)], Writer(1)).await;
         cache.get(user(USER)).await.is_ok()
     })
     .await;

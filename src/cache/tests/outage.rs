@@ -98,7 +98,7 @@ async fn a_server_that_went_away_is_found_again() {
     .await;
 }
 
-fn prefix_of(cache: &Cache) -> String {
+pub(super) fn prefix_of(cache: &Cache) -> String {
     let Cache::Redis(redis) = cache else { unreachable!() };
     redis.prefix().to_owned()
 }

@@ -6,8 +6,8 @@
 //! One exception is known, and modelled exactly: Redis evicted (or lost) an entry *between a
 //! writer's touch and its commit*. Until that writer publishes, which is before it acknowledges
 //! anything, a reader may fill the state from before the commit and others may see it; and if the
-//! writer dies between commit and publish, they may do so until the next change or the end of the
-//! entry's life. In memory there is no exception.
+//! writer dies between commit and publish, or its publish does not reach Redis, they may do so until
+//! the next change or the end of the entry's life. In memory there is no exception.
 
 use std::sync::atomic::Ordering;
 

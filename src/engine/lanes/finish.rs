@@ -64,17 +64,18 @@ impl Finisher {
             Some(queue) => queue.send(finish).await.err().map(|refused| refused.0),
             None => Some(finish),
         };
-        if let Some(finish) = here {
-            finish.run(&self.engines).await;
+        match here {
+            Some(finish) => finish.run(&self.engines).await,
+            // So that the cache is told of this batch before the next one touches it: where both
+            // have a user, the entry is clean in between.
+            None => tokio::task::yield_now().await,
         }
     }
 }
 
 async fn work(engines: LaneEngines, mut queue: mpsc::Receiver<Finish>) {
     while let Some(finish) = queue.recv().await {
-        if AssertUnwindSafe(finish.run(&engines)).catch_unwind().await.is_err() {
-            tracing::error!("finishing a committed batch panicked; its callers are not answered");
-        }
+        finish.run(&engines).await;
     }
 }
 
@@ -82,7 +83,10 @@ impl Finish {
     async fn run(self, engines: &LaneEngines) {
         let Self { committed, answers } = self;
         let jobs = u64::try_from(answers.len()).unwrap_or_default();
-        let published = committed.publish(engines).await;
+        let published = AssertUnwindSafe(committed.publish(engines)).catch_unwind().await.unwrap_or_else(|_| {
+            tracing::error!("publishing a committed batch panicked");
+            Err(Outdated)
+        });
         metrics::counter!("headmark_lane_commands_total").increment(jobs);
         for (ticket, verdict) in answers {
             match published {
@@ -105,9 +109,9 @@ impl Committed {
             Ok(was_inside) => was_inside && self.was_inside,
             Err(error) => {
                 tracing::debug!(%error, "could not publish to the cache");
-                // The entries stay dirty until they are read again, so nothing stale can show. Not
-                // so if the commit may have come after the lease had ended: then what was filled in
-                // between must go first.
+                // The entries stay dirty until they are read again, so nothing stale can show, unless
+                // Redis has evicted one since the touch. Not so if the commit may have come after
+                // the lease had ended: then what was filled in between must go first.
                 if !self.was_inside && engines.guard.enter_bypass().await.is_err() {
                     return Err(Outdated);
                 }
