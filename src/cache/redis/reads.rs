@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use deadpool_redis::redis::Cmd;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
 use super::copies::Copies;
@@ -33,6 +33,9 @@ const RENEW_EVERY: Duration = Duration::from_millis(2);
 
 /// How long a node that is not polled renews its lease.
 const IDLE: Duration = Duration::from_secs(1);
+
+/// Renewals that may be under way at once.
+const RENEWALS_UNDER_WAY: usize = 4;
 
 /// The pause after a renewal that failed. Until the next, polls ask Redis.
 const FAILED_PAUSE: Duration = Duration::from_millis(100);
@@ -79,7 +82,7 @@ impl Connection {
     }
 
     fn lease_until(&self, end: Instant) {
-        self.lease_ends.store(nanos(end.duration_since(self.made)), Ordering::Release);
+        self.lease_ends.fetch_max(nanos(end.duration_since(self.made)), Ordering::AcqRel);
     }
 }
 
@@ -99,6 +102,8 @@ pub(super) struct Reads {
     waiting: Mutex<Vec<oneshot::Sender<u64>>>,
     /// Whether the last renewal failed: then nobody waits for the next.
     failing: AtomicBool,
+    /// Room for renewals.
+    under_way: Arc<Semaphore>,
     /// The first of them, or the first poll after a pause.
     wanted: Notify,
 }
@@ -113,6 +118,7 @@ impl Reads {
             polled: AtomicBool::new(false),
             waiting: Mutex::default(),
             failing: AtomicBool::new(false),
+            under_way: Arc::new(Semaphore::new(RENEWALS_UNDER_WAY)),
             wanted: Notify::new(),
         }
     }
@@ -201,25 +207,33 @@ impl Reads {
             }
             let end = Instant::now() + IDLE;
             while Instant::now() < end {
-                let waiting = std::mem::take(&mut *self.waiting());
-                let renewed = self.renew(&shared).await;
-                match renewed {
-                    Ok(connection) => {
-                        self.failing.store(false, Ordering::Relaxed);
-                        waiting.into_iter().for_each(|poll| answer(poll, connection));
-                    }
-                    Err(error) => {
-                        tracing::debug!(%error, "the read lease was not renewed");
-                        drop(waiting);
-                        self.refuse_waiting();
-                        tokio::time::sleep(FAILED_PAUSE).await;
-                    }
+                // A renewal does not wait for the one before it: on a busy machine their answers may
+                // take longer than the pause.
+                let Ok(room) = Arc::clone(&self.under_way).acquire_owned().await else { return };
+                tokio::spawn(Arc::clone(&self).renew_for_all(Arc::clone(&shared), room));
+                if self.failing.load(Ordering::Relaxed) {
+                    tokio::time::sleep(FAILED_PAUSE).await;
                 }
-                if self.waiting().is_empty() {
-                    let _poll = tokio::time::timeout(RENEW_EVERY, self.wanted.notified()).await;
-                }
+                let _poll = tokio::time::timeout(RENEW_EVERY, self.wanted.notified()).await;
             }
         }
+    }
+
+    /// Renews it for the polls that wait by now.
+    async fn renew_for_all(self: Arc<Self>, shared: Arc<Shared>, room: OwnedSemaphorePermit) {
+        let waiting = std::mem::take(&mut *self.waiting());
+        match self.renew(&shared).await {
+            Ok(connection) => {
+                self.failing.store(false, Ordering::Relaxed);
+                waiting.into_iter().for_each(|poll| answer(poll, connection));
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the read lease was not renewed");
+                drop(waiting);
+                self.refuse_waiting();
+            }
+        }
+        drop(room);
     }
 
     /// Until the next renewal nobody waits, nor do those who came meanwhile.
