@@ -102,10 +102,10 @@ pub(super) struct Reads {
     waiting: Mutex<Vec<oneshot::Sender<u64>>>,
     /// Whether the last renewal failed: then nobody waits for the next.
     failing: AtomicBool,
+    /// Told when the first poll waits, and when the first one comes after a pause.
+    wanted: Notify,
     /// Room for renewals.
     under_way: Arc<Semaphore>,
-    /// The first of them, or the first poll after a pause.
-    wanted: Notify,
 }
 
 impl Reads {
@@ -118,8 +118,8 @@ impl Reads {
             polled: AtomicBool::new(false),
             waiting: Mutex::default(),
             failing: AtomicBool::new(false),
-            under_way: Arc::new(Semaphore::new(RENEWALS_UNDER_WAY)),
             wanted: Notify::new(),
+            under_way: Arc::new(Semaphore::new(RENEWALS_UNDER_WAY)),
         }
     }
 
