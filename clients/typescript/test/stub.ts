@@ -48,7 +48,7 @@ export class Stub {
     return this.requests.findLast((request) => request.method === method);
   }
 
-  /** The newest request; it fails where there is none yet. */
+  /** The newest request. Throws if there is none yet. */
   async last(): Promise<Pending> {
     await settle();
     const request = this.requests.at(-1);

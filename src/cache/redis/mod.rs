@@ -1,10 +1,10 @@
 //! The cache that all nodes share: one hash for each user in Redis or Redis Cluster.
 //!
-//! `reads.rs` is the connection for polls with its lease, `tracking.rs` hears what changes, `copies.rs`
-//! holds what was read, `lists.rs` and `facts.rs` hold what is kept beside the entries, `wire.rs` connects and sends,
-//! `shared.rs` is what all of them share, `breaker.rs` fails fast while Redis is away and `probe.rs`
-//! looks for its return, `scripts.rs` builds the calls and reads the replies, `wakes.rs` holds the
-//! subscription. To add an operation: a `.lua` in `scripts/`, a field in `Scripts`, a method here,
+//! `reads.rs` is the connection for polls with its lease, `tracking.rs` hears what changes,
+//! `copies.rs` holds what was read, `lists.rs` and `facts.rs` hold what is kept beside the entries,
+//! `wire.rs` connects and sends, `shared.rs` is what all of them share, `breaker.rs` fails fast while
+//! Redis is away and `probe.rs` looks for its return, `scripts.rs` builds the calls and reads the
+//! replies, `wakes.rs` holds the subscription. To add an operation: a `.lua` in `scripts/`, a field in `Scripts`, a method here,
 //! the same in `entry.rs`, and a step in the test that compares the two.
 
 mod breaker;
@@ -137,6 +137,7 @@ impl Redis {
         let deadline = self.shared.deadline();
         let epoch = self.epoch.load(Ordering::Acquire);
         let connection = self.reads.connection(&self.shared, deadline).await?;
+        // Nearly all polls end here: so without the lists that `copies` makes.
         if connection.is_leased()
             && let Some(copy) = self.reads.copies.get(user, epoch, connection.number)
         {

@@ -12,9 +12,9 @@
 local now = now_ms()
 
 -- Writes a hash again whose writers outgrew a listpack value.
-local function renew(key, epoch)
+local function renew(key, epoch, revision)
   local fields, life = redis.call('HGETALL', key), redis.call('PTTL', key)
-  local parts = { '!e', epoch }
+  local parts = { '!e', epoch, '!r', revision }
   for at = 1, #fields, 2 do
     if string.byte(fields[at]) ~= 33 then
       parts[#parts + 1] = fields[at]
@@ -38,8 +38,7 @@ local function publish(key, before, first, last)
     return present and 0 or 2
   end
   if found[4] == '2' and kept == '' then
-    renew(key, found[3])
-    redis.call('HSET', key, '!r', found[2])
+    renew(key, found[3], found[2])
   end
   if not has_it then
     set_fields(key, ARGV, first, last)

@@ -97,6 +97,23 @@ async fn read(cache: &Cache, revision: Revision) -> Revision {
     }
 }
 
+/// Changes the user to this revision while what Redis says of it is held back.
+async fn write_unheard(cache: &Cache, proxy: &Proxy, revision: Revision) {
+    proxy.hold(true);
+    let token = Writer(u64::try_from(revision).unwrap());
+    cache.touch(&[user(USER)], token).await.unwrap();
+    cache.publish(token, &[change(USER, revision - 1, revision)]).await.unwrap();
+}
+
+/// Begins to read, and lets through what was held back.
+async fn read_and_hear(cache: &Arc<Cache>, proxy: &Proxy, revision: Revision) -> Revision {
+    let cache = Arc::clone(cache);
+    let found = tokio::spawn(async move { read(&cache, revision).await });
+    tokio::task::yield_now().await;
+    proxy.hold(false);
+    found.await.unwrap()
+}
+
 fn up_to(micros: u64) -> Duration {
     Duration::from_micros(rand::rng().random_range(0..micros))
 }
@@ -238,18 +255,9 @@ async fn a_poll_that_is_woken_does_not_find_its_old_copy() {
     read(&reader, 1).await;
     for revision in 2..40 {
         assert_eq!(read(&reader, revision - 1).await, revision - 1);
-        proxy.hold(true);
-        let token = Writer(u64::try_from(revision).unwrap());
-        writer.touch(&[user(USER)], token).await.unwrap();
-        writer.publish(token, &[change(USER, revision - 1, revision)]).await.unwrap();
+        write_unheard(&writer, &proxy, revision).await;
         listener.woken().await;
-        let found = tokio::spawn({
-            let reader = Arc::clone(&reader);
-            async move { read(&reader, revision).await }
-        });
-        tokio::task::yield_now().await;
-        proxy.hold(false);
-        assert_eq!(found.await.unwrap(), revision);
+        assert_eq!(read_and_hear(&reader, &proxy, revision).await, revision);
     }
 }
 
@@ -276,10 +284,7 @@ async fn a_poll_that_begins_to_wait_does_not_find_its_old_copy() {
     for revision in 1..40 {
         let before = revision - 1;
         assert_eq!(read(&reader, before).await, before);
-        proxy.hold(true);
-        let token = Writer(u64::try_from(revision).unwrap());
-        writer.touch(&[user(USER)], token).await.unwrap();
-        writer.publish(token, &[change(USER, before, revision)]).await.unwrap();
+        write_unheard(&writer, &proxy, revision).await;
         let found = tokio::spawn({
             let reader = Arc::clone(&reader);
             async move {
@@ -326,17 +331,8 @@ async fn a_writer_does_not_find_its_own_old_copy() {
     read(&node, 1).await;
     for revision in 2..40 {
         assert_eq!(read(&node, revision - 1).await, revision - 1);
-        proxy.hold(true);
-        let token = Writer(u64::try_from(revision).unwrap());
-        node.touch(&[user(USER)], token).await.unwrap();
-        node.publish(token, &[change(USER, revision - 1, revision)]).await.unwrap();
-        let found = tokio::spawn({
-            let node = Arc::clone(&node);
-            async move { read(&node, revision).await }
-        });
-        tokio::task::yield_now().await;
-        proxy.hold(false);
-        assert_eq!(found.await.unwrap(), revision);
+        write_unheard(&node, &proxy, revision).await;
+        assert_eq!(read_and_hear(&node, &proxy, revision).await, revision);
     }
 }
 

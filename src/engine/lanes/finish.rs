@@ -109,9 +109,9 @@ impl Committed {
             Ok(was_inside) => was_inside && self.was_inside,
             Err(error) => {
                 tracing::debug!(%error, "could not publish to the cache");
-                // The entries stay dirty until they are read again, so nothing stale can show, unless
-                // Redis has evicted one since the touch. Not so if the commit may have come after
-                // the lease had ended: then what was filled in between must go first.
+                // The entries stay dirty until they are read again, so nothing stale can show,
+                // unless Redis has evicted one since the touch. But if the commit may have come
+                // after the lease had ended, what was filled in between must go first.
                 if !self.was_inside && engines.guard.enter_bypass().await.is_err() {
                     return Err(Outdated);
                 }

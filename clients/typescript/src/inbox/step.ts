@@ -135,7 +135,7 @@ function delivered(draft: InboxDraft): void {
   next(draft);
 }
 
-/** The numbers began again: the app drops what it has, and everything is read anew. */
+/** The numbers start again: the app drops its items, and the reader fetches all of them. */
 function reset(draft: InboxDraft): void {
   succeed(draft.state);
   draft.state.position = null;

@@ -29,7 +29,7 @@ export function sendHeldResets(draft: Draft): void {
   for (const reset of draft.state.resets) if (!reset.task) send(draft, reset);
 }
 
-/** Ends the pauses of resets. Those in flight stay in flight: the user has seen it, whoever shows it. */
+/** Cancels the timers of resets, which then wait. Requests in flight continue. */
 export function holdResets(draft: Draft): void {
   for (const reset of draft.state.resets) {
     if (reset.task?.type !== "sleep") continue;

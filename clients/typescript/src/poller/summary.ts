@@ -53,7 +53,7 @@ function clearedDot(dot: Dot, upTo: number): Dot {
   return { ...dot, lit: dot.lit && dot.head > upTo };
 }
 
-/** At most what came after `up_to` is unread. */
+/** Nothing up to `up_to` counts as unread. */
 function clearedCounter(counter: Counter, upTo: number): Counter {
   const after = Math.max(0, counter.head - upTo);
   if (after >= counter.unread) return counter;
