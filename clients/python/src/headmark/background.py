@@ -1,0 +1,201 @@
+"""The poller and the inbox reader for threads. Each runs in an event loop in a thread of its own,
+so that a request that is held can be cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from types import TracebackType
+from typing import TypeVar
+
+from typing_extensions import Unpack
+
+from .client import Headmark
+from .inbox import AsyncInboxReader, InboxOptions
+from .machines.inbox_types import InboxPosition, InboxStatus
+from .machines.loop import Signal
+from .machines.poller import UnreadView
+from .machines.summary import ResetKind
+from .poller import AsyncUnreadPoller, PollerOptions, nothing
+from .types import Id, ItemOut
+
+Self = TypeVar("Self", bound="_Background")
+
+
+class _Background:
+    """An event loop in a thread, from `start` to `stop`. It can be started once."""
+
+    _inner: AsyncUnreadPoller | AsyncInboxReader
+
+    def __init__(self, headmark: Headmark) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._client = headmark.to_async()
+        # What is scheduled before a stop runs before the loop ends.
+        self._lock = threading.Lock()
+        self._is_stopped = False
+        self._callback_thread: int | None = None
+
+    def start(self) -> None:
+        with self._lock:
+            if self._is_stopped:
+                raise RuntimeError("it was stopped: make another one")
+            if not self._loop:
+                self._loop = asyncio.new_event_loop()
+                run = partial(self._run, self._loop)
+                self._thread = threading.Thread(target=run, name="headmark", daemon=True)
+                self._thread.start()
+        self._call(self._inner.start)
+
+    def stop(self) -> None:
+        """As of the async one. It does not wait if a callback calls it."""
+        with self._lock:
+            if self._is_stopped:
+                return
+            self._is_stopped = True
+            loop, thread = self._loop, self._thread
+            if not loop or not thread:
+                return
+            done = asyncio.run_coroutine_threadsafe(self._stop(), loop)
+            done.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+        if threading.get_ident() not in (thread.ident, self._callback_thread):
+            thread.join()
+
+    def refresh(self) -> None:
+        """As of the async one."""
+        self._call(self._inner.refresh)
+
+    def signal(self, signal: Signal) -> None:
+        """As of the async one."""
+        self._call(self._inner.signal, signal)
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            loop.run_forever()
+            loop.run_until_complete(loop.shutdown_default_executor())
+        finally:
+            loop.close()
+
+    async def _stop(self) -> None:
+        await self._inner.stop()
+        await self._client.close()
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        """Runs it in the loop, and returns when it is done."""
+
+        async def run() -> None:
+            function(*arguments)
+
+        done: Future[None] | None = None
+        with self._lock:
+            if self._is_stopped:
+                return
+            # Without a loop: before the start, the machine only takes note.
+            if self._loop and self._thread and threading.get_ident() != self._thread.ident:
+                done = asyncio.run_coroutine_threadsafe(run(), self._loop)
+        if done:
+            done.result()
+        else:
+            function(*arguments)
+
+    async def _in_thread(self, function: Callable[..., object], *arguments: object) -> None:
+        """The app's transaction may block, and the loop must not."""
+
+        def run() -> None:
+            self._callback_thread = threading.get_ident()
+            try:
+                function(*arguments)
+            finally:
+                self._callback_thread = None
+
+        await asyncio.to_thread(run)
+
+    def __enter__(self: Self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+class UnreadPoller(_Background):
+    """As `AsyncUnreadPoller`, for threads. Callbacks are called in the thread of the poller.
+
+    `for view in poller` yields the newest view, whenever it changes, until `stop`.
+    """
+
+    _inner: AsyncUnreadPoller
+
+    def __init__(
+        self, headmark: Headmark, user: Id = "me", **options: Unpack[PollerOptions]
+    ) -> None:
+        super().__init__(headmark)
+        self._changed = threading.Condition()
+        self._on_view = options.get("on_view", nothing)
+        options["on_view"] = self._show
+        self._inner = AsyncUnreadPoller(self._client, user, **options)
+
+    @property
+    def view(self) -> UnreadView:
+        """What to show now. The same object until it changes."""
+        return self._inner.view
+
+    def reset(self, kind: ResetKind, name: str, up_to: int | None = None) -> None:
+        """As of the async one."""
+        self._call(self._inner.reset, kind, name, up_to)
+
+    def __iter__(self) -> Iterator[UnreadView]:
+        seen: UnreadView | None = None
+        while True:
+            with self._changed:
+                while self.view is seen and seen["status"] != "idle":
+                    self._changed.wait()
+                view = self.view
+            if view is seen:
+                return
+            seen = view
+            yield view
+
+    def _show(self, view: UnreadView) -> None:
+        with self._changed:
+            self._changed.notify_all()
+        self._on_view(view)
+
+
+class InboxReader(_Background):
+    """As `AsyncInboxReader`, for threads. `on_items` and `on_reset` may block: they are called one
+    at a time, in a thread of their own. The other callbacks are called in the reader's thread."""
+
+    _inner: AsyncInboxReader
+
+    def __init__(
+        self,
+        headmark: Headmark,
+        user: Id = "me",
+        *,
+        position: InboxPosition | None,
+        on_items: Callable[[list[ItemOut], InboxPosition], object],
+        on_reset: Callable[[], object],
+        **options: Unpack[InboxOptions],
+    ) -> None:
+        super().__init__(headmark)
+        self._inner = AsyncInboxReader(
+            self._client,
+            user,
+            position=position,
+            on_items=lambda items, position: self._in_thread(on_items, items, position),
+            on_reset=lambda: self._in_thread(on_reset),
+            **options,
+        )
+
+    @property
+    def status(self) -> InboxStatus:
+        return self._inner.status

@@ -1,0 +1,256 @@
+"""The sync and the async client. Both perform what `exchange` decides."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+
+from .call import Answer, Call
+from .clock import Clock, SystemClock
+from .errors import NoAnswerError
+from .exchange import Attempt, Limits, Pause, Reply, Steps, exchange
+
+T = TypeVar("T")
+Self = TypeVar("Self")
+
+# A token, or a function that returns one. After a 401 it is called once with True: get a new one.
+Token = str | Callable[[bool], str]
+AsyncToken = str | Callable[[bool], "str | Awaitable[str]"]
+
+# The time to connect is a part of the time of an attempt.
+CONNECT_TIMEOUT_S = 5.0
+USER_AGENT = "headmark-python/0.1.0"
+
+
+class _Client:
+    """What both clients keep."""
+
+    def __init__(self, base_url: str, token: Any, limits: Limits, clock: Clock) -> None:
+        self.base_url = base_url.rstrip("/")
+        self.limits = limits
+        self.clock = clock
+        self._token = token
+
+    def _steps(
+        self, call: Call[T], tag: str | None, timeout_s: float | None, retries: int | None
+    ) -> Steps[T]:
+        limits = self.limits
+        if timeout_s is not None:
+            limits = replace(limits, timeout_s=timeout_s)
+        if retries is not None:
+            limits = replace(limits, retries=retries)
+        return exchange(call, limits, self.clock, tag=tag, can_renew=callable(self._token))
+
+    def _request(self, call: Call[Any], attempt: Attempt, token: str | None) -> dict[str, Any]:
+        headers = {"user-agent": USER_AGENT, **attempt.headers}
+        if token is not None:
+            headers["authorization"] = f"Bearer {token}"
+        connect_s = min(CONNECT_TIMEOUT_S, attempt.timeout_s)
+        return {
+            "method": call.method,
+            "url": self.base_url + call.url_path,
+            "params": call.params,
+            "json": call.json,
+            "headers": headers,
+            "timeout": httpx.Timeout(attempt.timeout_s, connect=connect_s, pool=connect_s),
+        }
+
+
+def _no_answer(call: Call[Any], error: Exception) -> NoAnswerError:
+    detail = str(error) or type(error).__name__
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
+        return NoAnswerError(call.name, "not_sent", detail)
+    is_late = isinstance(error, httpx.TimeoutException | asyncio.TimeoutError)
+    return NoAnswerError(call.name, "timeout" if is_late else "network", detail)
+
+
+def _reply(response: httpx.Response, body: bytes) -> Reply:
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return Reply(response.status_code, headers, body)
+
+
+class Headmark(_Client):
+    """A client for threads: they may share one. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        token: Token | None = None,
+        limits: Limits | None = None,
+        verify: ssl.SSLContext | bool = True,
+        transport: httpx.BaseTransport | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`base_url` is without `/v1`. `verify` and `transport` are those of httpx."""
+        super().__init__(base_url, token, limits or Limits(), clock or SystemClock())
+        self._verify, self._transport = verify, transport
+        self._http = httpx.Client(verify=verify, transport=transport)
+
+    def send(
+        self, call: Call[T], *, timeout_s: float | None = None, retries: int | None = None
+    ) -> T:
+        """Sends a call of `headmark.routes` and returns the body of the answer.
+
+        Raises `ProblemError` when the server refuses, `NoAnswerError` when no usable answer comes.
+        """
+        return self._run(call, self._steps(call, None, timeout_s, retries)).data
+
+    def fetch(
+        self,
+        call: Call[T],
+        *,
+        tag: str | None = None,
+        timeout_s: float | None = None,
+        retries: int | None = None,
+    ) -> Answer[T | None]:
+        """As `send`, with the headers. `tag` is the `etag` of an earlier answer: where nothing
+        changed since, the status is 304 and there is no data."""
+        answer: Answer[Any] = self._run(call, self._steps(call, tag, timeout_s, retries))
+        return answer
+
+    def _run(self, call: Call[T], steps: Steps[T]) -> Answer[T]:
+        outcome: Reply | NoAnswerError | None = None
+        while True:
+            try:
+                step = steps.send(outcome)
+            except StopIteration as end:
+                answer: Answer[T] = end.value
+                return answer
+            if isinstance(step, Pause):
+                self.clock.sleep(step.seconds)
+                outcome = None
+            else:
+                outcome = self._attempt(call, step)
+
+    def _attempt(self, call: Call[Any], attempt: Attempt) -> Reply | NoAnswerError:
+        token = self._token(attempt.renew_token) if callable(self._token) else self._token
+        deadline = self.clock.now() + attempt.timeout_s
+        try:
+            with self._http.stream(**self._request(call, attempt, token)) as response:
+                body = bytearray()
+                # The limits of httpx are for each read: an answer that drips has to end, too.
+                for chunk in response.iter_bytes():
+                    body += chunk
+                    if self.clock.now() > deadline:
+                        return NoAnswerError(call.name, "timeout", "the body took too long")
+                return _reply(response, bytes(body))
+        except httpx.RequestError as error:
+            return _no_answer(call, error)
+
+    def to_async(self) -> AsyncHeadmark:
+        """A client with the same settings for an event loop of the poller and the inbox reader."""
+        transport = self._transport
+        if transport is not None and not isinstance(transport, httpx.AsyncBaseTransport):
+            raise TypeError("the transport is not an httpx.AsyncBaseTransport, too")
+        token = self._token
+        if callable(token):
+            # It may block, and the loop must not.
+            token = lambda is_rejected: asyncio.to_thread(self._token, is_rejected)  # noqa: E731
+        return AsyncHeadmark(
+            self.base_url,
+            token=token,
+            limits=self.limits,
+            verify=self._verify,
+            transport=transport,
+            clock=self.clock,
+        )
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class AsyncHeadmark(_Client):
+    """A client for asyncio. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        token: AsyncToken | None = None,
+        limits: Limits | None = None,
+        verify: ssl.SSLContext | bool = True,
+        transport: httpx.AsyncBaseTransport | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`base_url` is without `/v1`. `verify` and `transport` are those of httpx."""
+        super().__init__(base_url, token, limits or Limits(), clock or SystemClock())
+        self._http = httpx.AsyncClient(verify=verify, transport=transport)
+
+    async def send(
+        self, call: Call[T], *, timeout_s: float | None = None, retries: int | None = None
+    ) -> T:
+        """As `Headmark.send`."""
+        return (await self._run(call, self._steps(call, None, timeout_s, retries))).data
+
+    async def fetch(
+        self,
+        call: Call[T],
+        *,
+        tag: str | None = None,
+        timeout_s: float | None = None,
+        retries: int | None = None,
+    ) -> Answer[T | None]:
+        """As `Headmark.fetch`."""
+        answer: Answer[Any] = await self._run(call, self._steps(call, tag, timeout_s, retries))
+        return answer
+
+    async def _run(self, call: Call[T], steps: Steps[T]) -> Answer[T]:
+        outcome: Reply | NoAnswerError | None = None
+        while True:
+            try:
+                step = steps.send(outcome)
+            except StopIteration as end:
+                answer: Answer[T] = end.value
+                return answer
+            if isinstance(step, Pause):
+                await self.clock.sleep_async(step.seconds)
+                outcome = None
+            else:
+                outcome = await self._attempt(call, step)
+
+    async def _attempt(self, call: Call[Any], attempt: Attempt) -> Reply | NoAnswerError:
+        token = self._token(attempt.renew_token) if callable(self._token) else self._token
+        if inspect.isawaitable(token):
+            token = await token
+        request = self._request(call, attempt, token)
+        try:
+            return await asyncio.wait_for(self._receive(request), attempt.timeout_s)
+        except (httpx.RequestError, asyncio.TimeoutError) as error:
+            return _no_answer(call, error)
+
+    async def _receive(self, request: dict[str, Any]) -> Reply:
+        async with self._http.stream(**request) as response:
+            return _reply(response, await response.aread())
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self: Self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

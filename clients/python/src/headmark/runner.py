@@ -1,0 +1,145 @@
+"""Runs a state machine in an event loop: one event at a time, and its effects in order. What an
+effect starts has an id, by which it can be cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
+
+from .call import Answer
+from .clock import Clock
+from .errors import HeadmarkError, ProblemError
+from .machines.loop import AnswerFields, Sleep
+
+logger = logging.getLogger("headmark")
+
+State = TypeVar("State")
+Event = TypeVar("Event")
+# Not a coroutine yet: one that is cancelled before it begins would never be awaited.
+Work = Callable[[], Awaitable[Any]]
+Step = Callable[[State, Any, int], "tuple[State, list[Any]]"]
+
+
+class Perform(Protocol):
+    """Performs an effect other than `sleep` and `cancel`."""
+
+    def __call__(self, effect: Any) -> None: ...
+
+
+class Runner(Generic[State]):
+    def __init__(self, state: State, step: Step[State], perform: Perform, clock: Clock) -> None:
+        self.state = state
+        self._step = step
+        self._perform = perform
+        self._clock = clock
+        self._events: deque[Any] = deque()
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._cancelled: set[asyncio.Task[None]] = set()
+        self._is_stepping = False
+
+    def send(self, event: Any) -> None:
+        """A callback may send the next event: it waits until the step is over."""
+        self._events.append(event)
+        if self._is_stepping:
+            return
+        self._is_stepping = True
+        try:
+            while self._events:
+                now = round(self._clock.now() * 1_000)
+                self.state, effects = self._step(self.state, self._events.popleft(), now)
+                for effect in effects:
+                    self._start_effect(effect)
+        finally:
+            self._is_stepping = False
+
+    def start(self, id: int, work: Work) -> None:
+        """Starts what can be cancelled by its id, and sends the event that it ends with."""
+        self._tasks[id] = asyncio.create_task(self._end(id, work))
+
+    async def settle(self, timeout_s: float) -> None:
+        """Waits for what a stop does not cancel: resets, the last cursor, the app's transaction.
+        A callback of the app may call this: it does not wait for itself."""
+        own = asyncio.current_task()
+        running = {id: task for id, task in self._tasks.items() if task is not own}
+        if running:
+            await asyncio.wait(running.values(), timeout=timeout_s)
+        for id in running:
+            self._cancel(id)
+        # A cancelled request has its connection until it has ended.
+        if self._cancelled - {own}:
+            await asyncio.wait(self._cancelled - {own}, timeout=timeout_s)
+
+    def _start_effect(self, effect: Any) -> None:
+        if effect["type"] == "sleep":
+            self.start(effect["id"], partial(self._sleep, effect))
+        elif effect["type"] == "cancel":
+            self._cancel(effect["id"])
+        else:
+            self._perform(effect)
+
+    def _cancel(self, id: int) -> None:
+        task = self._tasks.pop(id, None)
+        if task and not task.done():
+            task.cancel()
+            self._cancelled.add(task)
+            task.add_done_callback(self._cancelled.discard)
+
+    async def _sleep(self, effect: Sleep) -> Any:
+        ms = effect["ms"] + self._clock.random() * effect["jitter_ms"]
+        await self._clock.sleep_async(ms / 1_000)
+        return {"type": "woke", "id": effect["id"]}
+
+    async def _end(self, id: int, work: Work) -> None:
+        event = await work()
+        # Only now is it over: a cancelled one sends nothing.
+        if self._tasks.pop(id, None):
+            self.send(event)
+
+
+async def ended(request: Callable[[Any], Awaitable[Any]], effect: Any, type: str) -> Any:
+    """The event that a request ends with."""
+    id = effect["id"]
+    try:
+        return await request(effect)
+    except ProblemError as error:
+        return {"type": type, "id": id, **refusal_of(error)}
+    except HeadmarkError:
+        return {"type": "failed", "id": id}
+    except Exception:
+        # The function that returns the token failed, or the machine asked for what cannot be sent.
+        logger.exception("a request could not be sent; it is tried again")
+        return {"type": "failed", "id": id}
+
+
+def answer_of(answer: Answer[Any], id: int) -> AnswerFields:
+    """What a machine sees of a success."""
+    event: AnswerFields = {"id": id, "status": answer.status}
+    if answer.poll_interval_s is not None:
+        event["poll_interval_s"] = answer.poll_interval_s
+    if answer.retry_after_s is not None:
+        event["retry_after_s"] = answer.retry_after_s
+    return event
+
+
+def refusal_of(error: ProblemError) -> dict[str, Any]:
+    """What a machine sees of an error."""
+    event: dict[str, Any] = {"status": error.status}
+    if error.code is not None:
+        event["code"] = error.code
+    if error.retry_after_s is not None:
+        event["retry_after_s"] = error.retry_after_s
+    if error.problem and isinstance(error.problem.get("earliest_seq"), int):
+        event["earliest_seq"] = error.problem["earliest_seq"]
+    return event
+
+
+def call_safely(callback: Callable[..., object], *arguments: object) -> None:
+    """An app's callback that fails must not end the loop."""
+    try:
+        callback(*arguments)
+    except Exception:
+        logger.exception("a callback failed")

@@ -1,0 +1,1094 @@
+"""The bodies of requests and answers. Written by `scripts/generate.py`: do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from typing_extensions import NotRequired, TypedDict
+
+# Answers have ids as strings. Requests take numbers, too.
+Id: TypeAlias = str | int
+
+ClientId: TypeAlias = str
+
+Code: TypeAlias = Literal[
+    "malformed_json",
+    "malformed_request",
+    "invalid_path",
+    "invalid_query",
+    "wait_needs_tag",
+    "invalid_header",
+    "invalid_cursor",
+    "unauthorized",
+    "forbidden",
+    "blocked",
+    "cross_origin",
+    "unknown_route",
+    "not_found",
+    "method_not_allowed",
+    "request_timeout",
+    "following_limit",
+    "receipts_disabled",
+    "too_large",
+    "too_many",
+    "idempotency_in_progress",
+    "gone",
+    "inbox_reset",
+    "cursor_expired",
+    "body_too_large",
+    "unsupported_media_type",
+    "invalid_body",
+    "self_relation",
+    "idempotency_key_reused",
+    "rate_limited",
+    "overloaded",
+    "store_unavailable",
+    "operations_pending",
+    "outcome_unknown",
+    "shutting_down",
+    "internal_error",
+]
+
+Delivery: TypeAlias = Literal["read", "write"]
+
+GroupId: TypeAlias = str
+
+IdempotencyKey: TypeAlias = str
+
+KindName: TypeAlias = str
+
+Name: TypeAlias = str
+
+NotificationId: TypeAlias = str
+
+OperationId: TypeAlias = str
+
+OperationStatus: TypeAlias = Literal["pending", "done", "failed"]
+
+PartState: TypeAlias = Literal["ok", "away", "bypassed", "draining", "failed"]
+
+SenderIn: TypeAlias = str
+
+Seq: TypeAlias = int
+
+ShownHead: TypeAlias = int
+
+UnixMs: TypeAlias = str
+
+UserId: TypeAlias = str
+
+UserOrMe: TypeAlias = str
+
+Visibility: TypeAlias = Literal["public", "secret"]
+
+
+class AcceptedOut(TypedDict):
+    """The response to an asynchronous write."""
+
+    operation_id: OperationId
+    status: OperationStatus
+
+
+class AccessViewIn(TypedDict):
+    """A visit."""
+
+    up_to: NotRequired[int]
+
+
+class BadgeOut(TypedDict):
+    """A badge after a write."""
+
+    badge: Name
+    head: int
+    revision: int
+    unread: int
+
+
+class BroadcastEventOut(TypedDict):
+    """A broadcast of a channel."""
+
+    channel: Name
+    seq: int
+    withdrawn: bool
+
+
+class ChannelOut(TypedDict):
+    """The unread broadcasts of a user in a channel."""
+
+    channel: Name
+    head: int
+    revision: int
+    unread: int
+
+
+class ChannelTermsOut(TypedDict):
+    """A channel: unread = the broadcasts after both the mark and the enrolment, minus withdrawn and expired ones."""
+
+    gone: int
+    head: int
+    mark: int
+    seq_at_enrolment: int
+    unread: int
+
+
+class ChatTermsOut(TypedDict):
+    """Groups and direct chats: the sum over the chats that are not muted."""
+
+    directs: list[DirectTermsOut]
+    groups: list[GroupTermsOut]
+    unread: int
+
+
+class ChatsOut(TypedDict):
+    """Unread messages of groups and direct chats."""
+
+    capped: NotRequired[bool]
+    directs: int
+    groups: int
+    unread: int
+
+
+class ClearDotIn(TypedDict):
+    """How far a user has seen a dot."""
+
+    up_to: NotRequired[int]
+
+
+class CounterOut(TypedDict):
+    """An unread count with the head at which it was taken."""
+
+    capped: NotRequired[bool]
+    head: int
+    unread: int
+
+
+class CounterTermsOut(TypedDict):
+    """A counter: unread = head − mark − retracted."""
+
+    head: int
+    mark: int
+    retracted: str
+    unread: int
+
+
+class CreatorTermsOut(TypedDict):
+    """A creator: unread = the posts after the mark, minus deleted ones."""
+
+    gone: int
+    head: int
+    mark: int
+    unread: int
+    user_id: UserId
+
+
+class CursorOut(TypedDict):
+    """How far a device has read the inbox."""
+
+    created_at: UnixMs
+    cursor: int
+    device_id: ClientId
+    lag: int
+    last_seen_at: UnixMs
+
+
+class DeletedNotificationOut(TypedDict):
+    """The result of deleting a notification from a user's list."""
+
+    revision: int
+
+
+class DevicesOut(TypedDict):
+    """A user's devices."""
+
+    head: int
+    items: list[CursorOut]
+
+
+class DirectOut(TypedDict):
+    """A direct chat in a user's list."""
+
+    head: int
+    last_at: NotRequired[UnixMs]
+    muted: bool
+    peer_id: UserId
+    unread: int
+
+
+class DirectSettingsOut(TypedDict):
+    """The settings of a direct chat."""
+
+    head: int
+    muted: bool
+    peer_id: UserId
+    revision: int
+    unread: int
+
+
+class DirectTermsOut(TypedDict):
+    """A direct chat with unread messages: unread = head − mark."""
+
+    head: int
+    mark: int
+    muted: bool
+    peer_id: UserId
+    unread: int
+
+
+class DotOut(TypedDict):
+    """A red dot."""
+
+    head: int
+    lit: bool
+
+
+class DotTermsOut(TypedDict):
+    """A dot: lit if it was lit after both the mark and the enrolment."""
+
+    after_enrolment: bool
+    head: int
+    lit: bool
+    lit_at: UnixMs
+    mark: int
+
+
+class EventRelation(TypedDict):
+    """A change."""
+
+    data: RelationEventOut
+    type: Literal["relation"]
+
+
+class EventBroadcast(TypedDict):
+    """A change."""
+
+    data: BroadcastEventOut
+    type: Literal["broadcast"]
+
+
+class EventPost(TypedDict):
+    """A change."""
+
+    data: PostEventOut
+    type: Literal["post"]
+
+
+class EventMember(TypedDict):
+    """A change."""
+
+    data: MemberEventOut
+    type: Literal["member"]
+
+
+class EventOutRelation(TypedDict):
+    """An event."""
+
+    data: RelationEventOut
+    type: Literal["relation"]
+    at: UnixMs
+    id: int
+
+
+class EventOutBroadcast(TypedDict):
+    """An event."""
+
+    data: BroadcastEventOut
+    type: Literal["broadcast"]
+    at: UnixMs
+    id: int
+
+
+class EventOutPost(TypedDict):
+    """An event."""
+
+    data: PostEventOut
+    type: Literal["post"]
+    at: UnixMs
+    id: int
+
+
+class EventOutMember(TypedDict):
+    """An event."""
+
+    data: MemberEventOut
+    type: Literal["member"]
+    at: UnixMs
+    id: int
+
+
+class EventsOut(TypedDict):
+    """A page of events, in the order of their numbers."""
+
+    has_more: bool
+    items: list[EventOut]
+    next_after: int
+
+
+class ExplainOut(TypedDict):
+    """The terms of each count of an unread summary."""
+
+    broadcast_head: int
+    broadcasts: dict[str, ChannelTermsOut]
+    chats: ChatTermsOut
+    counters: dict[str, CounterTermsOut]
+    dots: dict[str, DotTermsOut]
+    enrolment_head: NotRequired[int]
+    feed: FeedTermsOut
+    notifications: dict[str, NotificationTermsOut]
+    revision: int
+    total: int
+    user_id: UserId
+
+
+class FeedOut(TypedDict):
+    """Posts of the users that a user follows."""
+
+    creators: int
+    degraded: NotRequired[bool]
+    token: NotRequired[str]
+    unread: int
+
+
+class FeedTermsOut(TypedDict):
+    """The feed: the sum over the creators."""
+
+    changed_at: int
+    creators: list[CreatorTermsOut]
+    unread: int
+
+
+class FieldError(TypedDict):
+    """An invalid value: its location (an RFC 6901 pointer into the body, or the name of a parameter) and the reason."""
+
+    detail: str
+    pointer: str
+
+
+class FollowUserIn(TypedDict):
+    """Follow options."""
+
+    special: NotRequired[bool]
+    visibility: NotRequired[Visibility]
+
+
+class GroupMessageOut(TypedDict):
+    """A group message."""
+
+    content: NotRequired[str]
+    recalled: NotRequired[bool]
+    sender_id: UserId
+    sent_at: NotRequired[UnixMs]
+    seq: int
+
+
+class GroupMessagesOut(TypedDict):
+    """A page of group messages, in order."""
+
+    has_more: bool
+    head: int
+    items: list[GroupMessageOut]
+    next_after: int
+
+
+class GroupOut(TypedDict):
+    """A group."""
+
+    created_at: UnixMs
+    delivery: Delivery
+    group_id: GroupId
+    head: int
+    members: int
+    receipts: bool
+
+
+class GroupSentOut(TypedDict):
+    """A sent group message."""
+
+    group_id: GroupId
+    revision: int
+    sent_at: UnixMs
+    seq: int
+
+
+class GroupSettingsOut(TypedDict):
+    """A member's settings of a group."""
+
+    group_id: GroupId
+    muted: bool
+    revision: int
+
+
+class GroupTermsOut(TypedDict):
+    """A group: unread = head − read_seq − messages above it that were recalled or read out of order."""
+
+    gone: int
+    group_id: GroupId
+    head: int
+    muted: bool
+    read_seq: int
+    unread: int
+
+
+class HealthOut(TypedDict):
+    """Liveness."""
+
+    status: str
+
+
+class InboxOut(TypedDict):
+    """A page of inbox items."""
+
+    epoch: str
+    has_more: bool
+    head: int
+    items: list[ItemOut]
+    next_after: int
+
+
+class IncrementBadgeIn(TypedDict):
+    """An increment of a badge."""
+
+    by: NotRequired[int]
+
+
+class IncrementBadgesIn(TypedDict):
+    """Increments of many badges of many users: all or nothing."""
+
+    items: Sequence[IncrementBadgesItemIn]
+
+
+class IncrementBadgesItemIn(TypedDict):
+    """An increment in a batch."""
+
+    badge: Name
+    by: NotRequired[int]
+    user_id: Id
+
+
+class IncrementBadgesOut(TypedDict):
+    """The results of a batch."""
+
+    items: list[UserBadgeOut]
+
+
+class ItemOut(TypedDict):
+    """An inbox item."""
+
+    client_id: NotRequired[ClientId]
+    content: NotRequired[str]
+    group_id: NotRequired[GroupId]
+    group_seq: NotRequired[int]
+    own: NotRequired[bool]
+    peer_id: NotRequired[UserId]
+    recall: NotRequired[int]
+    recalled: NotRequired[bool]
+    sender_id: UserId
+    sent_at: UnixMs
+    seq: int
+
+
+class JoinMembersIn(TypedDict):
+    """The users to add."""
+
+    user_ids: Sequence[Id]
+
+
+class ListedUserOut(TypedDict):
+    """A user in a list of relations."""
+
+    mutual: bool
+    secret: NotRequired[bool]
+    since: UnixMs
+    special: NotRequired[bool]
+    user_id: UserId
+
+
+class LitDotOut(TypedDict):
+    """A dot that was lit."""
+
+    dot: Name
+    head: int
+    lit_at: UnixMs
+
+
+class MemberEventOut(TypedDict):
+    """A member of a group."""
+
+    group_id: GroupId
+    member: bool
+    user_id: UserId
+
+
+class MemberOut(TypedDict):
+    """A member."""
+
+    joined_at: UnixMs
+    ordinal: int
+    user_id: UserId
+
+
+class MembersOut(TypedDict):
+    """The added members, in the order of the request."""
+
+    items: list[MemberOut]
+
+
+class NoFields(TypedDict):
+    """An empty body, or `{}`."""
+
+
+class NoticeOut(TypedDict):
+    """A broadcast."""
+
+    body: NotRequired[str]
+    data: NotRequired[dict[str, Any]]
+    title: str
+    channel: Name
+    created_at: UnixMs
+    expires_at: NotRequired[UnixMs]
+    read: NotRequired[bool]
+    seq: int
+
+
+class NotificationOut(TypedDict):
+    """A notification, for its sender."""
+
+    content: str
+    created_at: UnixMs
+    notification_id: NotificationId
+    read_count: int
+    recipient_count: int
+    title: str
+    type: Name
+
+
+class NotificationTermsOut(TypedDict):
+    """A notification type."""
+
+    unread: int
+
+
+class OperationAnswerOut(TypedDict):
+    """The response that a synchronous write would have returned."""
+
+    body: NotRequired[dict[str, Any]]
+    status: int
+
+
+class OperationOut(TypedDict):
+    """An operation."""
+
+    answer: NotRequired[OperationAnswerOut]
+    created_at: UnixMs
+    finished_at: NotRequired[UnixMs]
+    operation_id: OperationId
+    problem: NotRequired[ProblemOut]
+    status: OperationStatus
+
+
+class PageOut_DirectOut(TypedDict):
+    """A page of a list."""
+
+    items: list[DirectOut]
+    next_cursor: str | None
+
+
+class PageOut_ListedUserOut(TypedDict):
+    """A page of a list."""
+
+    items: list[ListedUserOut]
+    next_cursor: str | None
+
+
+class PageOut_MemberOut(TypedDict):
+    """A page of a list."""
+
+    items: list[MemberOut]
+    next_cursor: str | None
+
+
+class PageOut_NoticeOut(TypedDict):
+    """A page of a list."""
+
+    items: list[NoticeOut]
+    next_cursor: str | None
+
+
+class PageOut_RecipientOut(TypedDict):
+    """A page of a list."""
+
+    items: list[RecipientOut]
+    next_cursor: str | None
+
+
+class PageOut_UserGroupOut(TypedDict):
+    """A page of a list."""
+
+    items: list[UserGroupOut]
+    next_cursor: str | None
+
+
+class PageOut_UserNotificationOut(TypedDict):
+    """A page of a list."""
+
+    items: list[UserNotificationOut]
+    next_cursor: str | None
+
+
+class PairIn(TypedDict):
+    """A pair of users."""
+
+    target_id: Id
+    user_id: Id
+
+
+class PairOut(TypedDict):
+    """The relation between two users."""
+
+    blocking: bool
+    followed_by: bool
+    following: bool
+    mutual: bool
+    secret: bool
+    special: bool
+    target_id: UserId
+    user_id: UserId
+
+
+class PostCountOut(TypedDict):
+    """The number of posts of a creator."""
+
+    head: int
+    posts: int
+
+
+class PostEventOut(TypedDict):
+    """A post of a creator."""
+
+    deleted: bool
+    post_id: ClientId
+    user_id: UserId
+
+
+class PostOut(TypedDict):
+    """A post after a write."""
+
+    head: int
+    post_id: ClientId
+    posts: int
+
+
+class ProblemOut(TypedDict):
+    """A problem (RFC 9457), media type `application/problem+json`."""
+
+    code: Code
+    detail: str
+    earliest_seq: NotRequired[int]
+    errors: NotRequired[list[FieldError]]
+    status: int
+    title: str
+    type: str
+
+
+class PutCursorIn(TypedDict):
+    """How far a device has read."""
+
+    seq: int
+
+
+class PutDirectSettingsIn(TypedDict):
+    """Settings of a direct chat."""
+
+    muted: bool
+
+
+class PutGroupIn(TypedDict):
+    """Settings of a group."""
+
+    delivery: NotRequired[Delivery]
+    receipts: NotRequired[bool]
+
+
+class PutGroupSettingsIn(TypedDict):
+    """A member's settings of a group."""
+
+    muted: bool
+
+
+class PutPostIn(TypedDict):
+    """The body of a post, which has no fields."""
+
+
+class PutViewItemIn(TypedDict):
+    """An item of a view."""
+
+    actor_id: NotRequired[Id]
+
+
+class QueryBadgesIn(TypedDict):
+    """The users to query."""
+
+    cap: NotRequired[int]
+    include: NotRequired[Sequence[KindName]]
+    user_ids: Sequence[Id]
+
+
+class QueryBadgesOut(TypedDict):
+    """The unread summaries, in the order of the request."""
+
+    items: list[UnreadSummaryOut]
+
+
+class QueryRelationsIn(TypedDict):
+    """The pairs to query."""
+
+    pairs: Sequence[PairIn]
+
+
+class QueryRelationsOut(TypedDict):
+    """The relations of the pairs, in the order of the request."""
+
+    items: list[PairOut]
+
+
+class ReadBroadcastsIn(TypedDict):
+    """How far a user has read a channel."""
+
+    up_to: NotRequired[int]
+
+
+class ReadDirectIn(TypedDict):
+    """How far a user has read a direct chat."""
+
+    up_to: NotRequired[int]
+
+
+class ReadDirectOut(TypedDict):
+    """A direct chat after a write."""
+
+    head: int
+    peer_id: UserId
+    revision: int
+    unread: int
+
+
+class ReadGroupIn(TypedDict):
+    """How far a user has read a group."""
+
+    up_to: NotRequired[int]
+
+
+class ReadGroupOut(TypedDict):
+    """How far a user has read a group."""
+
+    group_id: GroupId
+    head: int
+    read_seq: int
+    revision: int
+    unread: int
+
+
+class ReadNotificationOut(TypedDict):
+    """A notification of a user after a write."""
+
+    notification_id: NotificationId
+    read_at: NotRequired[UnixMs]
+    revision: int
+    unread: int
+
+
+class ReadNotificationsIn(TypedDict):
+    """The notifications to mark: by id, by type, or all."""
+
+    all: NotRequired[bool]
+    ids: NotRequired[Sequence[Id]]
+    type: NotRequired[Name]
+    up_to_seq: NotRequired[int]
+
+
+class ReadNotificationsOut(TypedDict):
+    """The result of marking notifications."""
+
+    changed: int
+    notifications: dict[str, UnreadOut]
+    revision: int
+
+
+class ReadyOut(TypedDict):
+    """Readiness."""
+
+    cache: PartState
+    database: PartState
+    degraded: bool
+    node: PartState
+    ready: bool
+
+
+class ReceiptBitmapsOut(TypedDict):
+    """Receipts of a message as base64 bitmaps: ordinal `i` (from 1) is bit `i - 1`, with the lowest bit of each byte first."""
+
+    max_ordinal: int
+    quit_bits: str
+    read_bits: str
+
+
+class ReceiptsOut(TypedDict):
+    """Receipt counts of a message."""
+
+    max_ordinal: int
+    read_count: int
+    recipients: int
+    sender_id: UserId
+    seq: int
+    unread_count: int
+
+
+class RecipientOut(TypedDict):
+    """A recipient of a message."""
+
+    left: bool
+    ordinal: int
+    user_id: UserId
+
+
+class RelationCountsOut(TypedDict):
+    """The lengths of a user's lists of relations."""
+
+    blocked: NotRequired[int]
+    followers: int
+    following: int
+    mutuals: int
+    secret: NotRequired[int]
+    special: NotRequired[int]
+
+
+class RelationEventOut(TypedDict):
+    """The relation of one user to another."""
+
+    blocking: bool
+    following: bool
+    secret: bool
+    special: bool
+    target_id: UserId
+    user_id: UserId
+
+
+class RelationOut(TypedDict):
+    """The relation of another user to a user."""
+
+    blocking: bool
+    followed_by: bool
+    following: bool
+    mutual: bool
+    secret: bool
+    special: bool
+    user_id: UserId
+
+
+class RelationsOut(TypedDict):
+    """The relations of other users to a user, in the order of the request."""
+
+    items: list[RelationOut]
+
+
+class ResetBadgeIn(TypedDict):
+    """How far a user has read a badge."""
+
+    up_to: NotRequired[int]
+
+
+class ResetBadgesIn(TypedDict):
+    """How far a user has read several badges."""
+
+    up_to: NotRequired[Mapping[str, ShownHead]]
+
+
+class ResetFeedIn(TypedDict):
+    """What the user has seen: all current posts, or those that a token names."""
+
+    up_to: NotRequired[str]
+
+
+class ResetFeedOut(TypedDict):
+    """The feed after a reset."""
+
+    creators: int
+    revision: int
+    unread: int
+
+
+class RetractBadgeIn(TypedDict):
+    """The increment to retract: one position, or the newest unread ones."""
+
+    at: NotRequired[int]
+    by: NotRequired[int]
+
+
+class ScreenfulItemOut(TypedDict):
+    """Receipt counts of one message."""
+
+    read_count: int
+    seq: int
+    unread_count: int
+
+
+class ScreenfulOut(TypedDict):
+    """Receipt counts of several messages, in order, without recalled messages."""
+
+    items: list[ScreenfulItemOut]
+
+
+class SendBroadcastIn(TypedDict):
+    """A broadcast to all users."""
+
+    body: NotRequired[str]
+    data: NotRequired[Mapping[str, Any]]
+    expires_at: NotRequired[UnixMs]
+    title: str
+
+
+class SendDirectIn(TypedDict):
+    """A direct message."""
+
+    client_id: ClientId
+    content: str
+    sender_id: NotRequired[Id]
+
+
+class SendGroupMessageIn(TypedDict):
+    """A group message."""
+
+    client_id: ClientId
+    content: str
+    sender_id: NotRequired[Id]
+
+
+class SendNotificationIn(TypedDict):
+    """A notification and its recipients."""
+
+    content: str
+    recipients: Sequence[Id]
+    title: str
+    type: Name
+
+
+class SentOut(TypedDict):
+    """A sent direct message."""
+
+    own_seq: NotRequired[int]
+    sent_at: UnixMs
+    seq: int
+
+
+class UnreadOut(TypedDict):
+    """An unread count."""
+
+    capped: NotRequired[bool]
+    unread: int
+
+
+class UnreadSummaryOut(TypedDict):
+    """The unread summary of a user."""
+
+    broadcasts: NotRequired[dict[str, CounterOut]]
+    capped: NotRequired[bool]
+    chats: NotRequired[ChatsOut]
+    counters: NotRequired[dict[str, CounterOut]]
+    degraded: bool
+    dots: NotRequired[dict[str, DotOut]]
+    epoch: str
+    feed: NotRequired[UnreadOut]
+    missing: NotRequired[list[str]]
+    notifications: NotRequired[dict[str, UnreadOut]]
+    revision: NotRequired[int]
+    shared_revision: NotRequired[int]
+    stale: NotRequired[list[str]]
+    total: NotRequired[int]
+    user_id: UserId
+    views: NotRequired[dict[str, ViewOut]]
+
+
+class UserBadgeOut(TypedDict):
+    """A badge in a batch."""
+
+    badge: Name
+    head: int
+    revision: int
+    unread: int
+    user_id: UserId
+
+
+class UserDotOut(TypedDict):
+    """A dot of a user."""
+
+    dot: Name
+    head: int
+    lit: bool
+    revision: int
+
+
+class UserGroupOut(TypedDict):
+    """A group of a user."""
+
+    group_id: GroupId
+    head: int
+    last_access_at: UnixMs
+    muted: bool
+    read_seq: int
+    unread: int
+
+
+class UserNotificationOut(TypedDict):
+    """A notification in a user's list."""
+
+    content: str
+    created_at: UnixMs
+    notification_id: NotificationId
+    read_at: NotRequired[UnixMs]
+    seq: int
+    title: str
+    type: Name
+
+
+class UserViewOut(TypedDict):
+    """The unread count of a view for a user."""
+
+    head: int
+    last_access_at: NotRequired[UnixMs]
+    revision: int
+    unread: int
+    view: Name
+    view_id: ClientId
+
+
+class ViewItemOut(TypedDict):
+    """An item after a write."""
+
+    head: int
+    item_id: ClientId
+    view: Name
+    view_id: ClientId
+
+
+class ViewOut(TypedDict):
+    """The unread count of a view."""
+
+    capped: NotRequired[bool]
+    head: int
+    last_access_at: NotRequired[UnixMs]
+    unread: int
+
+
+class WholeListOut(TypedDict):
+    """A complete list of user ids."""
+
+    count: int
+    degraded: NotRequired[bool]
+    ids: list[UserId]
+
+
+Event: TypeAlias = EventRelation | EventBroadcast | EventPost | EventMember
+
+EventOut: TypeAlias = EventOutRelation | EventOutBroadcast | EventOutPost | EventOutMember
+
+ReceiptsAnswer: TypeAlias = ReceiptsOut | PageOut_RecipientOut | ReceiptBitmapsOut

@@ -1,0 +1,138 @@
+"""The inbox reader against a model of the server, in virtual time, all the way through HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any
+
+import pytest
+
+from headmark import AsyncInboxReader, InboxPosition
+from tests.model import Model, item
+from tests.virtual import run
+
+
+class Phone:
+    """What its database has survives the app."""
+
+    def __init__(self, model: Model, dice: Random) -> None:
+        self.model, self.dice = model, dice
+        self.rows: list[Any] = []
+        self.position: InboxPosition | None = None
+        self.resets = 0
+        self.gaps: list[Any] = []
+        self.reader: AsyncInboxReader | None = None
+
+    async def launch(self) -> None:
+        await self.kill()
+        client = self.model.client()
+
+        async def commit() -> None:
+            await asyncio.sleep(self.dice.random() / 5)
+            if self.reader is not reader:
+                await asyncio.sleep(1_000)  # a killed app commits nothing
+            if self.dice.random() < self.model.badness / 2:
+                raise OSError("the disk is full")
+
+        async def on_items(items: list[Any], position: InboxPosition) -> None:
+            await commit()
+            self.rows, self.position = [*self.rows, *items], position
+
+        async def on_reset() -> None:
+            await commit()
+            self.rows, self.position, self.resets = [], None, self.resets + 1
+
+        reader = AsyncInboxReader(
+            client,
+            "42",
+            position=self.position,
+            on_items=on_items,
+            on_reset=on_reset,
+            on_gap=self.gaps.append,
+            device="phone",
+            limit=7,
+        )
+        self.reader = reader
+        reader.start()
+
+    async def kill(self) -> None:
+        reader, self.reader = self.reader, None
+        if reader:
+            await reader.stop()
+
+
+async def simulate(seed: int, restores: int) -> None:
+    dice = Random(seed)
+    model = Model(dice, badness=0.35)
+    phone = Phone(model, dice)
+    await phone.launch()
+    for step in range(40):
+        await asyncio.sleep(dice.random() * 4)
+        new = tuple(f"{step}.{n}" for n in range(dice.randrange(12)))
+        model.write(inbox=model.rows.inbox + new)
+        if dice.random() < 0.2:
+            await phone.launch()
+        if dice.random() < restores / 40:
+            model.restore()
+    model.badness = 0.0
+    await asyncio.sleep(200)
+    expected = [item(n + 1, content) for n, content in enumerate(model.rows.inbox)]
+    assert phone.rows == expected
+    assert phone.gaps == []
+    assert phone.resets == 0 or restores
+    assert model.rows.cursor == len(expected)
+    await phone.kill()
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_every_item_once(seed: int) -> None:
+    run(simulate(seed, restores=0))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_every_item_once_through_restores(seed: int) -> None:
+    run(simulate(seed, restores=3))
+
+
+def test_items_that_expired() -> None:
+    async def story() -> Phone:
+        model = Model(Random(1))
+        phone = Phone(model, Random(1))
+        await phone.launch()
+        model.write(inbox=("a", "b"))
+        await asyncio.sleep(5)
+        await phone.kill()
+        model.write(inbox=("a", "b", "c", "d", "e"), floor=3)
+        await phone.launch()
+        await asyncio.sleep(5)
+        await phone.kill()
+        return phone
+
+    phone = run(story())
+    assert [row["seq"] for row in phone.rows] == [1, 2, 4, 5]
+    assert phone.gaps == [{"type": "gap", "after": 2, "earliest_seq": 4}]
+    assert phone.resets == 0
+
+
+def test_a_callback_may_stop_the_reader() -> None:
+    async def story() -> list[Any]:
+        model = Model(Random(1))
+        model.write(inbox=("a", "b"))
+        got: list[Any] = []
+
+        async def on_items(items: list[Any], position: InboxPosition) -> None:
+            got.extend(items)
+            await reader.stop()
+
+        client = model.client()
+        reader = AsyncInboxReader(
+            client, "42", position=None, on_items=on_items, on_reset=lambda: None, device="phone"
+        )
+        reader.start()
+        await asyncio.sleep(100)
+        assert reader.status == "idle"
+        assert model.rows.cursor == 2
+        return got
+
+    assert len(run(story())) == 2

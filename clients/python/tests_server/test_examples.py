@@ -1,0 +1,119 @@
+"""The README and the examples, run as a newcomer runs them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headmark import Headmark, routes
+from tests_server.server import Server
+
+HERE = Path(__file__).resolve().parent.parent
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(HERE / "src")}
+BLOCK = re.compile(r"<!-- runs -->\n```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
+EXAMPLES = BLOCK.findall((HERE / "README.md").read_text())
+
+
+@pytest.fixture(scope="module")
+def open_server() -> Iterator[Server]:
+    server = Server(is_open=True, follower_badge="follower")
+    yield server
+    server.remove()
+
+
+def run(server: Server, folder: Path, *command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=20,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_readme(open_server: Server, tmp_path: Path, number: int) -> None:
+    code, output = EXAMPLES[number]
+    assert "http://127.0.0.1:8080" in code
+    code = code.replace("http://127.0.0.1:8080", open_server.base_url)
+    assert run(open_server, tmp_path, "-c", code) == output
+
+
+def test_every_example_runs() -> None:
+    assert len(EXAMPLES) == 5
+    assert (HERE / "README.md").read_text().count("```python") == 5
+
+
+def test_backend(open_server: Server, tmp_path: Path) -> None:
+    backend = str(HERE / "examples" / "backend.py")
+    output = run(open_server, tmp_path, backend, open_server.base_url, "--owner", "142")
+    pushes = ["push to 142: 1", "push to 142: 1", "push to 142: 2", "push to 142: 1"]
+    assert output.splitlines() == pushes
+
+
+def test_push_sender(tmp_path: Path) -> None:
+    """It is killed, and so is the server. Pushes of follows that came meanwhile are sent."""
+    server = Server(is_open=True, follower_badge="follower")
+    try:
+        with Headmark(server.base_url) as headmark:
+            headmark.send(routes.follow_user(201, 200))
+        assert until(server, tmp_path, "push to 200: 1")
+        server.kill()
+        server.start()
+        with Headmark(server.base_url) as headmark:
+            headmark.send(routes.follow_user(202, 200))
+            headmark.send(routes.follow_user(202, 300))
+        pushes = until(server, tmp_path, "push to 300: 1")
+        assert pushes == ["push to 200: 2", "push to 300: 1"]
+    finally:
+        server.remove()
+
+
+def until(server: Server, folder: Path, last: str) -> list[str]:
+    """What it prints up to a line. It is killed some time after that."""
+    sender = str(HERE / "examples" / "push_sender.py")
+    command = [sys.executable, sender, server.base_url]
+    process = subprocess.Popen(
+        command, cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+    )
+    lines: list[str] = []
+    position = folder / "push-sender.json"
+    before = position.read_text() if position.exists() else ""
+    try:
+        assert process.stdout
+        for line in process.stdout:
+            lines.append(line.rstrip())
+            if lines[-1] == last:
+                break
+        # It has saved that the page was handled.
+        limit = time.monotonic() + 5
+        while not position.exists() or position.read_text() == before:
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.communicate()
+    return lines
+
+
+def test_the_wheel_has_its_types(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=HERE, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    expected = {"headmark/py.typed", "headmark/routes.py", "headmark/machines/poller.py"}
+    assert names >= expected
+    assert not [name for name in names if name.startswith(("tests", "scripts", "examples"))]
