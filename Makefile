@@ -10,12 +10,14 @@ ARGS ?=
 
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 
+CLIENTS_BIN := $(abspath $(or $(HEADMARK_BIN),$(TARGET_DIR)/debug/headmark))
+
 # For the two below: make check-log LOG=log.csv.gz; make replay-feed FOLLOWS=follows.csv.gz LOG=log.csv.gz
 LOG ?=
 FOLLOWS ?=
 ON_ENGINES := sh -c 'DATABASE_URL=$$HEADMARK_TEST_POSTGRES REDIS_URL=$$HEADMARK_TEST_REDIS exec "$$@"' sh
 
-.PHONY: help run run-server demo check-log replay-feed bench chaos test test-clients lint lint-clients audit fuzz-api openapi docs clean-engines
+.PHONY: help run run-server demo check-log replay-feed bench chaos test test-clients test-console lint lint-clients lint-console audit fuzz-api openapi docs clean-engines
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -48,24 +50,42 @@ bench: ## every speed beside what it is compared with; writes docs/benchmarks.md
 chaos: ## break nodes and stores under load and check every promise, on both tiers (ARGS="--tier server --seconds 60 --soak-seconds 0 --seed 7")
 	scripts/engines.sh with -- cargo test --release --test chaos -- $(ARGS)
 
-test: ## every test, on both tiers; the last line of output counts them (ARGS: a filter)
+test: ## every test, on both tiers, with the clients and the console; the last line of output counts them (ARGS: a filter for the program's own)
 	@scripts/engines.sh with -- scripts/test.sh $(ARGS)
 
-test-clients: ## the clients: their own tests, then against the server behind a faulty proxy (needs Node 20.19; HEADMARK_BIN= a binary that is built)
+test-clients: clients/python/.venv ## the clients: their own tests, then against the server behind a faulty proxy (needs Node 20.19 and Python 3.10; HEADMARK_BIN= a binary that is built)
 	cd clients/typescript && npm ci && npm test && npm run build
+	cd clients/python && .venv/bin/python -m pytest
 	$(if $(HEADMARK_BIN),,cargo build --locked --bin headmark)
-	cd clients/typescript && HEADMARK_BIN="$(abspath $(or $(HEADMARK_BIN),$(TARGET_DIR)/debug/headmark))" npm run test:server
+	cd clients/typescript && HEADMARK_BIN="$(CLIENTS_BIN)" npm run test:server
+	cd clients/python && HEADMARK_BIN="$(CLIENTS_BIN)" .venv/bin/python -m pytest tests_server -n 4
 
-lint-clients: ## formatting, rules and types of the clients (needs Node 20.19)
+test-console: ## the console in a real Chromium, on both tiers (needs Node 20.19, Chromium or CHROMIUM=, psql; HEADMARK_BIN= a binary that is built; SCREENSHOTS=1: writes the pictures of the docs)
+	cd console && npm ci
+	$(if $(HEADMARK_BIN),,cargo build --locked --bin headmark)
+	cd console && HEADMARK_BIN="$(CLIENTS_BIN)" ../scripts/engines.sh with -- npm test
+
+lint-clients: clients/python/.venv ## formatting, rules and types of the clients (needs Node 20.19 and Python 3.10)
 	cd clients/typescript && npm ci && npm run lint
+	cd clients/python && .venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
 
-lint: ## formatting, clippy, licences and sources of the dependencies
+# Made again when a pinned version changes.
+clients/python/.venv: clients/python/requirements.txt
+	python3 -m venv --clear $@
+	$@/bin/pip install --quiet --require-hashes --requirement $<
+	touch $@
+
+lint-console: ## formatting, rules and types of the console (needs Node 20.19)
+	cd console && npm ci && npm run lint
+
+lint: ## formatting, clippy, licences and sources of the dependencies; the clients and the console too
 	cargo fmt --check
 	cargo clippy --locked --all-targets --features failpoints -- -D warnings
 	cargo clippy --locked --test chaos --features failpoints -- -D warnings
 	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
 	cargo deny --log-level error check bans licenses sources
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; fi
+	scripts/client-tools.sh $(MAKE) --no-print-directory lint-clients lint-console
 
 audit: ## known vulnerabilities of the dependencies (needs the network)
 	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny

@@ -19,7 +19,7 @@ use crate::pgbench::Pgbench;
 /// The badges of every user, in the order of their names.
 pub(crate) const BADGES: [&str; 4] = ["comment", "dm", "like", "mention"];
 /// The revision of every user.
-pub(crate) const REVISION: i64 = 918;
+const REVISION: i64 = 918;
 /// Users written in one transaction.
 const CHUNK: u64 = 100_000;
 

@@ -3,6 +3,7 @@
 
     scripts/size.py measure                 each table of the Postgres at DATABASE_URL: rows, bytes, bytes a row; reads only
     scripts/size.py fill PROGRAM            fills the (empty) server tier at DATABASE_URL and REDIS_URL with some of everything, then measures
+    scripts/size.py cpu PROGRAM             CPU of the node, Redis and Postgres for each poll and write, on that (empty) server tier; needs wrk and Linux
     scripts/size.py plan [--write FILE]     the tables of docs/operations/sizing.md, from the figures below; --write puts them into FILE, between its marks
 
 To plan with other figures, change them below: they are all here. To measure the bytes again: scripts/engines.sh with -- sh -c
@@ -40,8 +41,7 @@ WRITES_A_DAY = {
     "first request of the day": 1,
 }
 FOLLOWS = 100
-BADGES = 4
-OTHER_MARKS = 8
+VIEWS = 2
 GROUPS = 10
 CHATS = 10
 DEVICES = 1.5
@@ -52,13 +52,12 @@ KEYED_SHARE = 0.5
 EVENTS_A_DAY = 0.6
 YEAR = 365
 
-# CPU microseconds, from docs/benchmarks.md: a poll of the whole summary, and a message into a group. Of the node as it stands there. For the stores what the
-# two cores of that machine have left, 2 / rate - node, which the load generator is part of, so it is too much rather than too little; of a write it is shared
-# out as if Redis did the work of two polls.
-CPU_POLL = {"node": 28.2, "redis": 23.6, "postgres": 0.0}
-CPU_WRITE = {"node": 69.0, "redis": 47.2, "postgres": 191.0}
-# What a poll costs more that finds no entry, as far as reads of inboxes tell, which read SQL too.
-CPU_MISS = {"node": 40.8, "redis": 47.2, "postgres": 103.0}
+# CPU microseconds, by `scripts/size.py cpu`. A poll asks Redis as if no node had a copy of the entry: with many nodes, few have. A write is a message into a
+# group, which costs more than most.
+CPU_POLL = {"node": 14.9, "redis": 4.7, "postgres": 0.0}
+CPU_WRITE = {"node": 86.4, "redis": 22.8, "postgres": 122.2}
+# What a poll costs more that finds no entry.
+CPU_MISS = {"node": 138.1, "redis": 41.0, "postgres": 88.0}
 # How busy a core is to be at the peak, and how many cores a node has.
 BUSY = 0.5
 NODE_CORES = 4
@@ -70,27 +69,27 @@ REDIS_FOLLOWEE = 10.5
 # Bytes a row with its indexes, by `scripts/size.py fill`, in Postgres 15; of small tables, where whole pages weigh, rather too many. A snapshot is for FOLLOWS
 # creators (60 bytes, and 8.9 each by docs/benchmarks.md), a row of an inbox is a direct message (docs/operations/growth.md, Inboxes), an event stands for itself.
 ROW = {
-    "users": 481,
-    "marks": 252,
-    "following": 181,
-    "followers": 108,
-    "relation_counts": 221,
+    "users": 1155,
+    "marks": 197,
+    "following": 203,
+    "followers": 109,
+    "relation_counts": 180,
     "follower_counts": 176,
     "feed_snapshots": 950,
     "memberships": 247,
-    "directs": 291,
+    "directs": 270,
     "devices": 208,
-    "group_messages": 352,
+    "group_messages": 360,
     "inbox": 480,
-    "notification_receivers": 277,
-    "notification_types": 194,
-    "posts": 162,
-    "view_items": 266,
-    "idempotency_keys": 355,
-    "events": 41,
+    "notification_receivers": 290,
+    "notification_types": 228,
+    "posts": 228,
+    "view_items": 270,
+    "idempotency_keys": 350,
+    "events": 31,
 }
 # What the log of Postgres grows by for each increment that is alone in its transaction, once its pages are in it since the checkpoint.
-WAL_A_WRITE = 442
+WAL_A_WRITE = 375
 
 # ---- measuring ----------------------------------------------------------------------------------------------------------------
 
@@ -268,6 +267,94 @@ def fill(program):
     measure()
 
 
+# ---- CPU ----------------------------------------------------------------------------------------------------------------------
+
+LOADED_USERS = 20_000
+LOADED_GROUPS = 1_000
+LOAD_S = 8
+# What wrk sends again and again. Polls that read SQL are one round through all users, each of whom is a miss once.
+LOADS = {
+    "poll": 'return wrk.format("GET", "/v1/users/" .. math.random(USERS) .. "/badges")',
+    "poll that reads SQL": None,
+    "increment": 'return wrk.format("POST", "/v1/users/" .. math.random(USERS) .. "/badges/mention/increment")',
+    "message into a group": 'return wrk.format("POST", "/v1/groups/" .. math.random(GROUPS) .. "/messages", {["Content-Type"] = "application/json"}, message())',
+}
+LUA = f"""
+local USERS, GROUPS, sent, thread = {LOADED_USERS}, {LOADED_GROUPS}, 0, 0
+local threads = 0
+function setup(t) t:set("thread", threads); threads = threads + 1 end
+function init() math.randomseed(os.time() + _G.thread); sent = _G.thread end
+local function message()
+    sent = sent + 2
+    return '{{"sender_id":' .. math.random(10) .. ',"client_id":"m' .. sent .. '","content":"{TEXT}"}}'
+end
+function request() REQUEST end
+"""
+
+
+def redis(*command):
+    done = subprocess.run(["redis-cli", "--no-auth-warning", "-u", os.environ["REDIS_URL"], *command], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def ticks(pid, with_children=False):
+    """Processor time of a process, its ended children with it if asked for, in seconds."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+    except FileNotFoundError:
+        return 0.0
+    return sum(map(int, fields[11 : 15 if with_children else 13])) / os.sysconf("SC_CLK_TCK")
+
+
+def cpu_of_stores_and(node):
+    """Processor time so far, in seconds: the node's, that of Redis, that of Postgres."""
+    [[postmaster]] = [line for line in ask("select split_part(pg_read_file('postmaster.pid'), E'\\n', 1)") if line]
+    with open(f"/proc/{postmaster}/task/{postmaster}/children") as file:
+        children = file.read().split()
+    fields = dict(line.split(":", 1) for line in redis("info", "cpu").splitlines() if ":" in line)
+    in_redis = float(fields["used_cpu_sys"]) + float(fields["used_cpu_user"])
+    return {"node": ticks(node), "redis": in_redis, "postgres": ticks(postmaster, True) + sum(map(ticks, children))}
+
+
+def load_with_wrk(address, request):
+    """Sends this for a while; how many were answered."""
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write(LUA.replace("REQUEST", request))
+        script.flush()
+        done = subprocess.run(["wrk", "-t2", "-c64", f"-d{LOAD_S}s", "-s", script.name, f"http://{address}"], capture_output=True, text=True, check=True)
+    if "Non-2xx" in done.stdout:
+        raise SystemExit(f"not all were answered well:\n{done.stdout}")
+    return int(re.search(r"(\d+) requests in", done.stdout)[1])
+
+
+def cpu(program):
+    server = Server(program)
+    try:
+        everybody = range(1, LOADED_USERS + 1)
+        items = [{"user_id": user, "badge": badge} for user in everybody for badge in ("mention", "comment", "like", "follower")]
+        server.send_all("counters", [("POST", "/v1/badges/increment", {"items": items[at : at + 1000]}) for at in range(0, len(items), 1000)])
+        server.send_all("groups", [("PUT", f"/v1/groups/{group}", {}) for group in range(1, LOADED_GROUPS + 1)])
+        members = {"user_ids": list(range(1, 11))}
+        server.send_all("members", [("POST", f"/v1/groups/{group}/members", members) for group in range(1, LOADED_GROUPS + 1)])
+        server.send_all("first polls", [("GET", f"/v1/users/{user}/badges") for user in everybody])
+        ask("vacuum analyze")
+        for what, request in LOADS.items():
+            if request is None:
+                redis("flushall")
+                time.sleep(1)
+            before = cpu_of_stores_and(server.process.pid)
+            if request is None:
+                answered = len(server.send_all(what, [("GET", f"/v1/users/{user}/badges") for user in everybody]))
+            else:
+                answered = load_with_wrk(server.address, request)
+            after = cpu_of_stores_and(server.process.pid)
+            each = ", ".join(f"{part} {(after[part] - before[part]) / answered * 1e6:.1f}" for part in after)
+            print(f"{what}: µs of CPU: {each} ({answered:,} requests)", flush=True)
+    finally:
+        server.stop()
+
+
 # ---- planning -----------------------------------------------------------------------------------------------------------------
 
 
@@ -287,7 +374,7 @@ def rows_of(users):
     return [
         # table, rows at rest, rows a day, days
         ("users", users, 0, 0),
-        ("marks", users * BADGES + active * OTHER_MARKS, 0, 0),
+        ("marks", active * VIEWS, 0, 0),
         ("following", users * FOLLOWS, 0, 0),
         ("followers", users * FOLLOWS, 0, 0),
         ("relation_counts", users, 0, 0),
@@ -380,6 +467,8 @@ def main(arguments):
             measure()
         case ["fill", program]:
             fill(program)
+        case ["cpu", program]:
+            cpu(program)
         case ["plan"]:
             print(plan())
         case ["plan", "--write", path]:

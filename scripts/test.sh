@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs every test with the failpoints built in; what comes as arguments goes to the runner. `make test` calls this inside
-# `scripts/engines.sh with`. The last line is `N passed, N failed`, taken from the runner's own summary; a run of no test at
-# all fails.
+# Runs every test, those of the program with the failpoints built in. Arguments go to the runner of these, and leave out the
+# clients and the console. `make test` calls this inside `scripts/engines.sh with`. The last line is `N passed, N failed`,
+# taken from the summaries of the runners. A run without a single test fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,17 @@ keep_output() { "$@" 2>&1 | tee -a "$log" || status=$?; }
 cargo nextest --version >/dev/null 2>&1 || cargo install --locked cargo-nextest
 keep_output cargo nextest run --features failpoints "$@"
 
+# A filter is for the tests of the program.
+if [ $# = 0 ]; then
+    binary=${CARGO_TARGET_DIR:-target}/debug/headmark
+    for suite in test-clients test-console; do
+        keep_output scripts/client-tools.sh make --no-print-directory "$suite" HEADMARK_BIN="$binary"
+    done
+fi
+
 # nextest:    Summary [   1.2s] 5/9 tests run: 3 passed (1 slow), 1 failed, 1 timed out, 2 skipped
+# vitest:          Tests  1 failed | 8 passed (9)
+# pytest:     ==== 1 failed, 8 passed, 2 errors in 1.23s ====
 read -r passed failed < <(sed $'s/\033\\[[0-9;]*m//g' "$log" | awk '
     /^ *Summary \[.*\] .* tests? run: / {
         sub(/^ *Summary \[[^]]*\] */, "")
@@ -28,6 +38,12 @@ read -r passed failed < <(sed $'s/\033\\[[0-9;]*m//g' "$log" | awk '
         sub(/.*run: /, "")
         passed += $1
         failed += run - $1
+    }
+    /^ *Tests +[0-9]/ || /^=* ?[0-9].* in [0-9.]+s( \(.*\))?( =*)?$/ {
+        for (i = 2; i <= NF; i++) {
+            if ($i ~ /^passed/) passed += $(i - 1)
+            if ($i ~ /^(failed|errors?)/) failed += $(i - 1)
+        }
     }
     END { print passed + 0, failed + 0 }
 ')

@@ -34,10 +34,13 @@ pub mod base;
 pub(crate) fn failpoint(step: &str) {
     #[cfg(feature = "failpoints")]
     if !fail::list().is_empty() {
-        // A pause holds the task that comes by here, not the tasks that its thread would run next.
-        tokio::task::block_in_place(|| {
-            fail::fail_point!(step, |_| std::process::abort());
-        });
+        let act = || fail::fail_point!(step, |_| std::process::abort());
+        // A pause holds the task that comes by here, and where it can, not the tasks that its thread
+        // would run next.
+        match tokio::runtime::Handle::current().runtime_flavor() {
+            tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(act),
+            _ => act(),
+        }
     }
     let _ = step;
 }

@@ -11,10 +11,17 @@ use std::path::Path;
 const FLOORS: [&[&str]; 9] =
     [&["base"], &["db"], &["cache"], &["engine"], &["http"], &["features"], &["summary"], &["maintenance"], &["app"]];
 
-/// What a source names as `crate::…`, to the end of the path or the leaves of the group, tests and
-/// comments aside.
+/// What tests may take from above: the rows of all features, without which no batch can be made.
+const FOR_TESTS: &str = "app::ROW_SETS";
+
+/// The part of a source before its tests, and its tests.
+fn apart(source: &str) -> (&str, &str) {
+    source.split_once("#[cfg(test)]\nmod ").unwrap_or((source, ""))
+}
+
+/// What a source names as `crate::…`, to the end of the path or the leaves of the group, comments
+/// aside.
 fn imports(source: &str) -> BTreeSet<String> {
-    let source = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let code = source.lines().filter_map(|line| line.split("//").next()).collect::<Vec<_>>().join("\n");
     let mut found = BTreeSet::new();
     for rest in code.split("crate::").skip(1) {
@@ -50,17 +57,27 @@ fn floor(module: &str) -> Option<usize> {
     FLOORS.iter().position(|floor| floor.contains(&module))
 }
 
-/// Every source below a folder: its path from there, and its text.
+/// Whether a source has tests alone.
+fn is_test(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.contains("/tests/")
+}
+
+/// Every source below a folder, except those that have tests alone: its path from there, and its
+/// text.
 fn sources(folder: &Path, inside: &str, found: &mut Vec<(String, String)>) {
+    all_sources(folder, inside, found);
+    found.retain(|(path, _)| !is_test(path));
+}
+
+/// The same with those.
+fn all_sources(folder: &Path, inside: &str, found: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
         let inner = if inside.is_empty() { name.to_owned() } else { format!("{inside}/{name}") };
         if path.is_dir() {
-            if name != "tests" {
-                sources(&path, &inner, found);
-            }
-        } else if name.ends_with(".rs") && name != "tests.rs" {
+            all_sources(&path, &inner, found);
+        } else if name.ends_with(".rs") {
             found.push((inner, fs::read_to_string(&path).unwrap()));
         }
     }
@@ -69,13 +86,15 @@ fn sources(folder: &Path, inside: &str, found: &mut Vec<(String, String)>) {
 #[test]
 fn imports_go_down_only() {
     let mut found = Vec::new();
-    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut found);
+    all_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut found);
     let mut up: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
     let mut inside = 0;
     for (path, source) in &found {
         let Some((own, _)) = path.split_once('/') else { continue };
         let at = floor(own).unwrap_or_else(|| panic!("src/{path} is on no floor"));
-        for import in imports(source) {
+        let (code, tests) = if is_test(path) { ("", source.as_str()) } else { apart(source) };
+        let of_tests = imports(tests).into_iter().filter(|import| import != FOR_TESTS);
+        for import in imports(code).into_iter().chain(of_tests) {
             let (to, rest) = import.split_once("::").unwrap_or((&import, ""));
             let Some(other) = floor(to) else { continue };
             inside += usize::from(other <= at);
@@ -95,6 +114,8 @@ fn imports_go_down_only() {
 
 #[test]
 fn an_import_is_found_where_it_stands() {
-    let source = "use crate::db::{Db, a::{B, C}};\n// crate::http::path\nfn a() { crate::http::pages::next() }\n#[cfg(test)]\nmod tests { use crate::app; }";
-    assert_eq!(imports(source), ["db::Db", "db::a", "http::pages::next"].map(str::to_owned).into());
+    let source = "use crate::db::{Db, a::{B, C}};\n// crate::http::path\nfn a() { crate::http::pages::next() }\n#[cfg(test)]\nmod tests { use crate::app::node; }";
+    let (code, tests) = apart(source);
+    assert_eq!(imports(code), ["db::Db", "db::a", "http::pages::next"].map(str::to_owned).into());
+    assert_eq!(imports(tests), ["app::node".to_owned()].into());
 }

@@ -24,7 +24,7 @@ const MESSAGES: u64 = 1000;
 const GROUP: u64 = 7_500_000_001;
 /// For so long it is watched what is written when nobody reads.
 const IDLE: Duration = Duration::from_secs(2);
-const TIMES_FEWER: f64 = 50.0;
+const TIMES_FEWER: f64 = 60.0;
 
 const DATABASE: &str = "reading";
 

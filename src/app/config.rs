@@ -206,7 +206,7 @@ pub struct LogArgs {
     pub format: LogFormat,
 }
 
-/// How long a writer's touch protects the entries that it is about to change. Not a setting: the
+/// How long a writer's begin protects the entries that it is about to change. Not a setting: the
 /// bounds of transactions follow from it.
 pub const LEASE: Duration = Duration::from_secs(5);
 

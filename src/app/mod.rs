@@ -2,8 +2,10 @@
 
 pub mod cli;
 pub mod config;
+mod console;
 pub mod contexts;
 pub mod docs;
+mod documents;
 pub mod engines;
 pub mod node;
 pub mod probes;

@@ -8,7 +8,7 @@ use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::state::AppState;
-use crate::app::{docs, probes};
+use crate::app::{console, docs, probes};
 use crate::base::ids::{GroupId, Seq};
 use crate::features::operations::OperationId;
 use crate::features::{badges, broadcasts, dots, events, feed, groups, inbox, notifications, operations, receipts, relations, views};
@@ -140,8 +140,8 @@ pub fn build(node: &AppState, edge: EdgeConfig) -> Router {
         tracing::error!(%error, "the OpenAPI document has no JSON form");
         String::new()
     });
-    let docs = docs::routes(openapi, edge.compression);
-    let router = router.merge(docs).fallback(unknown_route).method_not_allowed_fallback(method_not_allowed);
+    let documents = docs::routes(openapi, edge.compression).merge(console::routes(edge.compression));
+    let router = router.merge(documents).fallback(unknown_route).method_not_allowed_fallback(method_not_allowed);
     let origins = edge.origins.clone();
     let edge = EdgeLayer::new(edge);
     // Each layer boxes a future for every request: none is put on for nothing.

@@ -11,10 +11,10 @@ use crate::engine::{epoch, events, guard, heads, idempotency, marks};
 use crate::features::broadcasts::rows::NoticeRows;
 use crate::features::feed::rows::FeedRows;
 use crate::features::groups::delivery::DeliveryRows;
-use crate::features::groups::store::GroupRows;
+use crate::features::groups::rows::GroupRows;
 use crate::features::inbox::devices::DeviceRows;
-use crate::features::inbox::store::InboxRows;
-use crate::features::notifications::store::NotificationRows;
+use crate::features::inbox::rows::InboxRows;
+use crate::features::notifications::rows::NotificationRows;
 use crate::features::relations::rows::RelationRows;
 use crate::features::views::rows::ViewRows;
 use crate::features::{groups, inbox, notifications, operations, receipts, relations, users, views};
@@ -41,9 +41,10 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 21] = [
+    let others: [&[&'static Statement]; 22] = [
         &lanes::statements(),
         &marks::store::statements(),
+        &marks::users::statements(),
         &heads::store::statements(),
         &events::store::statements(),
         &idempotency::statements(),

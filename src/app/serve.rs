@@ -16,6 +16,7 @@ mod connection;
 mod ending;
 pub(crate) mod files;
 mod socket;
+mod threads;
 
 use std::io;
 use std::net::SocketAddr;
@@ -35,6 +36,7 @@ pub use config::HttpConfig;
 pub(crate) use connection::CONNECTIONS;
 use connection::Server;
 use ending::Ending;
+pub use threads::Threads;
 
 /// The pause after a connection could not be accepted for a reason of ours, such as too many open
 /// files.
@@ -54,10 +56,10 @@ pub struct Stop {
 ///
 /// # Errors
 /// None at present: a connection that cannot be accepted is logged and the next one tried.
-pub async fn serve(listener: TcpListener, app: Router, config: HttpConfig, stop: Stop) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, app: Router, config: HttpConfig, stop: Stop, threads: Arc<Threads>) -> io::Result<()> {
     let permits = Arc::new(Semaphore::new(config.max_connections));
     let ending = Arc::new(Ending::default());
-    let server = Arc::new(Server::new(app, Arc::clone(&ending), &config));
+    let server = Arc::new(Server::new(app, Arc::clone(&ending), &config, threads.main().clone()));
     // Closed from the start, so that waiting for it ends as soon as no connection is left; it takes
     // new ones all the same.
     let connections = TaskTracker::new();
@@ -67,7 +69,8 @@ pub async fn serve(listener: TcpListener, app: Router, config: HttpConfig, stop:
             // The peer has gone already; the connection will find out by itself.
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
-        connections.spawn(connection::run(stream, Peer(peer.ip()), Arc::clone(&server), permit));
+        let server = Arc::clone(&server);
+        threads.serve(&connections, stream, move |stream| connection::run(stream, Peer(peer.ip()), server, permit));
     };
     let mut closing = std::pin::pin!(until_all_are_told(&config, &stop, &ending, &connections));
     let drain_until = loop {

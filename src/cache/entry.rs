@@ -19,14 +19,14 @@ pub(super) struct EntryState {
     /// Whether a commit may have gone past what it shows.
     dirty: bool,
     /// The right to fill it, with the epoch of the reader that holds it: one who read before the
-    /// epoch rose may have read before a commit that touched nothing.
+    /// epoch rose may have read before a commit that bypassed the cache.
     fill: Option<(FillToken, i64)>,
     /// Writers inside, with the time at which each one's lease ends.
     writers: Vec<(Writer, u64)>,
-    /// Whether one left without applying, or died, while others were inside. It may have committed
+    /// Whether one abandoned the entry, or died, while others were inside. It may have committed
     /// after any of those, so that none of them knows the newest state: they leave it to the next
     /// fill. Over once they are gone, for anyone who enters later commits later.
-    spoiled: bool,
+    tainted: bool,
 }
 
 /// What [`EntryState::drop_writer`] found.
@@ -62,10 +62,10 @@ impl EntryState {
 
     /// A writer enters or renews its lease: dirty from here on, and fill tokens given out earlier
     /// die.
-    pub(super) fn touch(&mut self, writer: Writer, lease_ms: u64, now_ms: u64) {
+    pub(super) fn begin_write(&mut self, writer: Writer, lease_ms: u64, now_ms: u64) {
         let Dropped { inside, died } = self.drop_writer(writer, now_ms);
         let company = inside || !self.writers.is_empty();
-        self.spoiled = company && (self.spoiled || died);
+        self.tainted = company && (self.tainted || died);
         self.writers.push((writer, now_ms.saturating_add(lease_ms)));
         self.dirty = true;
         self.fill = None;
@@ -98,19 +98,19 @@ impl EntryState {
         true
     }
 
-    /// A writer brings what it committed. Whether the entry is clean then. If the change cannot be
-    /// applied, the writer only leaves.
+    /// A writer brings what it committed. Whether the entry is clean then. If the change does
+    /// not fit, the writer abandons the entry.
     ///
     /// `before` was read under the row lock, or compared with the row while the writer was inside, so
     /// an entry at that revision shows what this transaction found, whatever made it dirty. An entry
     /// at `after`, or later, has the change already. What others committed after this transaction
-    /// they published, and were here at the time: they are inside still, or they spoiled it.
-    pub(super) fn publish(&mut self, writer: Writer, epoch: i64, change: &Change, now_ms: u64) -> bool {
+    /// they applied, and were here at the time: they are inside still, or they tainted it.
+    pub(super) fn apply_write(&mut self, writer: Writer, epoch: i64, change: &Change, now_ms: u64) -> bool {
         let Dropped { inside, died } = self.drop_writer(writer, now_ms);
-        let sound = inside && !died && !self.spoiled && self.epoch == epoch;
+        let sound = inside && !died && !self.tainted && self.epoch == epoch;
         let fits = |shown: &&mut Arc<ReadEntry>| shown.revision == change.before || shown.revision >= change.after;
         let Some(shown) = self.shown.as_mut().filter(|shown| sound && fits(shown)) else {
-            self.spoil();
+            self.taint();
             return false;
         };
         if shown.revision < change.after {
@@ -131,17 +131,17 @@ impl EntryState {
         }
     }
 
-    /// A writer goes without having published.
-    pub(super) fn leave(&mut self, writer: Writer, now_ms: u64) {
+    /// A writer goes without having applied anything.
+    pub(super) fn abandon_write(&mut self, writer: Writer, now_ms: u64) {
         self.drop_writer(writer, now_ms);
-        self.spoil();
+        self.taint();
     }
 
     /// One went without applying; anyone who holds a fill token may have read too early.
-    fn spoil(&mut self) {
+    fn taint(&mut self) {
         self.dirty = true;
         self.fill = None;
-        self.spoiled = !self.writers.is_empty();
+        self.tainted = !self.writers.is_empty();
     }
 
     /// Forgets the content and keeps the writers.

@@ -42,8 +42,8 @@ impl Cache {
         }
     }
 
-    /// After some were not known, and before SQL is asked: for each user the right to leave what it
-    /// will tell. None while a writer is inside.
+    /// After some were not known, and before SQL is asked: for each user the right to fill in what
+    /// it will tell. None while a writer is inside.
     pub async fn facts_tokens(&self, users: &[UserId]) -> Result<Vec<Option<FillToken>>, CacheError> {
         match self {
             Self::Memory(_) => Ok(vec![None; users.len()]),
@@ -68,11 +68,11 @@ impl Cache {
     /// lease.
     ///
     /// # Errors
-    /// If any of them could not be touched; then the transaction must not commit.
-    pub async fn touch_facts(&self, touched: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
+    /// If the write could not begin for any of them; then the transaction must not commit.
+    pub async fn begin_facts_write(&self, written: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
         match self {
             Self::Memory(_) => Ok(()),
-            Self::Redis(redis) => redis.touch_facts(touched, writer).await,
+            Self::Redis(redis) => redis.begin_facts_write(written, writer).await,
         }
     }
 
@@ -81,10 +81,10 @@ impl Cache {
     ///
     /// # Errors
     /// If Redis is away; then the leases run out by themselves.
-    pub async fn leave_facts(&self, touched: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
+    pub async fn end_facts_write(&self, written: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
         match self {
             Self::Memory(_) => Ok(()),
-            Self::Redis(redis) => redis.leave_facts(touched, writer).await,
+            Self::Redis(redis) => redis.end_facts_write(written, writer).await,
         }
     }
 }

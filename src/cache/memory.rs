@@ -4,7 +4,7 @@
 //! entry while a writer is inside, and what that writer leaves behind in the detached entry would
 //! be lost to the readers of a new one: a stale answer after an acknowledged write. Here an entry
 //! lives in the table alone, is seen under its shard's lock alone, and is never evicted while an
-//! unexpired writer is inside. So a touch is lost in no case, and what an eviction takes is either
+//! unexpired writer is inside. So a begin is lost in no case, and what an eviction takes is either
 //! clean, or dirty with every writer's transaction over: then anyone who reads next finds nothing
 //! and asks SQL, which has all of it.
 
@@ -64,7 +64,7 @@ fn millis(duration: Duration) -> u64 {
 
 struct Slot {
     state: EntryState,
-    /// When the whole entry, dirt included, is gone. Set by touch, fill and publish to at least a
+    /// When the whole entry, dirt included, is gone. Set by begin, fill and apply to at least a
     /// lease from then.
     expires_at_ms: u64,
     /// Whether it was used since the eviction last looked.
@@ -223,12 +223,12 @@ impl Memory {
         &self.hub
     }
 
-    pub(super) fn touch(&self, users: &[UserId], writer: Writer) {
+    pub(super) fn begin_write(&self, users: &[UserId], writer: Writer) {
         let now_ms = self.clock.now_ms();
         for &user in users {
             let Some(mut shard) = self.shard(user) else { continue };
             shard.change_or_insert(user, now_ms, self.ttl_ms, self.room, |slot| {
-                slot.state.touch(writer, self.lease_ms, now_ms);
+                slot.state.begin_write(writer, self.lease_ms, now_ms);
                 slot.expires_at_ms = now_ms.saturating_add(self.ttl_ms);
             });
         }
@@ -278,27 +278,27 @@ impl Memory {
         }
     }
 
-    pub(super) fn publish(&self, writer: Writer, changes: &[Change]) {
+    pub(super) fn apply_write(&self, writer: Writer, changes: &[Change]) {
         let now_ms = self.clock.now_ms();
         for change in changes {
-            let publish = |slot: &mut Slot| {
-                let applied = slot.state.publish(writer, self.epoch.load(Ordering::Acquire), change, now_ms);
+            let apply = |slot: &mut Slot| {
+                let applied = slot.state.apply_write(writer, self.epoch.load(Ordering::Acquire), change, now_ms);
                 if applied {
                     slot.expires_at_ms = now_ms.saturating_add(self.ttl_ms);
                 }
                 applied
             };
-            let applied = self.shard(change.user).and_then(|mut shard| shard.change(change.user, now_ms, self.room, publish));
-            self.meters.publish(applied.unwrap_or(false));
+            let applied = self.shard(change.user).and_then(|mut shard| shard.change(change.user, now_ms, self.room, apply));
+            self.meters.apply(applied.unwrap_or(false));
         }
         self.hub.wake(changes.iter().filter(|change| change.before != change.after).map(|change| change.user));
     }
 
-    pub(super) fn leave(&self, users: &[UserId], writer: Writer) {
+    pub(super) fn abandon_write(&self, users: &[UserId], writer: Writer) {
         let now_ms = self.clock.now_ms();
         for &user in users {
             if let Some(mut shard) = self.shard(user) {
-                shard.change(user, now_ms, self.room, |slot| slot.state.leave(writer, now_ms));
+                shard.change(user, now_ms, self.room, |slot| slot.state.abandon_write(writer, now_ms));
             }
         }
     }

@@ -13,8 +13,8 @@ pub(super) struct Meters {
     away: Counter,
     kept: Counter,
     refused: Counter,
-    applied: Counter,
-    left: Counter,
+    clean: Counter,
+    dirty: Counter,
     commands: Counter,
     breaker_open: Gauge,
 }
@@ -28,8 +28,8 @@ impl Meters {
             away: counter!("headmark_cache_reads_total", "result" => "away"),
             kept: counter!("headmark_cache_fills_total", "result" => "kept"),
             refused: counter!("headmark_cache_fills_total", "result" => "refused"),
-            applied: counter!("headmark_cache_publishes_total", "result" => "applied"),
-            left: counter!("headmark_cache_publishes_total", "result" => "left"),
+            clean: counter!("headmark_cache_applies_total", "result" => "clean"),
+            dirty: counter!("headmark_cache_applies_total", "result" => "dirty"),
             commands: counter!("headmark_cache_commands_total"),
             breaker_open: gauge!("headmark_cache_breaker_open"),
         }
@@ -54,9 +54,9 @@ impl Meters {
         if kept { &self.kept } else { &self.refused }.increment(1);
     }
 
-    /// One user's publish.
-    pub(super) fn publish(&self, applied: bool) {
-        if applied { &self.applied } else { &self.left }.increment(1);
+    /// One user's apply; whether the entry is clean then.
+    pub(super) fn apply(&self, clean: bool) {
+        if clean { &self.clean } else { &self.dirty }.increment(1);
     }
 
     /// Commands that Redis is sent.

@@ -1,9 +1,10 @@
 //! What polls read: one entry for each user, with the revision that it shows, never silently stale.
 //!
-//! The protocol (touch, get, fill, publish) is the same on both engines; `entry.rs` holds it as a
+//! The protocol (begin, get, fill, apply) is the same on both engines; `entry.rs` holds it as a
 //! pure state machine for the in-process cache, `scripts/*.lua` as scripts that run on one user's
 //! hash in Redis. See `docs/subsystems/cache.md`.
 
+mod config;
 mod entry;
 mod facts;
 mod hub;
@@ -21,9 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use secrecy::SecretString;
 use tokio::time::Instant;
 
+pub use self::config::{CacheConfig, RedisConfig};
 pub use self::facts::{Facts, Told};
 pub use self::hub::Listener;
 pub use self::memory::Memory;
@@ -63,7 +64,7 @@ pub(crate) const KEPT_BYTES: usize = 256;
 pub struct Writer(pub u64);
 
 /// The right to fill an entry, given to a reader that found it dirty or missing; dies with the next
-/// touch.
+/// write that begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FillToken(pub u64);
 
@@ -89,59 +90,16 @@ pub struct Change {
     pub user: UserId,
     /// The revision that the transaction found.
     pub before: Revision,
-    /// The revision that it left; equal to `before` where nothing changed.
+    /// The revision after it; equal to `before` where nothing changed.
     pub after: Revision,
     /// The parts that changed, with their new values. None without a new revision.
     pub parts: Parts,
 }
 
 /// How long a node may answer polls from copies after it last asked for word of changes. A writer
-/// waits for that long, from its touch on, before it answers. So all nodes must agree: it is no
+/// waits for that long, from its begin on, before it answers. So all nodes must agree: it is no
 /// setting.
 pub const READ_LEASE: Duration = Duration::from_millis(5);
-
-/// What both engines are told.
-#[derive(Debug, Clone)]
-pub struct CacheConfig {
-    /// How long an entry lives untouched, in process also unread; raised to the lease if it is
-    /// shorter. Default 60 s.
-    pub ttl: Duration,
-    /// How long a writer counts as inside after it touched: longer than any transaction may run.
-    /// Default 5 s.
-    pub lease: Duration,
-    /// Entries that the in-process cache holds. Default 1,000,000.
-    pub capacity: u64,
-    /// Bytes that they take together; with Redis, those of the copies of entries. Default 1 GiB.
-    pub capacity_bytes: u64,
-    /// What every key and channel in Redis begins with. Default `hm:`.
-    pub prefix: String,
-}
-
-impl Default for CacheConfig {
-    fn default() -> Self {
-        let (ttl, lease) = (Duration::from_secs(60), Duration::from_secs(5));
-        Self { ttl, lease, capacity: 1_000_000, capacity_bytes: 1 << 30, prefix: "hm:".to_owned() }
-    }
-}
-
-/// Where Redis is and how it is spoken to.
-#[derive(Debug, Clone)]
-pub struct RedisConfig {
-    /// `redis://…` or `rediss://…`; of a cluster, one or more of its nodes, separated by commas.
-    pub url: SecretString,
-    /// Whether that is a Redis Cluster.
-    pub cluster: bool,
-    /// How long one operation may take, connecting included. Default 500 ms.
-    pub timeout: Duration,
-}
-
-impl RedisConfig {
-    /// The defaults, at this address.
-    #[must_use]
-    pub fn new(url: SecretString) -> Self {
-        Self { url, cluster: false, timeout: Duration::from_millis(500) }
-    }
-}
 
 /// Why an operation on the cache did not come off.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,7 +130,7 @@ pub enum ListKey {
 
 /// A stream of numbered entries.
 #[derive(Debug, Clone)]
-pub struct Stream {
+pub struct RedisStream {
     /// Its key.
     pub key: String,
     /// About how many entries are kept.
@@ -241,12 +199,12 @@ impl Cache {
     /// what the entries said, if any may.
     ///
     /// # Errors
-    /// If any of them could not be touched; then the transaction must not commit. Those that were
+    /// If any of them could not be entered; then the transaction must not commit. Those that were
     /// stay dirty.
-    pub async fn touch(&self, users: &[UserId], writer: Writer) -> Result<Option<Instant>, CacheError> {
+    pub async fn begin_write(&self, users: &[UserId], writer: Writer) -> Result<Option<Instant>, CacheError> {
         match self {
-            Self::Memory(memory) => memory.touch(users, writer),
-            Self::Redis(redis) => return redis.touch(users, writer).await,
+            Self::Memory(memory) => memory.begin_write(users, writer),
+            Self::Redis(redis) => return redis.begin_write(users, writer).await,
         }
         Ok(None)
     }
@@ -296,27 +254,27 @@ impl Cache {
     /// # Errors
     /// If Redis is away; then entries stay dirty, which is safe. This node's listeners are woken
     /// even so.
-    pub async fn publish(&self, writer: Writer, changes: &[Change]) -> Result<bool, CacheError> {
+    pub async fn apply_write(&self, writer: Writer, changes: &[Change]) -> Result<bool, CacheError> {
         match self {
-            Self::Memory(memory) => memory.publish(writer, changes),
-            Self::Redis(redis) => return redis.publish(writer, changes).await,
+            Self::Memory(memory) => memory.apply_write(writer, changes),
+            Self::Redis(redis) => return redis.apply_write(writer, changes).await,
         }
         Ok(true)
     }
 
-    /// Instead of [`Self::publish`] if the transaction was aborted or its outcome is unknown: takes
-    /// the writer out; the entries stay dirty.
+    /// Instead of [`Self::apply_write`] if the transaction was aborted or its outcome is unknown:
+    /// takes the writer out; the entries stay dirty.
     ///
-    /// Only once the transaction is over. One whose COMMIT may still arrive must stay inside (touch
-    /// again before each lease ends): after it left, a reader may fill the state from before that
+    /// Only once the transaction is over. One whose COMMIT may still arrive must stay inside (begin
+    /// again before each lease ends): after it went, a reader may fill the state from before that
     /// commit, and nothing would make it dirty again.
     ///
     /// # Errors
     /// If Redis is away; then the leases run out by themselves.
-    pub async fn leave(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
+    pub async fn abandon_write(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
         match self {
-            Self::Memory(memory) => memory.leave(users, writer),
-            Self::Redis(redis) => return redis.leave(users, writer).await,
+            Self::Memory(memory) => memory.abandon_write(users, writer),
+            Self::Redis(redis) => return redis.abandon_write(users, writer).await,
         }
         Ok(())
     }
@@ -353,7 +311,7 @@ impl Cache {
     ///
     /// # Errors
     /// If Redis is away; then some may have been appended.
-    pub async fn append(&self, stream: &Stream, entries: &[(i64, String)]) -> Result<(), CacheError> {
+    pub async fn append(&self, stream: &RedisStream, entries: &[(i64, String)]) -> Result<(), CacheError> {
         match self {
             Self::Memory(_) => Ok(()),
             Self::Redis(redis) => redis.append(stream, entries).await,

@@ -27,7 +27,7 @@ pub enum Shared {
 
 /// What is known of a user when a part is counted.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
+pub struct SummaryFacts<'a> {
     pub user: UserId,
     /// The user's own state.
     pub entry: &'a Entry,
@@ -37,7 +37,7 @@ pub struct Facts<'a> {
     pub cap: Cap,
 }
 
-impl Facts<'_> {
+impl SummaryFacts<'_> {
     /// The head of the broadcast state at which the user was enrolled.
     #[must_use]
     pub fn enrolled(&self) -> i64 {
@@ -99,7 +99,7 @@ pub trait SummaryPart: fmt::Debug + Send + Sync {
     type Terms: Serialize + fmt::Debug + Send;
 
     /// Reads what counting needs of the user's state.
-    fn decode(&self, facts: Facts<'_>) -> Self::Decoded;
+    fn decode(&self, facts: SummaryFacts<'_>) -> Self::Decoded;
 
     /// How much memory that takes besides itself, in bytes.
     fn decoded_bytes(_decoded: &Self::Decoded) -> usize {
@@ -107,7 +107,7 @@ pub trait SummaryPart: fmt::Debug + Send + Sync {
     }
 
     /// Counts it; None where a store is away.
-    fn count(&self, facts: Facts<'_>, decoded: &Self::Decoded) -> impl Future<Output = Option<Self::Count>> + Send;
+    fn count(&self, facts: SummaryFacts<'_>, decoded: &Self::Decoded) -> impl Future<Output = Option<Self::Count>> + Send;
 
     /// The versions of the heads that were counted, for [`Shared::Heads`].
     fn versions(_count: &Self::Count) -> Versions {
@@ -121,12 +121,12 @@ pub trait SummaryPart: fmt::Debug + Send + Sync {
     }
 
     /// What the total adds up, at least 0.
-    fn unread(_facts: Facts<'_>, _count: &Self::Count) -> i64 {
+    fn unread(_facts: SummaryFacts<'_>, _count: &Self::Count) -> i64 {
         0
     }
 
     /// As a summary shows it.
-    fn show<'a>(facts: Facts<'a>, count: &'a Self::Count) -> Self::Out<'a>;
+    fn show<'a>(facts: SummaryFacts<'a>, count: &'a Self::Count) -> Self::Out<'a>;
 
     /// The terms of its numbers, from the rows.
     ///

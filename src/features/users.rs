@@ -91,7 +91,7 @@ pub async fn forget_the_absent(state: &LastSeenContext) -> Result<u32> {
     let mut forgotten = 0_u32;
     while forgotten < FORGET_MOST && !state.polling.draining.is_cancelled() {
         let users: Vec<(i64,)> = state.db.fetch(&ABSENT, &[Column::Int(vec![before]), Column::Int(vec![FORGET_AT_ONCE])]).await?;
-        let commands = users.iter().filter_map(|(user,)| Some(Command::Forget { user: UserId::try_from(*user).ok()?, before }));
+        let commands = users.iter().filter_map(|(user,)| Some(UserCommand::Forget { user: UserId::try_from(*user).ok()?, before }));
         let jobs: Vec<_> = commands.map(|command| state.lanes.submit(Job { command: Arc::new(command), key: None })).collect();
         if jobs.is_empty() {
             break;
@@ -147,7 +147,7 @@ impl LastSeen {
     async fn see(&self, user: UserId, day: i64) -> Result<bool, Error> {
         let mut followed = None;
         for _ in 0..MAX_TRIES {
-            let job = Job { command: Arc::new(Command::See { user, day, followed }), key: None };
+            let job = Job { command: Arc::new(UserCommand::See { user, day, followed }), key: None };
             if self.lanes.submit(job).await?.value()? {
                 return Ok(true);
             }
@@ -168,7 +168,7 @@ impl Witness for LastSeen {
 
 /// What a user who is seen writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum UserCommand {
     /// The user was seen. One who is to be enrolled and follows somebody needs `followed` for it,
     /// as of the present list: without it nothing is changed, and the answer is not empty.
     See {
@@ -187,7 +187,7 @@ pub enum Command {
     },
 }
 
-impl lanes::Command for Command {
+impl lanes::Command for UserCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
             Self::See { user, followed, .. } => {

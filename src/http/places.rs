@@ -9,7 +9,7 @@ use axum::response::Response;
 
 use super::held;
 use super::shares::{Bounds, Share, Shares};
-use super::watch::Stream;
+use super::watch::HttpStream;
 use crate::base::error::{Code, Problem};
 use crate::http::caller::Caller;
 
@@ -169,7 +169,7 @@ pub(super) fn keep(place: Option<Place>, streams: bool, probe: bool, response: &
 }
 
 /// The answer, whose body keeps the place, and the stream of an HTTP/2 request, until it is sent.
-pub(super) fn hold(place: Option<Place>, stream: Option<Stream>, response: Response) -> Response {
+pub(super) fn hold(place: Option<Place>, stream: Option<HttpStream>, response: Response) -> Response {
     if response.body().is_end_stream() || (place.is_none() && stream.is_none()) {
         return response;
     }

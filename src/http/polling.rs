@@ -46,6 +46,10 @@ const HEADERS: usize = 10;
 /// As long as most bodies are, so that writing one allocates once.
 const USUAL_BODY_BYTES: usize = 512;
 
+/// The pace that a node asks for while it stops, in seconds. A client that keeps to the usual pace
+/// after its held poll was answered early would show an old number for that long.
+const STOPPING_INTERVAL_S: u32 = 2;
+
 static X_POLL_INTERVAL: HeaderName = HeaderName::from_static("x-poll-interval");
 
 /// What answers the polls of a node.
@@ -65,7 +69,7 @@ pub struct Polling {
 
 /// One reading of a polled resource.
 #[derive(Debug)]
-pub struct Reading<T> {
+pub struct PolledValue<T> {
     /// What the client is shown.
     pub value: T,
     /// The version that its tag is made from; None for a degraded answer, which has no tag.
@@ -88,7 +92,7 @@ impl Asked<'_> {
     }
 
     /// Whether the client has this answer already.
-    fn knows<T>(self, seen: Seen, reading: &Reading<T>) -> bool {
+    fn knows<T>(self, seen: Seen, reading: &PolledValue<T>) -> bool {
         reading.version.is_some_and(|version| self.tags.matches(&seen.tag(version)))
     }
 }
@@ -125,7 +129,7 @@ pub async fn poll<T, R, F, W>(
 ) -> Result<Response, Error>
 where
     R: Fn(Seen) -> F,
-    F: Future<Output = Result<Reading<T>, Error>>,
+    F: Future<Output = Result<PolledValue<T>, Error>>,
     W: Fn(&T) -> Result<Bytes, Error>,
 {
     let asked = Asked { tags, about: Some(user), wait };
@@ -147,7 +151,7 @@ pub async fn poll_also<T, R, F, W>(
 ) -> Result<Response, Error>
 where
     R: Fn(Seen) -> F,
-    F: Future<Output = Result<Reading<T>, Error>>,
+    F: Future<Output = Result<PolledValue<T>, Error>>,
     W: Fn(&T) -> Result<Bytes, Error>,
 {
     let asked = Asked { tags, about: user, wait };
@@ -169,7 +173,7 @@ pub async fn poll_after<T, R, F, W>(
 ) -> Result<Response, Error>
 where
     R: Fn(Seen) -> F,
-    F: Future<Output = Result<Reading<T>, Error>>,
+    F: Future<Output = Result<PolledValue<T>, Error>>,
     W: Fn(&T) -> Result<Bytes, Error>,
 {
     let asked = Asked { tags, about: Some(user), wait };
@@ -196,7 +200,7 @@ struct Wakers {
 async fn poll_on<T, R, F, W>(node: &Polling, asked: Asked<'_>, wakers: Wakers, resource: Resource<R, W>) -> Result<Response, Error>
 where
     R: Fn(Seen) -> F,
-    F: Future<Output = Result<Reading<T>, Error>>,
+    F: Future<Output = Result<PolledValue<T>, Error>>,
     W: Fn(&T) -> Result<Bytes, Error>,
 {
     if asked.wait > 0 {
@@ -241,7 +245,7 @@ async fn wait_while<T, R, F, W>(
 ) -> Result<Response, Error>
 where
     R: Fn(Seen) -> F,
-    F: Future<Output = Result<Reading<T>, Error>>,
+    F: Future<Output = Result<PolledValue<T>, Error>>,
     W: Fn(&T) -> Result<Bytes, Error>,
 {
     let deadline = Instant::now() + Duration::from_secs(u64::from(asked.wait.min(MAX_WAIT_S)));
@@ -298,7 +302,7 @@ fn answer<T>(
     node: &Polling,
     asked: Asked<'_>,
     seen: Seen,
-    reading: &Reading<T>,
+    reading: &PolledValue<T>,
     write: impl Fn(&T) -> Result<Bytes, Error>,
 ) -> Result<Response, Error> {
     let Some(tag) = reading.version.map(|version| seen.tag(version)) else { return Ok(degraded(node, write(&reading.value)?)) };
@@ -337,7 +341,9 @@ fn tagged(node: &Polling, tag: String, mut response: Response) -> Response {
         headers.insert(header::ETAG, tag);
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    headers.insert(X_POLL_INTERVAL.clone(), HeaderValue::from(node.interval_s));
+    let stopping = node.draining.is_cancelled();
+    let interval_s = if stopping { node.interval_s.min(STOPPING_INTERVAL_S) } else { node.interval_s };
+    headers.insert(X_POLL_INTERVAL.clone(), HeaderValue::from(interval_s));
     response
 }
 

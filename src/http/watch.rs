@@ -95,9 +95,9 @@ impl Watch {
     }
 
     /// A request begins.
-    pub(crate) fn begin(self: &Arc<Self>) -> Stream {
+    pub(crate) fn begin(self: &Arc<Self>) -> HttpStream {
         self.streams().open += 1;
-        Stream { watch: Arc::clone(self), answer: None }
+        HttpStream { watch: Arc::clone(self), answer: None }
     }
 
     /// Nothing panics while it is locked, so a poisoned lock guards whole data.
@@ -112,12 +112,12 @@ pub(crate) struct Link(pub(crate) Arc<Watch>);
 
 /// A request of an HTTP/2 connection; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct HttpStream {
     watch: Arc<Watch>,
     answer: Option<u64>,
 }
 
-impl Stream {
+impl HttpStream {
     /// Its answer is ready, and the time to receive it begins.
     pub(crate) fn answered(&mut self) {
         let mut streams = self.watch.streams();
@@ -128,7 +128,7 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for HttpStream {
     fn drop(&mut self) {
         let mut streams = self.watch.streams();
         streams.open = streams.open.saturating_sub(1);

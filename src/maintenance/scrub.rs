@@ -111,7 +111,7 @@ async fn entries(state: &ScrubContext, users: &[UserId]) -> Result<u64> {
     Ok(u64::try_from(drifted.len()).unwrap_or_default())
 }
 
-/// Has these users' entries read again. A writer that touches and leaves makes an entry dirty, so
+/// Has these users' entries read again. A writer that begins and abandons makes an entry dirty, so
 /// that anyone who reads next fills it.
 async fn read_anew(state: &ScrubContext, users: &[UserId]) {
     if users.is_empty() {
@@ -119,8 +119,8 @@ async fn read_anew(state: &ScrubContext, users: &[UserId]) {
     }
     let writer = Writer(rand::rng().random());
     let repaired = async {
-        let _shown_until = state.cache.touch(users, writer).await?;
-        state.cache.leave(users, writer).await
+        let _shown_until = state.cache.begin_write(users, writer).await?;
+        state.cache.abandon_write(users, writer).await
     };
     if let Err(error) = repaired.await {
         tracing::warn!(%error, "could not have the entries read again; they end with their time to live");

@@ -14,7 +14,7 @@ use crate::engine::marks::parts::directs;
 use crate::features::groups::chats::{ChatCount, ChatList, ChatTerm, Chats};
 use crate::features::groups::part::groups;
 use crate::features::inbox;
-use crate::features::summary_part::{Facts, Shared, SummaryPart};
+use crate::features::summary_part::{Shared, SummaryFacts, SummaryPart};
 
 /// How many direct chats are explained.
 const MAX_DIRECTS: i64 = 1000;
@@ -107,7 +107,7 @@ impl SummaryPart for ChatPart {
     type Out<'a> = ChatsOut;
     type Terms = ChatTermsOut;
 
-    fn decode(&self, facts: Facts<'_>) -> Option<Arc<ChatList>> {
+    fn decode(&self, facts: SummaryFacts<'_>) -> Option<Arc<ChatList>> {
         let mut groups = groups(&facts.entry.parts).peekable();
         groups.peek()?;
         Some(self.chats.list(facts.user, facts.entry.revision, groups))
@@ -117,7 +117,7 @@ impl SummaryPart for ChatPart {
         list.as_ref().map_or(0, |list| list.size_bytes())
     }
 
-    async fn count(&self, facts: Facts<'_>, list: &Option<Arc<ChatList>>) -> Option<ChatCount> {
+    async fn count(&self, facts: SummaryFacts<'_>, list: &Option<Arc<ChatList>>) -> Option<ChatCount> {
         let Some(list) = list else { return Some(ChatCount::default()) };
         let enough = facts.cap.enough();
         match self.chats.count_here(list, enough) {
@@ -131,11 +131,11 @@ impl SummaryPart for ChatPart {
         count.versions
     }
 
-    fn unread(facts: Facts<'_>, count: &ChatCount) -> i64 {
+    fn unread(facts: SummaryFacts<'_>, count: &ChatCount) -> i64 {
         count.unread.saturating_add(directs(&facts.entry.parts).0)
     }
 
-    fn show(facts: Facts<'_>, count: &ChatCount) -> ChatsOut {
+    fn show(facts: SummaryFacts<'_>, count: &ChatCount) -> ChatsOut {
         let (unread, capped) = facts.cap.show(Self::unread(facts, count));
         let (groups, directs) = (facts.cap.show(count.groups).0, facts.cap.show(directs(&facts.entry.parts).1).0);
         ChatsOut { unread, groups, directs, capped }

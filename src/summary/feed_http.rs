@@ -14,11 +14,11 @@ use super::{UnreadSummary, Wanted};
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::UserId;
 use crate::engine::lanes::{Answer, Job};
-use crate::features::feed::{Command, Followed, Horizon, ResetFeedOut, store};
+use crate::features::feed::{FeedCommand, Followed, Horizon, ResetFeedOut, store};
 use crate::http::body::{Body, present};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
-use crate::http::polling::{self, Reading, Resource, Seen};
+use crate::http::polling::{self, PolledValue, Resource, Seen};
 use crate::http::served::Served;
 
 pub fn routes() -> OpenApiRouter<Served<SummaryContext>> {
@@ -70,7 +70,7 @@ pub struct FeedOut {
 const FEED: Wanted = Wanted { feed: true, ..Wanted::NOTHING };
 
 async fn submit(state: &SummaryContext, user: UserId, followed: Followed) -> Result<Answer> {
-    state.lanes.submit(Job { command: Arc::new(Command::Reset { user, followed }), key: None }).await
+    state.lanes.submit(Job { command: Arc::new(FeedCommand::Reset { user, followed }), key: None }).await
 }
 
 /// Poll a user's feed
@@ -98,7 +98,7 @@ async fn get_feed(state: Served<SummaryContext>, path: UserPath, Query(params): 
             let Some(feed) = summary.counts.feed else { return Err(Error::store_unavailable()) };
             let version = summary.version().filter(|_| has_it || token.is_some());
             let value = FeedOut { unread: feed.unread, creators: feed.creators, token, degraded: version.is_none().then_some(true) };
-            Ok(Reading { value, version })
+            Ok(PolledValue { value, version })
         }
     };
     polling::poll(&state.polling, user, wait, &tags, Resource { read, write: polling::json::<FeedOut> }).await

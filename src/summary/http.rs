@@ -21,13 +21,13 @@ use crate::base::ids::{Invalid, MAX_HEAD, Name, UserId};
 use crate::db::Db;
 use crate::engine::lanes::{Job, Lanes};
 use crate::features::badges::http::count;
-use crate::features::badges::{Command, MAX_BADGES, ResetOut};
+use crate::features::badges::{BadgeCommand, MAX_BADGES, ResetOut};
 use crate::features::views::{MAX_VIEWS, ViewKey};
 use crate::http::auth::Service;
 use crate::http::body::{Body, in_range, present, unique_map};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{UserOrMe, UserPath};
-use crate::http::polling::{self, Polling, Reading, Resource, Seen};
+use crate::http::polling::{self, PolledValue, Polling, Resource, Seen};
 use crate::http::served::Served;
 
 /// What a query includes where it does not say.
@@ -183,7 +183,7 @@ async fn get_unread_summary(
         async move {
             let value = state.summaries.read_with(user, wanted, views, seen).await;
             let version = value.version();
-            Ok(Reading { value, version })
+            Ok(PolledValue { value, version })
         }
     };
     let write = |value: &UnreadSummary| state.summaries.body(value);
@@ -223,7 +223,8 @@ async fn reset_badges(state: Served<SummaryContext>, path: UserPath, body: Body<
         }
     }
     let user = path.user;
-    let answer = state.lanes.submit(Job { command: Arc::new(Command::ResetMany { user, up_to: body.value.up_to }), key: None }).await?;
+    let answer =
+        state.lanes.submit(Job { command: Arc::new(BadgeCommand::ResetMany { user, up_to: body.value.up_to }), key: None }).await?;
     let written: ResetOut = answer.value()?;
     let summary = state.summaries.read(user, Wanted::ALL, Seen::revision_alone(written.revision)).await;
     Ok(Json(summary.out()).into_response())

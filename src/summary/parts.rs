@@ -14,7 +14,7 @@ use crate::features::broadcasts::summary::{BroadcastPart, ChannelTermsOut};
 use crate::features::dots::summary::{DotOut, DotPart, DotTermsOut};
 use crate::features::feed::summary::{FeedPart, FeedTermsOut};
 use crate::features::notifications::summary::{NotificationPart, NotificationTermsOut};
-use crate::features::summary_part::{ByName, Cap, CounterOut, Facts, Shared, SummaryPart, UnreadOut};
+use crate::features::summary_part::{ByName, Cap, CounterOut, Shared, SummaryFacts, SummaryPart, UnreadOut};
 use crate::features::views::summary::ViewOut;
 
 /// For each kind a line: its name in `include` and in JSON, its part, and the OpenAPI types of what
@@ -103,7 +103,7 @@ macro_rules! kinds {
             }
 
             /// What an app icon shows. Each term is at least 0, so that none can eat another.
-            pub(super) fn total(&self, facts: Facts<'_>) -> Option<i64> {
+            pub(super) fn total(&self, facts: SummaryFacts<'_>) -> Option<i64> {
                 let mut total = 0_i64;
                 $(if $part::IN_TOTAL {
                     total = total.saturating_add($part::unread(facts, self.$name.as_ref()?));
@@ -132,14 +132,14 @@ macro_rules! kinds {
 
         impl Parts {
             /// Decodes what is wanted and was not decoded yet.
-            pub(super) fn decode(&self, wanted: Wanted, facts: Facts<'_>, decoded: &mut Decoded) {
+            pub(super) fn decode(&self, wanted: Wanted, facts: SummaryFacts<'_>, decoded: &mut Decoded) {
                 $(if wanted.$name && decoded.$name.is_none() {
                     decoded.$name = Some(self.$name.decode(facts));
                 })+
             }
 
             /// Counts what is wanted.
-            pub(super) async fn count(&self, wanted: Wanted, facts: Facts<'_>, decoded: &Decoded) -> Counts {
+            pub(super) async fn count(&self, wanted: Wanted, facts: SummaryFacts<'_>, decoded: &Decoded) -> Counts {
                 Counts { $($name: match &decoded.$name {
                     Some(decoded) if wanted.$name => self.$name.count(facts, decoded).await,
                     _ => None,
@@ -214,7 +214,7 @@ macro_rules! kinds {
 
         impl<'a> UnreadSummaryOut<'a> {
             /// With the kinds that are counted.
-            pub(super) fn add_kinds(self, facts: Facts<'a>, counts: &'a Counts) -> Self {
+            pub(super) fn add_kinds(self, facts: SummaryFacts<'a>, counts: &'a Counts) -> Self {
                 Self { $($name: counts.$name.as_ref().map(|count| $part::show(facts, count)),)+ ..self }
             }
 

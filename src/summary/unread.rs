@@ -9,7 +9,7 @@ use crate::base::ids::UserId;
 use crate::cache::{ReadEntry, Revision};
 use crate::engine::entries::State;
 use crate::engine::heads::{BroadcastState, Versions};
-use crate::features::summary_part::{ByName, Facts, Shared};
+use crate::features::summary_part::{ByName, Shared, SummaryFacts};
 use crate::features::views::ViewCount;
 use crate::features::views::summary::ViewOut;
 use crate::http::polling::{Seen, Version};
@@ -43,9 +43,9 @@ impl UnreadSummary {
     }
 
     /// What the kinds are counted from.
-    pub(super) fn facts(&self) -> Option<Facts<'_>> {
+    pub(super) fn facts(&self) -> Option<SummaryFacts<'_>> {
         let entry = self.entry.as_ref()?;
-        Some(Facts { user: self.user, entry, broadcast_state: &self.broadcast_state, cap: self.wanted.cap })
+        Some(SummaryFacts { user: self.user, entry, broadcast_state: &self.broadcast_state, cap: self.wanted.cap })
     }
 
     /// Takes the user's own state as it was read.

@@ -159,6 +159,31 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn the_console_comes_from_the_binary_with_a_strict_policy(world: World) {
+        let node = world.node().await;
+        let page = node.client.get("/console").await;
+        assert!(page.status == 200 && page.text.contains("console.js"), "{}", page.text);
+        for (file, media) in [("", "text/html"), ("console.js", "text/javascript"), ("console.css", "text/css")] {
+            let path = format!("/console/{file}");
+            let asset = node.client.get(&path).await;
+            assert!(asset.status == 200 && asset.header("content-type").starts_with(media), "{path} {}", asset.header("content-type"));
+            let policy = asset.header("content-security-policy");
+            for rule in ["default-src 'none'", "script-src 'self'", "connect-src 'self'", "form-action 'none'", "frame-ancestors 'none'"] {
+                assert!(policy.split("; ").any(|part| part == rule), "{path}: {policy}");
+            }
+            assert!(!policy.contains("unsafe"), "{policy}");
+            assert_eq!((asset.header("cache-control"), asset.header("referrer-policy")), ("no-cache", "no-referrer"), "{path}");
+            let known = node.client.request(Method::GET, &path).header("if-none-match", asset.header("etag"));
+            let known = Client::send(known).await;
+            assert!(known.status == 304 && known.text.is_empty(), "{path}: {}", known.status);
+        }
+        for unknown in ["/console/unknown.js", "/console/%80", "/console/../secret", "/console/console.js/x"] {
+            node.client.get(unknown).await.problem(404, "unknown_route");
+        }
+        node.client.post("/console/", &json!({})).await.problem(405, "method_not_allowed");
+        node.stop().await;
+    }
+
     async fn request_ids_are_taken_or_made_and_returned(world: World) {
         let node = world.node().await;
         let with_id = async |id: &str, path: &str| {

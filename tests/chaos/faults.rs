@@ -7,8 +7,8 @@ use super::fleet::Fleet;
 use crate::support::{Dice, Tier};
 
 /// A fault. To add one: a variant, its place in [`of`], and what it does in [`strike`].
-#[derive(Debug, Clone, Copy)]
-enum Fault {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Fault {
     /// SIGKILL of a node.
     Kill,
     /// SIGSTOP of a node for a while.
@@ -46,13 +46,16 @@ fn of(tier: Tier) -> &'static [Fault] {
     }
 }
 
-/// Injects faults for so long.
-pub async fn inject(fleet: &mut Fleet, run: &Run, how_long: Duration, seed: usize) {
+/// Injects faults for so long: all, or only these.
+pub async fn inject(fleet: &mut Fleet, run: &Run, how_long: Duration, seed: usize, only: &[Fault]) {
     let mut dice = Dice::new(seed + 5000);
+    let of_tier = of(fleet.world.tier).iter().copied();
+    let faults: Vec<_> = of_tier.filter(|fault| only.is_empty() || only.contains(fault)).collect();
+    assert!(!faults.is_empty(), "none of these faults is possible on this tier");
     let end = Instant::now() + how_long;
     while Instant::now() < end {
         millis(&mut dice, 500, 3000).await;
-        let fault = dice.pick(of(fleet.world.tier));
+        let fault = dice.pick(&faults);
         let node = dice.roll(fleet.processes.len());
         run.findings.say(&format!("{fault:?} (node {node})"));
         strike(fleet, run, fault, node, &mut dice).await;

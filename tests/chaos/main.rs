@@ -64,6 +64,9 @@ struct Args {
     /// The same seed draws the same faults and requests
     #[arg(long, default_value_t = 1)]
     seed: usize,
+    /// Only these faults (comma-separated)
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<faults::Fault>,
 }
 
 /// What every task of a run shares.
@@ -142,7 +145,7 @@ async fn faults_under_load(tier: Tier, args: &Args) -> usize {
     let run = fleet.run();
     writers::prepare(&run).await;
     let mut tasks = load(&run, args.seed);
-    faults::inject(&mut fleet, &run, Duration::from_secs(args.seconds), args.seed).await;
+    faults::inject(&mut fleet, &run, Duration::from_secs(args.seconds), args.seed, &args.only).await;
     run.over.cancel();
     while let Some(done) = tasks.join_next().await {
         done.unwrap();

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::Run;
 use super::fleet::Fleet;
 use super::ledger::{self, BADGES, STEADY_GROUPS};
+use super::watchers::FRESHNESS;
 use crate::support::{self, Client, Tier};
 
 /// How long deliveries and caches have to come to rest.
@@ -31,6 +32,8 @@ pub async fn pronounce(fleet: &Fleet, run: &Run) {
         let panics = metrics.lines().find(|line| line.starts_with("headmark_http_panics_total") && !line.ends_with(" 0"));
         run.findings.check(panics.is_none(), || format!("a node caught panics: {panics:?}"));
     }
+    // What users share may take this long to show on the other nodes.
+    tokio::time::sleep(FRESHNESS).await;
     agree(run, &clients).await;
     let rows = inboxes(run, &clients[0]).await;
     run.findings.say(&format!("{rows} inbox rows compared"));

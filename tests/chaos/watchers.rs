@@ -12,7 +12,7 @@ use super::ledger::{self, BADGES, CHANNELS, DOTS, STEADY_GROUPS, head_before};
 use crate::support::{Client, Dice, Reply};
 
 /// After so long, every node shows what users share.
-const FRESHNESS: Duration = Duration::from_millis(2000);
+pub const FRESHNESS: Duration = Duration::from_millis(2000);
 
 /// How long one request may take.
 const REQUEST: Duration = Duration::from_secs(20);
@@ -73,7 +73,9 @@ async fn get(client: &Client, path: &str, etag: &str) -> Option<Reply> {
 async fn summary(run: &Run, client: &Client, user: i64, seen: &mut Seen, wait: &str) {
     let floor = floor(run, user);
     let wait = if seen.etag.is_empty() { "" } else { wait };
+    let began = Instant::now();
     let Some(reply) = get(client, &format!("/v1/users/{user}/badges{wait}"), &seen.etag).await else { return };
+    let asked = format!("{}{wait}, {} ms", client.base, began.elapsed().as_millis());
     run.ledger.polls.fetch_add(1, Ordering::Relaxed);
     let findings = &run.findings;
     match reply.status {
@@ -89,17 +91,17 @@ async fn summary(run: &Run, client: &Client, user: i64, seen: &mut Seen, wait: &
             run.ledger.degraded.fetch_add(1, Ordering::Relaxed);
             findings.check(reply.header("etag").is_empty(), || format!("user {user}: a degraded answer has a tag"));
         }
-        StatusCode::OK => fresh(run, user, &reply, &floor, seen),
+        StatusCode::OK => fresh(run, user, (&reply, &asked), &floor, seen),
         StatusCode::SERVICE_UNAVAILABLE => {}
         status => findings.add(&format!("poll of {user}: {status} {}", reply.text)),
     }
 }
 
-fn fresh(run: &Run, user: i64, reply: &Reply, floor: &Floor, seen: &mut Seen) {
+fn fresh(run: &Run, user: i64, (reply, asked): (&Reply, &str), floor: &Floor, seen: &mut Seen) {
     let (body, findings) = (&reply.body, &run.findings);
     let revision = body["revision"].as_i64().unwrap_or(-1);
     let shared_revision = body["shared_revision"].as_i64().unwrap_or_default();
-    let (told, known) = (&reply.text, seen.clone());
+    let (told, known) = (format!("{} ({asked})", reply.text), seen.clone());
     findings.check(revision >= floor.revision, || format!("user {user}: {} was acknowledged, a poll shows {told}", floor.revision));
     let goes_back = (revision, shared_revision) < (known.revision, if revision == known.revision { known.shared_revision } else { 0 });
     findings.check(!goes_back, || format!("user {user} went back from {known:?} to {told}"));

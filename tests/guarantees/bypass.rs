@@ -72,7 +72,7 @@ async fn engine_a_bypass_holds_while_a_commit_without_the_cache_may_come() {
     let guards = scene.nodes.each_ref().map(|node| Arc::clone(&node.app.state().guard));
     // The cache answers all the time; what keeps the bypass up is the commit alone.
     guards[0].enter_bypass().await.unwrap();
-    let under_way = guards[0].untouched().expect("a commit may go on without the cache");
+    let under_way = guards[0].bypassing_commit().expect("a commit may go on without the cache");
     let hold = async |wait: Duration| {
         let until = Instant::now() + wait;
         while Instant::now() < until {
@@ -84,7 +84,7 @@ async fn engine_a_bypass_holds_while_a_commit_without_the_cache_may_come() {
     // Nobody knows whether it took effect.
     drop(under_way);
     hold(Duration::from_secs(4)).await;
-    assert!(guards[0].untouched().is_none(), "the cache is back: no more of them");
+    assert!(guards[0].bypassing_commit().is_none(), "the cache is back: no more of them");
     eventually_within(20, "the bypass ends", async || guards.iter().all(|guard| guard.trust() == Trust::Full)).await;
     scene.recover().await;
 }

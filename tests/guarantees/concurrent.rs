@@ -38,7 +38,7 @@ both_tiers! {
     }
 
     async fn dawdling_at_any_step_does_not_kill_a_promise(world: World) {
-        let steps = ["after_touch", "before_commit", "after_commit"].map(|step| format!("lane::{step}=25%sleep(25)")).join(";");
+        let steps = ["after_begin_write", "before_commit", "after_commit"].map(|step| format!("lane::{step}=25%sleep(25)")).join(";");
         let mut processes = vec![world.process(&[], &[("FAILPOINTS", &steps)]).await];
         if world.tier == Tier::Server {
             processes.push(world.process(&[], &[("FAILPOINTS", &steps)]).await);

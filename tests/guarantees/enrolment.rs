@@ -62,9 +62,9 @@ both_tiers! {
         let node = world.node_with(&["--scrub-users", "0"]).await;
         filled(&node).await;
         let (users, writer) = ([1.try_into().unwrap()], headmark::cache::Writer(7));
-        node.app.state().cache.touch(&users, writer).await.unwrap();
+        node.app.state().cache.begin_write(&users, writer).await.unwrap();
         node.client.summary(1).await;
-        node.app.state().cache.leave(&users, writer).await.unwrap();
+        node.app.state().cache.abandon_write(&users, writer).await.unwrap();
         counts_from_here_on(&node).await;
         node.stop().await;
     }

@@ -7,7 +7,7 @@ use crate::both_tiers;
 both_tiers! {
     async fn a_pause_that_ends_the_transaction_costs_no_write(world: World) {
         // Postgres ends the connection (25P03) in the middle of the work before the commit.
-        let pause = ("FAILPOINTS", "lane::after_touch=1*sleep(1800)");
+        let pause = ("FAILPOINTS", "lane::after_begin_write=1*sleep(1800)");
         let node = world.process(&["--statement-timeout-ms", "1000"], &[pause]).await;
         // Of so many rows that they are copied, which does not wait for the commit.
         let recipients: Vec<i64> = (1..=600).collect();

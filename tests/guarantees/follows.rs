@@ -254,7 +254,7 @@ both_tiers! {
     /// A node dies at every step of a block that severs both follows: all of it is there
     /// afterwards, or nothing.
     async fn kill_a_node_amid_a_block(world: World) {
-        for (at, step) in ["lane::after_touch", "lane::before_commit", "lane::after_commit", "lane::after_publish"].iter().enumerate() {
+        for (at, step) in ["lane::after_begin_write", "lane::before_commit", "lane::after_commit", "lane::after_apply_write"].iter().enumerate() {
             let (a, b) = (10 + 2 * i64::try_from(at).unwrap(), 11 + 2 * i64::try_from(at).unwrap());
             // It dies in the fifth batch: after the first sight of both users, and a follow each
             // way.
@@ -266,7 +266,7 @@ both_tiers! {
             let sent = Client::try_send(doomed.client.request(Method::PUT, &format!("/v1/users/{b}/blocks/{a}"))).await;
             assert!(sent.is_err() && !doomed.ended().await.success(), "{step}");
             let node = world.node().await;
-            let severed = *step != "lane::after_touch" && *step != "lane::before_commit";
+            let severed = *step != "lane::after_begin_write" && *step != "lane::before_commit";
             let relation = node.client.get(&format!("/v1/users/{b}/relations?ids={a}")).await.ok()["items"][0].clone();
             let told = ["following", "followed_by", "mutual", "blocking"].map(|name| relation[name] == true);
             assert_eq!(told, [!severed, !severed, !severed, severed], "{step}: {relation}");

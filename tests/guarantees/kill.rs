@@ -111,8 +111,8 @@ both_tiers! {
         storm.settle(&mut Truth::of(&world).await).await;
     }
 
-    async fn kill_after_touch(world: World) {
-        dies_at(world, "lane::after_touch").await;
+    async fn kill_after_begin_write(world: World) {
+        dies_at(world, "lane::after_begin_write").await;
     }
 
     async fn kill_before_commit(world: World) {
@@ -123,7 +123,7 @@ both_tiers! {
         dies_at(world, "lane::after_commit").await;
     }
 
-    async fn kill_after_publish(world: World) {
-        dies_at(world, "lane::after_publish").await;
+    async fn kill_after_apply_write(world: World) {
+        dies_at(world, "lane::after_apply_write").await;
     }
 }

@@ -164,7 +164,7 @@ async fn make_batches_slow(hand: &mut Hand) {
         // SQLite has no statement that sleeps, and one that works takes as long as the machine
         // likes. So this says it of the batches instead: the quick one, then three that are too
         // large, then those that are not.
-        fail::cfg("lane::after_touch", "1*off->3*sleep(3000)->off").unwrap();
+        fail::cfg("lane::after_begin_write", "1*off->3*sleep(3000)->off").unwrap();
         return;
     }
     hand.run("create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.02); return new; end'").await;

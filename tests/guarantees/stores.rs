@@ -84,7 +84,7 @@ impl Scene {
             }
         }
         self.write_and_look(0).await;
-        // Touches that Redis carried out after it was back keep their writers inside for a lease.
+        // Writes that Redis began after it was back keep their writers inside for a lease.
         eventually_within(10, "the poll filled it", async || {
             poll(&self.nodes[0].client, 1).await;
             !self.is_dirty().await

@@ -113,7 +113,7 @@ both_tiers! {
 
     async fn probes_and_documents_need_no_credentials(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
-        for path in ["/livez", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs/"] {
+        for path in ["/livez", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs/", "/console/", "/console/console.js"] {
             assert_eq!(node.client.get(path).await.status, 200, "{path}");
         }
         node.stop().await;

@@ -234,7 +234,7 @@ both_tiers! {
             assert_eq!((head.status, head.body.len(), head.header("content-encoding")), (200, 0, encoding));
             assert_eq!(head.header("content-length"), packed.body.len().to_string(), "the length of what GET sends: {head:?}");
         }
-        for path in ["/openapi.json", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js"] {
+        for path in ["/openapi.json", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js", "/console/console.js"] {
             let plain = raw(&node, Method::GET, path, &[]).await;
             let packed = raw(&node, Method::GET, path, &[("accept-encoding", "gzip")]).await;
             assert!(packed.header("content-encoding") == "gzip" && packed.body.len() * 2 < plain.body.len(), "{path}");
@@ -272,7 +272,7 @@ both_tiers! {
         assert_eq!(bob.get("/v1/users/me/badges").await.status, 200, "another user");
         let told = used_up(&alice, "/v1/users/me/badges").await;
         assert_eq!(told.header("retry-after"), "1");
-        for path in ["/livez", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs/", "/livez"] {
+        for path in ["/livez", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs/", "/console/", "/livez"] {
             assert_eq!(web.get(path).await.status, 200, "{path}");
         }
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Calls one node.
 #[derive(Debug, Clone)]
 pub struct Client {
-    base: String,
+    pub base: String,
     http: reqwest::Client,
     bearer: Option<String>,
 }

@@ -10,7 +10,7 @@ use clap::Parser as _;
 use headmark::app::cli::Cli;
 use headmark::app::config::Config;
 use headmark::app::node::App;
-use headmark::app::serve::Stop;
+use headmark::app::serve::{Stop, Threads, serve};
 use headmark::base::clock::Clock;
 use rand::RngExt as _;
 use sqlx::{Connection as _, Executor as _, PgConnection};
@@ -178,6 +178,7 @@ pub struct Node {
     pub app: App,
     stop: Stop,
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
+    _threads: Arc<Threads>,
 }
 
 impl Node {
@@ -186,8 +187,9 @@ impl Node {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let app = App::start(&config, clock).await?;
         let stop = Stop::default();
-        let serving = tokio::spawn(headmark::app::serve::serve(listener, app.router(), config.http.clone(), stop.clone()));
-        Ok(Self { client: Client::new(&base), base, app, stop, serving })
+        let threads = Arc::new(Threads::start().map_err(|error| error.to_string())?);
+        let serving = tokio::spawn(serve(listener, app.router(), config.http.clone(), stop.clone(), Arc::clone(&threads)));
+        Ok(Self { client: Client::new(&base), base, app, stop, serving, _threads: threads })
     }
 
     /// A client with the key of a service.

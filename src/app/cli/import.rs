@@ -202,7 +202,7 @@ pub(super) fn run(command: ImportCommand) -> Result<Done, String> {
 
 fn import_follows(args: ImportFollowsArgs) -> Result<Done, String> {
     args.logs.init()?;
-    let import = follows::Import {
+    let import = follows::FollowImport {
         file: args.file,
         id_offset: args.id_offset,
         limit: args.enforce_limits.then_some(args.follows.max_following),
@@ -219,7 +219,7 @@ fn import_follows(args: ImportFollowsArgs) -> Result<Done, String> {
 
 fn import_posts(args: ImportPostsArgs) -> Result<Done, String> {
     args.logs.init()?;
-    let import = posts::Import { file: args.file, id_offset: args.id_offset };
+    let import = posts::PostImport { file: args.file, id_offset: args.id_offset };
     let (report, took) =
         through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| import.run(stores.lanes(), progress, on_bad).await)?;
     say(&summary_of_posts(&report, took))?;
@@ -232,7 +232,7 @@ fn import_messages(args: ImportMessagesArgs) -> Result<Done, String> {
         return import_directs(args);
     }
     let ImportMessagesArgs { file, members, id_offset, first_group_id, merge, .. } = args;
-    let import = messages::Import { file, members, id_offset, first_group_id, merge };
+    let import = messages::LogImport { file, members, id_offset, first_group_id, merge };
     let (report, took) = through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| {
         import.run(stores.lanes(), stores.db().clone(), progress, on_bad).await
     })?;
@@ -262,7 +262,7 @@ fn import_directs(args: ImportMessagesArgs) -> Result<Done, String> {
     if args.members.is_some() {
         return Err("--members is about groups; leave it out with --as directs".to_owned());
     }
-    let import = directs::Import { file: args.file, id_offset: args.id_offset };
+    let import = directs::DirectImport { file: args.file, id_offset: args.id_offset };
     let (report, took) =
         through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| import.run(stores.lanes(), progress, on_bad).await)?;
     say(&summary_of_directs(&report, took))?;

@@ -22,18 +22,18 @@ use crate::app::config::Config;
 ///
 /// Without a command, it runs the server. By default, the server stores data in ./headmark-data,
 /// listens on 127.0.0.1:8080 and accepts requests from any process on this machine. Try
-/// http://127.0.0.1:8080/docs.
+/// http://127.0.0.1:8080/console, or the routes at http://127.0.0.1:8080/docs.
 #[derive(Debug, Parser)]
 #[command(name = "headmark", version, args_conflicts_with_subcommands = true, max_term_width = 120)]
 pub struct Cli {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<CliCommand>,
     #[command(flatten)]
     config: Config,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Run the server (default).
     Serve(Box<Config>),
     /// Migrate the database schema and exit.
@@ -88,7 +88,7 @@ impl Cli {
     /// As [`Config::resolved`].
     pub fn into_config(self) -> Result<Config, String> {
         match self.command {
-            Some(Command::Serve(config)) => config.resolved(),
+            Some(CliCommand::Serve(config)) => config.resolved(),
             _ => self.config.resolved(),
         }
     }
@@ -102,14 +102,14 @@ impl Cli {
         }
         let done = match self.command {
             None => self.config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
-            Some(Command::Serve(config)) => config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
-            Some(Command::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
-            Some(Command::Token(args)) => token::run(&args).map(|()| Done::Well),
-            Some(Command::Import(command)) => import::run(command),
-            Some(Command::Export(export::ExportCommand::Follows(args))) => export::run(args),
-            Some(Command::Recount(args)) => recount::run(args),
-            Some(Command::Epoch(args)) => epoch::run(args).map(|()| Done::Well),
-            Some(Command::Openapi) => openapi::run().map(|()| Done::Well),
+            Some(CliCommand::Serve(config)) => config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
+            Some(CliCommand::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
+            Some(CliCommand::Token(args)) => token::run(&args).map(|()| Done::Well),
+            Some(CliCommand::Import(command)) => import::run(command),
+            Some(CliCommand::Export(export::ExportCommand::Follows(args))) => export::run(args),
+            Some(CliCommand::Recount(args)) => recount::run(args),
+            Some(CliCommand::Epoch(args)) => epoch::run(args).map(|()| Done::Well),
+            Some(CliCommand::Openapi) => openapi::run().map(|()| Done::Well),
         };
         match done {
             Ok(Done::Well) => ExitCode::SUCCESS,

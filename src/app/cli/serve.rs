@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
 use super::shared::{block_on, say};
 use crate::app::config::Config;
 use crate::app::node::App;
-use crate::app::serve::{Stop, files};
+use crate::app::serve::{Stop, Threads, files};
 use crate::app::{serve, telemetry};
 use crate::base::clock::Clock;
 
@@ -25,12 +26,14 @@ async fn node(config: &Config) -> Result<(), String> {
     let listener =
         TcpListener::bind(config.http.listen).await.map_err(|error| format!("cannot listen on {}: {error}", config.http.listen))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
+    // They end after the stores.
+    let threads = Arc::new(Threads::start().map_err(|error| format!("cannot start the threads for connections: {error}"))?);
     let app = App::start(config, Clock::System).await?;
     let stop = Stop::default();
     let told_to_stop = serve::shutdown_signal();
     welcome(config, address, app.state().auth.is_open());
     let mut displaced = false;
-    let serving = serve::serve(listener, app.router(), config.http.clone(), stop.clone());
+    let serving = serve::serve(listener, app.router(), config.http.clone(), stop.clone(), Arc::clone(&threads));
     tokio::pin!(serving);
     let served = tokio::select! {
         served = &mut serving => served,
@@ -77,7 +80,7 @@ fn welcome(config: &Config, address: SocketAddr, open: bool) {
     };
     // A server whose output nobody takes serves all the same.
     let _ = say(&format!(
-        "headmark {} is listening on {base}\n  stores: {tier}\n  access: {who}\n  docs:   {base}/docs\n\nTry it:\n  \
+        "headmark {} is listening on {base}\n  stores:  {tier}\n  access:  {who}\n  console: {base}/console\n  docs:    {base}/docs\n\nTry it:\n  \
          curl {key}-X POST {base}/v1/users/42/badges/mention/increment\n  \
          curl {key}{base}/v1/users/42/badges\n  \
          curl {key}-X POST {base}/v1/users/42/badges/mention/reset\n",

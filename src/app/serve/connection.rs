@@ -2,20 +2,25 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::panic::resume_unwind;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{HeaderValue, Version, header};
-use axum::response::Response;
-use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use axum::http::{HeaderValue, StatusCode, Version, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::future::RouteFuture;
+use hyper::body::{Body as _, Incoming};
+use hyper::rt::Executor;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::config::HttpConfig;
 use super::ending::Ending;
@@ -37,6 +42,9 @@ const MAX_SEND_BUFFER_BYTES: usize = 64 * 1024;
 /// connection together.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
+/// A request with a longer body, or with one of unknown length, does not run on the thread of its
+/// connection: to parse it and to answer it could hold up the others for milliseconds.
+const MAX_BODY_BYTES_ON_THREAD: u64 = 4096;
 /// How often an HTTP/2 peer is asked whether it is still there, and how long it may take to say so,
 /// or to take leave.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -49,15 +57,27 @@ const LOOKS: u32 = 8;
 pub(super) struct Server {
     pub(super) app: Router,
     pub(super) ending: Arc<Ending>,
-    builder: Builder<TokioExecutor>,
+    builder: Builder<Streams>,
     header_timeout: Duration,
     send_timeout: Duration,
     limited: bool,
+    main: Handle,
+}
+
+/// Where the requests of an HTTP/2 connection run: one connection may be all that a proxy opens, and
+/// a single thread is not enough for it.
+#[derive(Debug, Clone)]
+struct Streams(Handle);
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
+    fn execute(&self, stream: F) {
+        self.0.spawn(stream);
+    }
 }
 
 impl Server {
-    pub(super) fn new(app: Router, ending: Arc<Ending>, config: &HttpConfig) -> Self {
-        let mut builder = Builder::new(TokioExecutor::new());
+    pub(super) fn new(app: Router, ending: Arc<Ending>, config: &HttpConfig, main: Handle) -> Self {
+        let mut builder = Builder::new(Streams(main.clone()));
         let mut http1 = builder.http1();
         http1.timer(TokioTimer::new()).header_read_timeout(config.header_timeout());
         // Bodies are small: one piece of memory with the headers is cheaper for the system to send
@@ -68,7 +88,7 @@ impl Server {
         http2.keep_alive_interval(PING_INTERVAL).keep_alive_timeout(PING_TIMEOUT).max_send_buf_size(MAX_SEND_BUFFER_BYTES);
         http2.initial_stream_window_size(STREAM_WINDOW_BYTES).initial_connection_window_size(CONNECTION_WINDOW_BYTES);
         let limited = config.rate.rate_limit > 0;
-        Self { app, ending, builder, header_timeout: config.header_timeout(), send_timeout: config.send_timeout(), limited }
+        Self { app, ending, builder, header_timeout: config.header_timeout(), send_timeout: config.send_timeout(), limited, main }
     }
 
     fn look_every(&self) -> Duration {
@@ -93,7 +113,8 @@ pub(super) async fn run(stream: TcpStream, peer: Peer, server: Arc<Server>, _per
     let _open = OpenConnection::new();
     let (ending, watch, look_every) = (&server.ending, Watch::new(), server.look_every());
     let io = TokioIo::new(Socket::new(stream, server.header_timeout, Arc::clone(&watch)));
-    let app = Named { app: server.app.clone(), peer: server.limited.then_some(peer), watch: Arc::clone(&watch) };
+    let (app, main) = (server.app.clone(), server.main.clone());
+    let app = Named { app, main, peer: server.limited.then_some(peer), watch: Arc::clone(&watch) };
     let mut connection = pin!(server.builder.serve_connection(io, TowerToHyperService::new(app)));
     let mut announce = pin!(ending.announce.cancelled());
     let mut drain = pin!(ending.drain.cancelled());
@@ -148,6 +169,7 @@ pub(super) async fn run(stream: TcpStream, peer: Peer, server: Arc<Server>, _per
 #[derive(Clone)]
 struct Named {
     app: Router,
+    main: Handle,
     peer: Option<Peer>,
     watch: Arc<Watch>,
 }
@@ -155,7 +177,7 @@ struct Named {
 impl tower::Service<hyper::Request<Incoming>> for Named {
     type Response = Response;
     type Error = Infallible;
-    type Future = Announcing<<Router as tower::Service<hyper::Request<Incoming>>>::Future>;
+    type Future = Announcing;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         tower::Service::<hyper::Request<Incoming>>::poll_ready(&mut self.app, cx)
@@ -170,21 +192,50 @@ impl tower::Service<hyper::Request<Incoming>> for Named {
             request.extensions_mut().insert(Link(Arc::clone(&self.watch)));
         }
         let watch = (!streams).then(|| Arc::clone(&self.watch));
-        Announcing { answer: self.app.call(request), watch }
+        let is_short = request.body().size_hint().upper().is_some_and(|bytes| bytes <= MAX_BODY_BYTES_ON_THREAD);
+        let answer = self.app.call(request);
+        let answer =
+            if streams || is_short { Answer::Here(answer) } else { Answer::Elsewhere(AbortOnDropHandle::new(self.main.spawn(answer))) };
+        Announcing { answer, watch }
+    }
+}
+
+type Answered = Result<Response, Infallible>;
+
+/// Where an answer is made.
+#[expect(clippy::large_enum_variant, reason = "nearly all are the large one, which a box would put on the heap")]
+enum Answer {
+    Here(RouteFuture<Infallible>),
+    /// In a task of the main runtime, which ends with this.
+    Elsewhere(AbortOnDropHandle<Answered>),
+}
+
+impl Answer {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answered> {
+        match self {
+            Self::Here(answer) => Pin::new(answer).poll(cx),
+            Self::Elsewhere(answer) => match ready!(Pin::new(answer).poll(cx)) {
+                Ok(answered) => Poll::Ready(answered),
+                // Its connection ends with it, as it does with one that panics here.
+                Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+                // The main runtime ends, and the process with it.
+                Err(_) => Poll::Ready(Ok(StatusCode::SERVICE_UNAVAILABLE.into_response())),
+            },
+        }
     }
 }
 
 /// An answer, which over HTTP/1 says so when it is the last of its connection.
-struct Announcing<F> {
-    answer: F,
+struct Announcing {
+    answer: Answer,
     watch: Option<Arc<Watch>>,
 }
 
-impl<F: Future<Output = Result<Response, Infallible>> + Unpin> Future for Announcing<F> {
-    type Output = Result<Response, Infallible>;
+impl Future for Announcing {
+    type Output = Answered;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Ok(mut response) = ready!(Pin::new(&mut self.answer).poll(cx));
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answered> {
+        let Ok(mut response) = ready!(self.answer.poll(cx));
         if self.watch.as_ref().is_some_and(|watch| watch.announces_close()) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }

@@ -45,11 +45,18 @@ async fn start(config: HttpConfig) -> Server {
         .route("/slow", get(slow))
         .route("/stuck", get(stuck))
         .route("/long", get(async || vec![b'x'; LONG_BYTES]))
+        .route("/thread", get(thread_name).post(async |_: String| thread_name().await))
         .route("/body", post(|_: Body<Nothing>| async { StatusCode::NO_CONTENT }))
         .layer(EdgeLayer::new(config.edge(false)));
     let stop = Stop::default();
-    let done = tokio::spawn(serve(listener, app, config, stop.clone()));
+    let done = tokio::spawn(serve(listener, app, config, stop.clone(), Arc::new(Threads::start().unwrap())));
     Server { address, stop, done, entered }
+}
+
+/// The name of the thread that answers, and which of that name it is.
+async fn thread_name() -> String {
+    let thread = std::thread::current();
+    format!("{} {:?}", thread.name().unwrap_or_default(), thread.id())
 }
 
 fn quick() -> HttpConfig {
@@ -175,6 +182,56 @@ async fn a_stuck_request_is_cut_off_when_the_drain_is_over() {
     let (took, answer) = tokio::join!(server.stop(), until_closed(stuck));
     assert_eq!(answer, "");
     assert!((Duration::from_millis(200)..Duration::from_secs(3)).contains(&took), "the drain took {took:?}");
+}
+
+#[tokio::test]
+async fn connections_are_dealt_out_and_each_stays_on_its_thread() {
+    let server = start(quick()).await;
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let (mut connections, mut threads) = (Vec::new(), std::collections::BTreeMap::<String, usize>::new());
+    for _ in 0..2 * cores {
+        let ask = "GET /thread HTTP/1.1\r\nHost: x\r\n\r\n";
+        let mut connection = server.connect(ask).await;
+        let first = read_some(&mut connection).await;
+        connection.write_all(ask.as_bytes()).await.unwrap();
+        let (first, second) = (last_line(&first), last_line(&read_some(&mut connection).await));
+        assert!(first.starts_with("connections ") && first == second, "{first}, {second}");
+        *threads.entry(first).or_default() += 1;
+        connections.push(connection);
+    }
+    assert_eq!(threads.values().copied().collect::<Vec<_>>(), vec![2; cores]);
+    drop(connections);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_with_a_long_body_does_not_run_on_the_thread_of_its_connection() {
+    let server = start(HttpConfig { body_limit_bytes: 10_000, ..quick() }).await;
+    for (bytes, on_thread) in [(4096, true), (4097, false)] {
+        let head = format!("POST /thread HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {bytes}\r\n\r\n");
+        let answer = server.all(&(head + &" ".repeat(bytes))).await;
+        assert_eq!(last_line(&answer).starts_with("connections "), on_thread, "{answer}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn requests_of_http2_do_not_run_on_the_thread_of_their_connection() {
+    let server = start(quick()).await;
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (mut client, connection) = h2::client::handshake(stream).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let request = hyper::Request::get("http://localhost/thread").body(()).unwrap();
+    let mut answer = client.send_request(request, true).unwrap().0.await.unwrap().into_body();
+    let name = answer.data().await.unwrap().unwrap();
+    assert!(!name.starts_with(b"connections "), "{name:?}");
+    drop((client, answer));
+    connection.await.unwrap().unwrap();
+    server.stop().await;
+}
+
+fn last_line(answer: &str) -> String {
+    answer.lines().last().unwrap_or_default().to_owned()
 }
 
 /// What an HTTP/2 client says first: the preface, and settings that leave all as it is.

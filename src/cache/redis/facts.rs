@@ -89,24 +89,24 @@ impl Redis {
         Ok(replies.iter().filter(|reply| is_yes(reply)).count())
     }
 
-    pub(in crate::cache) async fn touch_facts(&self, touched: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
+    pub(in crate::cache) async fn begin_facts_write(&self, written: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
         let scripts = &self.shared.scripts;
-        self.for_facts(touched, |keys, touched, form| scripts.touch_facts(form, keys, touched, writer)).await
+        self.for_facts(written, |keys, written, form| scripts.begin_facts_write(form, keys, written, writer)).await
     }
 
-    pub(in crate::cache) async fn leave_facts(&self, touched: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
+    pub(in crate::cache) async fn end_facts_write(&self, written: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
         let scripts = &self.shared.scripts;
-        self.for_facts(touched, |keys, touched, form| scripts.leave_facts(form, keys, touched, writer)).await
+        self.for_facts(written, |keys, written, form| scripts.end_facts_write(form, keys, written, writer)).await
     }
 
     async fn for_facts(
         &self,
-        touched: &[(UserId, Vec<UserId>)],
+        written: &[(UserId, Vec<UserId>)],
         call: impl Fn(&[String], &[(UserId, Vec<UserId>)], Form) -> Cmd,
     ) -> Result<(), CacheError> {
         let shared = &self.shared;
         let call = |chunk: &[(UserId, Vec<UserId>)], form| call(&shared.facts_keys(chunk.iter().map(|(user, _)| *user)), chunk, form);
-        shared.run_chunks(touched, call).await.map(|_| ())
+        shared.run_chunks(written, call).await.map(|_| ())
     }
 }
 

@@ -7,7 +7,7 @@ use super::Redis;
 use super::shared::{COMMANDS_PER_PIPELINE, Shared, unexpected_reply};
 use super::wire::away;
 use crate::base::ids::UserId;
-use crate::cache::{CacheError, ListKey, Stream};
+use crate::cache::{CacheError, ListKey, RedisStream};
 
 /// What Redis answers to an entry whose number is not above the last one.
 const NOT_ABOVE: &str = "equal or smaller";
@@ -50,7 +50,7 @@ impl Redis {
         Ok(())
     }
 
-    pub(in crate::cache) async fn append(&self, stream: &Stream, entries: &[(i64, String)]) -> Result<(), CacheError> {
+    pub(in crate::cache) async fn append(&self, stream: &RedisStream, entries: &[(i64, String)]) -> Result<(), CacheError> {
         let shared = &self.shared;
         let deadline = shared.deadline();
         for chunk in entries.chunks(COMMANDS_PER_PIPELINE) {
@@ -72,7 +72,7 @@ impl Redis {
 }
 
 /// Numbered by us, so that one that is sent twice is there once.
-fn add(stream: &Stream, id: i64, entry: &str) -> Cmd {
+fn add(stream: &RedisStream, id: i64, entry: &str) -> Cmd {
     let mut add = cmd("XADD");
     add.arg(&stream.key).arg("MAXLEN").arg("~").arg(stream.max_entries).arg(format!("{id}-0")).arg("event").arg(entry);
     add

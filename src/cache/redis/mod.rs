@@ -31,7 +31,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::breaker::Breaker;
 use self::copies::Copies;
 use self::reads::{Connection, Reads};
-use self::scripts::{Scripts, is_yes, read_hash, read_lookup, read_published};
+use self::scripts::{Scripts, is_yes, read_applied, read_hash, read_lookup};
 use self::shared::{COMMANDS_PER_PIPELINE, Shared, hgetall, unexpected_reply};
 use self::wire::{Wire, away};
 use super::hub::{Hub, Listener};
@@ -112,12 +112,12 @@ impl Redis {
         self.hub.listen(user)
     }
 
-    pub(super) async fn touch(&self, users: &[UserId], writer: Writer) -> Result<Option<Instant>, CacheError> {
+    pub(super) async fn begin_write(&self, users: &[UserId], writer: Writer) -> Result<Option<Instant>, CacheError> {
         let shared = &self.shared;
         let readers = shared.readers_key();
         let call = |users: &[UserId], form| {
             let keys = shared.keys(users.iter().copied());
-            shared.scripts.touch(form, &keys, readers.as_deref(), writer, shared.node)
+            shared.scripts.begin_write(form, &keys, readers.as_deref(), writer, shared.node)
         };
         let replies = shared.run_chunks(users, call).await?;
         // Other nodes are waited for. This one is not: it does not show what it has any more.
@@ -243,12 +243,12 @@ impl Redis {
         Ok(kept)
     }
 
-    pub(super) async fn publish(&self, writer: Writer, changes: &[Change]) -> Result<bool, CacheError> {
+    pub(super) async fn apply_write(&self, writer: Writer, changes: &[Change]) -> Result<bool, CacheError> {
         let shared = &self.shared;
         let epoch = self.epoch.load(Ordering::Acquire);
         let call = |changes: &[Change], form| {
             let keys = shared.keys(changes.iter().map(|change| change.user));
-            shared.scripts.publish(form, &keys, &shared.config.prefix, writer, epoch, changes)
+            shared.scripts.apply_write(form, &keys, &shared.config.prefix, writer, epoch, changes)
         };
         let outcome = shared.run_chunks(changes, call).await;
         // A writer that was not inside makes entries dirty here.
@@ -258,16 +258,16 @@ impl Redis {
         let calls = changes.chunks(shared.keys_per_call());
         let mut was_inside = true;
         for (reply, changes) in outcome?.iter().zip(calls) {
-            let published = read_published(reply, changes.len()).ok_or_else(unexpected_reply)?;
-            (0..changes.len()).for_each(|at| shared.meters.publish(at < published.applied));
-            was_inside &= published.outside == 0;
+            let applied = read_applied(reply, changes.len()).ok_or_else(unexpected_reply)?;
+            (0..changes.len()).for_each(|at| shared.meters.apply(at < applied.clean));
+            was_inside &= applied.outside == 0;
         }
         Ok(was_inside)
     }
 
-    pub(super) async fn leave(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
+    pub(super) async fn abandon_write(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
         let shared = &self.shared;
-        let call = |users: &[UserId], form| shared.scripts.leave(form, &shared.keys(users.iter().copied()), writer);
+        let call = |users: &[UserId], form| shared.scripts.abandon_write(form, &shared.keys(users.iter().copied()), writer);
         let outcome = shared.run_chunks(users, call).await;
         self.reads.copies.remove_all(users.iter().copied());
         outcome.map(drop)
@@ -291,8 +291,8 @@ impl Redis {
             }
         };
         shared.breaker.succeeded();
-        // One that answers but takes no writes (full, or a replica) is as good as away: it could
-        // not be touched.
+        // One that answers but takes no writes (full, or a replica) is as good as away: no write
+        // could begin.
         let mut write = cmd("SET");
         write.arg(format!("{}probe", shared.config.prefix)).arg(1).arg("PX").arg(PROBE_TTL_MS);
         for written in shared.send(shared.scripts_wire(), vec![write], shared.deadline()).await? {

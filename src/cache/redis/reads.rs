@@ -6,7 +6,7 @@
 //!
 //! A node renews its lease again and again while it is polled. From the moment at which it *sent* a
 //! renewal that is answered, it may answer polls from its copies for [`READ_LEASE`]. A writer answers
-//! no earlier than that after its touch, if any other node holds a lease. Why that is enough:
+//! no earlier than that after its begin, if any other node holds a lease. Why that is enough:
 //! `docs/adr/0021-read-leases.md`.
 //!
 //! A poll that comes while the lease has run out waits for the next renewal, with all others, instead

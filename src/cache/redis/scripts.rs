@@ -31,14 +31,14 @@ impl Source {
 
 /// Every script, and the times that they are given.
 pub(super) struct Scripts {
-    touch: Source,
+    begin: Source,
     get: Source,
     fill: Source,
-    publish: Source,
-    leave: Source,
+    apply: Source,
+    abandon: Source,
     read_lease: Source,
-    facts_touch: Source,
-    facts_leave: Source,
+    facts_begin: Source,
+    facts_end: Source,
     facts_token: Source,
     facts_fill: Source,
     lease_ms: u64,
@@ -102,8 +102,8 @@ fn add_fields<'a>(call: &mut Cmd, fields: impl Iterator<Item = (Cow<'a, str>, &'
     });
 }
 
-fn add_others(call: &mut Cmd, touched: &[(UserId, Vec<UserId>)]) {
-    for (_, others) in touched {
+fn add_others(call: &mut Cmd, written: &[(UserId, Vec<UserId>)]) {
+    for (_, others) in written {
         call.arg(others.len());
         others.iter().for_each(|other| {
             call.arg(other.get());
@@ -118,14 +118,14 @@ fn millis(duration: Duration) -> u64 {
 impl Scripts {
     pub(super) fn new(config: &CacheConfig) -> Self {
         Self {
-            touch: script!("touch.lua"),
+            begin: script!("begin.lua"),
             get: script!("get.lua"),
             fill: script!("fill.lua"),
-            publish: script!("publish.lua"),
-            leave: script!("leave.lua"),
+            apply: script!("apply.lua"),
+            abandon: script!("abandon.lua"),
             read_lease: script!("read_lease.lua"),
-            facts_touch: script!("facts_touch.lua"),
-            facts_leave: script!("facts_leave.lua"),
+            facts_begin: script!("facts_begin.lua"),
+            facts_end: script!("facts_end.lua"),
             facts_token: script!("facts_token.lua"),
             facts_fill: script!("facts_fill.lua"),
             lease_ms: millis(config.lease),
@@ -136,8 +136,8 @@ impl Scripts {
 
     /// All of them, to be loaded.
     pub(super) fn all(&self) -> impl Iterator<Item = &Script> {
-        let of_entries = [&self.touch, &self.get, &self.fill, &self.publish, &self.leave, &self.read_lease];
-        let of_facts = [&self.facts_touch, &self.facts_leave, &self.facts_token, &self.facts_fill];
+        let of_entries = [&self.begin, &self.get, &self.fill, &self.apply, &self.abandon, &self.read_lease];
+        let of_facts = [&self.facts_begin, &self.facts_end, &self.facts_token, &self.facts_fill];
         of_entries.into_iter().chain(of_facts).map(|source| &source.script)
     }
 
@@ -147,8 +147,8 @@ impl Scripts {
     }
 
     /// Its reply is for [`is_yes`].
-    pub(super) fn touch(&self, form: Form, keys: &[String], readers: Option<&str>, writer: Writer, node: u64) -> Cmd {
-        let mut call = self.touch.call_on(form, keys.len() + usize::from(readers.is_some()));
+    pub(super) fn begin_write(&self, form: Form, keys: &[String], readers: Option<&str>, writer: Writer, node: u64) -> Cmd {
+        let mut call = self.begin.call_on(form, keys.len() + usize::from(readers.is_some()));
         let node = readers.map_or_else(String::new, |_| hex(node));
         call.arg(keys).arg(readers).arg(hex(writer.0)).arg(self.lease_ms).arg(self.ttl_ms).arg(node);
         call.arg(millis(READ_LEASE)).arg(READERS_TTL_MS);
@@ -177,9 +177,9 @@ impl Scripts {
     }
 
     /// A change for each key; `prefix` is what all keys begin with. Its reply is for
-    /// [`read_published`].
-    pub(super) fn publish(&self, form: Form, keys: &[String], prefix: &str, writer: Writer, epoch: i64, changes: &[Change]) -> Cmd {
-        let mut call = self.publish.call_on(form, keys.len());
+    /// [`read_applied`].
+    pub(super) fn apply_write(&self, form: Form, keys: &[String], prefix: &str, writer: Writer, epoch: i64, changes: &[Change]) -> Cmd {
+        let mut call = self.apply.call_on(form, keys.len());
         call.arg(keys).arg(hex(writer.0)).arg(epoch).arg(prefix);
         for change in changes {
             let (fields, count) = fields(&change.parts);
@@ -190,18 +190,18 @@ impl Scripts {
     }
 
     /// Two keys for each user, and others.
-    pub(super) fn touch_facts(&self, form: Form, keys: &[String], touched: &[(UserId, Vec<UserId>)], writer: Writer) -> Cmd {
-        let mut call = self.facts_touch.call_on(form, keys.len());
+    pub(super) fn begin_facts_write(&self, form: Form, keys: &[String], written: &[(UserId, Vec<UserId>)], writer: Writer) -> Cmd {
+        let mut call = self.facts_begin.call_on(form, keys.len());
         call.arg(keys).arg(hex(writer.0)).arg(self.lease_ms);
-        add_others(&mut call, touched);
+        add_others(&mut call, written);
         call
     }
 
     /// The same.
-    pub(super) fn leave_facts(&self, form: Form, keys: &[String], touched: &[(UserId, Vec<UserId>)], writer: Writer) -> Cmd {
-        let mut call = self.facts_leave.call_on(form, keys.len());
+    pub(super) fn end_facts_write(&self, form: Form, keys: &[String], written: &[(UserId, Vec<UserId>)], writer: Writer) -> Cmd {
+        let mut call = self.facts_end.call_on(form, keys.len());
         call.arg(keys).arg(hex(writer.0));
-        add_others(&mut call, touched);
+        add_others(&mut call, written);
         call
     }
 
@@ -222,8 +222,8 @@ impl Scripts {
         call
     }
 
-    pub(super) fn leave(&self, form: Form, keys: &[String], writer: Writer) -> Cmd {
-        let mut call = self.leave.call_on(form, keys.len());
+    pub(super) fn abandon_write(&self, form: Form, keys: &[String], writer: Writer) -> Cmd {
+        let mut call = self.abandon.call_on(form, keys.len());
         call.arg(keys).arg(hex(writer.0));
         call
     }
@@ -231,18 +231,18 @@ impl Scripts {
 
 /// What became of the changes of a call.
 #[derive(Debug, Default)]
-pub(super) struct Published {
-    /// How many left a clean entry.
-    pub(super) applied: usize,
+pub(super) struct Applied {
+    /// How many made a clean entry.
+    pub(super) clean: usize,
     /// How many came from a writer that was not inside.
     pub(super) outside: usize,
 }
 
-/// The reply of `publish.lua` about so many keys. None if it has another form.
-pub(super) fn read_published(reply: &Value, keys: usize) -> Option<Published> {
+/// The reply of `apply.lua` about so many keys. None if it has another form.
+pub(super) fn read_applied(reply: &Value, keys: usize) -> Option<Applied> {
     let Value::Array(answers) = reply else { return None };
     let count = |answer| answers.iter().filter(|found| **found == Value::Int(answer)).count();
-    (answers.len() == keys).then(|| Published { applied: count(1), outside: count(2) })
+    (answers.len() == keys).then(|| Applied { clean: count(1), outside: count(2) })
 }
 
 /// Whether a script that may refuse did what it was asked.

@@ -1,4 +1,4 @@
--- A reader brings what SQL told of a user and others, if nobody has touched the user's facts since it was given its token. The token stays: others hold it too. Facts of
+-- A reader brings what SQL told of a user and others, if no write of the user's facts began since it was given its token. The token stays: others hold it too. Facts of
 -- another epoch go, and so do those that are too old or too many: all of them can be read again. Where they are all that there are of the user, they take the place
 -- of those that were kept, and from then on one that is not there says that the two are nothing to each other.
 --

@@ -22,7 +22,7 @@ if not found['!d'] then
 end
 local token = ''
 if others(found['!w'], '', now_ms()) == '' then
-  -- A token of another epoch is not shared: its reader may have read before a commit that touched nothing.
+  -- A token of another epoch is not shared: its reader may have read before a commit that bypassed the cache.
   local theirs, epoch = string.match(found['!g'] or '', '^(.*):(.*)$')
   if epoch == ARGV[3] then
     token = theirs

@@ -6,7 +6,7 @@
 --   !d  dirty: '1', or '2' once !w outgrew a listpack value, so that the hash is to be written again
 --   !g  fill token, with the epoch of its reader: 'token:epoch'
 --   !w  writers inside: 'token=expiry_ms;token=expiry_ms', by this server's clock
---   !s  spoiled: one left without applying, or died, while others were inside. It may have committed after any of those, so that none of
+--   !s  tainted: one abandoned the entry, or died, while others were inside. It may have committed after any of those, so that none of
 --       them knows the newest state: they leave it to the next fill. Over once they are gone, for anyone who enters later commits later.
 
 -- Another hash has the user's facts: what the user and others are to each other, by the other's id. Its fields of the protocol are !e, !g, and
@@ -46,7 +46,7 @@ end
 
 -- Takes a writer out of an entry, which stays dirty; anyone who holds a fill token may have read too early. An entry that shows nothing and has nobody inside is
 -- as good as none.
-local function leave(key, kept, dirt, shown)
+local function abandon(key, kept, dirt, shown)
   if kept == '' and not shown then
     redis.call('DEL', key)
     return

@@ -13,12 +13,12 @@ const LEASE: Duration = Duration::from_secs(600);
 
 #[derive(Debug, Clone)]
 enum Op {
-    Touch { user: i64, writer: u64 },
+    Begin { user: i64, writer: u64 },
     Get { user: i64 },
     GetMany,
     Fill { token: usize, revision: i64 },
-    Publish { user: i64, writer: u64, before: i64, by: i64 },
-    Leave { user: i64, writer: u64 },
+    Apply { user: i64, writer: u64, before: i64, by: i64 },
+    Abandon { user: i64, writer: u64 },
     PassHalfALease,
     Evict { user: i64 },
     Epoch(i64),
@@ -27,12 +27,12 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     let (user, writer) = (1..=USERS, 0..5_u64);
     prop_oneof![
-        4 => (user.clone(), writer.clone()).prop_map(|(user, writer)| Op::Touch { user, writer }),
+        4 => (user.clone(), writer.clone()).prop_map(|(user, writer)| Op::Begin { user, writer }),
         6 => user.clone().prop_map(|user| Op::Get { user }),
         1 => Just(Op::GetMany),
         6 => (0..4_usize, 0..4_i64).prop_map(|(token, revision)| Op::Fill { token, revision }),
-        6 => (user.clone(), writer.clone(), 0..4_i64, 0..2_i64).prop_map(|(user, writer, before, by)| Op::Publish { user, writer, before, by }),
-        1 => (user.clone(), writer).prop_map(|(user, writer)| Op::Leave { user, writer }),
+        6 => (user.clone(), writer.clone(), 0..4_i64, 0..2_i64).prop_map(|(user, writer, before, by)| Op::Apply { user, writer, before, by }),
+        1 => (user.clone(), writer).prop_map(|(user, writer)| Op::Abandon { user, writer }),
         2 => Just(Op::PassHalfALease),
         1 => user.prop_map(|user| Op::Evict { user }),
         1 => (0..3_i64).prop_map(Op::Epoch),
@@ -79,9 +79,9 @@ impl Pair {
 
     async fn step(&mut self, op: &Op) {
         match *op {
-            Op::Touch { user: id, writer } => {
-                self.memory.touch(&[user(id)], Writer(writer)).await.unwrap();
-                self.redis.touch(&[user(id)], Writer(writer)).await.unwrap();
+            Op::Begin { user: id, writer } => {
+                self.memory.begin_write(&[user(id)], Writer(writer)).await.unwrap();
+                self.redis.begin_write(&[user(id)], Writer(writer)).await.unwrap();
             }
             Op::Get { user: id } => {
                 let (memory, redis) = (self.memory.get(user(id)).await.unwrap(), self.redis.get(user(id)).await.unwrap());
@@ -100,14 +100,14 @@ impl Pair {
                 let redis = self.redis.fill(user(id), theirs, &entry(revision)).await.unwrap();
                 assert_eq!(memory, redis);
             }
-            Op::Publish { user: id, writer, before, by } => {
+            Op::Apply { user: id, writer, before, by } => {
                 let changes = [change(id, before, before + by)];
-                self.memory.publish(Writer(writer), &changes).await.unwrap();
-                self.redis.publish(Writer(writer), &changes).await.unwrap();
+                self.memory.apply_write(Writer(writer), &changes).await.unwrap();
+                self.redis.apply_write(Writer(writer), &changes).await.unwrap();
             }
-            Op::Leave { user: id, writer } => {
-                self.memory.leave(&[user(id)], Writer(writer)).await.unwrap();
-                self.redis.leave(&[user(id)], Writer(writer)).await.unwrap();
+            Op::Abandon { user: id, writer } => {
+                self.memory.abandon_write(&[user(id)], Writer(writer)).await.unwrap();
+                self.redis.abandon_write(&[user(id)], Writer(writer)).await.unwrap();
             }
             Op::PassHalfALease => {
                 self.now_ms.fetch_add(u64::try_from(LEASE.as_millis()).unwrap() / 2, Ordering::Relaxed);
@@ -124,7 +124,7 @@ impl Pair {
                     let deleted: i64 = self.raw.ask(&["DEL", &key]).await;
                     let Cache::Redis(redis) = &self.redis else { unreachable!() };
                     redis.forget_copy(user(id));
-                    // The scripts remove an entry that shows nothing when the last writer leaves
+                    // The scripts remove an entry that shows nothing when the last writer goes
                     // it.
                     assert!(deleted == 1 || !shows, "one engine held an entry, the other did not");
                 }
@@ -173,34 +173,34 @@ async fn usual_course(cache: &Cache) {
     assert_eq!(hit_of(&cache.get(reader).await.unwrap()), Some(&entry(3)));
     assert!(!cache.fill(reader, token, &entry(3)).await.unwrap(), "a token is for one fill");
 
-    cache.touch(&[reader], writer).await.unwrap();
+    cache.begin_write(&[reader], writer).await.unwrap();
     let inside = cache.get(reader).await.unwrap();
     assert_eq!(inside, Lookup::Miss { fill: None, last_known: Some(Arc::new(entry(3).into())) });
-    cache.publish(writer, &[change(42, 3, 4)]).await.unwrap();
+    cache.apply_write(writer, &[change(42, 3, 4)]).await.unwrap();
     assert_eq!(hit_of(&cache.get(reader).await.unwrap()), Some(&entry(4)), "applied at once");
 
-    cache.touch(&[reader], writer).await.unwrap();
-    cache.publish(writer, &[change(42, 4, 4)]).await.unwrap();
+    cache.begin_write(&[reader], writer).await.unwrap();
+    cache.apply_write(writer, &[change(42, 4, 4)]).await.unwrap();
     assert_eq!(hit_of(&cache.get(reader).await.unwrap()), Some(&entry(4)), "nothing changed: clean again");
 
-    cache.touch(&[reader], writer).await.unwrap();
-    cache.touch(&[reader], other).await.unwrap();
-    cache.publish(writer, &[change(42, 4, 5)]).await.unwrap();
+    cache.begin_write(&[reader], writer).await.unwrap();
+    cache.begin_write(&[reader], other).await.unwrap();
+    cache.apply_write(writer, &[change(42, 4, 5)]).await.unwrap();
     let inside = cache.get(reader).await.unwrap();
     let applied = Some(Arc::new(entry(5).into()));
     assert_eq!(inside, Lookup::Miss { fill: None, last_known: applied }, "applied, but the other one is still inside");
-    cache.publish(other, &[change(42, 5, 6)]).await.unwrap();
+    cache.apply_write(other, &[change(42, 5, 6)]).await.unwrap();
     assert_eq!(hit_of(&cache.get(reader).await.unwrap()), Some(&entry(6)), "clean with the last one");
-    cache.touch(&[reader], writer).await.unwrap();
-    cache.publish(writer, &[change(42, 5, 5)]).await.unwrap();
+    cache.begin_write(&[reader], writer).await.unwrap();
+    cache.apply_write(writer, &[change(42, 5, 5)]).await.unwrap();
     assert_eq!(hit_of(&cache.get(reader).await.unwrap()), Some(&entry(6)), "it has what the writer found, and more");
 
-    cache.touch(&[reader], writer).await.unwrap();
-    cache.touch(&[reader], other).await.unwrap();
-    cache.publish(other, &[change(42, 7, 8)]).await.unwrap();
-    cache.publish(writer, &[change(42, 6, 7)]).await.unwrap();
-    let token = token_of(&cache.get(reader).await.unwrap()).expect("nobody inside, but the change of the first to publish is missing");
-    cache.leave(&[reader], other).await.unwrap();
+    cache.begin_write(&[reader], writer).await.unwrap();
+    cache.begin_write(&[reader], other).await.unwrap();
+    cache.apply_write(other, &[change(42, 7, 8)]).await.unwrap();
+    cache.apply_write(writer, &[change(42, 6, 7)]).await.unwrap();
+    let token = token_of(&cache.get(reader).await.unwrap()).expect("nobody inside, but the change of the first to apply is missing");
+    cache.abandon_write(&[reader], other).await.unwrap();
     assert!(!cache.fill(reader, token, &entry(8)).await.unwrap(), "an unknown outcome voids tokens");
     let token = token_of(&cache.get(reader).await.unwrap()).unwrap();
     assert!(!cache.fill(reader, token, &entry(3)).await.unwrap(), "older than what is known");
@@ -231,31 +231,30 @@ async fn the_usual_course_in_redis() {
 async fn leases_end_by_themselves() {
     let config = CacheConfig { lease: Duration::from_millis(60), ttl: Duration::from_secs(5), ..config() };
     for cache in [Cache::memory(config.clone()), connect(&config, &shared_redis()).await] {
-        cache.touch(&[user(1)], Writer(1)).await.unwrap();
+        cache.begin_write(&[user(1)], Writer(1)).await.unwrap();
         assert_eq!(cache.get(user(1)).await.unwrap(), Lookup::Miss { fill: None, last_known: None });
         eventually("the lease ends", || async { token_of(&cache.get(user(1)).await.unwrap()).is_some() }).await;
         let token = token_of(&cache.get(user(1)).await.unwrap()).unwrap();
-        cache.publish(Writer(1), &[change(1, 0, 1)]).await.unwrap();
-        assert!(!cache.fill(user(1), token, &entry(0)).await.unwrap(), "a late publish voids tokens");
+        cache.apply_write(Writer(1), &[change(1, 0, 1)]).await.unwrap();
+        assert!(!cache.fill(user(1), token, &entry(0)).await.unwrap(), "a late apply voids tokens");
     }
 }
 
 /// Too rare for chance to find: one writer commits, another commits after it and dies, and only the
-/// second one's lease is over when the first one publishes. What the first one knows is not the
+/// second one's lease is over when the first one applies. What the first one knows is not the
 /// newest then, though the entry shows just what it found.
 #[tokio::test]
-async fn a_writer_that_died_inside_spoils_the_entry() {
+async fn a_writer_that_died_inside_taints_the_entry() {
     for renews in [false, true] {
         let mut pair = Pair::new(&shared_redis()).await;
-        let (dies, publishes) = (Op::Touch { user: 1, writer: 0 }, Op::Touch { user: 1, writer: 1 });
-        for op in [Op::Get { user: 1 }, Op::Fill { token: 0, revision: 0 }, dies, Op::PassHalfALease, publishes.clone(), Op::PassHalfALease]
-        {
+        let (dies, applies) = (Op::Begin { user: 1, writer: 0 }, Op::Begin { user: 1, writer: 1 });
+        for op in [Op::Get { user: 1 }, Op::Fill { token: 0, revision: 0 }, dies, Op::PassHalfALease, applies.clone(), Op::PassHalfALease] {
             pair.step(&op).await;
         }
         if renews {
-            pair.step(&publishes).await;
+            pair.step(&applies).await;
         }
-        pair.step(&Op::Publish { user: 1, writer: 1, before: 0, by: 1 }).await;
+        pair.step(&Op::Apply { user: 1, writer: 1, before: 0, by: 1 }).await;
         for cache in [&pair.memory, &pair.redis] {
             let lookup = cache.get(user(1)).await.unwrap();
             assert!(token_of(&lookup).is_some(), "renews: {renews}, {lookup:?}");

@@ -40,7 +40,7 @@ async fn fresh() -> (Cache, Raw, CacheConfig) {
 }
 
 #[tokio::test]
-async fn what_sql_told_is_kept_until_somebody_touches_it() {
+async fn what_sql_told_is_kept_until_somebody_writes_it() {
     let (cache, _, _) = fresh().await;
     assert_eq!(told(&cache, 1, &[2, 3]).await, [None, None]);
     let first = token(&cache, 1).await.expect("nobody is inside");
@@ -50,20 +50,20 @@ async fn what_sql_told_is_kept_until_somebody_touches_it() {
     assert_eq!(told(&cache, 1, &[4, 2, 3, 5]).await, [Some(8), Some(17), Some(0), None]);
 
     let changed = pairs(&[(1, &[2]), (2, &[1])]);
-    cache.touch_facts(&changed, Writer(7)).await.unwrap();
+    cache.begin_facts_write(&changed, Writer(7)).await.unwrap();
     assert_eq!(told(&cache, 1, &[2, 3]).await, [None, Some(0)], "what may change is gone, and the rest is as true as before");
     assert_eq!(token(&cache, 1).await, None, "a writer is inside");
     assert!(!fill(&cache, 1, first, &[(5, 1)]).await, "its token died");
     assert_eq!(token(&cache, 2).await, None, "of the other one too");
-    cache.touch_facts(&changed, Writer(8)).await.unwrap();
-    cache.leave_facts(&changed, Writer(7)).await.unwrap();
+    cache.begin_facts_write(&changed, Writer(8)).await.unwrap();
+    cache.end_facts_write(&changed, Writer(7)).await.unwrap();
     assert_eq!(token(&cache, 1).await, None, "another one still is");
-    cache.leave_facts(&changed, Writer(8)).await.unwrap();
+    cache.end_facts_write(&changed, Writer(8)).await.unwrap();
     let second = token(&cache, 1).await.unwrap();
     assert!(fill(&cache, 1, second, &[(2, 1)]).await);
     assert_eq!(told(&cache, 1, &[2, 3]).await, [Some(1), Some(0)]);
 
-    cache.leave_facts(&changed, Writer(9)).await.unwrap();
+    cache.end_facts_write(&changed, Writer(9)).await.unwrap();
     assert_eq!(
         told(&cache, 1, &[2, 3]).await,
         [None, Some(0)],
@@ -73,7 +73,7 @@ async fn what_sql_told_is_kept_until_somebody_touches_it() {
 }
 
 #[tokio::test]
-async fn one_who_is_not_in_a_complete_hash_is_nothing_until_somebody_touches_the_two() {
+async fn one_who_is_not_in_a_complete_hash_is_nothing_until_somebody_writes_the_two() {
     let (cache, mut raw, config) = fresh().await;
     let key = format!("{}{{u:1}}:r", config.prefix);
     let first = token(&cache, 1).await.unwrap();
@@ -84,15 +84,15 @@ async fn one_who_is_not_in_a_complete_hash_is_nothing_until_somebody_touches_the
     assert_eq!(told(&cache, 1, &[2, 5, 6]).await, [Some(17), Some(1), Some(0)], "one more leaves it complete");
 
     let changed = pairs(&[(1, &[2, 4])]);
-    cache.touch_facts(&changed, Writer(7)).await.unwrap();
+    cache.begin_facts_write(&changed, Writer(7)).await.unwrap();
     assert_eq!(told(&cache, 1, &[2, 3, 4, 6]).await, [None, Some(8), None, Some(0)], "what may change is not known");
     assert!(!fill_all(&cache, 1, first, &[(2, 17)]).await, "its token died");
-    cache.leave_facts(&changed, Writer(7)).await.unwrap();
+    cache.end_facts_write(&changed, Writer(7)).await.unwrap();
     assert_eq!(told(&cache, 1, &[2, 4, 6]).await, [None, None, Some(0)]);
     let second = token(&cache, 1).await.unwrap();
     assert!(fill(&cache, 1, second, &[(2, 0), (4, 1)]).await);
     assert_eq!(told(&cache, 1, &[2, 4, 6]).await, [Some(0), Some(1), Some(0)]);
-    cache.leave_facts(&changed, Writer(9)).await.unwrap();
+    cache.end_facts_write(&changed, Writer(9)).await.unwrap();
     assert_eq!(told(&cache, 1, &[2, 4, 6]).await, [None, None, Some(0)], "one that was not inside to the end");
 
     // Nobody at all, and many: either is bounded by the life of what is kept.
@@ -106,8 +106,8 @@ async fn one_who_is_not_in_a_complete_hash_is_nothing_until_somebody_touches_the
     let crowd: Vec<i64> = (20_000..30_000).collect();
     let crowd = pairs(&[(1, crowd.as_slice())]);
     for writer in [Writer(1), Writer(2)] {
-        cache.touch_facts(&crowd, writer).await.unwrap();
-        cache.leave_facts(&crowd, writer).await.unwrap();
+        cache.begin_facts_write(&crowd, writer).await.unwrap();
+        cache.end_facts_write(&crowd, writer).await.unwrap();
     }
     assert_eq!(told(&cache, 1, &[2, 10]).await, [None, None], "one that has grown too large begins again, and says nothing meanwhile");
 }
@@ -132,24 +132,24 @@ async fn a_lease_ends_by_itself_and_what_is_kept_expires() {
     let config = CacheConfig { lease: Duration::from_millis(60), ttl: Duration::from_millis(400), ..config() };
     let (cache, mut raw) = (connect(&config, &url).await, Raw::connect(&url).await);
     let key = format!("{}{{u:1}}:r", config.prefix);
-    cache.touch_facts(&pairs(&[(1, &[2])]), Writer(1)).await.unwrap();
+    cache.begin_facts_write(&pairs(&[(1, &[2])]), Writer(1)).await.unwrap();
     assert_eq!(token(&cache, 1).await, None);
     eventually("the lease ends", || async { token(&cache, 1).await.is_some() }).await;
     let late = token(&cache, 1).await.unwrap();
     assert!(fill(&cache, 1, late, &[(2, 0), (3, 0)]).await);
-    // However often others are touched: it is not kept for longer.
+    // However often others are written: it is not kept for longer.
     eventually("what is kept is too old", || async {
-        cache.touch_facts(&pairs(&[(1, &[9])]), Writer(2)).await.unwrap();
-        cache.leave_facts(&pairs(&[(1, &[9])]), Writer(2)).await.unwrap();
+        cache.begin_facts_write(&pairs(&[(1, &[9])]), Writer(2)).await.unwrap();
+        cache.end_facts_write(&pairs(&[(1, &[9])]), Writer(2)).await.unwrap();
         told(&cache, 1, &[3]).await == [None]
     })
     .await;
     assert_eq!(raw.ask::<i64>(&["EXISTS", &key]).await, 0, "one that says nothing is not kept");
-    cache.touch_facts(&pairs(&[(1, &[9])]), Writer(2)).await.unwrap();
+    cache.begin_facts_write(&pairs(&[(1, &[9])]), Writer(2)).await.unwrap();
     assert_eq!(raw.ask::<i64>(&["EXISTS", &key]).await, 0, "a writer makes none");
     let ttl_ms: i64 = raw.ask(&["PTTL", &format!("{key}w")]).await;
     assert!((1..=60).contains(&ttl_ms), "{ttl_ms}");
-    cache.leave_facts(&pairs(&[(1, &[9])]), Writer(2)).await.unwrap();
+    cache.end_facts_write(&pairs(&[(1, &[9])]), Writer(2)).await.unwrap();
     let of_user = token(&cache, 1).await.unwrap();
     assert!(fill(&cache, 1, of_user, &[(2, 0)]).await);
     let ttl_ms: i64 = raw.ask(&["PTTL", &key]).await;
@@ -171,9 +171,9 @@ async fn facts_of_a_user_are_bounded_and_many_writers_leave_nothing() {
     assert_eq!(told(&cache, 1, &[5, 10]).await, [Some(1), None], "one that has grown too large begins again");
     let everybody: Vec<i64> = (10..5000).collect();
     let (star, fans) = ([(1, everybody.as_slice())], everybody.iter().map(|fan| (user(*fan), vec![user(1)])).collect::<Vec<_>>());
-    for (touched, writer) in [(pairs(&star), Writer(1)), (fans, Writer(2))] {
-        cache.touch_facts(&touched, writer).await.unwrap();
-        cache.leave_facts(&touched, writer).await.unwrap();
+    for (written, writer) in [(pairs(&star), Writer(1)), (fans, Writer(2))] {
+        cache.begin_facts_write(&written, writer).await.unwrap();
+        cache.end_facts_write(&written, writer).await.unwrap();
     }
     assert_eq!(raw.ask::<i64>(&["EXISTS", &format!("{key}w"), &format!("{}{{u:10}}:rw", config.prefix)]).await, 0);
     assert_eq!(raw.ask::<i64>(&["EXISTS", &format!("{}{{u:10}}:r", config.prefix)]).await, 0);
@@ -182,16 +182,16 @@ async fn facts_of_a_user_are_bounded_and_many_writers_leave_nothing() {
 #[derive(Debug, Clone)]
 enum Op {
     /// A writer enters, as it does before its commit.
-    Touch(u64),
+    Begin(u64),
     /// A writer that is inside commits a new truth.
     Commit(u64),
     /// A writer goes, and anyone who waits for it is answered.
-    Leave(u64),
+    End(u64),
     /// A reader is given a token …
     Token(usize),
     /// … and reads SQL …
     Read(usize),
-    /// … and leaves what it read.
+    /// … and fills in what it read.
     Fill(usize),
     PassHalfALease,
     /// Redis, which is full, takes the hash out …
@@ -203,9 +203,9 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     let (writer, reader) = (0..3_u64, 0..3_usize);
     prop_oneof![
-        3 => writer.clone().prop_map(Op::Touch),
+        3 => writer.clone().prop_map(Op::Begin),
         3 => writer.clone().prop_map(Op::Commit),
-        3 => writer.prop_map(Op::Leave),
+        3 => writer.prop_map(Op::End),
         4 => reader.clone().prop_map(Op::Token),
         4 => reader.clone().prop_map(Op::Read),
         4 => reader.prop_map(Op::Fill),
@@ -225,7 +225,7 @@ struct Scene {
     truth: u8,
     /// The newest truth that was acknowledged.
     acknowledged: u8,
-    /// For each writer inside: half leases since it touched, and what it committed.
+    /// For each writer inside: half leases since it written, and what it committed.
     inside: [Option<(u8, Option<u8>)>; 3],
     readers: [(Option<FillToken>, Option<u8>); 3],
 }
@@ -233,8 +233,8 @@ struct Scene {
 impl Scene {
     async fn step(&mut self, op: &Op) {
         match *op {
-            Op::Touch(writer) => {
-                self.cache.touch_facts(&pairs(&[(1, &[2])]), Writer(writer)).await.unwrap();
+            Op::Begin(writer) => {
+                self.cache.begin_facts_write(&pairs(&[(1, &[2])]), Writer(writer)).await.unwrap();
                 let committed = self.inside[usize::try_from(writer).unwrap()].and_then(|(_, committed)| committed);
                 self.inside[usize::try_from(writer).unwrap()] = Some((0, committed));
             }
@@ -244,9 +244,9 @@ impl Scene {
                     *committed = Some(self.truth);
                 }
             }
-            Op::Leave(writer) => {
+            Op::End(writer) => {
                 let Some((_, committed)) = self.inside[usize::try_from(writer).unwrap()].take() else { return };
-                self.cache.leave_facts(&pairs(&[(1, &[2])]), Writer(writer)).await.unwrap();
+                self.cache.end_facts_write(&pairs(&[(1, &[2])]), Writer(writer)).await.unwrap();
                 self.acknowledged = self.acknowledged.max(committed.unwrap_or_default());
             }
             Op::Token(reader) => self.readers[reader] = (token(&self.cache, 1).await, None),
@@ -321,9 +321,9 @@ async fn engine_a_cluster_has_facts_too() {
     let asked: Vec<_> = (1..=40).map(user).zip(others.iter().map(<[UserId; 1]>::as_slice)).collect();
     let all = async |code| assert_eq!(cache.get_facts(&asked).await.unwrap(), vec![Told { complete: false, codes: vec![code] }; 40]);
     all(Some(17)).await;
-    let touched: Vec<_> = (1..=40).map(|id| (user(id), vec![user(id + 1)])).collect();
-    cache.touch_facts(&touched, Writer(1)).await.unwrap();
+    let written: Vec<_> = (1..=40).map(|id| (user(id), vec![user(id + 1)])).collect();
+    cache.begin_facts_write(&written, Writer(1)).await.unwrap();
     all(None).await;
-    cache.leave_facts(&touched, Writer(1)).await.unwrap();
+    cache.end_facts_write(&written, Writer(1)).await.unwrap();
     assert!(token(&cache, 1).await.is_some());
 }

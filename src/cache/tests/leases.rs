@@ -78,7 +78,7 @@ async fn two_nodes(server: &Server) -> (Cache, Arc<Cache>, Proxy) {
 async fn hears_wakes(reader: &Cache, writer: &Cache) {
     let listener = tokio::sync::Mutex::new(reader.listen(user(1_000_000)));
     eventually("wakes arrive", async || {
-        writer.publish(Writer(9), &[change(1_000_000, 1, 2)]).await.unwrap();
+        writer.apply_write(Writer(9), &[change(1_000_000, 1, 2)]).await.unwrap();
         tokio::time::timeout(Duration::from_millis(50), listener.lock().await.woken()).await.is_ok()
     })
     .await;
@@ -101,8 +101,8 @@ async fn read(cache: &Cache, revision: Revision) -> Revision {
 async fn write_unheard(cache: &Cache, proxy: &Proxy, revision: Revision) {
     proxy.hold(true);
     let token = Writer(u64::try_from(revision).unwrap());
-    cache.touch(&[user(USER)], token).await.unwrap();
-    cache.publish(token, &[change(USER, revision - 1, revision)]).await.unwrap();
+    cache.begin_write(&[user(USER)], token).await.unwrap();
+    cache.apply_write(token, &[change(USER, revision - 1, revision)]).await.unwrap();
 }
 
 /// Begins to read, and lets through what was held back.
@@ -173,9 +173,9 @@ async fn no_poll_shows_a_copy_after_the_writer_has_answered() {
     let mut waits = 0;
     for revision in 1..=CHANGES {
         let token = Writer(u64::try_from(revision).unwrap());
-        let shown_until = writer.touch(&[user(USER)], token).await.unwrap();
+        let shown_until = writer.begin_write(&[user(USER)], token).await.unwrap();
         committed.store(revision, Ordering::SeqCst);
-        writer.publish(token, &[change(USER, revision - 1, revision)]).await.unwrap();
+        writer.apply_write(token, &[change(USER, revision - 1, revision)]).await.unwrap();
         if let Some(shown_until) = shown_until {
             waits += 1;
             tokio::time::sleep_until(shown_until).await;
@@ -215,22 +215,22 @@ async fn a_writer_waits_for_other_nodes_that_are_polled() {
     let server = Server::start().await;
     let config = CacheConfig { lease: Duration::from_millis(300), ..config() };
     let (one, other) = (connect(&config, &server.url()).await, connect(&config, &server.url()).await);
-    let touch = async |cache: &Cache| cache.touch(&[user(1)], Writer(1)).await.unwrap();
-    assert!(touch(&one).await.is_some(), "nobody knows who is polled: there is no list of nodes");
-    eventually("any lease of then is over", async || touch(&one).await.is_none()).await;
+    let begin = async |cache: &Cache| cache.begin_write(&[user(1)], Writer(1)).await.unwrap();
+    assert!(begin(&one).await.is_some(), "nobody knows who is polled: there is no list of nodes");
+    eventually("any lease of then is over", async || begin(&one).await.is_none()).await;
     read(&one, 1).await;
-    eventually("it has a lease", async || touch(&other).await.is_some()).await;
+    eventually("it has a lease", async || begin(&other).await.is_some()).await;
     let begun = tokio::time::Instant::now();
-    assert!(touch(&other).await.is_some_and(|until| until >= begun + READ_LEASE), "from when the touch is done");
-    assert_eq!(touch(&one).await, None, "it does not wait for itself");
-    eventually("a node that is not polled any more is forgotten", async || touch(&other).await.is_none()).await;
+    assert!(begin(&other).await.is_some_and(|until| until >= begun + READ_LEASE), "from when the begin is done");
+    assert_eq!(begin(&one).await, None, "it does not wait for itself");
+    eventually("a node that is not polled any more is forgotten", async || begin(&other).await.is_none()).await;
 
     read(&one, 1).await;
-    eventually("it has a lease", async || touch(&other).await.is_some()).await;
+    eventually("it has a lease", async || begin(&other).await.is_some()).await;
     let mut raw = Raw::connect(&server.url()).await;
     for _ in 0..20 {
         let _: i64 = raw.ask(&["DEL", &format!("{}readers", config.prefix)]).await;
-        assert!(touch(&other).await.is_some(), "the list of nodes was lost");
+        assert!(begin(&other).await.is_some(), "the list of nodes was lost");
     }
 }
 
@@ -240,10 +240,10 @@ async fn a_writer_whose_mark_was_lost_hears_of_it() {
     let config = config();
     let cache = connect(&config, &server.url()).await;
     let mut raw = Raw::connect(&server.url()).await;
-    cache.touch(&[user(1), user(2)], Writer(1)).await.unwrap();
+    cache.begin_write(&[user(1), user(2)], Writer(1)).await.unwrap();
     let _: i64 = raw.ask(&["DEL", &format!("{}{{u:2}}", config.prefix)]).await;
-    assert!(cache.publish(Writer(1), &[change(1, 0, 1)]).await.unwrap());
-    assert!(!cache.publish(Writer(1), &[change(2, 0, 1)]).await.unwrap(), "others may have filled in what was there before");
+    assert!(cache.apply_write(Writer(1), &[change(1, 0, 1)]).await.unwrap());
+    assert!(!cache.apply_write(Writer(1), &[change(2, 0, 1)]).await.unwrap(), "others may have filled in what was there before");
 }
 
 #[tokio::test]
@@ -309,8 +309,8 @@ async fn a_copy_ends_with_its_connection() {
     // Nobody is told of the change: it comes while there is no connection.
     proxy.hold(true);
     let _: i64 = raw.ask(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).await;
-    eventually("the writer has a connection again", async || writer.touch(&[user(USER)], Writer(1)).await.is_ok()).await;
-    writer.publish(Writer(1), &[change(USER, 1, 2)]).await.unwrap();
+    eventually("the writer has a connection again", async || writer.begin_write(&[user(USER)], Writer(1)).await.is_ok()).await;
+    writer.apply_write(Writer(1), &[change(USER, 1, 2)]).await.unwrap();
     tokio::time::sleep(READ_LEASE).await;
     proxy.hold(false);
     let found = std::cell::RefCell::new(None);
@@ -350,7 +350,7 @@ async fn a_connection_that_says_nothing_is_given_up() {
     assert!(cache.get(user(USER)).await.is_err());
     // Scripts go on, so that the breaker stays closed.
     eventually("polls have another connection", async || {
-        let _written = cache.touch(&[user(2)], Writer(1)).await;
+        let _written = cache.begin_write(&[user(2)], Writer(1)).await;
         cache.get(user(USER)).await.is_ok()
     })
     .await;
@@ -366,10 +366,10 @@ async fn every_poll_asks_where(denied: &[&str]) {
     let url = server.url().replace("redis://", "redis://polls:secret@");
     let (reader, writer) = (connect(&config, &url).await, connect(&config, &server.url()).await);
     read(&reader, 1).await;
-    eventually("any lease of then is over", async || writer.touch(&[user(2)], Writer(1)).await.unwrap().is_none()).await;
+    eventually("any lease of then is over", async || writer.begin_write(&[user(2)], Writer(1)).await.unwrap().is_none()).await;
     for revision in 2..50 {
-        assert_eq!(writer.touch(&[user(USER)], Writer(1)).await.unwrap(), None, "it holds no lease");
-        writer.publish(Writer(1), &[change(USER, revision - 1, revision)]).await.unwrap();
+        assert_eq!(writer.begin_write(&[user(USER)], Writer(1)).await.unwrap(), None, "it holds no lease");
+        writer.apply_write(Writer(1), &[change(USER, revision - 1, revision)]).await.unwrap();
         assert_eq!(hit_of(&reader.get(user(USER)).await.unwrap()), Some(&entry(revision)));
     }
 }

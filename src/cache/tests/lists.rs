@@ -24,7 +24,7 @@ async fn a_stream_has_each_entry_once_and_is_trimmed() {
     let url = shared_redis();
     let (config, mut raw) = (config(), Raw::connect(&url).await);
     let cache = connect(&config, &url).await;
-    let stream = Stream { key: format!("{}events", config.prefix), max_entries: 100, ttl: Duration::from_secs(60) };
+    let stream = RedisStream { key: format!("{}events", config.prefix), max_entries: 100, ttl: Duration::from_secs(60) };
     let entries = |from: i64, to: i64| (from..=to).map(|id| (id, format!("{{\"id\":{id}}}"))).collect::<Vec<_>>();
     cache.append(&stream, &entries(1, 5)).await.unwrap();
     cache.append(&stream, &entries(3, 8)).await.unwrap();
@@ -44,7 +44,7 @@ async fn engine_a_cluster_has_them_too() {
     for id in 1..=40 {
         cache.set_list(user(id), ListKey::Following, id, &[1]).await.unwrap();
     }
-    let stream = Stream { key: "events".to_owned(), max_entries: 10, ttl: Duration::from_secs(60) };
+    let stream = RedisStream { key: "events".to_owned(), max_entries: 10, ttl: Duration::from_secs(60) };
     cache.append(&stream, &[(1, "{}".to_owned())]).await.unwrap();
     cache.append(&stream, &[(1, "{}".to_owned()), (2, "{}".to_owned())]).await.unwrap();
 }

@@ -40,13 +40,13 @@ async fn an_entry_is_small_and_stays_a_listpack() {
     let _: i64 = raw.ask(&["DEL", &key_of_four]).await;
     assert_eq!(raw.ask::<String>(&["OBJECT", "ENCODING", &key]).await, "listpack");
 
-    // So many writers that their field outgrows a listpack; the last one to leave puts that right.
+    // So many writers that their field outgrows a listpack; the last one to go puts that right.
     for writer in 0..8 {
-        cache.touch(&[user(id)], Writer(u64::MAX - writer)).await.unwrap();
+        cache.begin_write(&[user(id)], Writer(u64::MAX - writer)).await.unwrap();
     }
     assert_eq!(raw.ask::<String>(&["OBJECT", "ENCODING", &key]).await, "hashtable");
     for writer in 0..8 {
-        cache.publish(Writer(u64::MAX - writer), &[change(id, 1_000_000, 1_000_000)]).await.unwrap();
+        cache.apply_write(Writer(u64::MAX - writer), &[change(id, 1_000_000, 1_000_000)]).await.unwrap();
     }
     assert_eq!(raw.ask::<String>(&["OBJECT", "ENCODING", &key]).await, "listpack");
     assert_eq!(hit_of(&cache.get(user(id)).await.unwrap()), Some(&Entry { revision: 1_000_000, parts: five_badges() }));
@@ -61,20 +61,20 @@ async fn every_key_carries_its_tag_and_expires() {
     let (config, raw) = (config(), tokio::sync::Mutex::new(Raw::connect(&url).await));
     let cache = connect(&config, &url).await;
     for id in 1..=6 {
-        cache.touch(&[user(id)], Writer(1)).await.unwrap();
+        cache.begin_write(&[user(id)], Writer(1)).await.unwrap();
     }
-    cache.publish(Writer(1), &[change(1, 0, 1), change(2, 1, 1), change(99, 1, 2)]).await.unwrap();
-    cache.leave(&[user(3), user(98)], Writer(1)).await.unwrap();
+    cache.apply_write(Writer(1), &[change(1, 0, 1), change(2, 1, 1), change(99, 1, 2)]).await.unwrap();
+    cache.abandon_write(&[user(3), user(98)], Writer(1)).await.unwrap();
     cache.get_many(&[user(3), user(4), user(7)]).await.unwrap();
     fill(&cache, 8, &entry(1)).await;
-    cache.touch(&[user(8)], Writer(1)).await.unwrap();
-    cache.publish(Writer(1), &[change(8, 1, 2)]).await.unwrap();
+    cache.begin_write(&[user(8)], Writer(1)).await.unwrap();
+    cache.apply_write(Writer(1), &[change(8, 1, 2)]).await.unwrap();
     let mut keys: Vec<String> = raw.lock().await.ask(&["KEYS", &format!("{}{{*", config.prefix)]).await;
     keys.sort_unstable();
     let readers = format!("{}readers", config.prefix);
     eventually("the node has a lease", async || raw.lock().await.ask::<i64>(&["EXISTS", &readers]).await == 1).await;
     let expected: Vec<_> = (3..=8).map(|id| format!("{}{{u:{id}}}", config.prefix)).collect();
-    assert_eq!(keys, expected, "and none for users that only left, or whom nobody reads");
+    assert_eq!(keys, expected, "and none for users whose writes were abandoned, or whom nobody reads");
     for key in keys {
         let ttl_ms: i64 = raw.lock().await.ask(&["PTTL", &key]).await;
         assert!((1..=60_000).contains(&ttl_ms), "{key}: {ttl_ms}");
@@ -87,11 +87,11 @@ async fn every_key_carries_its_tag_and_expires() {
 async fn big_batches_and_big_entries_go_through() {
     let cache = connect(&config(), &shared_redis()).await;
     let users: Vec<_> = (1..=1000).map(user).collect();
-    cache.touch(&users, Writer(1)).await.unwrap();
+    cache.begin_write(&users, Writer(1)).await.unwrap();
     let lookups = cache.get_many(&users).await.unwrap();
     assert!(lookups.iter().all(|lookup| lookup == &Lookup::Miss { fill: None, last_known: None }));
     let changes: Vec<_> = (1..=1000).map(|id| change(id, 0, 1)).collect();
-    cache.publish(Writer(1), &changes).await.unwrap();
+    cache.apply_write(Writer(1), &changes).await.unwrap();
     let lookups = cache.get_many(&users).await.unwrap();
     for (user, lookup) in users.iter().zip(&lookups) {
         assert!(cache.fill(*user, token_of(lookup).unwrap(), &entry(user.get())).await.unwrap());
@@ -99,9 +99,9 @@ async fn big_batches_and_big_entries_go_through() {
     let lookups = cache.get_many(&users).await.unwrap();
     assert!(users.iter().zip(&lookups).all(|(user, lookup)| hit_of(lookup) == Some(&entry(user.get()))), "in the order asked for");
 
-    cache.touch(&users, Writer(3)).await.unwrap();
+    cache.begin_write(&users, Writer(3)).await.unwrap();
     let changes: Vec<_> = (1..=1000).map(|id| if id % 3 == 0 { change(id, id + 1, id + 2) } else { change(id, id, id + 1) }).collect();
-    cache.publish(Writer(3), &changes).await.unwrap();
+    cache.apply_write(Writer(3), &changes).await.unwrap();
     for (lookup, change) in cache.get_many(&users).await.unwrap().iter().zip(&changes) {
         let shown = hit_of(lookup).map(|entry| (entry.revision, entry.parts.clone()));
         let mut parts = entry(change.before).parts;
@@ -112,27 +112,27 @@ async fn big_batches_and_big_entries_go_through() {
     let parts: Parts = (0..5000).map(|at| (format!("c:{at}").into(), format!("{at} {at}").into())).collect();
     let big = Entry { revision: 1, parts: parts.clone() };
     fill(&cache, 5000, &big).await;
-    cache.touch(&[user(5000)], Writer(2)).await.unwrap();
-    cache.publish(Writer(2), &[Change { user: user(5000), before: 1, after: 2, parts: parts.clone() }]).await.unwrap();
+    cache.begin_write(&[user(5000)], Writer(2)).await.unwrap();
+    cache.apply_write(Writer(2), &[Change { user: user(5000), before: 1, after: 2, parts: parts.clone() }]).await.unwrap();
     assert_eq!(hit_of(&cache.get(user(5000)).await.unwrap()), Some(&Entry { revision: 2, parts }));
 }
 
 #[tokio::test]
-async fn one_bad_key_is_told_and_spoils_no_other() {
+async fn one_bad_key_is_told_and_harms_no_other() {
     let url = shared_redis();
     let (config, mut raw) = (config(), Raw::connect(&url).await);
     let cache = connect(&config, &url).await;
     let _: String = raw.ask(&["SET", &format!("{}{{u:2}}", config.prefix), "not a hash", "EX", "60"]).await;
-    assert!(cache.touch(&[user(1), user(2), user(3)], Writer(1)).await.is_err());
+    assert!(cache.begin_write(&[user(1), user(2), user(3)], Writer(1)).await.is_err());
     for id in [1, 3] {
         assert_eq!(cache.get(user(id)).await.unwrap(), Lookup::Miss { fill: None, last_known: None }, "user {id}");
     }
-    assert!(cache.leave(&[user(1), user(2), user(3)], Writer(1)).await.is_err());
+    assert!(cache.abandon_write(&[user(1), user(2), user(3)], Writer(1)).await.is_err());
     for id in [1, 3] {
         fill(&cache, id, &entry(1)).await;
     }
-    assert!(cache.touch(&[user(1), user(2), user(3)], Writer(2)).await.is_err());
-    assert!(cache.publish(Writer(2), &[1, 2, 3].map(|id| change(id, 1, 2))).await.is_err());
+    assert!(cache.begin_write(&[user(1), user(2), user(3)], Writer(2)).await.is_err());
+    assert!(cache.apply_write(Writer(2), &[1, 2, 3].map(|id| change(id, 1, 2))).await.is_err());
     for id in [1, 3] {
         assert_eq!(hit_of(&cache.get(user(id)).await.unwrap()).map(|entry| entry.revision), Some(2), "user {id}");
     }
@@ -158,7 +158,7 @@ async fn changes_wake_listeners_on_every_node() {
         let (mut one, mut other) = (to.listen(user(1)), to.listen(user(2)));
         one.ready().await;
         other.ready().await;
-        from.publish(Writer(1), &[change(1, 0, 1), change(2, 5, 5)]).await.unwrap();
+        from.apply_write(Writer(1), &[change(1, 0, 1), change(2, 5, 5)]).await.unwrap();
         assert!(woken_within(&mut one, SOON).await);
         assert!(!woken_within(&mut other, A_WHILE).await, "nothing changed there");
         to.wake_local(&[user(2)]);
@@ -167,7 +167,7 @@ async fn changes_wake_listeners_on_every_node() {
     let memory = Cache::memory(config);
     let mut listener = memory.listen(user(1));
     listener.ready().await;
-    memory.publish(Writer(1), &[change(1, 0, 1), change(2, 0, 1)]).await.unwrap();
+    memory.apply_write(Writer(1), &[change(1, 0, 1), change(2, 0, 1)]).await.unwrap();
     assert!(woken_within(&mut listener, SOON).await);
     assert!(!woken_within(&mut listener, A_WHILE).await, "woken once for one change");
 }
@@ -208,7 +208,7 @@ async fn a_lost_subscription_comes_back() {
     listener.ready().await;
     // The second wake says that it is subscribed again.
     assert!(woken_within(&mut listener, SOON).await);
-    here.publish(Writer(1), &[change(1, 0, 1)]).await.unwrap();
+    here.apply_write(Writer(1), &[change(1, 0, 1)]).await.unwrap();
     assert!(woken_within(&mut listener, SOON).await);
 }
 
@@ -223,12 +223,12 @@ async fn a_batch_on_a_cluster_takes_longer_than_one_operation_may() {
     loop {
         let users: Vec<_> = (1..=count).map(user).collect();
         let begun = std::time::Instant::now();
-        cache.touch(&users, Writer(1)).await.unwrap();
+        cache.begin_write(&users, Writer(1)).await.unwrap();
         let took = begun.elapsed();
         let changes: Vec<_> = (1..=count).map(|id| change(id, 0, 1)).collect();
-        cache.publish(Writer(1), &changes).await.unwrap();
-        cache.touch(&users, Writer(2)).await.unwrap();
-        cache.leave(&users, Writer(2)).await.unwrap();
+        cache.apply_write(Writer(1), &changes).await.unwrap();
+        cache.begin_write(&users, Writer(2)).await.unwrap();
+        cache.abandon_write(&users, Writer(2)).await.unwrap();
         if took > redis.timeout * 2 {
             break;
         }
@@ -244,22 +244,22 @@ async fn a_cluster_of_three_masters_does_it_all() {
     let redis = RedisConfig { cluster: true, timeout: Duration::from_secs(2), ..redis_at(&servers[0].url()) };
     let cache = Cache::redis(config.clone(), redis.clone()).await.unwrap();
     let users: Vec<_> = (1..=100).map(user).collect();
-    cache.touch(&users, Writer(1)).await.unwrap();
+    cache.begin_write(&users, Writer(1)).await.unwrap();
     assert!(cache.get_many(&users).await.unwrap().iter().all(|lookup| token_of(lookup).is_none()));
-    cache.leave(&users, Writer(1)).await.unwrap();
+    cache.abandon_write(&users, Writer(1)).await.unwrap();
     for (user, lookup) in users.iter().zip(cache.get_many(&users).await.unwrap()) {
         assert!(cache.fill(*user, token_of(&lookup).unwrap(), &entry(user.get())).await.unwrap());
     }
-    cache.touch(&users, Writer(2)).await.unwrap();
+    cache.begin_write(&users, Writer(2)).await.unwrap();
     let changes: Vec<_> = (1..=100).map(|id| change(id, id, id + 1)).collect();
     let mut listener = cache.listen(user(50));
     let other = Cache::redis(config.clone(), RedisConfig { url: SecretString::from(servers[1].url()), ..redis.clone() }).await.unwrap();
     let mut elsewhere = other.listen(user(50));
     listener.ready().await;
     elsewhere.ready().await;
-    cache.publish(Writer(2), &changes).await.unwrap();
+    cache.apply_write(Writer(2), &changes).await.unwrap();
     assert!(woken_within(&mut listener, SOON).await);
-    assert!(woken_within(&mut elsewhere, SOON).await, "published on another node of the cluster");
+    assert!(woken_within(&mut elsewhere, SOON).await, "told on another node of the cluster");
     for (user, lookup) in users.iter().zip(other.get_many(&users).await.unwrap()) {
         assert_eq!(hit_of(&lookup), Some(&entry(user.get() + 1)));
         assert_eq!(cache.get(*user).await.unwrap(), lookup);
@@ -271,8 +271,8 @@ async fn a_cluster_of_three_masters_does_it_all() {
         let _: String = raw.ask(&["SCRIPT", "FLUSH"]).await;
     }
     assert!(held.iter().all(|&keys| keys > 10), "spread over all masters: {held:?}");
-    cache.touch(&users, Writer(3)).await.unwrap();
-    cache.leave(&users, Writer(3)).await.unwrap();
+    cache.begin_write(&users, Writer(3)).await.unwrap();
+    cache.abandon_write(&users, Writer(3)).await.unwrap();
     assert_eq!(cache.run_id().await.unwrap().split(',').count(), 3);
     assert_eq!(cache.run_id().await, other.run_id().await);
 }

@@ -41,8 +41,8 @@ async fn it_takes_no_more_bytes_than_it_may() {
     // What is there grows.
     for id in 200_000..=205_000 {
         fill(&cache, id, &entry(1)).await;
-        cache.touch(&[user(id)], Writer(1)).await.unwrap();
-        cache.publish(Writer(1), &[Change { user: user(id), before: 1, after: 2, parts: parts(300) }]).await.unwrap();
+        cache.begin_write(&[user(id)], Writer(1)).await.unwrap();
+        cache.apply_write(Writer(1), &[Change { user: user(id), before: 1, after: 2, parts: parts(300) }]).await.unwrap();
         assert!(id % 500 != 0 || table(&cache).weigh() <= BYTES, "after {id}: {}", table(&cache).weigh());
     }
     assert!(hit_of(&cache.get(user(205_000)).await.unwrap()).is_some(), "what came last is there");
@@ -64,7 +64,7 @@ async fn what_is_read_stays_longer() {
 async fn no_eviction_loses_a_writer() {
     let (cache, now_ms) = manual_memory(CacheConfig { capacity: 64, ..config() });
     let inside: Vec<_> = (1..=200).map(user).collect();
-    cache.touch(&inside, Writer(1)).await.unwrap();
+    cache.begin_write(&inside, Writer(1)).await.unwrap();
     for id in 1000..10_000 {
         cache.get(user(id)).await.unwrap();
     }
@@ -92,8 +92,8 @@ async fn entries_expire_unless_they_are_read_or_written() {
         assert!(hit_of(&cache.get(user(1)).await.unwrap()).is_some());
     }
     now_ms.fetch_add(59_999, Ordering::Relaxed);
-    cache.touch(&[user(1)], Writer(1)).await.unwrap();
-    cache.publish(Writer(1), &[change(1, 1, 2)]).await.unwrap();
+    cache.begin_write(&[user(1)], Writer(1)).await.unwrap();
+    cache.apply_write(Writer(1), &[change(1, 1, 2)]).await.unwrap();
     now_ms.fetch_add(59_999, Ordering::Relaxed);
     assert!(hit_of(&cache.get(user(1)).await.unwrap()).is_some());
     now_ms.fetch_add(60_000, Ordering::Relaxed);
@@ -112,7 +112,7 @@ async fn entries_expire_unless_they_are_read_or_written() {
 #[tokio::test]
 async fn dirt_lives_as_long_as_the_lease() {
     let (cache, now_ms) = manual_memory(CacheConfig { ttl: Duration::from_secs(1), ..config() });
-    cache.touch(&[user(1)], Writer(1)).await.unwrap();
+    cache.begin_write(&[user(1)], Writer(1)).await.unwrap();
     now_ms.fetch_add(4999, Ordering::Relaxed);
     assert_eq!(token_of(&cache.get(user(1)).await.unwrap()), None);
 }
@@ -178,13 +178,13 @@ fn threads_see_what_was_acknowledged() {
                         let at = (turn * 13 + writer * 5) % users;
                         let id = i64::try_from(at).unwrap() + 1;
                         let token = Writer(u64::try_from(turn * 3 + writer).unwrap());
-                        handle.block_on(cache.touch(&[user(id)], token)).unwrap();
+                        handle.block_on(cache.begin_write(&[user(id)], token)).unwrap();
                         let before = {
                             let mut row = db[at].0.lock().unwrap();
                             *row += 1;
                             *row - 1
                         };
-                        handle.block_on(cache.publish(token, &[change(id, before, before + 1)])).unwrap();
+                        handle.block_on(cache.apply_write(token, &[change(id, before, before + 1)])).unwrap();
                         db[at].1.fetch_max(before + 1, Ordering::SeqCst);
                     }
                 })

@@ -17,12 +17,12 @@ async fn try_all(cache: &Cache) -> Vec<(&'static str, Duration, bool)> {
         seen.push((name, start.elapsed(), worked));
         start = Instant::now();
     };
-    note("touch", cache.touch(&[who], writer).await.is_ok());
+    note("begin_write", cache.begin_write(&[who], writer).await.is_ok());
     note("get", cache.get(who).await.is_ok());
     note("get_many", cache.get_many(&[who, user(2)]).await.is_ok());
     note("fill", cache.fill(who, token, &entry(1)).await.is_ok());
-    note("publish", cache.publish(writer, &[change(1, 0, 1)]).await.is_ok());
-    note("leave", cache.leave(&[who], writer).await.is_ok());
+    note("apply_write", cache.apply_write(writer, &[change(1, 0, 1)]).await.is_ok());
+    note("abandon_write", cache.abandon_write(&[who], writer).await.is_ok());
     note("run_id", cache.run_id().await.is_ok());
     seen
 }
@@ -36,9 +36,9 @@ async fn forgotten_scripts_are_sent_again() {
         let _: String = raw.ask(&["SCRIPT", "FLUSH"]).await;
         let users: Vec<_> = (1..=300).map(user).collect();
         match forget {
-            0 => drop(cache.touch(&users, Writer(1)).await.unwrap()),
-            1 => assert!(cache.publish(Writer(1), &[change(1, 0, 1), change(2, 0, 1)]).await.unwrap(), "it is inside"),
-            2 => cache.leave(&users, Writer(1)).await.unwrap(),
+            0 => drop(cache.begin_write(&users, Writer(1)).await.unwrap()),
+            1 => assert!(cache.apply_write(Writer(1), &[change(1, 0, 1), change(2, 0, 1)]).await.unwrap(), "it is inside"),
+            2 => cache.abandon_write(&users, Writer(1)).await.unwrap(),
             3 => assert!(token_of(&cache.get(user(1)).await.unwrap()).is_some()),
             4 => assert!(cache.get_many(&users).await.unwrap().iter().all(|lookup| token_of(lookup).is_some())),
             5 => assert!(!cache.fill(user(1), FillToken(1), &entry(1)).await.unwrap()),
@@ -92,7 +92,7 @@ async fn a_server_that_went_away_is_found_again() {
     let other = connect(&CacheConfig { prefix: prefix_of(&cache), ..CacheConfig::default() }, &server.url()).await;
     let late = tokio::sync::Mutex::new(late);
     eventually("wakes arrive again", || async {
-        other.publish(Writer(9), &[change(6, 1, 2)]).await.unwrap();
+        other.apply_write(Writer(9), &[change(6, 1, 2)]).await.unwrap();
         tokio::time::timeout(Duration::from_millis(50), late.lock().await.woken()).await.is_ok()
     })
     .await;

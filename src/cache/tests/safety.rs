@@ -4,9 +4,9 @@
 //! Nodes' copies are shown here, but word of a change is never late; `leases.rs` has that.
 //!
 //! One exception is known, and modelled exactly: Redis evicted (or lost) an entry *between a
-//! writer's touch and its commit*. Until that writer publishes, which is before it acknowledges
+//! writer's begin and its commit*. Until that writer applies, which is before it acknowledges
 //! anything, a reader may fill the state from before the commit and others may see it; and if the
-//! writer dies between commit and publish, or its publish does not reach Redis, they may do so until
+//! writer dies between commit and apply, or its apply does not reach Redis, they may do so until
 //! the next change or the end of the entry's life. In memory there is no exception.
 
 use std::sync::atomic::Ordering;
@@ -38,7 +38,7 @@ enum Step {
     },
     PassHalfALease,
     /// A commit made while the cache was away: the epoch rises first.
-    CommitUntouched {
+    CommitBypassing {
         user: usize,
     },
 }
@@ -49,16 +49,16 @@ fn step() -> impl Strategy<Value = Step> {
         14 => (0..READERS, 0..USERS).prop_map(|(reader, user)| Step::Read { reader, user }),
         2 => (0..USERS).prop_map(|user| Step::Evict { user }),
         2 => Just(Step::PassHalfALease),
-        1 => (0..USERS).prop_map(|user| Step::CommitUntouched { user }),
+        1 => (0..USERS).prop_map(|user| Step::CommitBypassing { user }),
     ]
 }
 
 #[derive(Debug, Clone, Copy)]
 enum WriterState {
     Idle,
-    /// The touch may have been lost to an eviction. After its lease, of two halves, a transaction
+    /// The begin may have been lost to an eviction. After its lease, of two halves, a transaction
     /// can no longer commit.
-    Touched {
+    Begun {
         user: usize,
         lost: bool,
         halves: u32,
@@ -82,7 +82,7 @@ enum ReaderState {
 struct Commit {
     user: usize,
     revision: i64,
-    /// Made after a touch that was lost, and not published since.
+    /// Made after a begin that was lost, and not applied since.
     excused: bool,
 }
 
@@ -120,14 +120,14 @@ impl World {
             Step::Evict { user: evicted } => {
                 if self.evict(evicted).await {
                     for state in &mut self.writers {
-                        if let WriterState::Touched { user, lost, .. } = state {
+                        if let WriterState::Begun { user, lost, .. } = state {
                             *lost |= *user == evicted;
                         }
                     }
                 }
             }
             Step::PassHalfALease => self.pass_half_a_lease().await,
-            Step::CommitUntouched { user } => {
+            Step::CommitBypassing { user } => {
                 self.cache.set_epoch(self.cache.epoch() + 1);
                 self.db[user] += 1;
                 self.commits.push(Commit { user, revision: self.db[user], excused: false });
@@ -145,19 +145,19 @@ impl World {
                 self.next_writer += 1;
                 self.tokens[writer] = self.next_writer;
                 let user = usize::from(choice) % USERS;
-                self.cache.touch(&[super::user(id(user))], Writer(self.next_writer)).await.unwrap();
-                WriterState::Touched { user, lost: false, halves: 0 }
+                self.cache.begin_write(&[super::user(id(user))], Writer(self.next_writer)).await.unwrap();
+                WriterState::Begun { user, lost: false, halves: 0 }
             }
-            WriterState::Touched { user, lost, halves } => match choice % 8 {
+            WriterState::Begun { user, lost, halves } => match choice % 8 {
                 // Dies before the commit.
                 0 => WriterState::Idle,
                 1 => {
-                    self.cache.leave(&[super::user(id(user))], token).await.unwrap();
+                    self.cache.abandon_write(&[super::user(id(user))], token).await.unwrap();
                     WriterState::Idle
                 }
                 2 if halves < 2 => {
-                    self.cache.touch(&[super::user(id(user))], token).await.unwrap();
-                    WriterState::Touched { user, lost: false, halves: 0 }
+                    self.cache.begin_write(&[super::user(id(user))], token).await.unwrap();
+                    WriterState::Begun { user, lost: false, halves: 0 }
                 }
                 3 if halves < 2 => WriterState::Committed { user, before: self.db[user], after: self.db[user], commit: usize::MAX },
                 _ if halves < 2 => {
@@ -166,18 +166,18 @@ impl World {
                     self.commits.push(Commit { user, revision: before + 1, excused: lost });
                     WriterState::Committed { user, before, after: before + 1, commit: self.commits.len() - 1 }
                 }
-                _ => WriterState::Touched { user, lost, halves },
+                _ => WriterState::Begun { user, lost, halves },
             },
             WriterState::Committed { user, before, after, commit } => {
                 match choice % 8 {
                     // Dies after the commit: the excuse, if it has one, stays.
                     0 => {}
                     1 => {
-                        self.cache.leave(&[super::user(id(user))], token).await.unwrap();
+                        self.cache.abandon_write(&[super::user(id(user))], token).await.unwrap();
                         self.acknowledge(commit);
                     }
                     _ => {
-                        self.cache.publish(token, &[change(id(user), before, after)]).await.unwrap();
+                        self.cache.apply_write(token, &[change(id(user), before, after)]).await.unwrap();
                         self.acknowledge(commit);
                     }
                 }
@@ -220,7 +220,7 @@ impl World {
 
     async fn pass_half_a_lease(&mut self) {
         for state in &mut self.writers {
-            if let WriterState::Touched { halves, .. } = state {
+            if let WriterState::Begun { halves, .. } = state {
                 *halves += 1;
             }
         }

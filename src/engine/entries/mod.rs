@@ -84,7 +84,7 @@ pub struct Entries {
     heads: Arc<Heads>,
     reader: &'static EntryReader,
     /// One load for all readers that hold the same fill token: it stays the same until the next
-    /// touch, so no writer came between them.
+    /// begin, so no writer came between them.
     loads: moka::future::Cache<(UserId, FillToken), Arc<ReadEntry>>,
     /// Revisions that clients claim to have seen and that SQL has not reached, with what SQL said.
     made_up: moka::sync::Cache<(UserId, Revision), Arc<ReadEntry>>,

@@ -9,7 +9,7 @@ use crate::base::ids::UserId;
 use crate::cache::{Entry, Parts};
 use crate::db::{Db, DbResult, Statement, Type};
 use crate::engine::marks::parts::{Part, user_part};
-use crate::engine::marks::store::{User, ids};
+use crate::engine::marks::users::{User, ids};
 use crate::engine::marks::{Kind, Mark, UserMarks};
 
 /// The user's own row comes first. The marks of views are many and read one by one.

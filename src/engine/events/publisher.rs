@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{Bell, EventConfig, store};
-use crate::cache::{Cache, Stream};
+use crate::cache::{Cache, RedisStream};
 use crate::db::{Conn, Db, DbResult};
 
 /// How often a publisher looks by itself: others may have written.
@@ -40,7 +40,7 @@ pub struct Publisher {
     db: Db,
     cache: Arc<Cache>,
     bell: Bell,
-    stream: Option<Stream>,
+    stream: Option<RedisStream>,
     head: watch::Sender<i64>,
 }
 
@@ -56,7 +56,7 @@ impl Publisher {
     #[must_use]
     pub fn new(config: &EventConfig, db: Db, cache: Arc<Cache>, bell: Bell) -> Self {
         let key = config.event_stream.trim();
-        let stream = (cache.is_shared() && config.event_stream_length > 0 && !key.is_empty()).then(|| Stream {
+        let stream = (cache.is_shared() && config.event_stream_length > 0 && !key.is_empty()).then(|| RedisStream {
             key: key.to_owned(),
             max_entries: config.event_stream_length,
             ttl: config.ttl(),

@@ -13,13 +13,13 @@ const CALM: Duration = Duration::from_secs(60);
 /// The state of a node's own bypass. Times are milliseconds since the start of the guard.
 #[derive(Debug)]
 pub(super) struct Bypass {
-    /// Whether this node commits untouched.
+    /// Whether this node commits past the cache.
     pub(super) on: AtomicBool,
     /// Until when it holds, as writers must see it (early).
     until_ms: AtomicI64,
-    /// Untouched transactions that are under way.
+    /// Bypassing transactions that are under way.
     pub(super) under_way: AtomicUsize,
-    /// Until when an untouched transaction may still commit whose outcome nobody knows.
+    /// Until when a bypassing transaction may still commit whose outcome nobody knows.
     pub(super) in_doubt_until_ms: AtomicI64,
     /// When the last one was ended ahead of its time.
     pub(super) ended_ms: AtomicI64,
@@ -41,7 +41,7 @@ impl Default for Bypass {
 }
 
 impl Bypass {
-    /// From now on this node commits untouched.
+    /// From now on this node commits past the cache.
     pub(super) fn entered(&self, now_ms: i64) {
         self.runs_out.store(now_ms - self.ended_ms.load(Ordering::SeqCst) < ms(CALM), Ordering::SeqCst);
         self.on.store(true, Ordering::SeqCst);
@@ -56,12 +56,12 @@ impl Bypass {
         self.until_ms.load(Ordering::SeqCst) - now_ms
     }
 
-    /// Whether an untouched commit may begin now.
+    /// Whether a bypassing commit may begin now.
     pub(super) fn allows(&self, now_ms: i64) -> bool {
         self.on.load(Ordering::SeqCst) && self.left_ms(now_ms) > ms(COMMIT_MARGIN)
     }
 
-    /// Whether no untouched commit can come any more, once no further one begins.
+    /// Whether no bypassing commit can come any more, once no further one begins.
     pub(super) fn is_over(&self, now_ms: i64) -> bool {
         self.under_way.load(Ordering::SeqCst) == 0 && now_ms >= self.in_doubt_until_ms.load(Ordering::SeqCst)
     }

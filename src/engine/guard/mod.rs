@@ -3,12 +3,12 @@
 //!
 //! With Redis, a row in SQL (`cache_guard`) carries an *epoch*: entries of another epoch are
 //! misses. Each node refreshes its view every second ([`REFRESH`]) and trusts it for [`FRESH`];
-//! after that it answers polls degraded. A node that cannot touch the cache raises the epoch and
-//! sets a *bypass*: until its end nobody reads or fills the cache. It then waits [`SEEN`], until
-//! every other node has refreshed its view or has stopped trusting it, and commits untouched for as
-//! long as the bypass holds; it is prolonged ahead of time while the cache stays away. Once the
-//! cache is back and no untouched commit is under way, `bypass.rs` ends it. Another run of Redis (a
-//! restart, a failover) raises the epoch too.
+//! after that it answers polls degraded. A node that cannot begin a write in the cache raises the
+//! epoch and sets a *bypass*: until its end nobody reads or fills the cache. It then waits
+//! [`SEEN`], until every other node has refreshed its view or has stopped trusting it, and commits
+//! past the cache for as long as the bypass holds; it is prolonged ahead of time while the cache
+//! stays away. Once the cache is back and no bypassing commit is under way, `bypass.rs` ends it.
+//! Another run of Redis (a restart, a failover) raises the epoch too.
 //!
 //! Postgres without Redis is one node: an advisory lock, held exclusively by a node without Redis
 //! and shared by nodes with it, keeps others out. Should the connection that holds it be lost, a
@@ -17,8 +17,8 @@
 //! still its own ([`Guard::fence`]).
 
 mod bypass;
+mod bypassing;
 mod store;
-mod untouched;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
@@ -30,8 +30,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::bypass::{Bypass, ms};
+pub use self::bypassing::BypassingCommit;
 pub use self::store::statements;
-pub use self::untouched::Untouched;
 
 use crate::cache::Cache;
 use crate::db::{Conn, Db, DbResult, MAX_FIRST_CONNECT};
@@ -42,8 +42,8 @@ pub const REFRESH: Duration = Duration::from_secs(1);
 /// How long a view is trusted.
 pub const FRESH: Duration = Duration::from_millis(2500);
 
-/// How long a node that raised the epoch waits before it commits untouched: longer than any view is
-/// trusted.
+/// How long a node that raised the epoch waits before it commits past the cache: longer than any
+/// view is trusted.
 pub const SEEN: Duration = Duration::from_millis(3000);
 
 /// How long a bypass lasts unless it is prolonged.
@@ -61,7 +61,7 @@ const ASK: Duration = Duration::from_millis(2000);
 pub enum Trust {
     /// Read and fill it.
     Full,
-    /// Somebody commits without touching it: read SQL, fill nothing.
+    /// Somebody commits past it: read SQL, fill nothing.
     Bypass,
     /// The database did not answer recently, so this node cannot know: what the cache shows is the
     /// last known state, and degraded.
@@ -172,7 +172,7 @@ impl Guard {
         self.lock() == Lock::Taken
     }
 
-    /// After the cache could not be touched: returns when commits may go on without it.
+    /// After a cache write could not begin: returns when commits may go on without it.
     ///
     /// # Errors
     /// The driver's own: then nothing may be committed.

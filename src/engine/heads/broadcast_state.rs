@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::store::NoticeRow;
 use super::versions::Versions;
 use crate::base::clock::UnixMs;
-use crate::engine::marks::store::NOT_ENROLLED;
+use crate::engine::marks::users::NOT_ENROLLED;
 use crate::engine::marks::{Intervals, Kind, Stream, StreamKey, unread};
 
 /// One channel: its stream, and where on the broadcast state its notices stand.

@@ -18,9 +18,9 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::attempt::Lane;
 use super::batch::{self, KEY_PAUSE, Left};
 use super::finish::Finisher;
+use super::lane::Lane;
 use super::pace::Pace;
 use super::place::Held;
 use super::ticket::Ticket;

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::attempt::{Failure, Lane, Outcome};
+use super::failure::{Failure, Outcome};
 use super::finish::{Committed, Finisher};
+use super::lane::Lane;
 use super::pace::Pace;
 use super::ticket::Ticket;
 use super::{Job, Verdict};
@@ -23,12 +24,12 @@ const MAX_TRIES: u32 = 4;
 /// batch, is the trouble, and what is left of the batch is refused.
 const NO_PROGRESS: Duration = Duration::from_secs(10);
 
-/// How long a cache that cannot be touched is tried again before the epoch is raised, which costs
+/// How long a cache write that cannot begin is tried again before the epoch is raised, which costs
 /// all nodes the cache for some seconds: a stall shorter than this costs its own time only.
-const TOUCH_PATIENCE: Duration = Duration::from_millis(1500);
+const BEGIN_PATIENCE: Duration = Duration::from_millis(1500);
 
 /// The pause between two of these tries.
-const TOUCH_PAUSE: Duration = Duration::from_millis(100);
+const BEGIN_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a put-off command rests before it is tried again.
 pub(super) const KEY_PAUSE: Duration = Duration::from_millis(20);
@@ -158,13 +159,13 @@ async fn with_retries(lane: &mut Lane, jobs: &[Job]) -> Result<(Vec<Outcome>, Co
             Failure::TooSlow => jobs.len() == 1,
             Failure::NotCommitted | Failure::Stale => true,
             Failure::CacheAway(error) => {
-                if away_since.get_or_insert_with(Instant::now).elapsed() < TOUCH_PATIENCE {
-                    tracing::debug!(%error, "the cache cannot be touched; trying again");
-                    tokio::time::sleep(TOUCH_PAUSE).await;
+                if away_since.get_or_insert_with(Instant::now).elapsed() < BEGIN_PATIENCE {
+                    tracing::debug!(%error, "a cache write cannot begin; trying again");
+                    tokio::time::sleep(BEGIN_PAUSE).await;
                     tries -= 1;
                     continue;
                 }
-                tracing::warn!(%error, "the cache cannot be touched");
+                tracing::warn!(%error, "a cache write cannot begin");
                 lane.engines().guard.enter_bypass().await.is_ok()
             }
             Failure::NotHolder | Failure::Unknown => false,

@@ -2,7 +2,7 @@
 //! then the callers.
 //!
 //! With a shared cache this happens beside the lane, which goes on with its next batch. Nobody is
-//! answered before the own batch is published.
+//! answered before the cache has the own batch.
 
 use std::panic::AssertUnwindSafe;
 
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::ticket::Ticket;
-use super::touched::Touched;
+use super::written_entries::WrittenEntries;
 use super::{LaneEngines, Rows, Verdict, unknown_outcome};
 use crate::cache::{Change, READ_LEASE, Writer};
 use crate::failpoint;
@@ -22,7 +22,7 @@ const BATCHES_WAITING: usize = 1;
 
 /// A batch that is committed.
 pub(super) struct Committed {
-    pub(super) touched: Touched,
+    pub(super) written: WrittenEntries,
     pub(super) writer: Writer,
     pub(super) changes: Vec<Change>,
     pub(super) rows: Rows,
@@ -66,7 +66,7 @@ impl Finisher {
         };
         match here {
             Some(finish) => finish.run(&self.engines).await,
-            // So that the cache is told of this batch before the next one touches it: where both
+            // So that the cache is told of this batch before the next one begins: where both
             // have a user, the entry is clean in between.
             None => tokio::task::yield_now().await,
         }
@@ -83,13 +83,13 @@ impl Finish {
     async fn run(self, engines: &LaneEngines) {
         let Self { committed, answers } = self;
         let jobs = u64::try_from(answers.len()).unwrap_or_default();
-        let published = AssertUnwindSafe(committed.publish(engines)).catch_unwind().await.unwrap_or_else(|_| {
-            tracing::error!("publishing a committed batch panicked");
+        let applied = AssertUnwindSafe(committed.apply_write(engines)).catch_unwind().await.unwrap_or_else(|_| {
+            tracing::error!("telling of a committed batch panicked");
             Err(Outdated)
         });
         metrics::counter!("headmark_lane_commands_total").increment(jobs);
         for (ticket, verdict) in answers {
-            match published {
+            match applied {
                 Ok(shown_until) => ticket.answer_after(verdict, shown_until),
                 Err(Outdated) => ticket.answer(Err(unknown_outcome().into())),
             }
@@ -104,13 +104,13 @@ struct Outdated;
 impl Committed {
     /// Tells the cache, and all who hear of commits. Until when other nodes may show what was there
     /// before.
-    async fn publish(self, engines: &LaneEngines) -> Result<Option<Instant>, Outdated> {
-        let was_inside = match self.touched.publish(&engines.cache, self.writer, &self.changes).await {
+    async fn apply_write(self, engines: &LaneEngines) -> Result<Option<Instant>, Outdated> {
+        let was_inside = match self.written.apply_write(&engines.cache, self.writer, &self.changes).await {
             Ok(was_inside) => was_inside && self.was_inside,
             Err(error) => {
-                tracing::debug!(%error, "could not publish to the cache");
+                tracing::debug!(%error, "could not apply a write to the cache");
                 // The entries stay dirty until they are read again, so nothing stale can show,
-                // unless Redis has evicted one since the touch. But if the commit may have come
+                // unless Redis has evicted one since the begin. But if the commit may have come
                 // after the lease had ended, what was filled in between must go first.
                 if !self.was_inside && engines.guard.enter_bypass().await.is_err() {
                     return Err(Outdated);
@@ -129,7 +129,7 @@ impl Committed {
         if self.rows.has_events() {
             engines.bell.ring();
         }
-        failpoint("lane::after_publish");
+        failpoint("lane::after_apply_write");
         metrics::histogram!("headmark_lane_batch_seconds").record(self.began.elapsed().as_secs_f64());
         Ok(shown_until)
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::base::ids::UserId;
 use crate::base::recent::Recent;
-use crate::engine::marks::store::User;
+use crate::engine::marks::users::User;
 
 /// What a copy takes besides the row's own text, in bytes: the row, the key, and what the cache
 /// keeps of it.

@@ -3,11 +3,11 @@
 //!
 //! ```text
 //!   handler ─ submit ─▶ queue ─▶ lane: take a batch
-//!                                  ├─ touch the cache entries ∥ begin, raise the lane's own number, lock and load the rows
+//!                                  ├─ begin the cache write ∥ begin the transaction, raise the lane's own number, lock and load the rows
 //!                                  │  (or take users' rows as this node knows them: `known_users.rs`)
 //!                                  ├─ apply each command (pure; one that is refused leaves no trace)
 //!                                  └─ save, commit
-//!                       finisher:  ├─ publish to the cache, wake the waiting polls
+//!                       finisher:  ├─ apply the write to the cache, wake the waiting polls
 //!                                  └─ answer
 //! ```
 //!
@@ -16,11 +16,15 @@
 //! command: implement [`Command`] in the feature.
 
 mod answer;
+mod apply;
 mod aside;
 mod attempt;
 mod batch;
+mod commit;
+mod failure;
 mod finish;
 mod known_users;
+mod lane;
 mod needs;
 mod pace;
 mod place;
@@ -32,7 +36,7 @@ mod rows;
 mod statements;
 mod table;
 mod ticket;
-mod touched;
+mod written_entries;
 
 use std::fmt;
 use std::sync::Arc;

@@ -99,7 +99,7 @@ impl Needs {
         self.enrolling.contains(&user)
     }
 
-    /// The users whose own rows may change: those whose cache entries must be touched.
+    /// The users whose own rows may change: those whose cache entries the batch writes.
     #[must_use]
     pub fn users(&self) -> Vec<UserId> {
         self.users.iter().copied().collect()

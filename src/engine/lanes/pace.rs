@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-/// A batch that took longer makes the next ones smaller. Well below the age at which a touch is too
-/// old for a commit, so that a database that slows down is noticed before batches fail.
+/// A batch that took longer makes the next ones smaller. Well below the age at which a cache write
+/// is too old for a commit, so that a database that slows down is noticed before batches fail.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// What a batch may take for the next ones to grow.

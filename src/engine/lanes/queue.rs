@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::aside::Aside;
-use super::attempt::Lane;
 use super::batch::{self, KEY_PAUSE, Left};
 use super::finish::Finisher;
 use super::known_users::KnownUsers;
+use super::lane::Lane;
 use super::pace::Pace;
 use super::ticket::{Reply, Ticket};
 use super::{Job, LaneConfig, LaneEngines, Verdict, unknown_outcome};

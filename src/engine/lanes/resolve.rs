@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::touched::Touched;
+use super::written_entries::WrittenEntries;
 use super::{LaneEngines, MAX_CONNECT};
 use crate::cache::Writer;
 use crate::db::{Column, Statement, Type};
@@ -22,7 +22,7 @@ const MAX_RESOLVE: Duration = Duration::from_secs(10);
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long one try may take; below the lease, so that the entries stay touched meanwhile.
+/// How long one try may take; below the lease, so that the writer stays inside meanwhile.
 const MAX_ASK: Duration = Duration::from_secs(3);
 
 static BATCH: Statement = Statement::new(
@@ -60,15 +60,15 @@ pub(super) struct Resolved {
 
 /// Finds out whether the lane's transaction with this number took effect. The next number is used up
 /// by that.
-pub(super) async fn resolve(engines: &LaneEngines, lane: i64, batch: i64, touched: &Touched, writer: Writer) -> Resolved {
+pub(super) async fn resolve(engines: &LaneEngines, lane: i64, batch: i64, written: &WrittenEntries, writer: Writer) -> Resolved {
     let give_up = Instant::now() + MAX_RESOLVE;
     let (mut was_inside, mut shown_until) = (true, None);
     loop {
         // Renews the lease: the old transaction may still commit.
-        match touched.touch(&engines.cache, writer).await {
+        match written.begin_write(&engines.cache, writer).await {
             Ok(until) => shown_until = until,
             Err(error) => {
-                tracing::debug!(%error, "could not renew the touch of a commit in doubt");
+                tracing::debug!(%error, "could not renew the lease of a commit in doubt");
                 was_inside = false;
             }
         }

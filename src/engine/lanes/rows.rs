@@ -20,7 +20,7 @@ use crate::base::ids::UserId;
 use crate::cache::{Change, Parts};
 use crate::db::{Conn, DbResult, Pipeline};
 use crate::engine::heads::{Batch, Committed};
-use crate::engine::marks::store::User;
+use crate::engine::marks::users::User;
 
 /// All rows of a batch.
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 //! A counter badge is a stream of the user's own, so its head lies beside the mark ([`Mark`]). Of a
 //! stream that users share the head lies in a row of its own ([`Stream`]), and only the mark with
 //! the user. Both are pure. A user's marks of counters, channels and dots are in the user's row
-//! ([`UserMarks`]), those of views in rows of their own; `store.rs` holds both, `parts.rs` is how
+//! ([`UserMarks`]), those of views in rows of their own; `users.rs` and `store.rs` hold them, `parts.rs` is how
 //! the cache holds them, `crate::engine::heads` has the streams.
 //!
 //! To add a kind of stream: a [`Kind`], and the feature's own rules on top of [`Mark`] or
@@ -20,6 +20,7 @@ pub mod parts;
 pub mod store;
 mod stream;
 mod user_marks;
+pub mod users;
 
 pub use intervals::Intervals;
 pub use kind::{Kind, Refused};

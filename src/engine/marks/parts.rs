@@ -5,8 +5,8 @@
 use std::iter::Peekable;
 
 use super::Kind;
-use super::store::{NOT_ENROLLED, User};
 use super::user_marks::{PackedMark, find, of_kind};
+use super::users::{NOT_ENROLLED, User};
 use crate::cache::Parts;
 
 /// A field and its text.

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{BadgeOut, Command, Increment, IncrementBadgesOut, MAX_STEP, Retract};
+use super::{BadgeCommand, BadgeOut, Increment, IncrementBadgesOut, MAX_STEP, Retract};
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{MAX_HEAD, Name, UserId};
 use crate::engine::lanes::{Answer, Job, Lanes};
@@ -116,7 +116,7 @@ async fn increment_badge(
 ) -> Result<Answer> {
     let by = in_range(body.value.by, 1, MAX_STEP, || "/by".to_owned())?;
     let item = Increment { user: path.get("user")?, badge: path.name("badge")?, by };
-    submit(&state, Command::Increment(item), key.of(&service.caller(), &body.digest)).await
+    submit(&state, BadgeCommand::Increment(item), key.of(&service.caller(), &body.digest)).await
 }
 
 /// Retract an increment of a badge
@@ -141,7 +141,7 @@ async fn retract_badge(
         (Some(at), None) => Retract::At(in_range(at, 1, MAX_HEAD, || "/at".to_owned())?),
         (None, by) => Retract::Newest(in_range(by.unwrap_or(1), 1, MAX_STEP, || "/by".to_owned())?),
     };
-    let command = Command::Retract { user: path.get("user")?, badge: path.name("badge")?, what };
+    let command = BadgeCommand::Retract { user: path.get("user")?, badge: path.name("badge")?, what };
     submit(&state, command, key.of(&service.caller(), &body.digest)).await
 }
 
@@ -156,7 +156,7 @@ async fn retract_badge(
         (status = 200, body = BadgeOut)))]
 async fn reset_badge(state: Served<BadgeContext>, path: UserPath, body: Body<ResetBadgeIn>) -> Result<Answer> {
     let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
-    submit(&state, Command::Reset { user: path.user, badge: path.name("badge")?, up_to }, None).await
+    submit(&state, BadgeCommand::Reset { user: path.user, badge: path.name("badge")?, up_to }, None).await
 }
 
 /// Increment many badges
@@ -180,13 +180,13 @@ async fn increment_badges(
         in_range(item.by, 1, MAX_STEP, || format!("/items/{at}/by"))?;
     }
     let items = items.into_iter().map(|item| Increment { user: item.user_id, badge: item.badge, by: item.by }).collect();
-    submit(&state, Command::IncrementMany(items), key.of(&service.caller(), &body.digest)).await
+    submit(&state, BadgeCommand::IncrementMany(items), key.of(&service.caller(), &body.digest)).await
 }
 
 pub(crate) fn count(items: usize, most: usize, pointer: &str) -> Result<(), Problem> {
     if (1..=most).contains(&items) { Ok(()) } else { Err(Problem::invalid(pointer, format!("must have between 1 and {most} items"))) }
 }
 
-async fn submit(state: &BadgeContext, command: Command, key: Option<crate::engine::idempotency::Key>) -> Result<Answer, Error> {
+async fn submit(state: &BadgeContext, command: BadgeCommand, key: Option<crate::engine::idempotency::Key>) -> Result<Answer, Error> {
     state.lanes.submit(Job { command: Arc::new(command), key }).await
 }

@@ -1,7 +1,7 @@
 //! Counter badges: mentions, likes, private messages; one number for each user and name, raised by
 //! services and read by the user.
 //!
-//! The rule itself is [`Mark`]; this file turns requests into [`Command`]s over it. `http.rs` has
+//! The rule itself is [`Mark`]; this file turns requests into [`BadgeCommand`]s over it. `http.rs` has
 //! the routes.
 
 pub mod http;
@@ -85,7 +85,7 @@ pub enum Retract {
 
 /// A write to one user's badges, or a batch of increments to many users'.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum BadgeCommand {
     /// More happened.
     Increment(Increment),
     /// More happened in many places: all or nothing.
@@ -113,7 +113,7 @@ pub enum Command {
     },
 }
 
-impl lanes::Command for Command {
+impl lanes::Command for BadgeCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Increment(item) => needs.mark(item.user, Kind::Counter, &item.badge),
@@ -254,7 +254,8 @@ mod tests {
         let other = format!(" 2000000 1500000 {}", gaps.join(" "));
         let marks =
             |badges: usize| (0..badges).map(|n| format!("c:b{n}{other}")).chain(["c:like 9 9".to_owned()]).collect::<Vec<_>>().join(";");
-        let retract = |rows: &mut Rows, at| Command::Retract { user, badge: badge.clone(), what: Retract::At(at) }.apply(rows, UnixMs(1));
+        let retract =
+            |rows: &mut Rows, at| BadgeCommand::Retract { user, badge: badge.clone(), what: Retract::At(at) }.apply(rows, UnixMs(1));
         let mut rows = Rows::new(&[]);
         rows.revise(user, |row| row.marks = UserMarks::from_row(&marks(4)));
         retract(&mut rows, 5).unwrap();

@@ -10,7 +10,7 @@ use crate::engine::entries::UserRows;
 use crate::engine::heads::BroadcastState;
 use crate::engine::marks::parts::counters;
 use crate::engine::marks::{Kind, Mark};
-use crate::features::summary_part::{ByName, CounterOut, Facts, Shared, SummaryPart};
+use crate::features::summary_part::{ByName, CounterOut, Shared, SummaryFacts, SummaryPart};
 
 /// The counters.
 #[derive(Debug)]
@@ -44,17 +44,17 @@ impl SummaryPart for CounterPart {
     type Out<'a> = ByName<'a, CounterOut>;
     type Terms = BTreeMap<String, CounterTermsOut>;
 
-    fn decode(&self, _facts: Facts<'_>) {}
+    fn decode(&self, _facts: SummaryFacts<'_>) {}
 
-    async fn count(&self, _facts: Facts<'_>, (): &()) -> Option<()> {
+    async fn count(&self, _facts: SummaryFacts<'_>, (): &()) -> Option<()> {
         Some(())
     }
 
-    fn unread(facts: Facts<'_>, (): &()) -> i64 {
+    fn unread(facts: SummaryFacts<'_>, (): &()) -> i64 {
         counters(&facts.entry.parts).map(|(_, unread, _)| unread).fold(0, i64::saturating_add)
     }
 
-    fn show<'a>(facts: Facts<'a>, (): &()) -> ByName<'a, CounterOut> {
+    fn show<'a>(facts: SummaryFacts<'a>, (): &()) -> ByName<'a, CounterOut> {
         ByName(counters(&facts.entry.parts).map(|(name, unread, head)| (name, facts.cap.counter(unread, head))).collect())
     }
 

@@ -16,7 +16,7 @@ use crate::engine::marks::{Kind, Refused, Stream, StreamKey};
 
 /// A write to broadcasts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum BroadcastCommand {
     /// A broadcast to all users.
     Send {
         /// In which channel.
@@ -48,7 +48,7 @@ pub(super) struct ReadOut {
     pub(super) revision: i64,
 }
 
-impl lanes::Command for Command {
+impl lanes::Command for BroadcastCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Send { channel, .. } => {

@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::command::{ReadOut, check_room};
-use super::{Command, ContentOut, NoticeOut, store};
+use super::{BroadcastCommand, ContentOut, NoticeOut, store};
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{MAX_HEAD, Name, Seq, UserId};
@@ -22,7 +22,7 @@ use crate::engine::heads::Heads;
 use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::engine::marks::Kind;
 use crate::engine::marks::parts::{enrolled, mark};
-use crate::engine::marks::store::NOT_ENROLLED;
+use crate::engine::marks::users::NOT_ENROLLED;
 use crate::http::auth::{Caller, Service};
 use crate::http::body::{Body, IdempotencyKey, in_range, present, raw_object, text_within};
 use crate::http::pages::{self, PageOut, PageParams, Position};
@@ -131,7 +131,7 @@ async fn send_broadcast(
     check_room(&state.heads.broadcast_state(), &channel)?;
     let content = ContentOut { title, body: text, data };
     let content = serde_json::to_string(&content).map_err(|error| crate::base::error::Fault::Bug(error.to_string()))?;
-    let command = Command::Send { channel, content: content.into(), expires_at };
+    let command = BroadcastCommand::Send { channel, content: content.into(), expires_at };
     state.lanes.submit(Job { command: Arc::new(command), key: key.of(&service.caller(), &body.digest) }).await
 }
 
@@ -168,7 +168,7 @@ fn place<T>((seq, _): &(i64, T)) -> Position {
     responses(
         (status = 204, description = "Withdrawn")))]
 async fn withdraw_broadcast(state: Served<BroadcastContext>, _: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
-    let command = Command::Withdraw { channel: path.name("channel")?, seq: path.get::<Seq>("seq")?.get() };
+    let command = BroadcastCommand::Withdraw { channel: path.name("channel")?, seq: path.get::<Seq>("seq")?.get() };
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }
 
@@ -223,7 +223,7 @@ async fn list_user_broadcasts(
 async fn read_broadcasts(state: Served<BroadcastContext>, path: UserPath, body: Body<ReadBroadcastsIn>) -> Result<Response> {
     let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
     let (user, channel) = (path.user, path.name("channel")?);
-    let command = Command::Read { user, channel: channel.clone(), up_to };
+    let command = BroadcastCommand::Read { user, channel: channel.clone(), up_to };
     let answer = state.lanes.submit(Job { command: Arc::new(command), key: None }).await?;
     let ReadOut { head, revision } = answer.value()?;
     if state.heads.broadcast_state().channels.get(channel.as_str()).map_or(0, |channel| channel.head) < head {

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-pub use self::command::{Command, raise_broadcast_state};
+pub use self::command::{BroadcastCommand, raise_broadcast_state};
 use crate::base::clock::UnixMs;
 use crate::base::ids::Name;
 

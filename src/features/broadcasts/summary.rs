@@ -9,7 +9,7 @@ use crate::base::error::Result;
 use crate::engine::entries::UserRows;
 use crate::engine::heads::{BroadcastState, Channel};
 use crate::engine::marks::{Kind, parts};
-use crate::features::summary_part::{ByName, CounterOut, Facts, Shared, SummaryPart};
+use crate::features::summary_part::{ByName, CounterOut, Shared, SummaryFacts, SummaryPart};
 
 /// The channels of broadcasts.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl ChannelTermsOut {
 }
 
 /// The channels: name, unread, head.
-fn channels(facts: Facts<'_>) -> impl Iterator<Item = (&str, i64, i64)> {
+fn channels(facts: SummaryFacts<'_>) -> impl Iterator<Item = (&str, i64, i64)> {
     let enrolled = facts.enrolled();
     let mut positions = parts::positions(&facts.entry.parts, Kind::Broadcast);
     facts.broadcast_state.channels.iter().map(move |(name, channel)| {
@@ -57,17 +57,17 @@ impl SummaryPart for BroadcastPart {
     type Out<'a> = ByName<'a, CounterOut>;
     type Terms = BTreeMap<String, ChannelTermsOut>;
 
-    fn decode(&self, _facts: Facts<'_>) {}
+    fn decode(&self, _facts: SummaryFacts<'_>) {}
 
-    async fn count(&self, _facts: Facts<'_>, (): &()) -> Option<()> {
+    async fn count(&self, _facts: SummaryFacts<'_>, (): &()) -> Option<()> {
         Some(())
     }
 
-    fn unread(facts: Facts<'_>, (): &()) -> i64 {
+    fn unread(facts: SummaryFacts<'_>, (): &()) -> i64 {
         channels(facts).map(|(_, unread, _)| unread).fold(0, i64::saturating_add)
     }
 
-    fn show<'a>(facts: Facts<'a>, (): &()) -> ByName<'a, CounterOut> {
+    fn show<'a>(facts: SummaryFacts<'a>, (): &()) -> ByName<'a, CounterOut> {
         ByName(channels(facts).map(|(name, unread, head)| (name, facts.cap.counter(unread, head))).collect())
     }
 

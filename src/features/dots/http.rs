@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Command, LitDotOut, UserDotOut};
+use super::{DotCommand, LitDotOut, UserDotOut};
 use crate::base::error::Result;
 use crate::base::ids::{MAX_HEAD, Name};
 use crate::engine::heads::Heads;
@@ -50,7 +50,7 @@ pub struct ClearDotIn {
 async fn light_dot(state: Served<DotContext>, _: Service, path: PathParams, _: Body<NoFields>) -> Result<Answer> {
     let dot = path.name("dot")?;
     super::check_room(&state.heads.broadcast_state(), &dot)?;
-    state.lanes.submit(Job { command: Arc::new(Command::Light(dot)), key: None }).await
+    state.lanes.submit(Job { command: Arc::new(DotCommand::Light(dot)), key: None }).await
 }
 
 /// Clear a dot
@@ -63,6 +63,6 @@ async fn light_dot(state: Served<DotContext>, _: Service, path: PathParams, _: B
         (status = 200, body = UserDotOut)))]
 async fn clear_dot(state: Served<DotContext>, path: UserPath, body: Body<ClearDotIn>) -> Result<Answer> {
     let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
-    let command = Command::Clear { user: path.user, dot: path.name("dot")?, up_to };
+    let command = DotCommand::Clear { user: path.user, dot: path.name("dot")?, up_to };
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }

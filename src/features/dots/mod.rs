@@ -50,7 +50,7 @@ pub struct UserDotOut {
 
 /// A write to dots.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum DotCommand {
     /// Lit for everybody.
     Light(Name),
     /// Cleared by a user, up to what was shown or up to the head.
@@ -62,7 +62,7 @@ pub enum Command {
     },
 }
 
-impl lanes::Command for Command {
+impl lanes::Command for DotCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Light(dot) => {

@@ -10,7 +10,7 @@ use crate::base::error::Result;
 use crate::engine::entries::UserRows;
 use crate::engine::heads::{self, BroadcastState};
 use crate::engine::marks::{Kind, parts};
-use crate::features::summary_part::{ByName, Facts, Shared, SummaryPart};
+use crate::features::summary_part::{ByName, Shared, SummaryFacts, SummaryPart};
 
 /// The dots.
 #[derive(Debug)]
@@ -48,13 +48,13 @@ impl SummaryPart for DotPart {
     type Out<'a> = ByName<'a, DotOut>;
     type Terms = BTreeMap<String, DotTermsOut>;
 
-    fn decode(&self, _facts: Facts<'_>) {}
+    fn decode(&self, _facts: SummaryFacts<'_>) {}
 
-    async fn count(&self, _facts: Facts<'_>, (): &()) -> Option<()> {
+    async fn count(&self, _facts: SummaryFacts<'_>, (): &()) -> Option<()> {
         Some(())
     }
 
-    fn show<'a>(facts: Facts<'a>, (): &()) -> ByName<'a, DotOut> {
+    fn show<'a>(facts: SummaryFacts<'a>, (): &()) -> ByName<'a, DotOut> {
         let enrolled = facts.enrolled();
         let mut positions = parts::positions(&facts.entry.parts, Kind::Dot);
         let dot = |(name, dot): (&'a String, &heads::Dot)| {

@@ -1,7 +1,7 @@
 //! What is written to posts and feeds: the commands, and the rule of each over the rows of a batch.
 
 use super::rows::{FeedRows, need_post, need_snapshot};
-use super::{Followed, Imported, Post, PostCountOut, PostOut, ResetFeedOut, Snapshot};
+use super::{Followed, ImportedPosts, Post, PostCountOut, PostOut, ResetFeedOut, Snapshot};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{ClientId, UserId};
@@ -15,7 +15,7 @@ const MAX_OTHERS: usize = 5_000;
 
 /// A write to posts or to a user's feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum FeedCommand {
     /// A creator posted.
     Post { creator: UserId, post: ClientId },
     /// A post is gone.
@@ -39,7 +39,7 @@ pub enum Command {
     },
 }
 
-impl lanes::Command for Command {
+impl lanes::Command for FeedCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Post { creator, post } | Self::Delete { creator, post } => need_post(needs, *creator, post.clone()),
@@ -139,8 +139,8 @@ fn delete(rows: &mut Rows, creator: UserId, id: &ClientId, now: UnixMs) -> Resul
     Ok(Answer::no_content())
 }
 
-fn take_over(rows: &mut Rows, posts: &[(UserId, ClientId)], now: UnixMs) -> Imported {
-    let mut done = Imported::default();
+fn take_over(rows: &mut Rows, posts: &[(UserId, ClientId)], now: UnixMs) -> ImportedPosts {
+    let mut done = ImportedPosts::default();
     for (creator, id) in posts {
         match post(rows, *creator, id, now) {
             Put::New => {
@@ -256,6 +256,6 @@ mod tests {
         }
         assert_eq!(status(put(&mut rows, creator, &id, UnixMs(3))), Err(Code::Gone));
         let more = ["p", "q", "q"].map(|id| (creator, id.parse().unwrap()));
-        assert_eq!(take_over(&mut rows, &more, UnixMs(4)), Imported { posted: 1, known: 1, gone: 1, refused: 0 });
+        assert_eq!(take_over(&mut rows, &more, UnixMs(4)), ImportedPosts { posted: 1, known: 1, gone: 1, refused: 0 });
     }
 }

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Command, FeedConfig, PostCountOut, PostOut};
+use super::{FeedCommand, FeedConfig, PostCountOut, PostOut};
 use crate::base::error::{Fault, Result};
 use crate::base::ids::{ClientId, UserId};
 use crate::db::Db;
@@ -58,7 +58,7 @@ pub struct PutPostIn {}
         (status = 200, body = PostOut, description = "The post already exists"),
         (status = 410, body = ProblemOut, content_type = "application/problem+json", description = "The post was deleted")))]
 async fn put_post(state: Served<FeedContext>, _: Service, path: PathParams, _: Body<PutPostIn>) -> Result<Answer> {
-    submit(&state, Command::Post { creator: path.get("user")?, post: path.get("post_id")? }).await
+    submit(&state, FeedCommand::Post { creator: path.get("user")?, post: path.get("post_id")? }).await
 }
 
 /// Delete a post
@@ -70,7 +70,7 @@ async fn put_post(state: Served<FeedContext>, _: Service, path: PathParams, _: B
     responses(
         (status = 204, description = "Deleted")))]
 async fn delete_post(state: Served<FeedContext>, _: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
-    submit(&state, Command::Delete { creator: path.get("user")?, post: path.get("post_id")? }).await
+    submit(&state, FeedCommand::Delete { creator: path.get("user")?, post: path.get("post_id")? }).await
 }
 
 /// `count` is an id like any other; its path alone is also that of the number of posts, which would
@@ -78,15 +78,15 @@ async fn delete_post(state: Served<FeedContext>, _: Service, path: PathParams, _
 fn count_as_post() -> MethodRouter<Served<FeedContext>> {
     let count = || "count".parse::<ClientId>().map_err(|rule| Fault::Bug(rule.0.to_owned()));
     let put = async move |state: Served<FeedContext>, _: Service, path: PathParams, _: Body<PutPostIn>| {
-        submit(&state, Command::Post { creator: path.get("user")?, post: count()? }).await
+        submit(&state, FeedCommand::Post { creator: path.get("user")?, post: count()? }).await
     };
     let delete = async move |state: Served<FeedContext>, _: Service, path: PathParams, _: Query<NoParams>| {
-        submit(&state, Command::Delete { creator: path.get("user")?, post: count()? }).await
+        submit(&state, FeedCommand::Delete { creator: path.get("user")?, post: count()? }).await
     };
     axum::routing::put(put).delete(delete)
 }
 
-async fn submit(state: &FeedContext, command: Command) -> Result<Answer> {
+async fn submit(state: &FeedContext, command: FeedCommand) -> Result<Answer> {
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }
 

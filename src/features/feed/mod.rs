@@ -36,7 +36,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use self::command::Command;
+pub use self::command::FeedCommand;
 pub(crate) use self::command::look;
 pub use self::horizon::{Horizon, MAX_TOKEN_CHARS};
 pub use self::list::{FeedCount, FeedList, Feeds, Term};
@@ -140,7 +140,7 @@ pub struct ResetFeedOut {
 
 /// What an import of posts did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Imported {
+pub struct ImportedPosts {
     /// Posts that were not known before.
     pub posted: u64,
     /// Those that were.
@@ -151,7 +151,7 @@ pub struct Imported {
     pub refused: u64,
 }
 
-impl std::ops::AddAssign for Imported {
+impl std::ops::AddAssign for ImportedPosts {
     fn add_assign(&mut self, more: Self) {
         self.posted += more.posted;
         self.known += more.known;

@@ -12,8 +12,8 @@ use crate::cache::Revision;
 use crate::engine::entries::UserRows;
 use crate::engine::heads::{BroadcastState, Versions};
 use crate::engine::marks::parts;
-use crate::engine::marks::store::NOT_ENROLLED;
-use crate::features::summary_part::{Facts, Shared, SummaryPart, UnreadOut};
+use crate::engine::marks::users::NOT_ENROLLED;
+use crate::features::summary_part::{Shared, SummaryFacts, SummaryPart, UnreadOut};
 
 /// The feed.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ pub struct FeedVersion {
 /// The version of the user's list; None where nothing counts: nobody is followed, or the user is
 /// not enrolled.
 #[must_use]
-pub fn list_version(facts: Facts<'_>) -> Option<i64> {
+pub fn list_version(facts: SummaryFacts<'_>) -> Option<i64> {
     Some(parts::feed(&facts.entry.parts)).filter(|version| *version > 0 && facts.enrolled() > NOT_ENROLLED)
 }
 
@@ -79,11 +79,11 @@ impl SummaryPart for FeedPart {
     type Out<'a> = UnreadOut;
     type Terms = FeedTermsOut;
 
-    fn decode(&self, facts: Facts<'_>) -> FeedVersion {
+    fn decode(&self, facts: SummaryFacts<'_>) -> FeedVersion {
         FeedVersion { changed_at: parts::feed(&facts.entry.parts), counted: list_version(facts) }
     }
 
-    async fn count(&self, facts: Facts<'_>, version: &FeedVersion) -> Option<FeedCount> {
+    async fn count(&self, facts: SummaryFacts<'_>, version: &FeedVersion) -> Option<FeedCount> {
         let Some(version) = version.counted else { return Some(FeedCount::default()) };
         match self.feeds.count(facts.user, version, facts.cap.enough()).await {
             Ok(count) => Some(count),
@@ -103,7 +103,7 @@ impl SummaryPart for FeedPart {
         Some(count.list_changed_at).filter(|changed_at| *changed_at > version.changed_at)
     }
 
-    fn show(facts: Facts<'_>, count: &FeedCount) -> UnreadOut {
+    fn show(facts: SummaryFacts<'_>, count: &FeedCount) -> UnreadOut {
         facts.cap.unread(count.unread)
     }
 

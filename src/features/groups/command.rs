@@ -1,23 +1,18 @@
-//! What is written to groups: the commands, and the rule of each over the rows of a batch.
+//! What is written to groups: the commands. `members.rs` and `messages.rs` have the rule of each.
 
-use serde::Serialize;
-
-use super::store::DeliveryJob;
-use super::{
-    Delivery, Group, GroupOut, GroupSentOut, MAX_GROUPS, MAX_MEMBERS, MemberOut, MembersOut, Membership, Message, ReadStep, Reading,
-    TooScattered,
-};
+use super::members::{join, leave, mute, put, tell};
+use super::messages::{change, read_one, recall, send};
+use super::rows::GroupRows;
+use super::{Delivery, MembersOut};
 use crate::base::clock::UnixMs;
-use crate::base::error::{Code, Problem};
+use crate::base::error::Problem;
 use crate::base::ids::{ClientId, GroupId, UserId};
-use crate::engine::events::{Event, MemberEventOut};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
-use crate::engine::marks::{Refused, StreamKey};
-use crate::features::groups::store::GroupRows;
+use crate::engine::marks::StreamKey;
 
 /// A write to groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum GroupCommand {
     /// Makes a group, or changes it.
     Put {
         group: GroupId,
@@ -74,7 +69,7 @@ pub enum Command {
     },
 }
 
-impl Command {
+impl GroupCommand {
     pub(super) fn group(&self) -> GroupId {
         match self {
             Self::Put { group, .. }
@@ -111,7 +106,7 @@ impl Command {
     }
 }
 
-impl lanes::Command for Command {
+impl lanes::Command for GroupCommand {
     fn needs(&self, needs: &mut Needs) {
         let (group, head) = (self.group(), StreamKey::group(self.group()));
         needs.of::<GroupRows>().groups.insert(group);
@@ -178,236 +173,4 @@ impl lanes::Command for Command {
             Self::Mute { user, group, muted } => mute(rows, *user, *group, *muted),
         }
     }
-}
-
-pub(crate) fn unknown(group: GroupId) -> Problem {
-    Problem::new(Code::NotFound, format!("Group {group} does not exist."))
-}
-
-pub(crate) fn no_member(group: GroupId, user: UserId) -> Problem {
-    Problem::new(Code::Forbidden, format!("User {user} is not a member of group {group}."))
-}
-
-pub(super) fn no_message(group: GroupId, seq: i64) -> Problem {
-    Problem::new(Code::NotFound, format!("Message {seq} of group {group} does not exist."))
-}
-
-fn known(rows: &Rows, group: GroupId) -> Result<Group, Problem> {
-    rows.get::<GroupRows>().group(group).ok_or_else(|| unknown(group))
-}
-
-/// The user's membership now.
-fn member(rows: &Rows, group: GroupId, user: UserId) -> Result<(i64, Membership), Problem> {
-    known(rows, group)?;
-    let latest = rows.get::<GroupRows>().latest(user, group).filter(|(_, of)| of.is_open());
-    latest.map(|(span, of)| (span, of.clone())).ok_or_else(|| no_member(group, user))
-}
-
-pub(super) fn put(
-    rows: &mut Rows,
-    id: GroupId,
-    delivery: Option<Delivery>,
-    receipts: Option<bool>,
-    now: UnixMs,
-) -> Result<Answer, Problem> {
-    let before = rows.get::<GroupRows>().group(id);
-    let base = before.unwrap_or(Group { receipts: true, created_at: now, ..Group::default() });
-    let group = Group { delivery: delivery.unwrap_or(base.delivery), receipts: receipts.unwrap_or(base.receipts), ..base };
-    rows.get_mut::<GroupRows>().set_group(id, group);
-    let out = GroupOut::new(id, &group, rows.head(&StreamKey::group(id)).head);
-    if before.is_none() { Ok(Answer::created(out)) } else { Ok(Answer::ok(out)) }
-}
-
-/// Returns the member, and whether it is one only now. `pointer` is the place in the request, for
-/// what is refused.
-pub(super) fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, pointer: &str) -> Result<(MemberOut, bool), Problem> {
-    let mut group = known(rows, id)?;
-    let out = |of: &Membership| MemberOut { user_id: user, ordinal: of.ordinal, joined_at: of.joined_at };
-    let (span, before) = match rows.get::<GroupRows>().latest(user, id) {
-        Some((_, of)) if of.is_open() => return Ok((out(of), false)),
-        Some((span, of)) => (span, Some((of.ordinal, of.muted))),
-        None => (0, None),
-    };
-    let too_many = |detail: String| {
-        let problem = Problem::new(Code::TooMany, detail);
-        if pointer.is_empty() { problem } else { problem.at(pointer, "cannot join") }
-    };
-    if group.members >= MAX_MEMBERS {
-        return Err(too_many(format!("Group {id} has reached the limit of {MAX_MEMBERS} members.")));
-    }
-    if rows.user(user).chat_groups >= MAX_GROUPS {
-        return Err(too_many(format!("User {user} has reached the limit of {MAX_GROUPS} groups.")));
-    }
-    let (ordinal, muted) = before.unwrap_or_else(|| {
-        group.ordinals += 1;
-        (group.ordinals, false)
-    });
-    group.members += 1;
-    rows.get_mut::<GroupRows>().set_group(id, group);
-    let from_seq = rows.head(&StreamKey::group(id)).head;
-    let of = Membership { ordinal, from_seq, to_seq: None, reading: Reading::from_seq(from_seq), muted, joined_at: now, at: now };
-    let member = out(&of);
-    rows.get_mut::<GroupRows>().set_membership(user, id, span + 1, of);
-    rows.revise(user, |row| row.chat_groups += 1);
-    Ok((member, true))
-}
-
-/// Returns whether the user was a member.
-pub(super) fn leave(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs) -> Result<bool, Problem> {
-    let group = known(rows, id)?;
-    let Ok((span, of)) = member(rows, id, user) else { return Ok(false) };
-    let to_seq = Some(rows.head(&StreamKey::group(id)).head);
-    rows.get_mut::<GroupRows>().set_membership(user, id, span, Membership { to_seq, at: now, ..of });
-    rows.get_mut::<GroupRows>().set_group(id, Group { members: group.members - 1, ..group });
-    rows.revise(user, |row| row.chat_groups -= 1);
-    Ok(true)
-}
-
-/// Tells those who read events that somebody is a member from now on, or no longer; None: nothing
-/// has changed.
-pub(super) fn tell(rows: &mut Rows, now: UnixMs, group_id: GroupId, user_id: UserId, member: Option<bool>) {
-    if let Some(member) = member {
-        rows.event(now, &Event::Member(MemberEventOut { group_id, user_id, member }));
-    }
-}
-
-pub(super) fn send(
-    rows: &mut Rows,
-    id: GroupId,
-    sender: UserId,
-    client_id: &ClientId,
-    content: &str,
-    now: UnixMs,
-) -> Result<Answer, Problem> {
-    known(rows, id)?;
-    if let Some(sent) = rows.get::<GroupRows>().sent(&(id, sender, client_id.clone())) {
-        if sent.recalled {
-            return Err(Problem::new(Code::Gone, format!("Message {} with this client_id was recalled.", sent.seq)));
-        }
-        return Ok(Answer::ok(GroupSentOut { group_id: id, seq: sent.seq, sent_at: sent.at, revision: rows.revision(sender) }));
-    }
-    let (span, mut of) = member(rows, id, sender)?;
-    let seq = add_message(rows, id, sender, client_id, content, now)?;
-    // The sender has read what is above.
-    of.reading.read_up_to(seq);
-    of.at = of.at.max(now);
-    rows.get_mut::<GroupRows>().set_membership(sender, id, span, of);
-    rows.revise(sender, |_| {});
-    Ok(Answer::created(GroupSentOut { group_id: id, seq, sent_at: now, revision: rows.revision(sender) }))
-}
-
-/// Adds a message, whether its sender is a member or not. Returns its number.
-pub(super) fn add_message(
-    rows: &mut Rows,
-    id: GroupId,
-    sender: UserId,
-    client_id: &ClientId,
-    content: &str,
-    now: UnixMs,
-) -> Result<i64, Problem> {
-    let mut group = known(rows, id)?;
-    let key = StreamKey::group(id);
-    let mut stream = rows.head(&key);
-    let full = |_: Refused| Problem::new(Code::TooMany, "The group has reached the highest possible head, 2^53-1.");
-    let seq = stream.advance(now).map_err(full)?;
-    rows.set_head(&key, stream);
-    let (client_id, content) = (client_id.clone(), content.to_owned());
-    let written = group.delivery == Delivery::Write;
-    rows.get_mut::<GroupRows>().add_message(id, seq, Message { sender, client_id, content, sent_at: now, recalled: false, written });
-    if written {
-        add_job(rows, id, &mut group, DeliveryJob { seq, recall: false });
-    }
-    Ok(seq)
-}
-
-fn add_job(rows: &mut Rows, id: GroupId, group: &mut Group, job: DeliveryJob) {
-    group.jobs += 1;
-    rows.get_mut::<GroupRows>().add_job(id, group.jobs, job);
-    rows.get_mut::<GroupRows>().set_group(id, *group);
-}
-
-fn recall(rows: &mut Rows, id: GroupId, seq: i64, by: Option<UserId>) -> Result<Answer, Problem> {
-    let mut group = known(rows, id)?;
-    let found = rows.get::<GroupRows>().message(id, seq);
-    // To a stranger, what is there and what is not look alike. A sender who has left may still
-    // recall.
-    if let Some(by) = by.filter(|by| found.as_ref().is_none_or(|message| *by != message.sender)) {
-        member(rows, id, by)?;
-    }
-    let Some(message) = found else { return Err(no_message(id, seq)) };
-    if by.is_some_and(|by| by != message.sender) {
-        return Err(Problem::new(Code::Forbidden, "Only the sender of a message and services can recall it."));
-    }
-    if message.recalled {
-        return Ok(Answer::no_content());
-    }
-    let key = StreamKey::group(id);
-    let mut stream = rows.head(&key);
-    stream.retract(seq);
-    rows.set_head(&key, stream);
-    rows.get_mut::<GroupRows>().recall(id, seq, &message);
-    // Devices that hold the message must hear of it, also after the delivery was switched.
-    if message.written || group.delivery == Delivery::Write {
-        add_job(rows, id, &mut group, DeliveryJob { seq, recall: true });
-    }
-    Ok(Answer::no_content())
-}
-
-/// What a read answers. The number may only be known to the rows, where what was recalled lies far
-/// back.
-fn step(rows: &Rows, id: GroupId, user: UserId, of: &Membership) -> ReadStep {
-    let stream = rows.head(&StreamKey::group(id));
-    let unread = stream.unread(of.reading.read_seq(), &of.reading.extra_runs());
-    ReadStep { unread, read_seq: of.reading.read_seq(), head: stream.head, revision: rows.revision(user) }
-}
-
-/// Changes how far a member has read. What changes nothing raises nothing.
-fn change(
-    rows: &mut Rows,
-    user: UserId,
-    id: GroupId,
-    now: UnixMs,
-    read: impl FnOnce(&mut Reading) -> Result<bool, TooScattered>,
-) -> Result<Answer, Problem> {
-    let (span, mut of) = member(rows, id, user)?;
-    let scattered = |_| {
-        let detail = "The reads of single messages are too scattered. Mark messages as read up to a seq instead.";
-        Problem::new(Code::TooMany, detail)
-    };
-    if read(&mut of.reading).map_err(scattered)? {
-        of.at = now;
-        rows.get_mut::<GroupRows>().set_membership(user, id, span, of.clone());
-        rows.revise(user, |_| {});
-    }
-    Ok(Answer::ok(step(rows, id, user, &of)))
-}
-
-fn read_one(rows: &mut Rows, user: UserId, id: GroupId, seq: i64, now: UnixMs) -> Result<Answer, Problem> {
-    let (_, of) = member(rows, id, user)?;
-    let message = rows.get::<GroupRows>().message(id, seq).filter(|_| seq > of.from_seq).ok_or_else(|| no_message(id, seq))?;
-    if message.recalled {
-        return Err(Problem::new(Code::Gone, format!("Message {seq} of group {id} was recalled.")));
-    }
-    change(rows, user, id, now, |reading| reading.read_one(seq))
-}
-
-/// A member's settings of a group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub struct GroupSettingsOut {
-    /// The group.
-    pub group_id: GroupId,
-    /// Whether `chats` and `total` exclude the group.
-    pub muted: bool,
-    /// The user's revision.
-    #[schema(minimum = 0, example = 918)]
-    pub revision: i64,
-}
-
-fn mute(rows: &mut Rows, user: UserId, id: GroupId, muted: bool) -> Result<Answer, Problem> {
-    let (span, of) = member(rows, id, user)?;
-    if of.muted != muted {
-        rows.get_mut::<GroupRows>().set_membership(user, id, span, Membership { muted, ..of });
-        rows.revise(user, |_| {});
-    }
-    Ok(Answer::ok(GroupSettingsOut { group_id: id, muted, revision: rows.revision(user) }))
 }

@@ -23,7 +23,7 @@ use crate::db::{Db, in_time};
 use crate::engine::guard::{Guard, Trust};
 use crate::engine::lanes::{self, AfterCommit, Lanes, Rows};
 use crate::failpoint;
-use crate::features::groups::store::GroupRows;
+use crate::features::groups::rows::GroupRows;
 
 /// How many groups a node fans out at once.
 const WORKERS: usize = 2;

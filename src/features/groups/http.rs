@@ -15,9 +15,9 @@ use utoipa_axum::routes;
 
 use super::changes::GroupChanges;
 use super::chats::Chats;
-use super::command::{no_member, unknown};
 use super::lists::{self, View};
-use super::{Command, Delivery, GroupOut, GroupSentOut, MAX_JOINS, MemberOut, MembersOut, Message};
+use super::members::{no_member, unknown};
+use super::{Delivery, GroupCommand, GroupOut, GroupSentOut, MAX_JOINS, MemberOut, MembersOut, Message};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{ClientId, GroupId, Seq, UserId};
@@ -105,7 +105,7 @@ impl GroupPath {
     }
 }
 
-pub(super) async fn submit(state: &GroupContext, command: Command) -> Result<Answer> {
+pub(super) async fn submit(state: &GroupContext, command: GroupCommand) -> Result<Answer> {
     let group = command.group();
     let answer = state.lanes.submit(Job { command: Arc::new(command), key: None }).await?;
     state.changes.tell(group);
@@ -225,7 +225,7 @@ pub struct GroupMessagesOut {
         (status = 200, body = GroupOut, description = "The group already exists and is updated"),
         (status = 201, body = GroupOut)))]
 async fn put_group(state: Served<GroupContext>, _service: Service, path: PathParams, body: Body<PutGroupIn>) -> Result<Answer> {
-    submit(&state, Command::Put { group: path.get("group")?, delivery: body.value.delivery, receipts: body.value.receipts }).await
+    submit(&state, GroupCommand::Put { group: path.get("group")?, delivery: body.value.delivery, receipts: body.value.receipts }).await
 }
 
 /// Get a group
@@ -251,7 +251,7 @@ async fn get_group(state: Served<GroupContext>, path: GroupPath, _: Query<NoPara
         (status = 200, body = MemberOut, description = "The user is already a member"),
         (status = 201, body = MemberOut)))]
 async fn join_group(state: Served<GroupContext>, _service: Service, path: PathParams, _body: Body<NoFields>) -> Result<Answer> {
-    submit(&state, Command::Join { group: path.get("group")?, user: path.get("user")? }).await
+    submit(&state, GroupCommand::Join { group: path.get("group")?, user: path.get("user")? }).await
 }
 
 /// Remove a member from a group
@@ -263,7 +263,7 @@ async fn join_group(state: Served<GroupContext>, _service: Service, path: PathPa
     responses(
         (status = 204, description = "Removed")))]
 async fn leave_group(state: Served<GroupContext>, _service: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
-    submit(&state, Command::Leave { group: path.get("group")?, user: path.get("user")? }).await
+    submit(&state, GroupCommand::Leave { group: path.get("group")?, user: path.get("user")? }).await
 }
 
 /// Add many members to a group
@@ -283,7 +283,7 @@ async fn join_members(state: Served<GroupContext>, _service: Service, path: Path
     if let Some(at) = users.iter().position(|user| !seen.insert(*user)) {
         return Err(Problem::invalid(format!("/user_ids/{at}"), "must not be repeated").into());
     }
-    submit(&state, Command::JoinMany { group: path.get("group")?, users }).await
+    submit(&state, GroupCommand::JoinMany { group: path.get("group")?, users }).await
 }
 
 /// List the members of a group
@@ -314,7 +314,7 @@ async fn send_group_message(state: Served<GroupContext>, path: GroupPath, body: 
     let SendGroupMessageIn { sender_id, client_id, content } = body.value;
     let sender = SenderIn::resolve(sender_id, &path.caller)?;
     text_within(&content, 1, MAX_CONTENT_CHARS, "/content")?;
-    submit(&state, Command::Send { group: path.group, sender, client_id, content }).await
+    submit(&state, GroupCommand::Send { group: path.group, sender, client_id, content }).await
 }
 
 /// List the messages of a group
@@ -345,5 +345,5 @@ async fn list_group_messages(state: Served<GroupContext>, path: GroupPath, Query
         (status = 204, description = "Recalled")))]
 async fn recall_group_message(state: Served<GroupContext>, path: GroupPath, _: Query<NoParams>) -> Result<Answer> {
     let seq: Seq = path.params.get("seq")?;
-    submit(&state, Command::Recall { group: path.group, seq: seq.get(), by: path.user() }).await
+    submit(&state, GroupCommand::Recall { group: path.group, seq: seq.get(), by: path.user() }).await
 }

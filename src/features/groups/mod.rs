@@ -7,7 +7,7 @@
 //! from it follow both what is unread to the member and, turned around, who has read a message
 //! (`crate::features::receipts`). A message costs one row, whatever the number of members.
 //!
-//! `command.rs` has the rules, `store.rs` the rows of batches, `lists.rs` what is read beside them,
+//! `command.rs` has the commands, `members.rs` and `messages.rs` their rules, `rows.rs` the rows of batches, `store.rs` their statements, `lists.rs` what is read beside them,
 //! `chats.rs` the groups of a user as its unread summary counts them, `fan_out.rs` and
 //! `delivery.rs` what puts messages into inboxes, `http.rs` and `user_http.rs` the routes,
 //! `import/` takes over chat logs.
@@ -20,14 +20,19 @@ pub mod fan_out;
 pub mod http;
 pub mod import;
 pub mod lists;
+mod members;
+mod messages;
+mod needs;
 pub mod part;
 mod reading;
-pub mod store;
+pub mod rows;
+mod store;
 pub mod user_groups;
 pub mod user_http;
 
-pub use command::{Command, GroupSettingsOut};
-pub(crate) use command::{no_member, unknown};
+pub use command::GroupCommand;
+pub use members::GroupSettingsOut;
+pub(crate) use members::{no_member, unknown};
 pub use reading::{MAX_EXTRA_BYTES, Reading, TooScattered};
 
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,7 @@ use super::*;
 use crate::base::error::Code;
 use crate::engine::lanes::{Command as _, Rows};
 use crate::engine::marks::StreamKey;
-use crate::features::groups::store::GroupRows;
+use crate::features::groups::rows::GroupRows;
 use crate::features::receipts::{Count, Span, Spans};
 
 const USERS: i64 = 5;
@@ -177,23 +177,23 @@ fn the_group() -> GroupId {
     GroupId::try_from(9).unwrap()
 }
 
-fn command(act: &Act) -> Command {
+fn command(act: &Act) -> GroupCommand {
     let group = the_group();
     match act.clone() {
-        Act::Join(users) if users.len() == 1 => Command::Join { group, user: user(*users.first().unwrap()) },
-        Act::Join(users) => Command::JoinMany { group, users: users.into_iter().map(user).collect() },
-        Act::Leave(id) => Command::Leave { group, user: user(id) },
+        Act::Join(users) if users.len() == 1 => GroupCommand::Join { group, user: user(*users.first().unwrap()) },
+        Act::Join(users) => GroupCommand::JoinMany { group, users: users.into_iter().map(user).collect() },
+        Act::Leave(id) => GroupCommand::Leave { group, user: user(id) },
         Act::Send { user: id, client } => {
-            Command::Send { group, sender: user(id), client_id: format!("c{client}").parse().unwrap(), content: "hello".to_owned() }
+            GroupCommand::Send { group, sender: user(id), client_id: format!("c{client}").parse().unwrap(), content: "hello".to_owned() }
         }
-        Act::Recall { seq, by } => Command::Recall { group, seq, by: by.map(user) },
-        Act::Read { user: id, up_to } => Command::Read { user: user(id), group, up_to },
-        Act::One { user: id, seq } => Command::ReadOne { user: user(id), group, seq },
-        Act::Mute { user: id, muted } => Command::Mute { user: user(id), group, muted },
+        Act::Recall { seq, by } => GroupCommand::Recall { group, seq, by: by.map(user) },
+        Act::Read { user: id, up_to } => GroupCommand::Read { user: user(id), group, up_to },
+        Act::One { user: id, seq } => GroupCommand::ReadOne { user: user(id), group, seq },
+        Act::Mute { user: id, muted } => GroupCommand::Mute { user: user(id), group, muted },
     }
 }
 
-fn run(rows: &mut Rows, command: &Command) -> Result<Value, Code> {
+fn run(rows: &mut Rows, command: &GroupCommand) -> Result<Value, Code> {
     match command.apply(rows, UnixMs(1)) {
         Ok(answer) => {
             rows.settle();
@@ -278,7 +278,7 @@ proptest! {
     #[test]
     fn groups_are_plain_sets(acts in acts()) {
         let (mut model, mut rows) = (Model::default(), Rows::new(crate::app::ROW_SETS));
-        run(&mut rows, &Command::Put { group: the_group(), delivery: None, receipts: None }).unwrap();
+        run(&mut rows, &GroupCommand::Put { group: the_group(), delivery: None, receipts: None }).unwrap();
         let mut progress = 0;
         for act in &acts {
             let (wanted, got) = (model.act(act), run(&mut rows, &command(act)));
@@ -308,10 +308,10 @@ fn the_limits_are_exact() {
     let mut rows = Rows::new(crate::app::ROW_SETS);
     for n in 1..=MAX_GROUPS + 1 {
         let group = GroupId::try_from(n).unwrap();
-        run(&mut rows, &Command::Put { group, delivery: None, receipts: None }).unwrap();
-        let joined = run(&mut rows, &Command::Join { group, user: user(1) });
+        run(&mut rows, &GroupCommand::Put { group, delivery: None, receipts: None }).unwrap();
+        let joined = run(&mut rows, &GroupCommand::Join { group, user: user(1) });
         assert_eq!(joined.err(), (n > MAX_GROUPS).then_some(Code::TooMany));
     }
-    run(&mut rows, &Command::Leave { group: GroupId::try_from(7).unwrap(), user: user(1) }).unwrap();
-    run(&mut rows, &Command::Join { group: GroupId::try_from(MAX_GROUPS + 1).unwrap(), user: user(1) }).unwrap();
+    run(&mut rows, &GroupCommand::Leave { group: GroupId::try_from(7).unwrap(), user: user(1) }).unwrap();
+    run(&mut rows, &GroupCommand::Join { group: GroupId::try_from(MAX_GROUPS + 1).unwrap(), user: user(1) }).unwrap();
 }

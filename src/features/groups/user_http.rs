@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use super::http::{GroupContext, submit};
 use super::user_groups::{self, UserGroup, UserGroups};
-use super::{Command, GroupSettingsOut, ReadStep};
+use super::{GroupCommand, GroupSettingsOut, ReadStep};
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::base::ids::{GroupId, MAX_HEAD, Seq, UserId};
@@ -21,7 +21,7 @@ use crate::http::body::{Body, NoFields, in_range, present};
 use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
-use crate::http::polling::{self, Reading, Resource, Seen, Version};
+use crate::http::polling::{self, PolledValue, Resource, Seen, Version};
 use crate::http::served::Served;
 
 /// The routes of this part.
@@ -118,7 +118,7 @@ pub struct UserGroupsParams {
 }
 
 /// Marks, and counts what the batch could not.
-async fn read(state: &GroupContext, user: UserId, group: GroupId, command: Command) -> Result<Response> {
+async fn read(state: &GroupContext, user: UserId, group: GroupId, command: GroupCommand) -> Result<Response> {
     let answer = submit(state, command).await?;
     let step: ReadStep = answer.value()?;
     let unread = match step.unread {
@@ -143,7 +143,7 @@ async fn read(state: &GroupContext, user: UserId, group: GroupId, command: Comma
 async fn read_group(state: Served<GroupContext>, path: UserPath, body: Body<ReadGroupIn>) -> Result<Response> {
     let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
     let (user, group) = (path.user, path.get("group")?);
-    read(&state, user, group, Command::Read { user, group, up_to }).await
+    read(&state, user, group, GroupCommand::Read { user, group, up_to }).await
 }
 
 /// Mark one group message as read
@@ -156,7 +156,7 @@ async fn read_group(state: Served<GroupContext>, path: UserPath, body: Body<Read
         (status = 200, body = ReadGroupOut)))]
 async fn read_group_message(state: Served<GroupContext>, path: UserPath, _body: Body<NoFields>) -> Result<Response> {
     let (user, group, seq) = (path.user, path.get("group")?, path.get::<Seq>("seq")?.get());
-    read(&state, user, group, Command::ReadOne { user, group, seq }).await
+    read(&state, user, group, GroupCommand::ReadOne { user, group, seq }).await
 }
 
 /// Update a user's settings of a group
@@ -168,7 +168,7 @@ async fn read_group_message(state: Served<GroupContext>, path: UserPath, _body: 
     responses(
         (status = 200, body = GroupSettingsOut)))]
 async fn put_group_settings(state: Served<GroupContext>, path: UserPath, body: Body<PutGroupSettingsIn>) -> Result<Answer> {
-    submit(&state, Command::Mute { user: path.user, group: path.get("group")?, muted: body.value.muted }).await
+    submit(&state, GroupCommand::Mute { user: path.user, group: path.get("group")?, muted: body.value.muted }).await
 }
 
 /// List a user's groups
@@ -198,7 +198,7 @@ async fn list_user_groups(
         async move {
             let value = user_groups::read(&state, user, seen).await?;
             let version = Some(Version::new(value.revision, value.versions));
-            Ok(Reading { value, version })
+            Ok(PolledValue { value, version })
         }
     };
     let next = OnceLock::new();

@@ -10,13 +10,13 @@ use crate::base::error::{Code, Problem};
 use crate::base::ids::{ClientId, UserId};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::pairs::{Pair, need_pair_seen};
+use crate::features::inbox::changes::{append_inbox, set_direct};
 use crate::features::inbox::devices::DeviceRows;
-use crate::features::inbox::rows::{append_inbox, set_direct};
-use crate::features::inbox::store::InboxRows;
+use crate::features::inbox::rows::InboxRows;
 
 /// A write to inboxes, direct chats or devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum InboxCommand {
     Send {
         /// To whom.
         receiver: UserId,
@@ -79,7 +79,7 @@ pub(super) fn needs_of_send(needs: &mut Needs, receiver: UserId, sender: UserId,
     needs.of::<InboxRows>().sent.extend([(receiver, sender, false, client.clone()), (sender, receiver, true, client.clone())]);
 }
 
-impl lanes::Command for Command {
+impl lanes::Command for InboxCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Send { receiver, sender, client, .. } => needs_of_send(needs, *receiver, *sender, client),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use super::http::InboxContext;
-use super::{Command, devices};
+use super::{InboxCommand, devices};
 use crate::base::clock::{DAY_MS, UnixMs};
 use crate::base::error::Result;
 use crate::base::ids::UserId;
@@ -153,7 +153,7 @@ async fn remove_old(state: &InboxContext, mut users: BTreeSet<i64>, before: Unix
 async fn remove(state: &InboxContext, old: &[Old], before: UnixMs) -> Result<u64> {
     let command = |old: &Old| {
         let rows = u32::try_from(old.rows()).unwrap_or(u32::MAX);
-        Some(Command::Expire { user: UserId::try_from(old.user).ok()?, up_to: old.last, rows, seen_since: before })
+        Some(InboxCommand::Expire { user: UserId::try_from(old.user).ok()?, up_to: old.last, rows, seen_since: before })
     };
     let jobs = old.iter().filter_map(command).map(|command| state.lanes.submit(Job { command: Arc::new(command), key: None }));
     for outcome in join_all(jobs).await {

@@ -11,7 +11,9 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Command, CursorOut, DevicesOut, DirectOut, DirectSettingsOut, InboxConfig, InboxOut, ReadDirectOut, SentOut, devices, lists};
+use super::{
+    CursorOut, DevicesOut, DirectOut, DirectSettingsOut, InboxCommand, InboxConfig, InboxOut, ReadDirectOut, SentOut, devices, lists,
+};
 use crate::base::clock::Clock;
 use crate::base::error::{Code, Error, Fault, Problem, Result};
 use crate::base::ids::{ClientId, MAX_HEAD, UserId};
@@ -25,7 +27,7 @@ use crate::http::body::{Body, in_range, present, text_within};
 use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{AnyUserPath, UserOrMe, UserPath};
-use crate::http::polling::{self, Polling, Reading, Resource, Seen, Version};
+use crate::http::polling::{self, PolledValue, Polling, Resource, Seen, Version};
 use crate::http::sender::SenderIn;
 use crate::http::served::Served;
 
@@ -134,7 +136,7 @@ pub struct PutCursorIn {
     seq: i64,
 }
 
-async fn submit(state: &InboxContext, command: Command) -> Result<Answer> {
+async fn submit(state: &InboxContext, command: InboxCommand) -> Result<Answer> {
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }
 
@@ -154,7 +156,7 @@ async fn send_direct(state: Served<InboxContext>, caller: Caller, path: AnyUserP
     let SendDirectIn { sender_id, client_id: client, content } = body.value;
     let sender = SenderIn::resolve(sender_id, &caller)?;
     text_within(&content, 1, MAX_CONTENT_CHARS, "/content")?;
-    submit(&state, Command::Send { receiver: path.user, sender, client, content: content.into() }).await
+    submit(&state, InboxCommand::Send { receiver: path.user, sender, client, content: content.into() }).await
 }
 
 /// Fetch a user's inbox
@@ -187,14 +189,14 @@ async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Q
             if let Some((revision, found)) = known
                 && matches!(state.entries.read(user, 0).await, State::Current(entry) if entry.revision == revision)
             {
-                return Ok(Reading { version: Some(found.version), value: found });
+                return Ok(PolledValue { version: Some(found.version), value: found });
             }
             let read = in_time(lists::read(&state.db, user, after.unwrap_or(0), i64::from(limit))).await?;
             let read = read.ok_or_else(|| Error::from(Fault::Bug("there is no epoch of inboxes".to_owned())))?;
             let revision = read.revision;
             let found = Found::new(read, after, epoch)?;
             *nothing.lock().unwrap_or_else(PoisonError::into_inner) = Some((revision, found.clone())).filter(|_| found.is_empty);
-            Ok(Reading { version: Some(found.version), value: found })
+            Ok(PolledValue { version: Some(found.version), value: found })
         }
     };
     let write = |found: &Found| Ok(found.body.clone());
@@ -264,11 +266,11 @@ async fn list_directs(
             if let State::Current(entry) = state.entries.read(user, seen.revision()).await
                 && tags.matches(&seen.tag(entry.revision.into()))
             {
-                return Ok(Reading { value: Vec::new(), version: Some(entry.revision.into()) });
+                return Ok(PolledValue { value: Vec::new(), version: Some(entry.revision.into()) });
             }
             let before = (wanted.after.at, wanted.after.id);
             let (revision, chats) = in_time(lists::directs(&state.db, user, before, wanted.rows())).await?;
-            Ok(Reading { value: chats, version: Some(revision.into()) })
+            Ok(PolledValue { value: chats, version: Some(revision.into()) })
         }
     };
     let next = OnceLock::new();
@@ -294,7 +296,7 @@ async fn list_directs(
         (status = 200, body = ReadDirectOut)))]
 async fn read_direct(state: Served<InboxContext>, path: UserPath, body: Body<ReadDirectIn>) -> Result<Answer> {
     let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
-    submit(&state, Command::Read { user: path.user, peer: path.get("peer")?, up_to }).await
+    submit(&state, InboxCommand::Read { user: path.user, peer: path.get("peer")?, up_to }).await
 }
 
 /// Update the settings of a direct chat
@@ -307,7 +309,7 @@ async fn read_direct(state: Served<InboxContext>, path: UserPath, body: Body<Rea
     responses(
         (status = 200, body = DirectSettingsOut)))]
 async fn put_direct_settings(state: Served<InboxContext>, path: UserPath, body: Body<PutDirectSettingsIn>) -> Result<Answer> {
-    submit(&state, Command::Mute { user: path.user, peer: path.get("peer")?, muted: body.value.muted }).await
+    submit(&state, InboxCommand::Mute { user: path.user, peer: path.get("peer")?, muted: body.value.muted }).await
 }
 
 /// Update a device's inbox cursor
@@ -322,7 +324,7 @@ async fn put_direct_settings(state: Served<InboxContext>, path: UserPath, body: 
         (status = 200, body = CursorOut)))]
 async fn put_cursor(state: Served<InboxContext>, path: UserPath, body: Body<PutCursorIn>) -> Result<Answer> {
     let seq = in_range(body.value.seq, 0, MAX_HEAD, || "/seq".to_owned())?;
-    submit(&state, Command::PutCursor { user: path.user, device: path.get("device_id")?, seq }).await
+    submit(&state, InboxCommand::PutCursor { user: path.user, device: path.get("device_id")?, seq }).await
 }
 
 /// List a user's devices
@@ -346,5 +348,5 @@ async fn list_devices(state: Served<InboxContext>, path: UserPath, _: Query<NoPa
     responses(
         (status = 204, description = "Deleted")))]
 async fn delete_device(state: Served<InboxContext>, path: UserPath, _: Query<NoParams>) -> Result<Answer> {
-    submit(&state, Command::DeleteDevice { user: path.user, device: path.get("device_id")? }).await
+    submit(&state, InboxCommand::DeleteDevice { user: path.user, device: path.get("device_id")? }).await
 }

@@ -13,7 +13,7 @@ use crate::engine::lanes::{self, Answer, Ending, Needs, Rows};
 
 /// What became of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Imported {
+pub struct ImportedDirects {
     /// Those that were not known before.
     pub sent: u64,
     /// Those that were.
@@ -22,7 +22,7 @@ pub struct Imported {
     pub refused: u64,
 }
 
-impl std::ops::AddAssign for Imported {
+impl std::ops::AddAssign for ImportedDirects {
     fn add_assign(&mut self, more: Self) {
         self.sent += more.sent;
         self.known += more.known;
@@ -67,7 +67,7 @@ impl lanes::Command for Steps {
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
-        let mut done = Imported::default();
+        let mut done = ImportedDirects::default();
         for DirectStep { receiver, sender, client, content, at } in &self.steps {
             match send(rows, *receiver, *sender, Text { client, content, sent_at: *at }, now) {
                 Ok(answer) if answer.ending() == Some(Ending::Created) => done.sent += 1,

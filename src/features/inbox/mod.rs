@@ -13,10 +13,11 @@
 //! own row. Whether it is such a one is looked up in `blocks`, under the lock of that row, which
 //! anyone who blocks takes too.
 //!
-//! `command.rs` has the rules, `http.rs` the routes, `store.rs` and `devices.rs` the rows of
-//! batches, `lists.rs` what is read beside them, `epoch.rs` which numbering it is. To put something
+//! `command.rs` has the rules, `http.rs` the routes, `rows.rs` and `devices.rs` the rows of
+//! batches, `store.rs` the statements of the former, `lists.rs` what is read beside them, `epoch.rs` which numbering it is. To put something
 //! else into inboxes: a variant of [`Of`], its columns in `store.rs`, its fields in `lists.rs`.
 
+mod changes;
 mod command;
 mod config;
 pub mod devices;
@@ -25,8 +26,8 @@ pub mod http;
 pub mod import;
 pub mod lists;
 mod needs;
-mod rows;
-pub mod store;
+pub mod rows;
+mod store;
 
 use std::sync::Arc;
 
@@ -37,10 +38,10 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::engine::marks::Intervals;
 
-pub use command::Command;
+pub use changes::{append_inbox, set_direct_blocked};
+pub use command::InboxCommand;
 pub use config::InboxConfig;
-pub use needs::{Needs, Oldest, Sent, SentKey};
-pub use rows::{append_inbox, set_direct_blocked};
+pub use needs::{InboxNeeds, Oldest, Sent, SentKey};
 
 /// How many characters a message may have.
 pub const MAX_CONTENT_CHARS: usize = 10_000;
@@ -108,7 +109,7 @@ pub struct Direct {
     /// When it came.
     pub last_at: UnixMs,
     /// Whether the user had the chat count in no sum. Nor does it while the user blocks the peer
-    /// ([`store::InboxRows::is_silent`]).
+    /// ([`rows::InboxRows::is_silent`]).
     pub muted: bool,
     /// How many of the peer's messages have expired.
     pub gone: i64,

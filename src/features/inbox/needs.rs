@@ -15,7 +15,7 @@ pub(super) type ChatKey = (UserId, UserId);
 
 /// Which of these rows a batch needs. The users' own rows are asked for beside it.
 #[derive(Debug, Default)]
-pub struct Needs {
+pub struct InboxNeeds {
     /// Direct messages that may have been sent before.
     pub sent: BTreeSet<SentKey>,
     /// Sides of direct chats.

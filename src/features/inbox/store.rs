@@ -1,17 +1,12 @@
-//! The rows of `inbox` and `directs` in a batch. All of them belong to one user, whose own row is
-//! locked, so they are locked with it.
+//! The statements by which a batch reads and writes `inbox` and `directs` (`rows.rs`).
 
 use std::collections::{BTreeSet, HashMap};
 
-use futures_util::future::try_join4;
-
 use super::needs::ChatKey;
-use super::{Direct, Item, Needs, Of, Oldest, Sent, SentKey};
+use super::{Direct, InboxNeeds, Item, Of, Oldest};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
-use crate::engine::heads::Batch;
-use crate::engine::lanes::{Core, RowSet, Table};
 use crate::engine::marks::Intervals;
 
 /// Those that were sent with these ids, as either side has them. An id may come again after the
@@ -130,7 +125,7 @@ static DELETE_DIRECTS: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 9] {
+pub(super) fn statements() -> [&'static Statement; 9] {
     [
         &LOAD_SENT,
         &LOAD_DIRECTS,
@@ -144,33 +139,17 @@ pub fn statements() -> [&'static Statement; 9] {
     ]
 }
 
-#[derive(Debug, Default)]
-pub struct InboxRows {
-    /// Those that the batch makes: no other is loaded.
-    rows: Table<(UserId, i64), Option<(Item, UnixMs)>>,
-    sent: Table<SentKey, Option<Sent>>,
-    directs: Table<ChatKey, Direct>,
-    /// Whether the user blocks the peer, where the chat is loaded. The row is that of `blocks`,
-    /// which is written elsewhere.
-    blocked: Table<ChatKey, bool>,
-    empty_chats: Table<UserId, i64>,
-    /// Up to which seq rows are to go.
-    gone: Table<UserId, i64>,
-    places: HashMap<(UserId, UserId, i64), i64>,
-    oldest: HashMap<UserId, Vec<Oldest>>,
-}
-
 /// A row of `directs`.
-type DirectRow = (i64, i64, i64, i64, i64, i64, i64, i64, String, i64);
+pub(super) type DirectRow = (i64, i64, i64, i64, i64, i64, i64, i64, String, i64);
 
-fn direct_of_row(row: DirectRow) -> Option<(ChatKey, Direct, bool)> {
+pub(super) fn direct_of_row(row: DirectRow) -> Option<(ChatKey, Direct, bool)> {
     let (user, peer, head, mark, last_seq, last_at, muted, gone, gone_seqs, blocked) = row;
     let direct =
         Direct { head, mark, last_seq, last_at: UnixMs(last_at), muted: muted == 1, gone, gone_seqs: Intervals::parse(&gone_seqs) };
     Some(((UserId::try_from(user).ok()?, UserId::try_from(peer).ok()?), direct, blocked > 0))
 }
 
-async fn load_sent(pipeline: &Pipeline, needs: &Needs) -> DbResult<Vec<(i64, i64, i64, String, i64, i64)>> {
+pub(super) async fn load_sent(pipeline: &Pipeline, needs: &InboxNeeds) -> DbResult<Vec<(i64, i64, i64, String, i64, i64)>> {
     if needs.sent.is_empty() {
         return Ok(Vec::new());
     }
@@ -183,7 +162,7 @@ async fn load_sent(pipeline: &Pipeline, needs: &Needs) -> DbResult<Vec<(i64, i64
     pipeline.fetch(&LOAD_SENT, columns).await
 }
 
-async fn load_oldest(pipeline: &Pipeline, needs: &Needs) -> DbResult<HashMap<UserId, Vec<Oldest>>> {
+pub(super) async fn load_oldest(pipeline: &Pipeline, needs: &InboxNeeds) -> DbResult<HashMap<UserId, Vec<Oldest>>> {
     let mut found: HashMap<_, Vec<_>> = HashMap::new();
     if needs.oldest.is_empty() {
         return Ok(found);
@@ -197,7 +176,7 @@ async fn load_oldest(pipeline: &Pipeline, needs: &Needs) -> DbResult<HashMap<Use
     Ok(found)
 }
 
-async fn load_directs(pipeline: &Pipeline, directs: &BTreeSet<ChatKey>) -> DbResult<Vec<DirectRow>> {
+pub(super) async fn load_directs(pipeline: &Pipeline, directs: &BTreeSet<ChatKey>) -> DbResult<Vec<DirectRow>> {
     if directs.is_empty() {
         return Ok(Vec::new());
     }
@@ -208,7 +187,7 @@ async fn load_directs(pipeline: &Pipeline, directs: &BTreeSet<ChatKey>) -> DbRes
     pipeline.fetch(&LOAD_DIRECTS, columns).await
 }
 
-async fn load_places(pipeline: &Pipeline, needs: &Needs) -> DbResult<Vec<(i64, i64, i64, i64)>> {
+pub(super) async fn load_places(pipeline: &Pipeline, needs: &InboxNeeds) -> DbResult<Vec<(i64, i64, i64, i64)>> {
     if needs.places.is_empty() {
         return Ok(Vec::new());
     }
@@ -220,98 +199,15 @@ async fn load_places(pipeline: &Pipeline, needs: &Needs) -> DbResult<Vec<(i64, i
     pipeline.fetch(&LOAD_PLACES, columns).await
 }
 
-async fn count_empty_chats(pipeline: &Pipeline, needs: &Needs) -> DbResult<Vec<(i64, i64)>> {
+pub(super) async fn count_empty_chats(pipeline: &Pipeline, needs: &InboxNeeds) -> DbResult<Vec<(i64, i64)>> {
     if needs.empty_chats.is_empty() {
         return Ok(Vec::new());
     }
     pipeline.fetch(&COUNT_EMPTY_CHATS, [Column::Int(needs.empty_chats.iter().map(|user| user.get()).collect())]).await
 }
 
-impl InboxRows {
-    /// Puts a row into an inbox.
-    pub(super) fn put(&mut self, user: UserId, seq: i64, item: Item, now: UnixMs) {
-        if let Of::Direct { peer, client, sent_at, .. } = &item.of {
-            self.sent.set(&(user, *peer, item.own, client.clone()), Some(Sent { seq, at: *sent_at }));
-        }
-        self.rows.set(&(user, seq), Some((item, now)));
-    }
-
-    /// Where a message with this id is, if it was sent before.
-    #[must_use]
-    pub fn sent(&self, key: &SentKey) -> Option<Sent> {
-        self.sent.get(key)
-    }
-
-    /// A user's side of a direct chat.
-    #[must_use]
-    pub fn direct(&self, user: UserId, peer: UserId) -> Direct {
-        self.directs.get(&(user, peer))
-    }
-
-    pub(super) fn set_direct(&mut self, user: UserId, peer: UserId, direct: Direct) {
-        self.directs.set(&(user, peer), direct);
-    }
-
-    pub(super) fn set_blocked(&mut self, user: UserId, peer: UserId, blocked: bool) {
-        self.blocked.set(&(user, peer), blocked);
-    }
-
-    /// Whether the user blocks the peer.
-    #[must_use]
-    pub fn is_blocked(&self, user: UserId, peer: UserId) -> bool {
-        self.blocked.get(&(user, peer))
-    }
-
-    /// Whether a chat counts in no sum: it is muted, or the user blocks the peer.
-    #[must_use]
-    pub fn is_silent(&self, user: UserId, peer: UserId) -> bool {
-        self.is_blocked(user, peer) || self.direct(user, peer).muted
-    }
-
-    /// How many unread messages of a chat count in sums.
-    pub(super) fn counted(&self, user: UserId, peer: UserId) -> i64 {
-        if self.is_silent(user, peer) { 0 } else { self.direct(user, peer).unread() }
-    }
-
-    /// How many messages the peer had sent by this row of the user's inbox; None where nothing of
-    /// the chat is kept up to there.
-    #[must_use]
-    pub fn place(&self, user: UserId, peer: UserId, up_to: i64) -> Option<i64> {
-        // What the batch itself has made is looked at first, as it comes after all that is stored.
-        let new = self.rows.from(&(user, 0)).take_while(|((of, seq), _)| *of == user && *seq <= up_to);
-        let of_peer = new.filter_map(|(_, row)| match &row.as_ref()?.0.of {
-            Of::Direct { peer: of, peer_seq, .. } if *of == peer => Some(*peer_seq),
-            _ => None,
-        });
-        of_peer.last().or_else(|| self.places.get(&(user, peer, up_to)).copied().filter(|place| *place >= 0))
-    }
-
-    /// How many chats a user has a row for, but nothing in it.
-    #[must_use]
-    pub fn empty_chats(&self, user: UserId) -> i64 {
-        self.empty_chats.get(&user)
-    }
-
-    /// So many more of those, or fewer.
-    pub fn add_empty_chats(&mut self, user: UserId, more: i64) {
-        let count = self.empty_chats(user);
-        self.empty_chats.set(&user, count + more);
-    }
-
-    /// The direct messages of a user that may go, in the order of seq.
-    #[must_use]
-    pub fn oldest(&self, user: UserId) -> &[Oldest] {
-        self.oldest.get(&user).map_or(&[], Vec::as_slice)
-    }
-
-    /// A user's rows up to this seq go.
-    pub fn remove(&mut self, user: UserId, up_to: i64) {
-        self.gone.set(&user, up_to.max(self.gone.get(&user)));
-    }
-}
-
 /// A row that is made: whose and which number, what it holds and since when.
-type NewRow<'a> = (&'a (UserId, i64), &'a (Item, UnixMs));
+pub(super) type NewRow<'a> = (&'a (UserId, i64), &'a (Item, UnixMs));
 
 fn inbox_columns(rows: &[NewRow<'_>]) -> [Column; 13] {
     let number = |value: fn(&Item) -> i64| Column::Int(rows.iter().map(|(_, (item, _))| value(item)).collect());
@@ -333,95 +229,41 @@ fn inbox_columns(rows: &[NewRow<'_>]) -> [Column; 13] {
     ]
 }
 
-impl RowSet for InboxRows {
-    type Needs = Needs;
+pub(super) async fn insert_rows(conn: &mut Conn, rows: &[NewRow<'_>]) -> DbResult<()> {
+    conn.insert(&INSERT_ROWS, &inbox_columns(rows)).await
+}
 
-    fn statements() -> Vec<&'static Statement> {
-        statements().into()
-    }
+/// Removes each user's rows up to a seq.
+pub(super) async fn delete_oldest(conn: &mut Conn, gone: &[(&UserId, &i64)]) -> DbResult<()> {
+    let columns =
+        [Column::Int(gone.iter().map(|(user, _)| user.get()).collect()), Column::Int(gone.iter().map(|(_, up_to)| **up_to).collect())];
+    conn.later(&DELETE_OLDEST, &columns).await
+}
 
-    async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &Needs) -> DbResult<()> {
-        // With the chats that the oldest rows are of.
-        let directs = async {
-            let oldest = load_oldest(pipeline, needs).await?;
-            let of_oldest = oldest.iter().flat_map(|(user, rows)| rows.iter().map(|row| (*user, row.peer)));
-            let directs = load_directs(pipeline, &needs.directs.iter().copied().chain(of_oldest).collect()).await?;
-            Ok((oldest, directs))
-        };
-        let (sent, (oldest, directs), places, empty_chats) =
-            try_join4(load_sent(pipeline, needs), directs, load_places(pipeline, needs), count_empty_chats(pipeline, needs)).await?;
-        let sent = sent.into_iter().filter_map(|(user, peer, own, client, seq, at)| {
-            let key = (UserId::try_from(user).ok()?, UserId::try_from(peer).ok()?, own == 1, client.parse().ok()?);
-            Some((key, Some(Sent { seq, at: UnixMs(at) })))
-        });
-        self.sent.insert_loaded(sent);
-        self.oldest = oldest;
-        for (chat, direct, blocked) in directs.into_iter().filter_map(direct_of_row) {
-            self.directs.insert_loaded([(chat, direct)]);
-            self.blocked.insert_loaded([(chat, blocked)]);
-        }
-        for (user, peer, up_to, place) in places {
-            let (Ok(user), Ok(peer)) = (UserId::try_from(user), UserId::try_from(peer)) else { continue };
-            self.places.insert((user, peer, up_to), place);
-        }
-        self.empty_chats.insert_loaded(empty_chats.into_iter().filter_map(|(user, count)| Some((UserId::try_from(user).ok()?, count))));
-        Ok(())
-    }
+pub(super) async fn save_directs(conn: &mut Conn, directs: &[(&ChatKey, &Direct)]) -> DbResult<()> {
+    let column = |value: fn(&Direct) -> i64| Column::Int(directs.iter().map(|(_, direct)| value(direct)).collect());
+    let [users, peers] = chat_columns(directs);
+    let columns = [
+        users,
+        peers,
+        column(|direct| direct.head),
+        column(|direct| direct.mark),
+        column(|direct| direct.last_seq),
+        column(|direct| direct.last_at.0),
+        column(|direct| i64::from(direct.muted)),
+        column(|direct| direct.gone),
+        Column::Text(directs.iter().map(|(_, direct)| direct.gone_seqs.to_string()).collect()),
+    ];
+    conn.later(&SAVE_DIRECTS, &columns).await
+}
 
-    async fn save(&self, conn: &mut Conn, _core: &Core, _batch: Batch) -> DbResult<()> {
-        let gone: Vec<_> = self.gone.changed().collect();
-        if !gone.is_empty() {
-            let columns = [
-                Column::Int(gone.iter().map(|(user, _)| user.get()).collect()),
-                Column::Int(gone.iter().map(|(_, up_to)| **up_to).collect()),
-            ];
-            conn.later(&DELETE_OLDEST, &columns).await?;
-        }
-        let rows: Vec<_> = self.rows.changed().filter_map(|(key, row)| Some((key, row.as_ref()?))).collect();
-        if !rows.is_empty() {
-            conn.insert(&INSERT_ROWS, &inbox_columns(&rows)).await?;
-        }
-        let (empty, directs): (Vec<_>, Vec<_>) = self.directs.changed().partition(|(_, direct)| **direct == Direct::default());
-        if !empty.is_empty() {
-            let columns = [
-                Column::Int(empty.iter().map(|((user, _), _)| user.get()).collect()),
-                Column::Int(empty.iter().map(|((_, peer), _)| peer.get()).collect()),
-            ];
-            conn.later(&DELETE_DIRECTS, &columns).await?;
-        }
-        if !directs.is_empty() {
-            let column = |value: fn(&Direct) -> i64| Column::Int(directs.iter().map(|(_, direct)| value(direct)).collect());
-            let columns = [
-                Column::Int(directs.iter().map(|((user, _), _)| user.get()).collect()),
-                Column::Int(directs.iter().map(|((_, peer), _)| peer.get()).collect()),
-                column(|direct| direct.head),
-                column(|direct| direct.mark),
-                column(|direct| direct.last_seq),
-                column(|direct| direct.last_at.0),
-                column(|direct| i64::from(direct.muted)),
-                column(|direct| direct.gone),
-                Column::Text(directs.iter().map(|(_, direct)| direct.gone_seqs.to_string()).collect()),
-            ];
-            conn.later(&SAVE_DIRECTS, &columns).await?;
-        }
-        Ok(())
-    }
+pub(super) async fn delete_directs(conn: &mut Conn, directs: &[(&ChatKey, &Direct)]) -> DbResult<()> {
+    conn.later(&DELETE_DIRECTS, &chat_columns(directs)).await
+}
 
-    fn settle(&mut self) {
-        self.rows.settle();
-        self.sent.settle();
-        self.directs.settle();
-        self.blocked.settle();
-        self.empty_chats.settle();
-        self.gone.settle();
-    }
-
-    fn undo(&mut self) {
-        self.rows.undo();
-        self.sent.undo();
-        self.directs.undo();
-        self.blocked.undo();
-        self.empty_chats.undo();
-        self.gone.undo();
-    }
+fn chat_columns(directs: &[(&ChatKey, &Direct)]) -> [Column; 2] {
+    [
+        Column::Int(directs.iter().map(|((user, _), _)| user.get()).collect()),
+        Column::Int(directs.iter().map(|((_, peer), _)| peer.get()).collect()),
+    ]
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::engine::lanes::{Command as _, Rows};
-use crate::features::inbox::store::InboxRows;
+use crate::features::inbox::rows::InboxRows;
 
 const USERS: i64 = 3;
 
@@ -73,15 +73,15 @@ impl Owner {
     }
 }
 
-fn command(act: &Act) -> Command {
+fn command(act: &Act) -> InboxCommand {
     match *act {
         Act::Send { sender, receiver, client: n } => {
-            Command::Send { receiver: user(receiver), sender: user(sender), client: client(n), content: "text".into() }
+            InboxCommand::Send { receiver: user(receiver), sender: user(sender), client: client(n), content: "text".into() }
         }
-        Act::Read { user: id, peer, up_to } => Command::Read { user: user(id), peer: user(peer), up_to },
-        Act::Mute { user: id, peer, muted } => Command::Mute { user: user(id), peer: user(peer), muted },
-        Act::Cursor { user: id, device, seq } => Command::PutCursor { user: user(id), device: client(device), seq },
-        Act::DeleteDevice { user: id, device } => Command::DeleteDevice { user: user(id), device: client(device) },
+        Act::Read { user: id, peer, up_to } => InboxCommand::Read { user: user(id), peer: user(peer), up_to },
+        Act::Mute { user: id, peer, muted } => InboxCommand::Mute { user: user(id), peer: user(peer), muted },
+        Act::Cursor { user: id, device, seq } => InboxCommand::PutCursor { user: user(id), device: client(device), seq },
+        Act::DeleteDevice { user: id, device } => InboxCommand::DeleteDevice { user: user(id), device: client(device) },
     }
 }
 

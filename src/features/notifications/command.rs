@@ -10,7 +10,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, NotificationId, UserId};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
-use crate::features::notifications::store::NotificationRows;
+use crate::features::notifications::rows::NotificationRows;
 
 /// What one transaction of marking many answers inside; the route answers with the sum.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub enum Which {
 
 /// A write to notifications.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum NotificationCommand {
     /// A new notification.
     Send {
         /// The ids that it may have.
@@ -84,7 +84,7 @@ pub enum Command {
     },
 }
 
-impl lanes::Command for Command {
+impl lanes::Command for NotificationCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Send { ids, kind, recipients, .. } => {

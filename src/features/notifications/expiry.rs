@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::Command;
+use super::NotificationCommand;
 use super::http::NotificationContext;
 use crate::base::error::Result;
 use crate::base::ids::{NotificationId, UserId};
@@ -90,7 +90,7 @@ fn how_many(notifications: &[(i64, i64)]) -> usize {
 async fn remove(state: &NotificationContext, notifications: &[(i64, i64)]) -> Result<u64> {
     let mut recipients = recipients(state, notifications).await?;
     let command = |(id, _): &(i64, i64)| {
-        Some(Command::Expire { id: NotificationId::try_from(*id).ok()?, recipients: recipients.remove(id).unwrap_or_default() })
+        Some(NotificationCommand::Expire { id: NotificationId::try_from(*id).ok()?, recipients: recipients.remove(id).unwrap_or_default() })
     };
     let jobs: Vec<_> = notifications.iter().filter_map(command).map(|command| Job { command: Arc::new(command), key: None }).collect();
     let mut removed = 0;

@@ -13,8 +13,8 @@ use utoipa_axum::routes;
 
 use super::command::{Step, gone, missing};
 use super::{
-    Command, DeletedNotificationOut, FIRST_ROWS, Listed, MAX_CONTENT_CHARS, MAX_NAMED, MAX_RECIPIENTS, MAX_TITLE_CHARS, MORE_ROWS,
-    NotificationConfig, NotificationOut, ReadNotificationOut, Status, Text, Which, candidates, lists,
+    DeletedNotificationOut, FIRST_ROWS, Listed, MAX_CONTENT_CHARS, MAX_NAMED, MAX_RECIPIENTS, MAX_TITLE_CHARS, MORE_ROWS,
+    NotificationCommand, NotificationConfig, NotificationOut, ReadNotificationOut, Status, Text, Which, candidates, lists,
 };
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Fault, Problem, Result};
@@ -202,7 +202,7 @@ fn kept_from(state: &NotificationContext) -> i64 {
     state.config.kept_from(state.clock.now())
 }
 
-async fn submit(state: &NotificationContext, command: Command) -> Result<Answer> {
+async fn submit(state: &NotificationContext, command: NotificationCommand) -> Result<Answer> {
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }
 
@@ -227,7 +227,7 @@ async fn send_notification(
     count(recipients.len(), MAX_RECIPIENTS, "/recipients")?;
     each_once(&recipients, "/recipients")?;
     let stored = serde_json::to_string(&Text { title, content }).map_err(|error| Fault::Bug(error.to_string()))?;
-    let command = Command::Send { ids: candidates(state.clock.now()), kind, stored, recipients };
+    let command = NotificationCommand::Send { ids: candidates(state.clock.now()), kind, stored, recipients };
     state.lanes.submit(Job { command: Arc::new(command), key: key.of(&service.caller(), &body.digest) }).await
 }
 
@@ -268,7 +268,7 @@ async fn withdraw_notification(
     // Read ahead of the transaction, which must know whose rows to lock: to whom a notification was
     // sent never changes.
     let recipients = lists::recipients(&state.db, id).await?;
-    submit(&state, Command::Withdraw { id, recipients }).await
+    submit(&state, NotificationCommand::Withdraw { id, recipients }).await
 }
 
 /// List a user's notifications
@@ -305,7 +305,7 @@ async fn read_notifications(state: Served<NotificationContext>, path: UserPath, 
     let (mut which, mut up_to) = body.value.which()?;
     let mut changed = 0;
     loop {
-        let command = Command::MarkMany { user, which: which.clone(), up_to, kept_from: kept_from(&state) };
+        let command = NotificationCommand::MarkMany { user, which: which.clone(), up_to, kept_from: kept_from(&state) };
         let answer = submit(&state, command).await?;
         let step: Step = answer.value()?;
         changed += step.changed;
@@ -329,7 +329,11 @@ async fn read_notifications(state: Served<NotificationContext>, path: UserPath, 
     responses(
         (status = 200, body = ReadNotificationOut)))]
 async fn read_notification(state: Served<NotificationContext>, path: UserPath, _: Body<NoFields>) -> Result<Answer> {
-    submit(&state, Command::Mark { user: path.user, id: path.get("notification_id")?, read: true, kept_from: kept_from(&state) }).await
+    submit(
+        &state,
+        NotificationCommand::Mark { user: path.user, id: path.get("notification_id")?, read: true, kept_from: kept_from(&state) },
+    )
+    .await
 }
 
 /// Mark a notification as unread
@@ -341,7 +345,11 @@ async fn read_notification(state: Served<NotificationContext>, path: UserPath, _
     responses(
         (status = 200, body = ReadNotificationOut)))]
 async fn unread_notification(state: Served<NotificationContext>, path: UserPath, _: Body<NoFields>) -> Result<Answer> {
-    submit(&state, Command::Mark { user: path.user, id: path.get("notification_id")?, read: false, kept_from: kept_from(&state) }).await
+    submit(
+        &state,
+        NotificationCommand::Mark { user: path.user, id: path.get("notification_id")?, read: false, kept_from: kept_from(&state) },
+    )
+    .await
 }
 
 /// Delete a notification from a user's list
@@ -353,5 +361,5 @@ async fn unread_notification(state: Served<NotificationContext>, path: UserPath,
     responses(
         (status = 200, body = DeletedNotificationOut)))]
 async fn delete_notification(state: Served<NotificationContext>, path: UserPath, _: Query<NoParams>) -> Result<Answer> {
-    submit(&state, Command::Delete { user: path.user, id: path.get("notification_id")?, kept_from: kept_from(&state) }).await
+    submit(&state, NotificationCommand::Delete { user: path.user, id: path.get("notification_id")?, kept_from: kept_from(&state) }).await
 }

@@ -7,15 +7,16 @@
 //! is made under the lock of the receiver's own row in `users`, which also gives the seq: dense, in
 //! the order of commits.
 //!
-//! `command.rs` has the rules, `http.rs` the routes, `store.rs` the rows of batches, `lists.rs`
-//! what is read beside them, `expiry.rs` how long they are kept.
+//! `command.rs` has the rules, `http.rs` the routes, `rows.rs` the rows of batches, `store.rs`
+//! their statements, `lists.rs` what is read beside them, `expiry.rs` how long they are kept.
 
 mod command;
 mod config;
 pub mod expiry;
 pub mod http;
 pub mod lists;
-pub mod store;
+pub mod rows;
+mod store;
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ use utoipa::ToSchema;
 use crate::base::clock::UnixMs;
 use crate::base::ids::{Name, NotificationId, UserId};
 
-pub use command::{Command, Which};
+pub use command::{NotificationCommand, Which};
 pub use config::NotificationConfig;
 
 /// How many types a user may have had notifications of.

@@ -9,7 +9,7 @@ use crate::base::error::Result;
 use crate::engine::entries::UserRows;
 use crate::engine::heads::BroadcastState;
 use crate::engine::marks::parts::numbers;
-use crate::features::summary_part::{ByName, Facts, Shared, SummaryPart, UnreadOut};
+use crate::features::summary_part::{ByName, Shared, SummaryFacts, SummaryPart, UnreadOut};
 
 /// The notifications.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct NotificationTermsOut {
 }
 
 /// The types: name, unread.
-fn types(facts: Facts<'_>) -> impl Iterator<Item = (&str, i64)> {
+fn types(facts: SummaryFacts<'_>) -> impl Iterator<Item = (&str, i64)> {
     numbers(&facts.entry.parts, "m:").map(|(name, unread)| (name, unread.max(0)))
 }
 
@@ -35,17 +35,17 @@ impl SummaryPart for NotificationPart {
     type Out<'a> = ByName<'a, UnreadOut>;
     type Terms = BTreeMap<String, NotificationTermsOut>;
 
-    fn decode(&self, _facts: Facts<'_>) {}
+    fn decode(&self, _facts: SummaryFacts<'_>) {}
 
-    async fn count(&self, _facts: Facts<'_>, (): &()) -> Option<()> {
+    async fn count(&self, _facts: SummaryFacts<'_>, (): &()) -> Option<()> {
         Some(())
     }
 
-    fn unread(facts: Facts<'_>, (): &()) -> i64 {
+    fn unread(facts: SummaryFacts<'_>, (): &()) -> i64 {
         types(facts).map(|(_, unread)| unread).fold(0, i64::saturating_add)
     }
 
-    fn show<'a>(facts: Facts<'a>, (): &()) -> ByName<'a, UnreadOut> {
+    fn show<'a>(facts: SummaryFacts<'a>, (): &()) -> ByName<'a, UnreadOut> {
         ByName(types(facts).map(|(name, unread)| (name, facts.cap.unread(unread))).collect())
     }
 

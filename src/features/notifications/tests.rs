@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::*;
 use crate::base::error::Code;
 use crate::engine::lanes::{Command as _, Rows};
-use crate::features::notifications::store::NotificationRows;
+use crate::features::notifications::rows::NotificationRows;
 
 const USERS: usize = 3;
 const KINDS: [&str; 2] = ["notice", "mail"];
@@ -90,7 +90,7 @@ fn kind(at: usize) -> Name {
 }
 
 /// One command, settled or undone as a lane does.
-fn run(rows: &mut Rows, command: &Command) -> Result<Value, Code> {
+fn run(rows: &mut Rows, command: &NotificationCommand) -> Result<Value, Code> {
     match command.apply(rows, UnixMs(5)) {
         Ok(answer) => {
             rows.settle();
@@ -103,11 +103,11 @@ fn run(rows: &mut Rows, command: &Command) -> Result<Value, Code> {
     }
 }
 
-fn send(to: &[usize], notification: usize, of: usize) -> Command {
+fn send(to: &[usize], notification: usize, of: usize) -> NotificationCommand {
     // The first is taken by an earlier notification, but for the first of all.
     let ids = vec![id(notification.saturating_sub(1)), id(notification)];
     let ids = if notification == 0 { vec![id(0)] } else { ids };
-    Command::Send { ids, kind: kind(of), stored: "{}".to_owned(), recipients: to.iter().map(|at| user(*at)).collect() }
+    NotificationCommand::Send { ids, kind: kind(of), stored: "{}".to_owned(), recipients: to.iter().map(|at| user(*at)).collect() }
 }
 
 /// What a lookup of this notification by this user is to answer where it is not there.
@@ -131,7 +131,7 @@ fn step(rows: &mut Rows, model: &mut Model, act: &Act) {
             }
         }
         Act::Mark { user: at, notification, read } => {
-            let answer = run(rows, &Command::Mark { user: user(*at), id: id(*notification), read: *read, kept_from: 0 });
+            let answer = run(rows, &NotificationCommand::Mark { user: user(*at), id: id(*notification), read: *read, kept_from: 0 });
             let has = model.has(*at, *notification);
             if let Some(code) = refusal(has) {
                 return assert_eq!(answer, Err(code));
@@ -143,7 +143,8 @@ fn step(rows: &mut Rows, model: &mut Model, act: &Act) {
         }
         Act::Named { user: at, notifications, up_to } => {
             let which = Which::Named(notifications.iter().map(|notification| id(*notification)).collect());
-            let answer = run(rows, &Command::MarkMany { user: user(*at), which, up_to: up_to.unwrap_or(i64::MAX), kept_from: 0 });
+            let answer =
+                run(rows, &NotificationCommand::MarkMany { user: user(*at), which, up_to: up_to.unwrap_or(i64::MAX), kept_from: 0 });
             let refusals: Vec<_> = notifications.iter().filter_map(|notification| refusal(model.has(*at, *notification))).collect();
             if let Some(first) = refusals.iter().find(|code| **code == Code::NotFound).or(refusals.first()) {
                 return assert_eq!(answer, Err(*first));
@@ -152,17 +153,19 @@ fn step(rows: &mut Rows, model: &mut Model, act: &Act) {
         }
         Act::Oldest { user: at, kind: of, up_to } => {
             let which = Which::Oldest(of.map(kind), FIRST_ROWS);
-            let answer = run(rows, &Command::MarkMany { user: user(*at), which, up_to: up_to.unwrap_or(i64::MAX), kept_from: 0 });
+            let answer =
+                run(rows, &NotificationCommand::MarkMany { user: user(*at), which, up_to: up_to.unwrap_or(i64::MAX), kept_from: 0 });
             many(model, *at, &answer.unwrap(), *up_to, |has| of.is_none_or(|of| of == has.kind));
         }
         Act::Delete { user: at, notification } => {
-            let answer = run(rows, &Command::Delete { user: user(*at), id: id(*notification), kept_from: 0 });
+            let answer = run(rows, &NotificationCommand::Delete { user: user(*at), id: id(*notification), kept_from: 0 });
             assert_eq!(answer.err(), model.has(*at, *notification).map_or(Some(Code::NotFound), |_| None));
             model.change(*at, |list| list.iter_mut().filter(|has| has.notification == *notification).for_each(|has| has.gone = true));
         }
         Act::Withdraw { notification } => {
             let to = model.sent.get(*notification).cloned().unwrap_or_default();
-            run(rows, &Command::Withdraw { id: id(*notification), recipients: to.iter().map(|at| user(*at)).collect() }).unwrap();
+            run(rows, &NotificationCommand::Withdraw { id: id(*notification), recipients: to.iter().map(|at| user(*at)).collect() })
+                .unwrap();
             for user in to {
                 model.change(user, |list| list.iter_mut().filter(|has| has.notification == *notification).for_each(|has| has.gone = true));
             }
@@ -203,7 +206,7 @@ proptest! {
 #[test]
 fn one_type_too_many_for_one_recipient_sends_to_nobody() {
     let mut rows = Rows::new(crate::app::ROW_SETS);
-    let to = |at: usize, name: &str, users: &[usize]| Command::Send {
+    let to = |at: usize, name: &str, users: &[usize]| NotificationCommand::Send {
         ids: vec![id(at)],
         kind: name.parse().unwrap(),
         stored: "{}".to_owned(),

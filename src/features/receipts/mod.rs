@@ -10,8 +10,11 @@
 //! Answering goes through all memberships of a group, once for a screenful. A node keeps them for a
 //! second ([`Receipts`]). It reads them again at once after a write of its own, and for a message
 //! that is newer. `spans.rs` has the rules, `store.rs` reads the rows, `looks.rs` looks for changes
-//! on behalf of all polls that wait, which `watch.rs` keeps, `http.rs` has the routes.
+//! on behalf of all polls that wait, which `watch.rs` keeps, `http.rs` has the routes,
+//! `access.rs` who may see what, `answers.rs` the bodies.
 
+mod access;
+pub mod answers;
 pub mod http;
 mod looks;
 mod spans;

@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::state::{Act, FollowOptions, PairState, Refusal, Relation, Room, step};
-use super::{Follow, FollowStep, Imported, Pair, Raised, RelationOut};
+use super::{Follow, FollowStep, ImportedFollows, Pair, Raised, RelationOut};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
 use crate::engine::events::{Event, RelationEventOut};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::marks::{Kind, Refused, StreamKey};
+use crate::features::inbox::rows::InboxRows;
 use crate::features::inbox::set_direct_blocked;
-use crate::features::inbox::store::InboxRows;
 use crate::features::relations::rows::RelationRows;
 use crate::features::relations::rows::need_block;
 use crate::features::relations::rows::need_follow;
@@ -39,7 +39,7 @@ pub struct Terms {
 
 /// A write to relations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum RelationCommand {
     /// One user does something about another.
     Do {
         action: PairAction,
@@ -97,7 +97,7 @@ fn badge_needs(pair: Pair, badge: Option<&Name>, needs: &mut Needs) {
     }
 }
 
-impl lanes::Command for Command {
+impl lanes::Command for RelationCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Do { action, terms } => action.needs(terms, needs),
@@ -279,8 +279,8 @@ pub(super) struct Bounds<'a> {
 /// A follow that is there stays as it is, also where the step names other options. A step of a pair
 /// with writes that were accepted and are not done comes after those: it is left for later, with
 /// all steps of the pair that follow it.
-pub(super) fn import(rows: &mut Rows, steps: &[FollowStep], bounds: Bounds<'_>, events: bool, now: UnixMs) -> Imported {
-    let mut done = Imported::default();
+pub(super) fn import(rows: &mut Rows, steps: &[FollowStep], bounds: Bounds<'_>, events: bool, now: UnixMs) -> ImportedFollows {
+    let mut done = ImportedFollows::default();
     for (at, step) in steps.iter().enumerate() {
         if rows.get::<RelationRows>().has_pending(step.pair) {
             done.waiting.push(at);

@@ -15,7 +15,7 @@ use crate::features::operations::{AcceptedOut, Operation, Outcome};
 
 /// A write of operations: asynchronous actions.
 #[derive(Debug, Clone)]
-pub(super) enum Command {
+pub(super) enum DeferredCommand {
     /// One is accepted.
     Accept(Operation),
     /// Those of a pair are done, in order.
@@ -30,7 +30,7 @@ pub(super) enum Command {
     },
 }
 
-impl lanes::Command for Command {
+impl lanes::Command for DeferredCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Accept(operation) => need_operations(needs, operation.pair),
@@ -114,7 +114,7 @@ mod tests {
         use crate::engine::lanes::Command as _;
         let terms = Terms { max_following: 10, max_blocks: 10, badge: None };
         let queue = queue.iter().map(|(seq, act)| (*seq, action(*act))).collect();
-        Command::Drain { pair: action(Act::Block).pair, queue, terms }.apply(rows, UnixMs(1)).unwrap();
+        DeferredCommand::Drain { pair: action(Act::Block).pair, queue, terms }.apply(rows, UnixMs(1)).unwrap();
         rows.settle();
     }
 

@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::state::Act;
 use super::worker::{self, WorkerContext};
-use super::{Command, HotUsers, Lookups, Pair, PairAction, RelationConfig, RelationOut};
+use super::{HotUsers, Lookups, Pair, PairAction, RelationCommand, RelationConfig, RelationOut};
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::UserId;
 use crate::db::Db;
@@ -115,7 +115,7 @@ async fn write(state: &RelationContext, path: &UserPath, prefer: Prefer, pair: P
 async fn submit(state: &RelationContext, action: PairAction) -> Result<Answer> {
     let mut turns = 0;
     loop {
-        let command = Arc::new(Command::Do { action, terms: state.config.terms() });
+        let command = Arc::new(RelationCommand::Do { action, terms: state.config.terms() });
         turns += 1;
         match state.lanes.submit(Job { command, key: None }).await {
             Err(Error::Problem(problem)) if problem.code == Code::OperationsPending && turns < MAX_TURNS => {

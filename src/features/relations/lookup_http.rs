@@ -20,7 +20,7 @@ use crate::http::auth::Service;
 use crate::http::body::{Body, objects};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
-use crate::http::polling::{self, Reading, Resource, Seen, Version};
+use crate::http::polling::{self, PolledValue, Resource, Seen, Version};
 use crate::http::served::Served;
 
 /// The most users of one look-up.
@@ -176,11 +176,11 @@ async fn whole(state: &RelationContext, user: UserId, related: Related, params: 
 
 /// The user's entry names the version of the list; where a store is away, the list as it was last
 /// known here.
-async fn read_whole(state: &RelationContext, user: UserId, related: Related, at_least: Revision) -> Result<Reading<WholeListOut>> {
+async fn read_whole(state: &RelationContext, user: UserId, related: Related, at_least: Revision) -> Result<PolledValue<WholeListOut>> {
     let out = |list: Arc<WholeList>, degraded| WholeListOut { count: list.ids.len(), ids: list, degraded };
     let State::Current(entry) = state.entries.read(user, at_least).await else {
         let known = state.looks.last_known(user, related).await.ok_or_else(Error::store_unavailable)?;
-        return Ok(Reading { value: out(known, Some(true)), version: None });
+        return Ok(PolledValue { value: out(known, Some(true)), version: None });
     };
     let versions = list_versions(&entry);
     let version = match related {
@@ -189,7 +189,7 @@ async fn read_whole(state: &RelationContext, user: UserId, related: Related, at_
     };
     let list = state.looks.whole(user, related, version).await?;
     let version = Version::from(list.version);
-    Ok(Reading { value: out(list, None), version: Some(version) })
+    Ok(PolledValue { value: out(list, None), version: Some(version) })
 }
 
 /// Look up a user's relations

@@ -32,7 +32,7 @@ pub mod worker;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use self::command::{Command, PairAction, Terms, apply_action};
+pub use self::command::{PairAction, RelationCommand, Terms, apply_action};
 pub use self::config::{FollowConfig, FollowerBadge, RelationConfig};
 pub use self::hot_users::HotUsers;
 pub use self::lists::Related;
@@ -228,7 +228,7 @@ pub struct FollowStep {
 
 /// What an import did.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Imported {
+pub struct ImportedFollows {
     /// Follows that were not there before.
     pub followed: u64,
     /// Follows that were taken back.
@@ -248,7 +248,7 @@ pub struct Imported {
 }
 
 /// Places in one batch say nothing in a sum.
-impl std::ops::AddAssign for Imported {
+impl std::ops::AddAssign for ImportedFollows {
     fn add_assign(&mut self, more: Self) {
         self.followed += more.followed;
         self.unfollowed += more.unfollowed;

@@ -68,8 +68,8 @@ fn op() -> impl Strategy<Value = Op> {
 impl Op {
     fn apply(&self, rows: &mut Rows) -> Result<(), Problem> {
         let command = match self {
-            Self::Do(pair, act) => Command::Do { action: PairAction { pair: *pair, act: *act }, terms: terms() },
-            Self::Import(steps, limited) => Command::Import {
+            Self::Do(pair, act) => RelationCommand::Do { action: PairAction { pair: *pair, act: *act }, terms: terms() },
+            Self::Import(steps, limited) => RelationCommand::Import {
                 steps: steps
                     .iter()
                     .map(|(pair, options)| FollowStep { pair: *pair, follow: options.map(|options| (UnixMs(5), options)) })
@@ -224,7 +224,7 @@ fn a_badge_that_cannot_remember_one_more_gap_keeps_nobody_from_unfollowing() {
     let terms = Terms { max_following: 1, ..terms() };
     let mut act = |follower, act| {
         let action = PairAction { pair: pair(follower, 1), act };
-        Command::Do { action, terms: terms.clone() }.apply(&mut rows, UnixMs(7)).unwrap();
+        RelationCommand::Do { action, terms: terms.clone() }.apply(&mut rows, UnixMs(7)).unwrap();
         rows.settle();
         badge_of(&rows, user(1)).unread()
     };
@@ -271,7 +271,7 @@ fn an_import_says_what_it_did() {
         step(1, 4, Some(9)),
     ];
     let done = import(&mut rows, &steps, Bounds { limit: Some(2), badge: None }, true, UnixMs(1));
-    assert_eq!(done, Imported { followed: 3, unfollowed: 1, known: 2, over_limit: 1, blocked: 1, ..Imported::default() });
+    assert_eq!(done, ImportedFollows { followed: 3, unfollowed: 1, known: 2, over_limit: 1, blocked: 1, ..ImportedFollows::default() });
     assert_eq!(
         rows.get::<RelationRows>().follow(pair(1, 3)),
         Some(Follow { since: UnixMs(7), mark: 0, options: FollowOptions::default(), raised: None }),
@@ -291,6 +291,10 @@ fn an_import_does_nothing_before_what_was_accepted_of_a_pair() {
     rows.get_mut::<RelationRows>().operations.insert_pending(pair(1, 2), 7, 7);
     let steps = [step(1, 3, Some(1)), step(1, 2, Some(2)), step(1, 2, None), step(2, 1, Some(4)), step(1, 2, Some(5)), step(2, 3, Some(6))];
     let done = import(&mut rows, &steps, Bounds::default(), true, UnixMs(1));
-    assert_eq!(done, Imported { followed: 2, waiting: vec![1, 2, 3, 4], ..Imported::default() }, "either direction, and all of them");
+    assert_eq!(
+        done,
+        ImportedFollows { followed: 2, waiting: vec![1, 2, 3, 4], ..ImportedFollows::default() },
+        "either direction, and all of them"
+    );
     assert_eq!((rows.get::<RelationRows>().follow(pair(1, 2)), rows.get::<RelationRows>().follow(pair(2, 1))), (None, None));
 }

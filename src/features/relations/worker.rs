@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::RelationConfig;
 use super::command::PairAction;
-use super::deferred::Command;
+use super::deferred::DeferredCommand;
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::engine::lanes::{Job, Lanes};
@@ -53,7 +53,7 @@ pub(super) async fn accept(state: &WorkerContext, caller: &Caller, action: PairA
     let command = serde_json::to_string(&action).unwrap_or_default();
     let operation = operations.begin(caller.id(), action.pair, command, clock.now())?;
     let id = operation.id.clone();
-    let answer = state.lanes.submit(Job { command: Arc::new(Command::Accept(operation)), key: None }).await?;
+    let answer = state.lanes.submit(Job { command: Arc::new(DeferredCommand::Accept(operation)), key: None }).await?;
     operations.accepted();
     accepted(answer, &id)
 }
@@ -128,7 +128,7 @@ pub async fn drain(state: &WorkerContext, pairs: &[Pair]) -> Result<()> {
         let (lanes, terms) = (state.lanes.clone(), terms.clone());
         async move {
             let done = queue.len();
-            let command = Arc::new(Command::Drain { pair, queue, terms });
+            let command = Arc::new(DeferredCommand::Drain { pair, queue, terms });
             lanes.submit(Job { command, key: None }).await.map(|_| done)
         }
     };

@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Command, Reader, ViewConfig, ViewCount, ViewItemOut, ViewKey, Visited};
+use super::{Reader, ViewCommand, ViewConfig, ViewCount, ViewItemOut, ViewKey, Visited};
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{ClientId, MAX_HEAD, Name, UserId};
@@ -21,7 +21,7 @@ use crate::http::auth::Service;
 use crate::http::body::{Body, present};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
-use crate::http::polling::{self, Polling, Reading, Resource, Seen, Version};
+use crate::http::polling::{self, PolledValue, Polling, Resource, Seen, Version};
 use crate::http::served::Served;
 
 /// What the handlers and sweeps of views work with.
@@ -101,7 +101,7 @@ fn view_key(params: &PathParams) -> Result<ViewKey, Problem> {
     Ok(ViewKey::new(params.name("view")?, params.get("view_id")?))
 }
 
-async fn submit(state: &ViewContext, command: Command) -> Result<Answer> {
+async fn submit(state: &ViewContext, command: ViewCommand) -> Result<Answer> {
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }
 
@@ -116,7 +116,7 @@ async fn submit(state: &ViewContext, command: Command) -> Result<Answer> {
         (status = 200, body = ViewItemOut, description = "The item already exists"),
         (status = 201, body = ViewItemOut)))]
 async fn put_view_item(state: Served<ViewContext>, _service: Service, path: PathParams, body: Body<PutViewItemIn>) -> Result<Answer> {
-    submit(&state, Command::Put { view: view_key(&path)?, item: path.get("item_id")?, actor: body.value.actor_id }).await
+    submit(&state, ViewCommand::Put { view: view_key(&path)?, item: path.get("item_id")?, actor: body.value.actor_id }).await
 }
 
 /// Delete an item from a view
@@ -128,7 +128,7 @@ async fn put_view_item(state: Served<ViewContext>, _service: Service, path: Path
     responses(
         (status = 204, description = "Deleted")))]
 async fn delete_view_item(state: Served<ViewContext>, _service: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
-    submit(&state, Command::Delete { view: view_key(&path)?, item: path.get("item_id")? }).await
+    submit(&state, ViewCommand::Delete { view: view_key(&path)?, item: path.get("item_id")? }).await
 }
 
 /// Visit a view
@@ -145,7 +145,7 @@ async fn access_view(state: Served<ViewContext>, path: UserPath, body: Body<Acce
         return Err(Problem::invalid("/up_to", format!("must be between 0 and {MAX_HEAD}")).into());
     }
     let keep = state.config.visited_views;
-    let answer = submit(&state, Command::Access { user, view: view.clone(), up_to, keep }).await?;
+    let answer = submit(&state, ViewCommand::Access { user, view: view.clone(), up_to, keep }).await?;
     let visited: Visited = answer.value()?;
     let (unread, head) = match visited.unread {
         Some(unread) => (unread, visited.head),
@@ -187,7 +187,7 @@ async fn get_view(state: Served<ViewContext>, path: UserPath, Query(params): Que
 
 /// What a user has unread in a view, not older than what the client has seen; only what was last
 /// known has no version.
-async fn read(state: &ViewContext, user: UserId, view: &ViewKey, seen: Seen) -> Result<Reading<(ViewCount, i64)>> {
+async fn read(state: &ViewContext, user: UserId, view: &ViewKey, seen: Seen) -> Result<PolledValue<(ViewCount, i64)>> {
     let (entry, mut is_stale) = match state.entries.read(user, seen.revision()).await {
         State::Current(entry) => (entry, false),
         State::LastKnown(entry) => (entry, true),
@@ -204,7 +204,7 @@ async fn read(state: &ViewContext, user: UserId, view: &ViewKey, seen: Seen) -> 
         }
     }
     let version = (!is_stale).then(|| Version::new(entry.revision, versions(&count)));
-    Ok(Reading { value: (count, entry.revision), version })
+    Ok(PolledValue { value: (count, entry.revision), version })
 }
 
 /// From what is here, or else from SQL, in a turn.

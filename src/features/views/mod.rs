@@ -116,7 +116,7 @@ struct Visited {
 
 /// A write to views.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum ViewCommand {
     /// Something new.
     Put {
         view: ViewKey,
@@ -141,7 +141,7 @@ pub enum Command {
     },
 }
 
-impl lanes::Command for Command {
+impl lanes::Command for ViewCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Put { view, item, actor } => {

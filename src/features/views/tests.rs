@@ -65,7 +65,7 @@ fn item(at: usize) -> ClientId {
 }
 
 /// One command, settled or undone as a lane does: its status and body.
-fn run(rows: &mut Rows, command: &Command, now: i64) -> (u16, Value) {
+fn run(rows: &mut Rows, command: &ViewCommand, now: i64) -> (u16, Value) {
     match command.apply(rows, UnixMs(now)) {
         Ok(answer) => {
             rows.settle();
@@ -93,7 +93,7 @@ proptest! {
         for (now, act) in (1..).zip(&acts) {
             match act {
                 Act::Put { item: at, actor } => {
-                    let (status, body) = run(&mut rows, &Command::Put { view: home(), item: item(*at), actor: actor.map(user) }, now);
+                    let (status, body) = run(&mut rows, &ViewCommand::Put { view: home(), item: item(*at), actor: actor.map(user) }, now);
                     let known = model.find(*at).map(|at| model.things[at].gone);
                     prop_assert_eq!(status, match known { None => 201, Some(false) => 200, Some(true) => 410 });
                     if known.is_none() {
@@ -102,7 +102,7 @@ proptest! {
                     prop_assert!(status == 410 || body["head"] == model.things.len());
                 }
                 Act::Delete { item: at } => {
-                    let (status, _) = run(&mut rows, &Command::Delete { view: home(), item: item(*at) }, now);
+                    let (status, _) = run(&mut rows, &ViewCommand::Delete { view: home(), item: item(*at) }, now);
                     let found = model.find(*at);
                     prop_assert_eq!(status, if found.is_some() { 204 } else { 404 });
                     if let Some(found) = found {
@@ -111,7 +111,7 @@ proptest! {
                 }
                 Act::Access { user: at, up_to } => {
                     let before = rows.revision(user(*at));
-                    let (_, body) = run(&mut rows, &Command::Access { user: user(*at), view: home(), up_to: *up_to, keep: 100 }, now);
+                    let (_, body) = run(&mut rows, &ViewCommand::Access { user: user(*at), view: home(), up_to: *up_to, keep: 100 }, now);
                     let head = model.things.len();
                     let to = up_to.map_or(head, |up_to| head.min(usize::try_from(up_to).unwrap()));
                     model.marks[*at] = Some(model.marks[*at].map_or(head, |mark| mark.max(to)));

@@ -1,7 +1,8 @@
+use std::collections::BTreeMap;
 use std::io;
 
 use axum::body::{Body as AxumBody, Bytes};
-use axum::extract::Request;
+use axum::extract::{FromRequestParts as _, Request};
 use axum::http::{StatusCode, Uri};
 use futures_util::stream;
 use http_body_util::BodyExt;

@@ -16,13 +16,13 @@ use super::{Input, Kept, OnBad, Progress, Task, Workers};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::engine::lanes::{self, Lanes};
-use crate::features::inbox::import::{DirectStep, Imported, Steps};
+use crate::features::inbox::import::{DirectStep, ImportedDirects, Steps};
 
 /// How many messages are handed to the lane at once.
 const CHUNK: usize = 10_000;
 
 #[derive(Debug, Clone)]
-pub struct Import {
+pub struct DirectImport {
     /// The file; `-` is standard input.
     pub file: PathBuf,
     /// What is added to each id.
@@ -30,13 +30,13 @@ pub struct Import {
 }
 
 /// What became of an import.
-pub type Report = super::Report<Imported>;
+pub type Report = super::Report<ImportedDirects>;
 
 struct Directs;
 
 impl Task for Directs {
     type Step = DirectStep;
-    type Done = Imported;
+    type Done = ImportedDirects;
 
     fn owner(step: &DirectStep) -> UserId {
         step.receiver
@@ -47,7 +47,7 @@ impl Task for Directs {
     }
 }
 
-impl Import {
+impl DirectImport {
     /// Runs it to its end over these lanes, which must be those of [`super::lane_config`].
     ///
     /// # Errors
@@ -85,5 +85,5 @@ fn read(mut input: Input, id_offset: i64, queue: &mpsc::Sender<Vec<DirectStep>>)
     }
     // A lane that has given up says so itself.
     let _ = queue.blocking_send(chunk);
-    Ok(Report { lines: input.count, bad: input.bad, done: Imported::default(), broken_off: input.broken_off(Kept::All) })
+    Ok(Report { lines: input.count, bad: input.bad, done: ImportedDirects::default(), broken_off: input.broken_off(Kept::All) })
 }

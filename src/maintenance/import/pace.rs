@@ -1,8 +1,8 @@
 //! How much goes into one transaction: as much as is done within a fraction of a second on this
 //! machine.
 //!
-//! Larger batches are cheaper for each step. But a batch must be over well before the touch of its
-//! cache entries is too old, also on a slow disk, and those who write through running nodes
+//! Larger batches are cheaper for each step. But a batch must be over well before the cache write
+//! of its cache entries is too old, also on a slow disk, and those who write through running nodes
 //! meanwhile wait for it.
 
 use std::time::Duration;

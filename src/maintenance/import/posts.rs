@@ -11,7 +11,7 @@ use super::field::{Columns, id, shown, time};
 use super::{CHUNK_STEPS, Input, Kept, OnBad, Progress, Task, WINDOW_STEPS, Workers};
 use crate::base::ids::{ClientId, Invalid, UserId};
 use crate::engine::lanes::{self, Lanes};
-use crate::features::feed::{Command, Imported};
+use crate::features::feed::{FeedCommand, ImportedPosts};
 
 /// The columns that a file may have.
 const KNOWN: [&str; 3] = ["user", "post_id", "timestamp"];
@@ -20,7 +20,7 @@ const KNOWN: [&str; 3] = ["user", "post_id", "timestamp"];
 const EXAMPLE: &str = "user,post_id,timestamp";
 
 #[derive(Debug, Clone)]
-pub struct Import {
+pub struct PostImport {
     /// The file; `-` is standard input.
     pub file: PathBuf,
     /// What is added to each user's id.
@@ -28,7 +28,7 @@ pub struct Import {
 }
 
 /// What became of an import.
-pub type Report = super::Report<Imported>;
+pub type Report = super::Report<ImportedPosts>;
 
 /// A post of a file: whose, and which.
 type PostStep = (UserId, ClientId);
@@ -37,18 +37,18 @@ struct Posts;
 
 impl Task for Posts {
     type Step = PostStep;
-    type Done = Imported;
+    type Done = ImportedPosts;
 
     fn owner((creator, _): &PostStep) -> UserId {
         *creator
     }
 
     fn command(&self, posts: Vec<PostStep>, lane_key: i64) -> Arc<dyn lanes::Command> {
-        Arc::new(Command::Import { posts, lane_key })
+        Arc::new(FeedCommand::Import { posts, lane_key })
     }
 }
 
-impl Import {
+impl PostImport {
     /// Runs it to its end over these lanes, which must be those of [`super::lane_config`].
     ///
     /// # Errors
@@ -78,7 +78,7 @@ fn read(mut input: Input, id_offset: i64, queues: &[mpsc::Sender<Vec<PostStep>>]
         }
     }
     flush(window, queues);
-    Ok(Report { lines: input.count, bad: input.bad, done: Imported::default(), broken_off: input.broken_off(Kept::All) })
+    Ok(Report { lines: input.count, bad: input.bad, done: ImportedPosts::default(), broken_off: input.broken_off(Kept::All) })
 }
 
 fn parse(columns: &Columns, line: &ByteRecord, id_offset: i64) -> Result<PostStep, String> {

@@ -118,7 +118,7 @@ pub(super) async fn sides(conn: &mut Conn, users: &[i64], after: Place) -> DbRes
 /// of the users, and adds what is missing.
 pub(super) async fn repair_sides(conn: &mut Conn, users: &[i64], after: Place) -> DbResult<Vec<Difference>> {
     let ids: Vec<_> = users.iter().filter_map(|user| UserId::try_from(*user).ok()).collect();
-    marks::store::lock_or_make_users(conn, &ids).await?;
+    marks::users::lock_or_make_users(conn, &ids).await?;
     let (found, _) = sides(conn, users, after).await?;
     if found.is_empty() {
         return Ok(found);

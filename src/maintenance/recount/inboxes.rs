@@ -135,7 +135,7 @@ pub(super) fn difference(row: &Row) -> Difference {
 pub(super) async fn repair(conn: &mut Conn, rows: &[Row], now: UnixMs) -> DbResult<()> {
     let users: BTreeSet<_> = rows.iter().filter_map(|row| UserId::try_from(row.0).ok()).collect();
     let users: Vec<_> = users.into_iter().collect();
-    marks::store::lock_or_make_users(conn, &users).await?;
+    marks::users::lock_or_make_users(conn, &users).await?;
     let ids: Vec<_> = users.iter().map(|user| user.get()).collect();
     let (found, mut missing): (BTreeSet<Row>, BTreeSet<Row>) = (rows.iter().copied().collect(), BTreeSet::new());
     let mut after = Some(FIRST);

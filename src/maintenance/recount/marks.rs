@@ -244,7 +244,7 @@ pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Differ
 /// and lowers those that are beyond a head.
 pub(super) async fn repair(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
     let ids: Vec<_> = users.iter().filter_map(|user| UserId::try_from(*user).ok()).collect();
-    marks::store::lock_or_make_users(conn, &ids).await?;
+    marks::users::lock_or_make_users(conn, &ids).await?;
     let found = count(conn, users).await?;
     if found.is_empty() {
         return Ok(found);

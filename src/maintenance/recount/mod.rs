@@ -314,7 +314,7 @@ async fn try_repair(conn: &mut Conn, what: &Repair<'_>) -> DbResult<Vec<Differen
 
 async fn repair_numbers(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
     let ids: Vec<_> = users.iter().filter_map(|user| UserId::try_from(*user).ok()).collect();
-    crate::engine::marks::store::lock_or_make_users(conn, &ids).await?;
+    crate::engine::marks::users::lock_or_make_users(conn, &ids).await?;
     let found = count(conn, users).await?;
     directs::repair_numbers(conn, &found).await?;
     notifications::repair_numbers(conn, &found).await?;

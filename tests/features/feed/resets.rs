@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headmark::base::ids::UserId;
 use headmark::engine::lanes::Job;
-use headmark::features::feed::{Command, Followed, store};
+use headmark::features::feed::{FeedCommand, Followed, store};
 
 use super::{feed, post, reset};
 use crate::both_tiers;
@@ -20,7 +20,7 @@ async fn read(node: &Node) -> Followed {
 }
 
 async fn apply(node: &Node, followed: Followed) {
-    let command = Arc::new(Command::Reset { user: user(), followed });
+    let command = Arc::new(FeedCommand::Reset { user: user(), followed });
     node.app.state().lanes.submit(Job { command, key: None }).await.unwrap();
 }
 

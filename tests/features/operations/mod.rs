@@ -282,7 +282,8 @@ both_tiers! {
 async fn kill_a_node_and_another_one_goes_on() {
     let world = World::new(Tier::Server).await;
     let other = world.node().await;
-    for (at, step) in ["lane::after_touch", "lane::before_commit", "lane::after_commit", "lane::after_publish"].iter().enumerate() {
+    for (at, step) in ["lane::after_begin_write", "lane::before_commit", "lane::after_commit", "lane::after_apply_write"].iter().enumerate()
+    {
         let target = 10 + at;
         // It dies in the first batch after the one that accepted: the one that does it.
         let mut doomed = world.process(&[], &[("FAILPOINTS", &format!("{step}=2*off->return"))]).await;

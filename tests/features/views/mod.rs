@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use headmark::engine::lanes::Job;
-use headmark::features::views::Command;
+use headmark::features::views::ViewCommand;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ async fn numbers(client: &Client, user: i64, name: &str) -> (i64, i64) {
 /// Items in this order, many in a transaction; the actor of each.
 async fn put_in_order(node: &Node, name: &str, actors: impl Iterator<Item = Option<i64>>) {
     let puts = actors.enumerate().map(|(n, actor)| {
-        let command = Command::Put {
+        let command = ViewCommand::Put {
             view: name.parse().unwrap(),
             item: format!("i{n}").parse().unwrap(),
             actor: actor.map(|actor| actor.try_into().unwrap()),

@@ -89,7 +89,7 @@ both_tiers! {
     /// two never comes before it.
     async fn a_line_comes_after_what_was_accepted_of_its_pair(world: World) {
         // It dies in the first batch after the one that accepted.
-        let mut doomed = world.process(&[], &[("FAILPOINTS", "lane::after_touch=2*off->return")]).await;
+        let mut doomed = world.process(&[], &[("FAILPOINTS", "lane::after_begin_write=2*off->return")]).await;
         doomed.client.get("/v1/users/2/relations?ids=1").await.ok();
         let accepted = Client::send(doomed.client.request(Method::PUT, "/v1/users/2/blocks/1").header("prefer", "respond-async")).await;
         assert_eq!(accepted.status, 202, "{}", accepted.text);

@@ -1,6 +1,6 @@
 //! `headmark import posts`, and enrolment with what was imported.
 
-use headmark::features::users::Command as LastSeen;
+use headmark::features::users::UserCommand as LastSeen;
 use serde_json::json;
 
 use super::{Ran, gzip, headmark, import as import_follows};

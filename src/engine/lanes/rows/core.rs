@@ -15,7 +15,8 @@ use crate::db::{Conn, DbResult, Pipeline};
 use crate::engine::events;
 use crate::engine::heads::{self, Batch, Committed};
 use crate::engine::marks::parts::{shows_same, user_part};
-use crate::engine::marks::store::{self, NOT_ENROLLED, User};
+use crate::engine::marks::store;
+use crate::engine::marks::users::{self, NOT_ENROLLED, User};
 use crate::engine::marks::{FORGOTTEN, Kind, Mark, MarkKey, Stream, StreamKey, is_own};
 
 /// The rows that every feature shares.
@@ -64,7 +65,7 @@ impl Core {
     /// Locks the users, and loads their marks.
     pub(super) async fn load_users(&mut self, pipeline: &Pipeline, needs: &Needs) -> DbResult<()> {
         let (users, marks) = (needs.users(), needs.marks.iter().cloned().collect::<Vec<_>>());
-        let users = async { if users.is_empty() { Ok(Vec::new()) } else { store::lock_users(pipeline, &users).await } };
+        let users = async { if users.is_empty() { Ok(Vec::new()) } else { users::lock_users(pipeline, &users).await } };
         let marks = async { if marks.is_empty() { Ok(Vec::new()) } else { store::load_marks(pipeline, &marks).await } };
         let (users, marks) = try_join(users, marks).await?;
         self.add_locked(needs, users);
@@ -104,13 +105,13 @@ impl Core {
         let users = self.users.rows.iter().map(|(user, (loaded, now))| (*user, loaded, now));
         let (new, known): (Vec<_>, Vec<_>) = users.partition(|(user, ..)| self.new.contains(user));
         let changed: Vec<_> = known.into_iter().filter(|(_, loaded, now)| loaded != now).collect();
-        store::save_users(conn, &changed, batch.stamp()).await?;
-        store::insert_users(conn, &new, batch.stamp()).await?;
+        users::save_users(conn, &changed, batch.stamp()).await?;
+        users::insert_users(conn, &new, batch.stamp()).await?;
         // An answer also says what a command did not change.
         let row = |user: &UserId| self.users.rows.get(user).filter(|(loaded, now)| loaded == now).map(|(row, _)| (*user, row.version));
         let same: Vec<_> = self.unlocked.iter().filter_map(row).collect();
         if !same.is_empty() {
-            store::check_users(conn, &same).await?;
+            users::check_users(conn, &same).await?;
         }
         let heads: Vec<_> = self.heads.changed().collect();
         if !heads.is_empty() {

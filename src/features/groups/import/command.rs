@@ -15,12 +15,13 @@ use crate::base::ids::ClientId;
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::marks::StreamKey;
 use crate::features::groups::Membership;
-use crate::features::groups::command::{add_message, join, leave, put, send, tell};
-use crate::features::groups::store::GroupRows;
+use crate::features::groups::members::{join, leave, put, tell};
+use crate::features::groups::messages::{add_message, send};
+use crate::features::groups::rows::GroupRows;
 
 /// What became of the lines of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Imported {
+pub struct ImportedLog {
     /// Messages that were not known before.
     pub sent: u64,
     /// Joins, also those of senders who were no members.
@@ -33,7 +34,7 @@ pub struct Imported {
     pub refused: u64,
 }
 
-impl std::ops::AddAssign for Imported {
+impl std::ops::AddAssign for ImportedLog {
     fn add_assign(&mut self, more: Self) {
         self.sent += more.sent;
         self.joined += more.joined;
@@ -45,7 +46,7 @@ impl std::ops::AddAssign for Imported {
 
 /// Many lines of a log, in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Import {
+pub struct LogCommand {
     /// The lines.
     pub steps: Vec<LogStep>,
     /// In which lane.
@@ -54,7 +55,7 @@ pub struct Import {
     pub merge: bool,
 }
 
-impl lanes::Command for Import {
+impl lanes::Command for LogCommand {
     fn needs(&self, needs: &mut Needs) {
         let groups: BTreeSet<_> = self.steps.iter().map(|step| step.group).collect();
         groups.iter().for_each(|group| needs.head(StreamKey::group(*group)));
@@ -81,7 +82,7 @@ impl lanes::Command for Import {
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
-        let mut done = Imported::default();
+        let mut done = ImportedLog::default();
         for step in &self.steps {
             if !has_group(rows, step, self.merge)? || !take(rows, step, now, &mut done)? {
                 done.refused += 1;
@@ -109,7 +110,7 @@ fn has_group(rows: &mut Rows, step: &LogStep, merge: bool) -> Result<bool, Probl
 }
 
 /// False where a limit refuses the step.
-fn take(rows: &mut Rows, step: &LogStep, now: UnixMs, done: &mut Imported) -> Result<bool, Problem> {
+fn take(rows: &mut Rows, step: &LogStep, now: UnixMs, done: &mut ImportedLog) -> Result<bool, Problem> {
     let mut taken = rows.get_mut::<GroupRows>().logs.taken(step.user, step.group);
     let is_event = !matches!(step.what, What::Send { .. });
     if is_event && taken.has_event(step) {
@@ -133,7 +134,7 @@ fn latest<'a>(rows: &'a Rows, step: &LogStep) -> Option<&'a Membership> {
 }
 
 /// What the group has of the user stands where it is later than the step.
-fn take_join(rows: &mut Rows, step: &LogStep, now: UnixMs, done: &mut Imported) -> bool {
+fn take_join(rows: &mut Rows, step: &LogStep, now: UnixMs, done: &mut ImportedLog) -> bool {
     if latest(rows, step).is_some_and(|of| of.is_open() || second(of.at) > step.second()) {
         done.known += 1;
         return true;
@@ -141,7 +142,7 @@ fn take_join(rows: &mut Rows, step: &LogStep, now: UnixMs, done: &mut Imported) 
     enter(rows, step, now, done)
 }
 
-fn take_leave(rows: &mut Rows, step: &LogStep, now: UnixMs, done: &mut Imported) -> Result<bool, Problem> {
+fn take_leave(rows: &mut Rows, step: &LogStep, now: UnixMs, done: &mut ImportedLog) -> Result<bool, Problem> {
     if !latest(rows, step).is_some_and(|of| of.is_open() && second(of.joined_at) <= step.second()) {
         done.known += 1;
         return Ok(true);
@@ -159,7 +160,7 @@ fn take_message(
     (client, content): (&ClientId, &str),
     is_late: bool,
     now: UnixMs,
-    done: &mut Imported,
+    done: &mut ImportedLog,
 ) -> Result<bool, Problem> {
     let is_known = rows.get::<GroupRows>().sent(&(step.group, step.user, client.clone())).is_some();
     let mut is_member = latest(rows, step).is_some_and(Membership::is_open);
@@ -184,7 +185,7 @@ fn take_message(
 }
 
 /// False where a limit refuses the join.
-fn enter(rows: &mut Rows, step: &LogStep, now: UnixMs, done: &mut Imported) -> bool {
+fn enter(rows: &mut Rows, step: &LogStep, now: UnixMs, done: &mut ImportedLog) -> bool {
     let Ok((_, new)) = join(rows, step.group, step.user, step.at, "") else { return false };
     tell(rows, now, step.group, step.user, new.then_some(true));
     done.joined += u64::from(new);

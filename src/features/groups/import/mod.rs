@@ -5,6 +5,6 @@ mod command;
 mod step;
 pub mod store;
 
-pub use self::command::{Import, Imported};
+pub use self::command::{ImportedLog, LogCommand};
 pub(crate) use self::step::second;
 pub use self::step::{LogStep, What};

@@ -127,7 +127,7 @@ impl Taken {
 
 /// Which of these rows a batch needs.
 #[derive(Debug, Default)]
-pub struct Needs {
+pub struct LogNeeds {
     /// Users in groups.
     pub members: BTreeSet<(UserId, GroupId)>,
     /// Groups that channels with names may be.
@@ -135,14 +135,14 @@ pub struct Needs {
 }
 
 #[derive(Debug, Default)]
-pub struct Tables {
+pub struct LogTables {
     members: Table<(UserId, GroupId), Taken>,
     channels: Table<GroupId, Option<String>>,
 }
 
-impl Tables {
+impl LogTables {
     /// Loads what is needed.
-    pub(crate) async fn load(&mut self, pipeline: &Pipeline, needs: &Needs) -> DbResult<()> {
+    pub(crate) async fn load(&mut self, pipeline: &Pipeline, needs: &LogNeeds) -> DbResult<()> {
         if !needs.members.is_empty() {
             let users = needs.members.iter().map(|(user, _)| user.get()).collect();
             let groups = needs.members.iter().map(|(_, group)| group.get()).collect();

@@ -28,10 +28,10 @@ use super::{CHUNK_STEPS, Input, Kept, OnBad, Progress, Task, WINDOW_STEPS, Worke
 use crate::base::clock::UnixMs;
 use crate::base::ids::{Name, UserId};
 use crate::engine::lanes::{self, Lanes};
-use crate::features::relations::{Command, FollowStep, Imported};
+use crate::features::relations::{FollowStep, ImportedFollows, RelationCommand};
 
 #[derive(Debug, Clone)]
-pub struct Import {
+pub struct FollowImport {
     /// The file; `-` is standard input.
     pub file: PathBuf,
     /// What is added to each id.
@@ -59,7 +59,7 @@ pub struct Report {
     /// Those with an action that a later line about the same pair has overtaken.
     pub overtaken: u64,
     /// What the others did.
-    pub done: Imported,
+    pub done: ImportedFollows,
     /// Where and why the file broke off, if it did, and what of it is imported.
     pub broken_off: Option<String>,
 }
@@ -73,26 +73,26 @@ struct Follows {
 
 impl Task for Follows {
     type Step = FollowStep;
-    type Done = Imported;
+    type Done = ImportedFollows;
 
     fn owner(step: &FollowStep) -> UserId {
         step.pair.follower
     }
 
     fn command(&self, steps: Vec<FollowStep>, lane_key: i64) -> Arc<dyn lanes::Command> {
-        Arc::new(Command::Import { steps, limit: self.limit, badge: self.badge.clone(), events: self.events, lane_key })
+        Arc::new(RelationCommand::Import { steps, limit: self.limit, badge: self.badge.clone(), events: self.events, lane_key })
     }
 
-    fn waiting(done: &Imported) -> &[usize] {
+    fn waiting(done: &ImportedFollows) -> &[usize] {
         &done.waiting
     }
 
-    fn give_up(done: &mut Imported, steps: u64) {
+    fn give_up(done: &mut ImportedFollows, steps: u64) {
         done.pending += steps;
     }
 }
 
-impl Import {
+impl FollowImport {
     /// Runs it to its end over these lanes, which must be those of [`super::lane_config`].
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl Import {
 
 /// Reads the file, in a thread of its own.
 struct Reader {
-    import: Import,
+    import: FollowImport,
     input: Input,
     queues: Vec<mpsc::Sender<Vec<FollowStep>>>,
     window: Vec<FollowStep>,
@@ -134,7 +134,7 @@ impl Reader {
             lines: self.input.count,
             bad: self.input.bad,
             overtaken: self.overtaken,
-            done: Imported::default(),
+            done: ImportedFollows::default(),
             broken_off: self.input.broken_off(kept),
         })
     }
@@ -180,7 +180,7 @@ impl Reader {
     ///
     /// The followers, whose rows a batch locks, are divided among the lanes, and the steps of one stand
     /// together: each row is written once. Batches of this size have nearly every pair lock in common,
-    /// so one writes while the other lane touches and leaves the cache, and makes its rows.
+    /// so one writes while the other lane begins and ends its cache write, and makes its rows.
     fn flush(&mut self) -> bool {
         let lanes = i64::try_from(self.queues.len()).unwrap_or(1);
         let mut window = std::mem::take(&mut self.window);

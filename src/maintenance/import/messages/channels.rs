@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use super::import::Import;
+use super::import::LogImport;
 use crate::base::ids::GroupId;
 use crate::db::{Db, DbResult};
 use crate::features::groups::import::{LogStep, What, store};
@@ -55,7 +55,7 @@ enum Held {
 }
 
 impl Channels {
-    pub(super) fn new(import: &Import, db: Db, runtime: Handle) -> Self {
+    pub(super) fn new(import: &LogImport, db: Db, runtime: Handle) -> Self {
         Self {
             db,
             runtime,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
-pub struct Import {
+pub struct LogImport {
     /// The messages; `-` is standard input.
     pub file: PathBuf,
     /// Who joined and left when.

@@ -26,7 +26,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use self::channels::Channels;
-pub use self::import::Import;
+pub use self::import::LogImport;
 use self::lines::{Entry, EventColumns, Line, MessageColumns};
 use super::message_ids::{MessageIds, digest};
 use super::{CHUNK_STEPS, Input, Kept, OnBad, Progress, Task, Workers};
@@ -34,7 +34,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::Db;
 use crate::engine::lanes::{self, Lanes};
-use crate::features::groups::import::{self as log, Imported, LogStep, What, second};
+use crate::features::groups::import::{self as log, ImportedLog, LogStep, What, second};
 
 /// How many steps are handed to the lanes at once.
 const WINDOW_STEPS: usize = 20_000;
@@ -53,7 +53,7 @@ pub struct Report {
     /// is another log's.
     pub named: Vec<(String, GroupId, bool)>,
     /// What the others did.
-    pub done: Imported,
+    pub done: ImportedLog,
     /// Where and why a file broke off, if one did, and what of it is imported.
     pub broken_off: Option<String>,
 }
@@ -65,18 +65,18 @@ struct Messages {
 
 impl Task for Messages {
     type Step = LogStep;
-    type Done = Imported;
+    type Done = ImportedLog;
 
     fn owner(step: &LogStep) -> UserId {
         step.user
     }
 
     fn command(&self, steps: Vec<LogStep>, lane_key: i64) -> Arc<dyn lanes::Command> {
-        Arc::new(log::Import { steps, lane_key, merge: self.merge })
+        Arc::new(log::LogCommand { steps, lane_key, merge: self.merge })
     }
 }
 
-impl Import {
+impl LogImport {
     /// Runs it to its end over these lanes, which must be those of [`super::lane_config`].
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl Reader {
             lines: self.input.count + events.0,
             bad: self.input.bad + events.1,
             named: self.channels.borrow().named(),
-            done: Imported { refused: self.refused, ..Imported::default() },
+            done: ImportedLog { refused: self.refused, ..ImportedLog::default() },
             broken_off: self.input.broken_off(kept).or_else(|| self.events.as_ref()?.broken_off(Kept::Merged)),
         }
     }

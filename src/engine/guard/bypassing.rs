@@ -1,4 +1,4 @@
-//! A node's own bypass: which commits go on untouched, and when it may end.
+//! A node's own bypass: which commits go past the cache, and when it may end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,22 +7,22 @@ use super::bypass::{COMMIT_MARGIN, ms};
 use super::{Guard, PROLONG, SEEN, store};
 use crate::db::DbResult;
 
-/// The right to one transaction that commits without touching the cache. Where it is dropped
-/// without [`Untouched::finish`], the transaction counts as in doubt.
+/// The right to one transaction that commits past the cache. Where it is dropped without
+/// [`BypassingCommit::finish`], the transaction counts as in doubt.
 #[derive(Debug)]
-pub struct Untouched {
+pub struct BypassingCommit {
     guard: Arc<Guard>,
     is_over: bool,
 }
 
-impl Untouched {
+impl BypassingCommit {
     /// The transaction was committed or undone, and nothing more of it can come.
     pub fn finish(mut self) {
         self.is_over = true;
     }
 }
 
-impl Drop for Untouched {
+impl Drop for BypassingCommit {
     fn drop(&mut self) {
         let bypass = &self.guard.bypass;
         if !self.is_over {
@@ -33,18 +33,18 @@ impl Drop for Untouched {
 }
 
 impl Guard {
-    /// Whether commits may go on without touching the cache.
+    /// Whether commits may go past the cache.
     #[must_use]
     pub fn is_bypassing(&self) -> bool {
         self.bypass.allows(self.now_ms())
     }
 
-    /// The right to go on without touching the cache, if a bypass allows it.
+    /// The right to commit past the cache, if a bypass allows it.
     #[must_use]
-    pub fn untouched(self: &Arc<Self>) -> Option<Untouched> {
+    pub fn bypassing_commit(self: &Arc<Self>) -> Option<BypassingCommit> {
         // Counted before it is looked at: anyone who ends the bypass looks at the count last.
         self.bypass.under_way.fetch_add(1, Ordering::SeqCst);
-        let right = Untouched { guard: Arc::clone(self), is_over: false };
+        let right = BypassingCommit { guard: Arc::clone(self), is_over: false };
         if self.is_bypassing() {
             return Some(right);
         }
@@ -52,7 +52,7 @@ impl Guard {
         None
     }
 
-    /// While this node commits untouched, its bypass must not run out.
+    /// While this node commits past the cache, its bypass must not run out.
     pub(super) async fn prolong(&self) -> DbResult<()> {
         let left = self.bypass.left_ms(self.now_ms());
         if self.bypass.on.load(Ordering::SeqCst) && left < ms(PROLONG) {
@@ -67,7 +67,7 @@ impl Guard {
         Ok(())
     }
 
-    /// The cache is back: no further commit goes untouched, and once the last one is over, the
+    /// The cache is back: no further commit goes past it, and once the last one is over, the
     /// bypass ends. The epoch rises with it, as a reader may hold a fill token that it was given
     /// meanwhile.
     pub(super) async fn try_to_end_bypass(&self) -> DbResult<()> {

@@ -1,4 +1,4 @@
--- A writer enters, before its commit: what users are to these others is no longer known, and nothing is kept of them while it is inside.
+-- A write begins, before its commit: what users are to these others is no longer known, and nothing is kept of them while it is inside.
 --
 -- KEYS  the users' hashes of facts, then the keys of who writes them, in the same order (on a cluster only one of each)
 -- ARGV  1 writer  2 lease_ms; then for each user: number of others, others

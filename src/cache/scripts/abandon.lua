@@ -1,4 +1,4 @@
--- A writer goes without having published: its transaction was aborted, or the outcome is not known. The entries stay dirty.
+-- A writer goes without having applied anything: its transaction was aborted, or the outcome is not known. The entries stay dirty.
 --
 -- KEYS  the users' hashes (on a cluster only one)
 -- ARGV  1 writer
@@ -8,6 +8,6 @@
 local now = now_ms()
 each_key(function(key)
   local found = redis.call('HMGET', key, '!w', '!d', '!r')
-  leave(key, (others(found[1], ARGV[1], now)), found[2], found[3])
+  abandon(key, (others(found[1], ARGV[1], now)), found[2], found[3])
 end)
 return #KEYS

@@ -1,4 +1,4 @@
--- A writer goes, after its commit or without one. Should its lease have ended meanwhile, what was filled in since may be from before its commit.
+-- A write ends, after its commit or without one. Should its lease have ended meanwhile, what was filled in since may be from before its commit.
 --
 -- KEYS  the users' hashes of facts, then the keys of who writes them, in the same order (on a cluster only one of each)
 -- ARGV  1 writer; then for each user: number of others, others
@@ -11,7 +11,7 @@ local own = ARGV[1] .. '='
 local inside = redis.call('MGET', unpack(KEYS, users + 1))
 
 -- The others that are inside, and whether this one was up to now. The key lives as long as the last of the leases in it: so one that is alone in it has its own.
-local function leave_writers(writers)
+local function take_out(writers)
   if not writers then
     return '', false
   elseif string.find(writers, own, 1, true) == 1 and not string.find(writers, ';', 1, true) then
@@ -20,12 +20,12 @@ local function leave_writers(writers)
   return others(writers, ARGV[1], now)
 end
 
-local left = {}
+local emptied = {}
 local at = 2
 each_key(function(key, user)
   local first, last = at + 1, at + ARGV[at]
   at = last + 1
-  local kept, present = leave_writers(inside[user])
+  local kept, present = take_out(inside[user])
   if kept ~= '' then
     local last_ms = 0
     for expiry in string.gmatch(kept, '=(%d+)') do
@@ -33,14 +33,14 @@ each_key(function(key, user)
     end
     redis.call('SET', KEYS[users + user], kept, 'PXAT', string.format('%.0f', last_ms))
   elseif inside[user] then
-    left[#left + 1] = KEYS[users + user]
+    emptied[#emptied + 1] = KEYS[users + user]
   end
   if not present then
     redis.call('HDEL', key, '!g')
     forget_fields(key, redis.call('HGET', key, '!c'), ARGV, first, last)
   end
 end, users)
-if #left > 0 then
-  redis.call('DEL', unpack(left))
+if #emptied > 0 then
+  redis.call('DEL', unpack(emptied))
 end
 return users

@@ -1,4 +1,4 @@
--- A writer enters, before its commit: the entries are dirty from here on, and fill tokens given out earlier die.
+-- A write begins, before its commit: the entries are dirty from here on, and fill tokens given out earlier die.
 --
 -- KEYS  the users' hashes, then the nodes that hold a read lease (on a cluster one hash alone)
 -- ARGV  1 writer  2 lease_ms  3 ttl_ms (not below the lease, so that dirt outlives it)  4 the writer's node ('' on a cluster)

@@ -1,5 +1,5 @@
--- A writer brings what it committed: applied to each entry that shows the revision that the transaction found, if nobody has left in the
--- meantime without applying (who may have committed later); otherwise the writer only leaves. The entry is clean if nobody else is inside.
+-- A writer brings what it committed: applied to each entry that shows the revision that the transaction found, if nobody has abandoned it
+-- in the meantime (who may have committed later); otherwise this writer abandons it. The entry is clean if nobody else is inside.
 -- Polls that wait are woken either way, if something changed.
 --
 -- KEYS  the users' hashes (on a cluster only one)
@@ -26,15 +26,15 @@ local function renew(key, epoch, revision)
   redis.call('PEXPIRE', key, life)
 end
 
--- The new revision and the parts are ARGV[first] to ARGV[last]. The entry lives as long as the touch, a moment ago, gave it.
-local function publish(key, before, first, last)
+-- The new revision and the parts are ARGV[first] to ARGV[last]. The entry lives as long as the begin, a moment ago, gave it.
+local function apply(key, before, first, last)
   local found = redis.call('HMGET', key, '!w', '!r', '!e', '!d', '!s')
   local kept, present, died = others(found[1], ARGV[1], now)
   local sound = present and not died and not found[5] and found[2] and found[3] == ARGV[2]
   -- An entry at the revision after, or later, has the change already.
   local has_it = sound and tonumber(found[2]) >= tonumber(ARGV[first + 1])
   if not sound or not (has_it or found[2] == before) then
-    leave(key, kept, found[4], found[2])
+    abandon(key, kept, found[4], found[2])
     return present and 0 or 2
   end
   if found[4] == '2' and kept == '' then
@@ -52,14 +52,14 @@ local function publish(key, before, first, last)
   return 1
 end
 
-local applied = {}
+local answers = {}
 local at = 4
 each_key(function(key, number)
   local before, after, first, last = ARGV[at], ARGV[at + 3], at + 2, at + 1 + ARGV[at + 1]
   at = last + 1
-  applied[number] = publish(key, before, first, last)
+  answers[number] = apply(key, before, first, last)
   if before ~= after then
     redis.call('PUBLISH', ARGV[3] .. 'wake:' .. string.sub(key, #ARGV[3] + 1), '')
   end
 end)
-return applied
+return answers

@@ -1,0 +1,45 @@
+// Where the service key is typed in.
+
+import { useLayoutEffect, useRef } from "preact/hooks";
+import type { Session } from "./session.js";
+
+export function KeyForm({ session, reason }: { session: Session; reason: string | null }) {
+  const input = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => input.current?.focus(), []);
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const key = input.current?.value.trim();
+    if (key) session.use(key);
+  };
+  return (
+    <section class="card narrow">
+      <h1>A service key, please</h1>
+      <p>This server requires credentials. The console acts as a backend of yours does, with a service key.</p>
+      <form onSubmit={submit} class="row">
+        <label for="key">Service key</label>
+        <input
+          id="key"
+          ref={input}
+          type="password"
+          autocomplete="off"
+          spellcheck={false}
+          required
+          aria-describedby="key-note"
+          aria-invalid={reason === null ? undefined : true}
+        />
+        <button type="submit" class="primary">
+          Open the console
+        </button>
+      </form>
+      {reason !== null && (
+        <p class="trouble" role="alert">
+          {reason}
+        </p>
+      )}
+      <p id="key-note" class="muted">
+        The key stays in this tab and goes to this server alone. It is gone when you close the tab.{" "}
+        <code>headmark token --service NAME</code> makes one.
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,118 @@
+// Try it: three phones side by side.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { sentenceOf } from "../problem.js";
+import { hrefOf } from "../route.js";
+import type { Session } from "../session.js";
+import { Guide, type Run, type Said } from "./guide-view.js";
+import { parseUsers, peopleOf } from "./people.js";
+import { PhoneView } from "./phone-view.js";
+import { World } from "./world.js";
+
+const STARTED = "headmark-try";
+
+export function TryPage({ session, isOpen, users }: { session: Session; isOpen: boolean; users: string | null }) {
+  // A server with credentials may be the one that a product runs on: it is not written to unasked.
+  const [isStarted, setStarted] = useState(isOpen || sessionStorage.getItem(STARTED) === (users ?? ""));
+  const start = () => {
+    sessionStorage.setItem(STARTED, users ?? "");
+    setStarted(true);
+  };
+  return (
+    <>
+      <div class="head">
+        <h1>Three phones, one server</h1>
+        <p class="lead">
+          A <b>head</b> counts how many things ever happened. A <b>mark</b> is how far a user has read. <b>Unread</b> is the
+          difference, less what was taken back.
+        </p>
+      </div>
+      {isStarted ? <Phones session={session} users={users} /> : <Consent users={users} onStart={start} />}
+    </>
+  );
+}
+
+function Phones({ session, users }: { session: Session; users: string | null }) {
+  const world = useMemo(() => new World(session, users), [session, users]);
+  const [said, setSaid] = useState<Said | null>(null);
+  useEffect(() => {
+    world.start();
+    return () => world.stop();
+  }, [world]);
+  const run: Run = async (act) => {
+    try {
+      setSaid({ text: await act(), isTrouble: false });
+      return true;
+    } catch (error) {
+      setSaid({ text: sentenceOf(error), isTrouble: true });
+      return false;
+    } finally {
+      for (const phone of world.phones) phone.wake();
+    }
+  };
+  return (
+    <>
+      <Guide world={world} said={said} run={run} />
+      <div class="phones">
+        {world.phones.map((phone) => (
+          <PhoneView key={phone.user} world={world} phone={phone} run={run} />
+        ))}
+      </div>
+      <OtherUsers users={world.people.map(({ id }) => id).join(", ")} />
+    </>
+  );
+}
+
+function Consent({ users, onStart }: { users: string | null; onStart: () => void }) {
+  const ids = peopleOf(users).map(({ id }) => id);
+  return (
+    <section class="card narrow">
+      <h2>This writes to the server</h2>
+      <p>
+        The phones are those of the users {ids.join(", ")}. A broadcast goes to <b>every user of this server</b>. So use a server
+        on which nobody minds.
+      </p>
+      <div class="row">
+        <button type="button" class="primary" onClick={onStart}>
+          Start the phones
+        </button>
+        <a href={hrefOf("lookup")}>Look up a user instead</a>
+      </div>
+    </section>
+  );
+}
+
+function OtherUsers({ users }: { users: string }) {
+  const [text, setText] = useState(users);
+  const [isWrong, setWrong] = useState(false);
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const ids = parseUsers(text);
+    setWrong(ids === null);
+    if (ids) location.hash = hrefOf("try", ids.join(","));
+  };
+  return (
+    <details class="card more">
+      <summary>Other users, another window, your own requests</summary>
+      <p>Open this page in a second window: both show the same users and stay in step. Or write to them from a terminal:</p>
+      <pre tabIndex={0}>
+        <code>{`curl -X POST ${location.origin}/v1/users/${users.split(",")[0]}/badges/like/increment`}</code>
+      </pre>
+      <form class="row" onSubmit={submit}>
+        <label for="users">Users</label>
+        <input
+          id="users"
+          value={text}
+          inputMode="numeric"
+          aria-invalid={isWrong ? true : undefined}
+          aria-describedby="users-note"
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+        <button type="submit">Show these</button>
+        <span id="users-note" class={isWrong ? "trouble" : "muted"} role={isWrong ? "alert" : undefined}>
+          Three different ids, 1 to 9223372036854775807
+        </span>
+      </form>
+    </details>
+  );
+}

@@ -1,0 +1,69 @@
+//! The threads that serve connections.
+//!
+//! Each is a runtime of its own. A poll that memory answers then runs from its first byte to its
+//! last on one thread: no queue, no lock and no wake-up between threads. The runtime that starts
+//! the server keeps what runs beside the requests (lanes, the stores, timers), requests with a long
+//! body, which would hold up the other connections of a thread, and the requests of HTTP/2, of which
+//! one connection may carry more than a thread can answer.
+
+use std::io;
+use std::thread;
+
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Handle};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+/// The threads, for as long as this lives. What they started may live in them for longer than a
+/// connection, such as a connection to a store: drop this after the stores are closed.
+#[derive(Debug)]
+pub struct Threads {
+    each: Vec<Handle>,
+    main: Handle,
+    _end: DropGuard,
+}
+
+impl Threads {
+    /// As many threads as there are cores, beside the runtime that this is called in.
+    ///
+    /// # Errors
+    /// The system's, for a thread or its files.
+    pub fn start() -> io::Result<Self> {
+        let end = CancellationToken::new();
+        // Made first: should one thread not start, those before it end.
+        let guard = end.clone().drop_guard();
+        let count = thread::available_parallelism().map_or(1, usize::from);
+        let each = (0..count).map(|_| start_one(end.clone())).collect::<io::Result<_>>()?;
+        Ok(Self { each, main: Handle::current(), _end: guard })
+    }
+
+    /// The runtime of what runs beside the requests.
+    pub(super) fn main(&self) -> &Handle {
+        &self.main
+    }
+
+    /// Serves a connection on the thread that has least to do.
+    pub(super) fn serve<F>(&self, tracker: &TaskTracker, stream: TcpStream, run: impl FnOnce(TcpStream) -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let thread = self.each.iter().min_by_key(|thread| thread.metrics().num_alive_tasks()).unwrap_or(&self.main);
+        tracker.spawn_on(
+            async move {
+                // A socket belongs to the runtime that waits for it.
+                match stream.into_std().and_then(TcpStream::from_std) {
+                    Ok(stream) => run(stream).await,
+                    Err(error) => tracing::error!(%error, "cannot hand a connection to its thread"),
+                }
+            },
+            thread,
+        );
+    }
+}
+
+fn start_one(end: CancellationToken) -> io::Result<Handle> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let handle = runtime.handle().clone();
+    thread::Builder::new().name("connections".to_owned()).spawn(move || runtime.block_on(end.cancelled()))?;
+    Ok(handle)
+}

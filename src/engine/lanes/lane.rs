@@ -1,0 +1,124 @@
+//! One lane: a connection of its own, and a number by which the database tells which of its commits
+//! took effect.
+
+use std::time::Duration;
+
+use rand::RngExt as _;
+use tokio::time::Instant;
+
+use super::known_users::{KnownUsers, Trust};
+use super::row::REGISTER;
+use super::{LaneEngines, MAX_CONNECT};
+use crate::db::{Column, Conn};
+
+/// How long a lane's plans are kept: one that was made while a table was empty goes through all of
+/// a table that an import has filled since.
+const MAX_PLAN_AGE: Duration = Duration::from_secs(5);
+
+/// One lane: a connection, and a number in the database that tells which of its commits took
+/// effect.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) engines: LaneEngines,
+    pub(super) known: KnownUsers,
+    /// Whether it works with what it knows.
+    pub(super) trust: Trust,
+    pub(super) id: i64,
+    /// To which slot of counts that are spread out it adds: two lanes of one node never to the
+    /// same, those of two nodes seldom.
+    pub(super) slot: i64,
+    pub(super) batch: i64,
+    pub(super) conn: Option<Conn>,
+    /// When its statements were planned.
+    planned: Instant,
+    /// How long it waits for a lock …
+    lock_wait: Duration,
+    /// … and what its connection was told of that.
+    told_lock_wait: Option<Duration>,
+}
+
+impl Lane {
+    pub(super) fn new(engines: LaneEngines, known: KnownUsers, slot: i64, lock_wait: Duration) -> Self {
+        let id = rand::rng().random_range(1..i64::MAX);
+        Self {
+            engines,
+            known,
+            trust: Trust::default(),
+            id,
+            slot,
+            batch: 0,
+            conn: None,
+            planned: Instant::now(),
+            lock_wait,
+            told_lock_wait: None,
+        }
+    }
+
+    /// Whether jobs that meet a lock are set aside. SQLite has one lock for all: there everybody
+    /// waits.
+    pub(super) fn sets_aside(&self) -> bool {
+        self.engines.db.is_shared()
+    }
+
+    /// From now on it waits so long for a lock.
+    pub(super) fn wait_for_locks(&mut self, wait: Duration) {
+        self.lock_wait = wait;
+    }
+
+    /// Closes its connection until the next batch.
+    pub(super) fn disconnect(&mut self) {
+        self.conn = None;
+    }
+
+    pub(super) fn engines(&self) -> &LaneEngines {
+        &self.engines
+    }
+
+    /// After a panic nobody knows what is open on the connection: closing it undoes that. The
+    /// number is passed over, as it may have been used.
+    pub(super) fn reset(&mut self) {
+        self.conn = None;
+        self.batch += 1;
+    }
+
+    pub(super) async fn warm_up(&mut self) {
+        if let Err(error) = self.connected().await {
+            tracing::warn!(%error, "a lane cannot open its connection yet");
+        }
+    }
+
+    /// The lane's connection, opened if need be. A new one registers the lane, so that its row can
+    /// be locked from the first batch on.
+    pub(super) async fn connected(&mut self) -> Result<&mut Conn, sqlx::Error> {
+        if self.conn.is_none() {
+            let open = async {
+                let mut conn = self.engines.db.connect().await?;
+                conn.run(&REGISTER, &self.number(self.batch)).await?;
+                Ok::<_, sqlx::Error>(conn)
+            };
+            let opened = tokio::time::timeout(MAX_CONNECT, open).await;
+            self.conn = Some(opened.map_err(|_| sqlx::Error::PoolTimedOut)??);
+            self.told_lock_wait = None;
+        }
+        let conn = self.conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+        if self.told_lock_wait != Some(self.lock_wait) {
+            let told = tokio::time::timeout(MAX_CONNECT, conn.set_lock_timeout(self.lock_wait)).await;
+            told.map_err(|_| sqlx::Error::PoolTimedOut)??;
+            self.told_lock_wait = Some(self.lock_wait);
+        }
+        Ok(conn)
+    }
+
+    pub(super) fn number(&self, batch: i64) -> [Column; 3] {
+        [Column::Int(vec![self.id]), Column::Int(vec![batch]), Column::Int(vec![self.engines.clock.now().0])]
+    }
+
+    /// Forgets the plans of a connection that are old.
+    pub(super) fn plans_are_old(&mut self) -> bool {
+        let old = self.planned.elapsed() >= MAX_PLAN_AGE;
+        if old {
+            self.planned = Instant::now();
+        }
+        old
+    }
+}

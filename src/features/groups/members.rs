@@ -1,0 +1,120 @@
+//! The rules of groups and their members, over the rows of a batch.
+
+use serde::Serialize;
+
+use super::rows::GroupRows;
+use super::{Delivery, Group, GroupOut, MAX_GROUPS, MAX_MEMBERS, MemberOut, Membership, Reading};
+use crate::base::clock::UnixMs;
+use crate::base::error::{Code, Problem};
+use crate::base::ids::{GroupId, UserId};
+use crate::engine::events::{Event, MemberEventOut};
+use crate::engine::lanes::{Answer, Rows};
+use crate::engine::marks::StreamKey;
+
+pub(crate) fn unknown(group: GroupId) -> Problem {
+    Problem::new(Code::NotFound, format!("Group {group} does not exist."))
+}
+
+pub(crate) fn no_member(group: GroupId, user: UserId) -> Problem {
+    Problem::new(Code::Forbidden, format!("User {user} is not a member of group {group}."))
+}
+
+pub(super) fn known(rows: &Rows, group: GroupId) -> Result<Group, Problem> {
+    rows.get::<GroupRows>().group(group).ok_or_else(|| unknown(group))
+}
+
+/// The user's membership now.
+pub(super) fn member(rows: &Rows, group: GroupId, user: UserId) -> Result<(i64, Membership), Problem> {
+    known(rows, group)?;
+    let latest = rows.get::<GroupRows>().latest(user, group).filter(|(_, of)| of.is_open());
+    latest.map(|(span, of)| (span, of.clone())).ok_or_else(|| no_member(group, user))
+}
+
+pub(super) fn put(
+    rows: &mut Rows,
+    id: GroupId,
+    delivery: Option<Delivery>,
+    receipts: Option<bool>,
+    now: UnixMs,
+) -> Result<Answer, Problem> {
+    let before = rows.get::<GroupRows>().group(id);
+    let base = before.unwrap_or(Group { receipts: true, created_at: now, ..Group::default() });
+    let group = Group { delivery: delivery.unwrap_or(base.delivery), receipts: receipts.unwrap_or(base.receipts), ..base };
+    rows.get_mut::<GroupRows>().set_group(id, group);
+    let out = GroupOut::new(id, &group, rows.head(&StreamKey::group(id)).head);
+    if before.is_none() { Ok(Answer::created(out)) } else { Ok(Answer::ok(out)) }
+}
+
+/// Returns the member, and whether it is one only now. `pointer` is the place in the request, for
+/// what is refused.
+pub(super) fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, pointer: &str) -> Result<(MemberOut, bool), Problem> {
+    let mut group = known(rows, id)?;
+    let out = |of: &Membership| MemberOut { user_id: user, ordinal: of.ordinal, joined_at: of.joined_at };
+    let (span, before) = match rows.get::<GroupRows>().latest(user, id) {
+        Some((_, of)) if of.is_open() => return Ok((out(of), false)),
+        Some((span, of)) => (span, Some((of.ordinal, of.muted))),
+        None => (0, None),
+    };
+    let too_many = |detail: String| {
+        let problem = Problem::new(Code::TooMany, detail);
+        if pointer.is_empty() { problem } else { problem.at(pointer, "cannot join") }
+    };
+    if group.members >= MAX_MEMBERS {
+        return Err(too_many(format!("Group {id} has reached the limit of {MAX_MEMBERS} members.")));
+    }
+    if rows.user(user).chat_groups >= MAX_GROUPS {
+        return Err(too_many(format!("User {user} has reached the limit of {MAX_GROUPS} groups.")));
+    }
+    let (ordinal, muted) = before.unwrap_or_else(|| {
+        group.ordinals += 1;
+        (group.ordinals, false)
+    });
+    group.members += 1;
+    rows.get_mut::<GroupRows>().set_group(id, group);
+    let from_seq = rows.head(&StreamKey::group(id)).head;
+    let of = Membership { ordinal, from_seq, to_seq: None, reading: Reading::from_seq(from_seq), muted, joined_at: now, at: now };
+    let member = out(&of);
+    rows.get_mut::<GroupRows>().set_membership(user, id, span + 1, of);
+    rows.revise(user, |row| row.chat_groups += 1);
+    Ok((member, true))
+}
+
+/// Returns whether the user was a member.
+pub(super) fn leave(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs) -> Result<bool, Problem> {
+    let group = known(rows, id)?;
+    let Ok((span, of)) = member(rows, id, user) else { return Ok(false) };
+    let to_seq = Some(rows.head(&StreamKey::group(id)).head);
+    rows.get_mut::<GroupRows>().set_membership(user, id, span, Membership { to_seq, at: now, ..of });
+    rows.get_mut::<GroupRows>().set_group(id, Group { members: group.members - 1, ..group });
+    rows.revise(user, |row| row.chat_groups -= 1);
+    Ok(true)
+}
+
+/// Tells those who read events that somebody is a member from now on, or no longer; None: nothing
+/// has changed.
+pub(super) fn tell(rows: &mut Rows, now: UnixMs, group_id: GroupId, user_id: UserId, member: Option<bool>) {
+    if let Some(member) = member {
+        rows.event(now, &Event::Member(MemberEventOut { group_id, user_id, member }));
+    }
+}
+
+/// A member's settings of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct GroupSettingsOut {
+    /// The group.
+    pub group_id: GroupId,
+    /// Whether `chats` and `total` exclude the group.
+    pub muted: bool,
+    /// The user's revision.
+    #[schema(minimum = 0, example = 918)]
+    pub revision: i64,
+}
+
+pub(super) fn mute(rows: &mut Rows, user: UserId, id: GroupId, muted: bool) -> Result<Answer, Problem> {
+    let (span, of) = member(rows, id, user)?;
+    if of.muted != muted {
+        rows.get_mut::<GroupRows>().set_membership(user, id, span, Membership { muted, ..of });
+        rows.revise(user, |_| {});
+    }
+    Ok(Answer::ok(GroupSettingsOut { group_id: id, muted, revision: rows.revision(user) }))
+}

@@ -1,0 +1,135 @@
+//! The rules of the messages of groups, over the rows of a batch: sent, recalled, read.
+
+use super::members::{known, member};
+use super::needs::DeliveryJob;
+use super::rows::GroupRows;
+use super::{Delivery, Group, GroupSentOut, Membership, Message, ReadStep, Reading, TooScattered};
+use crate::base::clock::UnixMs;
+use crate::base::error::{Code, Problem};
+use crate::base::ids::{ClientId, GroupId, UserId};
+use crate::engine::lanes::{Answer, Rows};
+use crate::engine::marks::{Refused, StreamKey};
+
+pub(super) fn no_message(group: GroupId, seq: i64) -> Problem {
+    Problem::new(Code::NotFound, format!("Message {seq} of group {group} does not exist."))
+}
+
+pub(super) fn send(
+    rows: &mut Rows,
+    id: GroupId,
+    sender: UserId,
+    client_id: &ClientId,
+    content: &str,
+    now: UnixMs,
+) -> Result<Answer, Problem> {
+    known(rows, id)?;
+    if let Some(sent) = rows.get::<GroupRows>().sent(&(id, sender, client_id.clone())) {
+        if sent.recalled {
+            return Err(Problem::new(Code::Gone, format!("Message {} with this client_id was recalled.", sent.seq)));
+        }
+        return Ok(Answer::ok(GroupSentOut { group_id: id, seq: sent.seq, sent_at: sent.at, revision: rows.revision(sender) }));
+    }
+    let (span, mut of) = member(rows, id, sender)?;
+    let seq = add_message(rows, id, sender, client_id, content, now)?;
+    // The sender has read what is above.
+    of.reading.read_up_to(seq);
+    of.at = of.at.max(now);
+    rows.get_mut::<GroupRows>().set_membership(sender, id, span, of);
+    rows.revise(sender, |_| {});
+    Ok(Answer::created(GroupSentOut { group_id: id, seq, sent_at: now, revision: rows.revision(sender) }))
+}
+
+/// Adds a message, whether its sender is a member or not. Returns its number.
+pub(super) fn add_message(
+    rows: &mut Rows,
+    id: GroupId,
+    sender: UserId,
+    client_id: &ClientId,
+    content: &str,
+    now: UnixMs,
+) -> Result<i64, Problem> {
+    let mut group = known(rows, id)?;
+    let key = StreamKey::group(id);
+    let mut stream = rows.head(&key);
+    let full = |_: Refused| Problem::new(Code::TooMany, "The group has reached the highest possible head, 2^53-1.");
+    let seq = stream.advance(now).map_err(full)?;
+    rows.set_head(&key, stream);
+    let (client_id, content) = (client_id.clone(), content.to_owned());
+    let written = group.delivery == Delivery::Write;
+    rows.get_mut::<GroupRows>().add_message(id, seq, Message { sender, client_id, content, sent_at: now, recalled: false, written });
+    if written {
+        add_job(rows, id, &mut group, DeliveryJob { seq, recall: false });
+    }
+    Ok(seq)
+}
+
+fn add_job(rows: &mut Rows, id: GroupId, group: &mut Group, job: DeliveryJob) {
+    group.jobs += 1;
+    rows.get_mut::<GroupRows>().add_job(id, group.jobs, job);
+    rows.get_mut::<GroupRows>().set_group(id, *group);
+}
+
+pub(super) fn recall(rows: &mut Rows, id: GroupId, seq: i64, by: Option<UserId>) -> Result<Answer, Problem> {
+    let mut group = known(rows, id)?;
+    let found = rows.get::<GroupRows>().message(id, seq);
+    // To a stranger, what is there and what is not look alike. A sender who has left may still
+    // recall.
+    if let Some(by) = by.filter(|by| found.as_ref().is_none_or(|message| *by != message.sender)) {
+        member(rows, id, by)?;
+    }
+    let Some(message) = found else { return Err(no_message(id, seq)) };
+    if by.is_some_and(|by| by != message.sender) {
+        return Err(Problem::new(Code::Forbidden, "Only the sender of a message and services can recall it."));
+    }
+    if message.recalled {
+        return Ok(Answer::no_content());
+    }
+    let key = StreamKey::group(id);
+    let mut stream = rows.head(&key);
+    stream.retract(seq);
+    rows.set_head(&key, stream);
+    rows.get_mut::<GroupRows>().recall(id, seq, &message);
+    // Devices that hold the message must hear of it, also after the delivery was switched.
+    if message.written || group.delivery == Delivery::Write {
+        add_job(rows, id, &mut group, DeliveryJob { seq, recall: true });
+    }
+    Ok(Answer::no_content())
+}
+
+/// What a read answers. The number may only be known to the rows, where what was recalled lies far
+/// back.
+fn step(rows: &Rows, id: GroupId, user: UserId, of: &Membership) -> ReadStep {
+    let stream = rows.head(&StreamKey::group(id));
+    let unread = stream.unread(of.reading.read_seq(), &of.reading.extra_runs());
+    ReadStep { unread, read_seq: of.reading.read_seq(), head: stream.head, revision: rows.revision(user) }
+}
+
+/// Changes how far a member has read. What changes nothing raises nothing.
+pub(super) fn change(
+    rows: &mut Rows,
+    user: UserId,
+    id: GroupId,
+    now: UnixMs,
+    read: impl FnOnce(&mut Reading) -> Result<bool, TooScattered>,
+) -> Result<Answer, Problem> {
+    let (span, mut of) = member(rows, id, user)?;
+    let scattered = |_| {
+        let detail = "The reads of single messages are too scattered. Mark messages as read up to a seq instead.";
+        Problem::new(Code::TooMany, detail)
+    };
+    if read(&mut of.reading).map_err(scattered)? {
+        of.at = now;
+        rows.get_mut::<GroupRows>().set_membership(user, id, span, of.clone());
+        rows.revise(user, |_| {});
+    }
+    Ok(Answer::ok(step(rows, id, user, &of)))
+}
+
+pub(super) fn read_one(rows: &mut Rows, user: UserId, id: GroupId, seq: i64, now: UnixMs) -> Result<Answer, Problem> {
+    let (_, of) = member(rows, id, user)?;
+    let message = rows.get::<GroupRows>().message(id, seq).filter(|_| seq > of.from_seq).ok_or_else(|| no_message(id, seq))?;
+    if message.recalled {
+        return Err(Problem::new(Code::Gone, format!("Message {seq} of group {id} was recalled.")));
+    }
+    change(rows, user, id, now, |reading| reading.read_one(seq))
+}

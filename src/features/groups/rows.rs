@@ -1,0 +1,213 @@
+//! The rows of groups in a batch. A group's own row, its jobs and its messages are guarded by the
+//! lock of the group's head; a membership by the lock of the member's own row in `users`, and its
+//! begin and end by the head as well.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::try_join5;
+
+use super::import::store as logs;
+use super::needs::{ClientKey, DeliveryJob, GroupNeeds, Sent};
+use super::part::group_part;
+use super::{Group, GroupMark, Membership, Message, delivery, store};
+use crate::base::ids::{GroupId, UserId};
+use crate::cache::Parts;
+use crate::db::{Conn, DbResult, Pipeline, Statement};
+use crate::engine::entries::EntryRows;
+use crate::engine::heads::Batch;
+use crate::engine::lanes::{Core, RowSet, Table};
+
+#[derive(Debug, Default)]
+pub struct GroupRows {
+    groups: Table<GroupId, Option<Group>>,
+    /// By member, group and span.
+    members: Table<(UserId, GroupId, i64), Option<Membership>>,
+    clients: Table<ClientKey, Option<Sent>>,
+    messages: Table<(GroupId, i64), Option<Message>>,
+    jobs: Table<(GroupId, i64), Option<DeliveryJob>>,
+    /// How far logs are taken.
+    pub logs: logs::LogTables,
+}
+
+impl GroupRows {
+    async fn save_members(&self, conn: &mut Conn) -> DbResult<()> {
+        let (mut new, mut changed) = (Vec::new(), Vec::new());
+        for (key, (loaded, now)) in self.members.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
+            let Some(now) = now else { continue };
+            if loaded.is_none() { new.push((key, now)) } else { changed.push((key, now)) }
+        }
+        if !new.is_empty() {
+            store::insert_members(conn, &new).await?;
+        }
+        if !changed.is_empty() {
+            store::update_members(conn, &changed).await?;
+        }
+        Ok(())
+    }
+
+    async fn save_messages(&self, conn: &mut Conn) -> DbResult<()> {
+        let (mut new, mut recalled) = (Vec::new(), Vec::new());
+        for (key, (loaded, now)) in self.messages.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
+            let Some(now) = now else { continue };
+            if loaded.is_none() { new.push((*key, now)) } else { recalled.push(*key) }
+        }
+        if !new.is_empty() {
+            store::insert_messages(conn, &new).await?;
+        }
+        if !recalled.is_empty() {
+            store::recall_messages(conn, &recalled).await?;
+        }
+        Ok(())
+    }
+
+    /// A group; None where it was never made.
+    #[must_use]
+    pub fn group(&self, group: GroupId) -> Option<Group> {
+        self.groups.get(&group)
+    }
+
+    /// Writes a group.
+    pub fn set_group(&mut self, group: GroupId, row: Group) {
+        self.groups.set(&group, Some(row));
+    }
+
+    /// The latest membership of a user in a group, and which one that is.
+    #[must_use]
+    pub fn latest(&self, user: UserId, group: GroupId) -> Option<(i64, &Membership)> {
+        let all = self.members.from(&(user, group, 0)).take_while(|((of, at, _), _)| *of == user && *at == group);
+        all.filter_map(|((.., span), row)| Some((*span, row.as_ref()?))).last()
+    }
+
+    /// Writes a membership.
+    pub fn set_membership(&mut self, user: UserId, group: GroupId, span: i64, row: Membership) {
+        self.members.set(&(user, group, span), Some(row));
+    }
+
+    /// What was sent under this id before.
+    #[must_use]
+    pub fn sent(&self, key: &ClientKey) -> Option<Sent> {
+        self.clients.get(key)
+    }
+
+    /// A message.
+    #[must_use]
+    pub fn message(&self, group: GroupId, seq: i64) -> Option<Message> {
+        self.messages.get(&(group, seq))
+    }
+
+    /// Adds a message.
+    pub fn add_message(&mut self, group: GroupId, seq: i64, message: Message) {
+        let sent = Sent { seq, at: message.sent_at, recalled: false };
+        self.clients.set(&(group, message.sender, message.client_id.clone()), Some(sent));
+        self.messages.set(&(group, seq), Some(message));
+    }
+
+    /// Takes a message back: what it said is gone.
+    pub fn recall(&mut self, group: GroupId, seq: i64, message: &Message) {
+        let sent = Sent { seq, at: message.sent_at, recalled: true };
+        self.clients.set(&(group, message.sender, message.client_id.clone()), Some(sent));
+        self.messages.set(&(group, seq), Some(Message { recalled: true, content: String::new(), ..message.clone() }));
+    }
+
+    /// Adds something that is to be put into inboxes.
+    pub fn add_job(&mut self, group: GroupId, number: i64, job: DeliveryJob) {
+        self.jobs.set(&(group, number), Some(job));
+    }
+
+    /// The groups that have something new to be put into inboxes.
+    pub fn with_jobs(&self) -> impl Iterator<Item = GroupId> {
+        self.jobs.changed().map(|((group, _), _)| *group)
+    }
+
+    /// The memberships that changed: of each user and group the latest one.
+    pub fn changed_members(&self) -> impl Iterator<Item = (UserId, GroupId, &Membership)> {
+        let changed = self.members.changed().filter_map(|((user, group, span), row)| Some((*user, *group, *span, row.as_ref()?)));
+        changed
+            .filter(|(user, group, span, _)| self.latest(*user, *group).is_some_and(|(latest, _)| latest == *span))
+            .map(|(user, group, _, row)| (user, group, row))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn all_memberships(&self) -> Vec<(UserId, Membership)> {
+        self.members.rows.iter().filter_map(|((user, ..), (_, row))| Some((*user, row.clone()?))).collect()
+    }
+}
+
+impl RowSet for GroupRows {
+    const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
+        select: "select s.user_id, {kind}, '', s.group_id, s.read_seq, s.muted, s.at, 0, 0, s.extra
+    from {rows} r
+    join memberships s on s.user_id = r.user_id and s.to_seq < 0",
+        part: |row| {
+            let [group, read_seq, muted, at, ..] = row.numbers;
+            let mark = GroupMark::from_row(read_seq, muted, at, row.data.as_deref());
+            Some(group_part(GroupId::try_from(group).ok()?, Some(&mark)))
+        },
+    });
+
+    type Needs = GroupNeeds;
+
+    fn statements() -> Vec<&'static Statement> {
+        store::statements().into()
+    }
+
+    async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &GroupNeeds) -> DbResult<()> {
+        let (groups, members, clients, messages, ()) = try_join5(
+            store::load_groups(pipeline, &needs.groups),
+            store::load_members(pipeline, &needs.members),
+            store::load_clients(pipeline, &needs.clients),
+            store::load_messages(pipeline, &needs.messages),
+            self.logs.load(pipeline, &needs.logs),
+        )
+        .await?;
+        self.groups.insert_loaded(groups.into_iter().filter_map(store::group_of_row));
+        self.members.insert_loaded(members.into_iter().filter_map(store::member_of_row));
+        self.clients.insert_loaded(clients.into_iter().filter_map(store::sent_of_row));
+        self.messages.insert_loaded(messages.into_iter().filter_map(store::message_of_row).map(|(key, message)| (key, Some(message))));
+        Ok(())
+    }
+
+    async fn save(&self, conn: &mut Conn, _core: &Core, batch: Batch) -> DbResult<()> {
+        let groups: Vec<_> = self.groups.changed().filter_map(|(group, row)| Some((*group, (*row)?))).collect();
+        if !groups.is_empty() {
+            store::save_groups(conn, &groups).await?;
+            let new = self.groups.rows.iter().filter(|(_, (loaded, now))| loaded.is_none() && now.is_some());
+            let new: Vec<_> = new.map(|(group, _)| *group).collect();
+            if !new.is_empty() {
+                delivery::make(conn, &new, batch.now).await?;
+            }
+        }
+        self.save_members(conn).await?;
+        self.save_messages(conn).await?;
+        let jobs: Vec<_> = self.jobs.changed().filter_map(|(key, job)| Some((*key, (*job)?))).collect();
+        if !jobs.is_empty() {
+            store::insert_jobs(conn, &jobs).await?;
+        }
+        self.logs.save(conn).await
+    }
+
+    fn settle(&mut self) {
+        self.groups.settle();
+        self.members.settle();
+        self.clients.settle();
+        self.messages.settle();
+        self.jobs.settle();
+        self.logs.settle();
+    }
+
+    fn undo(&mut self) {
+        self.groups.undo();
+        self.members.undo();
+        self.clients.undo();
+        self.messages.undo();
+        self.jobs.undo();
+        self.logs.undo();
+    }
+
+    fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
+        for (user, group, membership) in self.changed_members() {
+            let mark = membership.is_open().then(|| GroupMark::from(membership));
+            parts.entry(user).or_default().extend([group_part(group, mark.as_ref())]);
+        }
+    }
+}

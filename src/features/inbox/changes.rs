@@ -1,0 +1,46 @@
+//! What changes the rows of a batch together: an inbox or a direct chat with the sums in its user's
+//! own row.
+
+use super::rows::InboxRows;
+use super::{Direct, Item};
+use crate::base::clock::UnixMs;
+use crate::base::ids::UserId;
+use crate::engine::lanes::Rows;
+
+/// Puts an item into a user's inbox, whose own row must have been asked for
+/// ([`Needs::user`](crate::engine::lanes::Needs::user)), and raises the user's revision. Returns
+/// its number: the one after the last.
+pub fn append_inbox(rows: &mut Rows, user: UserId, item: Item, now: UnixMs) -> i64 {
+    rows.revise(user, |row| row.inbox_seq += 1);
+    let seq = rows.user(user).inbox_seq;
+    rows.get_mut::<InboxRows>().put(user, seq, item, now);
+    seq
+}
+
+/// Sets a side of a direct chat, takes the sums in the user's own row along, and raises the user's
+/// revision. The same as before changes nothing.
+pub(super) fn set_direct(rows: &mut Rows, user: UserId, peer: UserId, direct: Direct) {
+    let before = rows.get::<InboxRows>().direct(user, peer);
+    if before == direct {
+        return;
+    }
+    change_direct(rows, user, peer, |inbox| inbox.set_direct(user, peer, direct));
+}
+
+/// The user blocks the peer, or no longer: while it does, the chat counts in no sum. With the chat
+/// itself nothing happens, so that all is as if there had been no block once it ends.
+pub fn set_direct_blocked(rows: &mut Rows, user: UserId, peer: UserId, blocked: bool) {
+    change_direct(rows, user, peer, |inbox| inbox.set_blocked(user, peer, blocked));
+}
+
+/// Changes a side of a direct chat, takes the sums in the user's own row along, and raises the
+/// user's revision.
+fn change_direct(rows: &mut Rows, user: UserId, peer: UserId, change: impl FnOnce(&mut InboxRows)) {
+    let old = rows.get::<InboxRows>().counted(user, peer);
+    change(rows.get_mut());
+    let new = rows.get::<InboxRows>().counted(user, peer);
+    rows.revise(user, |row| {
+        row.direct_unread += new - old;
+        row.direct_chats += i64::from(new > 0) - i64::from(old > 0);
+    });
+}

@@ -1,0 +1,179 @@
+//! What the routes of receipts answer, made from the memberships of a group.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Count, Recipient, Spans};
+use crate::base::error::{Code, Error, Problem};
+use crate::base::fingerprint::Fingerprint;
+use crate::base::ids::UserId;
+use crate::http::pages::{self, PageOut, Position, Wanted};
+use crate::http::polling::Version;
+
+/// The recipients to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Members {
+    /// Those who have read the message.
+    Read,
+    /// Those who have not.
+    Unread,
+}
+
+/// Receipt counts of a message. `read_count` and `unread_count` always add up to `recipients`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ReceiptsOut {
+    /// The message.
+    #[schema(minimum = 1, example = 121)]
+    pub seq: i64,
+    /// The sender.
+    pub sender_id: UserId,
+    /// The number of members when the message was sent, without the sender.
+    #[schema(minimum = 0, example = 199)]
+    pub recipients: i64,
+    /// The number of recipients who have read the message.
+    #[schema(minimum = 0, example = 120)]
+    pub read_count: i64,
+    /// The number of recipients who have not read the message.
+    #[schema(minimum = 0, example = 79)]
+    pub unread_count: i64,
+    /// The highest ordinal when the message was sent.
+    #[schema(minimum = 1, example = 210)]
+    pub max_ordinal: i64,
+}
+
+/// A recipient of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RecipientOut {
+    /// The user.
+    pub user_id: UserId,
+    /// The member's number in the group.
+    #[schema(minimum = 1, example = 7)]
+    pub ordinal: i64,
+    /// Whether the user has left the group since.
+    pub left: bool,
+}
+
+/// Receipts of a message as base64 bitmaps: ordinal `i` (from 1) is bit `i - 1`, with the lowest
+/// bit of each byte first. Neither bitmap has the sender. A member in neither bitmap, except the
+/// sender, is a recipient who has not read the message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ReceiptBitmapsOut {
+    /// The highest ordinal when the message was sent, which is the number of bits.
+    #[schema(minimum = 1, example = 12)]
+    pub max_ordinal: i64,
+    /// The recipients who have read it.
+    #[schema(example = "/gM=")]
+    pub read_bits: String,
+    /// The members who had left before the message was sent.
+    #[schema(example = "AAg=")]
+    pub quit_bits: String,
+}
+
+/// Receipts of a message: counts, a list of recipients, or bitmaps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum ReceiptsAnswer {
+    /// By default.
+    Counts(ReceiptsOut),
+    /// With `members`.
+    Members(PageOut<RecipientOut>),
+    /// With `format=bitmap`.
+    Bitmaps(ReceiptBitmapsOut),
+}
+
+/// Receipt counts of one message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ScreenfulItemOut {
+    /// The message.
+    #[schema(minimum = 1, example = 121)]
+    pub seq: i64,
+    /// The number of recipients who have read it.
+    #[schema(minimum = 0, example = 120)]
+    pub read_count: i64,
+    /// The number of recipients who have not read it.
+    #[schema(minimum = 0, example = 79)]
+    pub unread_count: i64,
+}
+
+/// Receipt counts of several messages, in order, without recalled messages. Members see only their
+/// own messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ScreenfulOut {
+    /// One item for each message.
+    pub items: Vec<ScreenfulItemOut>,
+}
+
+/// What is shown of a message's receipts.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Shown {
+    Counts,
+    Members(Members, Wanted),
+    Bitmaps,
+}
+
+/// What the answer depends on: the progress of all, and a fingerprint of what is shown.
+pub(super) fn version(spans: &Spans, numbers: impl IntoIterator<Item = i64>) -> Version {
+    let mut shown = Fingerprint::default();
+    numbers.into_iter().for_each(|number| shown.add(number));
+    Version { revision: spans.progress(), shared: shown.finish() }
+}
+
+pub(super) fn answer(spans: &Arc<Spans>, seq: i64, sender: UserId, shown: Shown, most: i64) -> Result<ReceiptsAnswer, Error> {
+    match shown {
+        Shown::Counts => {
+            let count = spans.counts(seq, &[Some(sender)]).first().copied().unwrap_or_default();
+            let unread_count = count.recipients - count.read;
+            let max_ordinal = spans.max_ordinal(seq);
+            let (recipients, read_count) = (count.recipients, count.read);
+            Ok(ReceiptsAnswer::Counts(ReceiptsOut { seq, sender_id: sender, recipients, read_count, unread_count, max_ordinal }))
+        }
+        Shown::Members(members, wanted) => {
+            let rows = usize::try_from(wanted.rows()).unwrap_or(usize::MAX);
+            let recipients = spans.recipients(seq, sender, members == Members::Read, wanted.after_id());
+            let recipients: Vec<_> = recipients.take(rows).collect();
+            let position = |of: &Recipient| Position { at: 0, id: of.ordinal };
+            let out = |of: &Recipient| RecipientOut { user_id: of.user, ordinal: of.ordinal, left: of.left };
+            Ok(ReceiptsAnswer::Members(pages::page(wanted, &recipients, position, out)))
+        }
+        Shown::Bitmaps => {
+            let max_ordinal = spans.max_ordinal(seq);
+            if max_ordinal > most {
+                let detail = format!("The group has {max_ordinal} ordinals. A bitmap can have at most {most}.");
+                return Err(Problem::new(Code::TooLarge, detail).into());
+            }
+            let bits = spans.bitmaps(seq, sender);
+            let (read_bits, quit_bits) = (BASE64.encode(&bits.read), BASE64.encode(&bits.quit));
+            Ok(ReceiptsAnswer::Bitmaps(ReceiptBitmapsOut { max_ordinal, read_bits, quit_bits }))
+        }
+    }
+}
+
+pub(super) fn version_of(spans: &Spans, value: &ReceiptsAnswer) -> Version {
+    match value {
+        ReceiptsAnswer::Counts(of) => version(spans, [of.recipients, of.read_count]),
+        ReceiptsAnswer::Members(page) => version(spans, page.items.iter().flat_map(|of| [of.ordinal, i64::from(of.left)])),
+        ReceiptsAnswer::Bitmaps(of) => version(spans, of.read_bits.bytes().chain(of.quit_bits.bytes()).map(i64::from)),
+    }
+}
+
+pub(super) fn screenful(spans: &Spans, from: i64, to: i64, senders: &[(i64, UserId)], user: Option<UserId>) -> ScreenfulOut {
+    let mut by_seq = vec![None; usize::try_from(to - from + 1).unwrap_or(0)];
+    for (seq, sender) in senders.iter().filter(|(_, sender)| user.is_none_or(|user| user == *sender)) {
+        if let Some(place) = usize::try_from(seq - from).ok().and_then(|at| by_seq.get_mut(at)) {
+            *place = Some(*sender);
+        }
+    }
+    let counts = spans.counts(from, &by_seq);
+    let shown = (from..).zip(by_seq).zip(counts).filter(|((_, sender), _)| sender.is_some());
+    let item = |((seq, _), count): ((i64, Option<UserId>), Count)| ScreenfulItemOut {
+        seq,
+        read_count: count.read,
+        unread_count: count.recipients - count.read,
+    };
+    ScreenfulOut { items: shown.map(item).collect() }
+}
