@@ -1,90 +1,51 @@
 //! What users and others are to each other, where a cache is shared: a small number for each two,
 //! which the cache does not look into.
 //!
-//! The protocol is that of the entries, but for one thing: a hash of facts is filled bit by bit, or
-//! all at once: then one who is not in it is nothing to the user. So a writer takes out what it may
-//! change, before its commit (or says there that it is not known), instead of marking all of it
-//! dirty; what is there is true, and while a writer is inside nothing is added. In process there
+//! A user's facts are a second entry of the user (`{u:42}:r` in Redis), under the same protocol: a
+//! reader that finds it clean is told all from it, and one who is not in it is nothing to the user.
+//! They have one revision, which tells nothing of what is missing. So only a writer that found them
+//! clean, and was alone inside, applies what it changed; else they are read again. In process there
 //! are none: SQL is in the same process.
 
-use super::{Cache, CacheError, FillToken, Writer};
+use super::{Cache, CacheError, FillToken};
 use crate::base::ids::UserId;
 
-/// What SQL told of a user and others.
+/// What one committed batch changed of what a user and others are to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
+pub struct FactsChange {
     pub user: UserId,
-    /// Given before SQL was asked.
-    pub token: FillToken,
-    /// Others, and a number for each.
+    /// The others, with the new numbers. None where nothing changed.
     pub codes: Vec<(UserId, u8)>,
-    /// Whether these are all others of whom the number is not 0.
-    pub complete: bool,
-}
-
-/// What is kept of a user and the others that were asked about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
-    /// Whether all others are kept of whom the number is not 0, so that only those that changed
-    /// meanwhile are not known.
-    pub complete: bool,
-    /// A number for each other, where it is known.
-    pub codes: Vec<Option<u8>>,
 }
 
 impl Cache {
-    /// What each of these users and others are to each other, as new as the last acknowledged
-    /// write.
-    pub async fn get_facts(&self, asked: &[(UserId, &[UserId])]) -> Result<Vec<Told>, CacheError> {
+    /// What each of these users and these others are to each other, as new as the last acknowledged
+    /// write; None of a user of whom nothing is kept.
+    pub async fn get_facts(&self, asked: &[(UserId, &[UserId])]) -> Result<Vec<Option<Vec<u8>>>, CacheError> {
         match self {
-            Self::Memory(_) => Ok(asked.iter().map(|(_, others)| Told { complete: false, codes: vec![None; others.len()] }).collect()),
+            Self::Memory(_) => Ok(vec![None; asked.len()]),
             Self::Redis(redis) => redis.get_facts(asked).await,
         }
     }
 
-    /// After some were not known, and before SQL is asked: for each user the right to fill in what
-    /// it will tell. None while a writer is inside.
-    pub async fn facts_tokens(&self, users: &[UserId]) -> Result<Vec<Option<FillToken>>, CacheError> {
+    /// Of a user of whom nothing is kept, before SQL is asked: the right to fill in what it will
+    /// tell. None while a writer is inside.
+    pub async fn facts_token(&self, user: UserId) -> Result<Option<FillToken>, CacheError> {
         match self {
-            Self::Memory(_) => Ok(vec![None; users.len()]),
-            Self::Redis(redis) => redis.facts_tokens(users).await,
+            Self::Memory(_) => Ok(None),
+            Self::Redis(redis) => redis.facts_token(user).await,
         }
     }
 
-    /// Brings what SQL told, read after the token was given. Of how many users it was kept; not
-    /// where the token has died meanwhile.
+    /// Brings all others of whom the number is not 0, read after the token was given. Whether it
+    /// was kept; not if the token has died meanwhile.
     ///
     /// # Errors
-    /// If Redis is away; then some may have been kept.
-    pub async fn fill_facts(&self, facts: &[Facts]) -> Result<usize, CacheError> {
+    /// If Redis is away.
+    pub async fn fill_facts(&self, user: UserId, token: FillToken, codes: &[(UserId, u8)]) -> Result<bool, CacheError> {
         match self {
-            Self::Memory(_) => Ok(0),
-            Self::Redis(redis) => redis.fill_facts(facts).await,
-        }
-    }
-
-    /// Before the commit: takes out what each of these users and these others are to each other,
-    /// and puts the writer in, so that nothing is added for one lease. Doing it again renews the
-    /// lease.
-    ///
-    /// # Errors
-    /// If the write could not begin for any of them; then the transaction must not commit.
-    pub async fn begin_facts_write(&self, written: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
-        match self {
-            Self::Memory(_) => Ok(()),
-            Self::Redis(redis) => redis.begin_facts_write(written, writer).await,
-        }
-    }
-
-    /// Once the transaction is over, whatever became of it: takes the writer out, and once more
-    /// what it may have changed, should its lease have ended before.
-    ///
-    /// # Errors
-    /// If Redis is away; then the leases run out by themselves.
-    pub async fn end_facts_write(&self, written: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
-        match self {
-            Self::Memory(_) => Ok(()),
-            Self::Redis(redis) => redis.end_facts_write(written, writer).await,
+            Self::Memory(_) => Ok(false),
+            Self::Redis(redis) => redis.fill_facts(user, token, codes).await,
         }
     }
 }

@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub use self::config::{CacheConfig, RedisConfig};
-pub use self::facts::{Facts, Told};
+pub use self::facts::FactsChange;
 pub use self::hub::Listener;
 pub use self::memory::Memory;
 pub use self::parts::Parts;
@@ -94,6 +94,32 @@ pub struct Change {
     pub after: Revision,
     /// The parts that changed, with their new values. None without a new revision.
     pub parts: Parts,
+}
+
+/// What a transaction may change: entries of users, and facts of users.
+#[derive(Debug, Clone, Copy)]
+pub struct Written<'a> {
+    pub users: &'a [UserId],
+    pub facts: &'a [UserId],
+}
+
+impl<'a, T: AsRef<[UserId]> + ?Sized> From<&'a T> for Written<'a> {
+    fn from(users: &'a T) -> Self {
+        Self { users: users.as_ref(), facts: &[] }
+    }
+}
+
+/// What one committed batch did to entries, and to facts.
+#[derive(Debug, Clone, Copy)]
+pub struct Changes<'a> {
+    pub entries: &'a [Change],
+    pub facts: &'a [FactsChange],
+}
+
+impl<'a, T: AsRef<[Change]> + ?Sized> From<&'a T> for Changes<'a> {
+    fn from(entries: &'a T) -> Self {
+        Self { entries: entries.as_ref(), facts: &[] }
+    }
 }
 
 /// How long a node may answer polls from copies after it last asked for word of changes. A writer
@@ -194,17 +220,18 @@ impl Cache {
         self.epoch_cell().store(epoch, Ordering::Release);
     }
 
-    /// Before the commit: puts the writer into these users' entries and marks them dirty, for one
+    /// Before the commit: puts the writer into these entries and facts and marks them dirty, for one
     /// lease. Doing it again renews the lease. Returns until when other nodes may show copies of
     /// what the entries said, if any may.
     ///
     /// # Errors
     /// If any of them could not be entered; then the transaction must not commit. Those that were
     /// stay dirty.
-    pub async fn begin_write(&self, users: &[UserId], writer: Writer) -> Result<Option<Instant>, CacheError> {
+    pub async fn begin_write(&self, written: impl Into<Written<'_>>, writer: Writer) -> Result<Option<Instant>, CacheError> {
+        let written = written.into();
         match self {
-            Self::Memory(memory) => memory.begin_write(users, writer),
-            Self::Redis(redis) => return redis.begin_write(users, writer).await,
+            Self::Memory(memory) => memory.begin_write(written.users, writer),
+            Self::Redis(redis) => return redis.begin_write(written, writer).await,
         }
         Ok(None)
     }
@@ -254,9 +281,10 @@ impl Cache {
     /// # Errors
     /// If Redis is away; then entries stay dirty, which is safe. This node's listeners are woken
     /// even so.
-    pub async fn apply_write(&self, writer: Writer, changes: &[Change]) -> Result<bool, CacheError> {
+    pub async fn apply_write(&self, writer: Writer, changes: impl Into<Changes<'_>>) -> Result<bool, CacheError> {
+        let changes = changes.into();
         match self {
-            Self::Memory(memory) => memory.apply_write(writer, changes),
+            Self::Memory(memory) => memory.apply_write(writer, changes.entries),
             Self::Redis(redis) => return redis.apply_write(writer, changes).await,
         }
         Ok(true)
@@ -271,10 +299,11 @@ impl Cache {
     ///
     /// # Errors
     /// If Redis is away; then the leases run out by themselves.
-    pub async fn abandon_write(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
+    pub async fn abandon_write(&self, written: impl Into<Written<'_>>, writer: Writer) -> Result<(), CacheError> {
+        let written = written.into();
         match self {
-            Self::Memory(memory) => memory.abandon_write(users, writer),
-            Self::Redis(redis) => return redis.abandon_write(users, writer).await,
+            Self::Memory(memory) => memory.abandon_write(written.users, writer),
+            Self::Redis(redis) => return redis.abandon_write(written, writer).await,
         }
         Ok(())
     }

@@ -121,18 +121,28 @@ async fn a_message_into_a_group_takes_four_round_trips() {
     let client = &scene.node.client;
     client.put("/v1/groups/5", &json!({})).await.ok();
     client.put("/v1/groups/5/members/1", &json!({})).await.ok();
-    let send = async |number: i64| {
-        let message = json!({"sender_id": 1, "client_id": format!("m{number}"), "content": "hello"});
-        assert_eq!(client.post("/v1/groups/5/messages", &message).await.ok()["seq"], number);
+    let mut sent = 0;
+    let mut send = async || {
+        sent += 1;
+        let message = json!({"sender_id": 1, "client_id": format!("m{sent}"), "content": "hello"});
+        assert_eq!(client.post("/v1/groups/5/messages", &message).await.ok()["seq"], sent);
     };
-    send(1).await;
+    send().await;
+    // Of several, as a machine that is busy may make the node try one again.
+    let mut takes_more_than = async |trips| {
+        for _ in 0..5 {
+            let sprung = scene.proxy.sprung();
+            scene.proxy.arm(Trap::AfterStatements(trips));
+            send().await;
+            if scene.proxy.sprung() == sprung {
+                return false;
+            }
+        }
+        true
+    };
     // Users; what belongs to groups; contents; the rest with the commit.
-    scene.proxy.arm(Trap::AfterStatements(4));
-    send(2).await;
-    assert_eq!(scene.proxy.sprung(), 0, "a fifth");
-    scene.proxy.arm(Trap::AfterStatements(3));
-    send(3).await;
-    assert_eq!(scene.proxy.sprung(), 1);
+    assert!(!takes_more_than(4).await, "a fifth");
+    assert!(takes_more_than(3).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

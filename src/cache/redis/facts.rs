@@ -1,33 +1,26 @@
 //! What Redis keeps of users and others: a hash for each user (`{u:42}:r`), by the other's id. A
-//! look-up is one read of it, however many others it asks about. Beside it, while somebody writes,
-//! who does (`{u:42}:rw`).
+//! look-up is one read of it, however many others it asks about.
 
 use std::sync::atomic::Ordering;
 
 use deadpool_redis::redis::{Cmd, Value, cmd};
 
 use super::Redis;
-use super::scripts::{Form, is_yes, read_token};
+use super::scripts::{is_yes, read_token};
 use super::shared::{COMMANDS_PER_PIPELINE, Shared, unexpected_reply};
 use super::wire::away;
 use crate::base::ids::UserId;
-use crate::cache::{CacheError, Facts, FillToken, Told, Writer};
+use crate::cache::{CacheError, FillToken};
 
 impl Shared {
-    fn facts_key(&self, user: UserId) -> String {
+    pub(super) fn facts_key(&self, user: UserId) -> String {
         format!("{}:r", self.key(user))
     }
 
-    /// The hashes of these users, then who writes them.
-    fn facts_keys(&self, users: impl Iterator<Item = UserId> + Clone) -> Vec<String> {
-        let hashes = users.clone().map(|user| self.facts_key(user));
-        hashes.chain(users.map(|user| format!("{}:rw", self.key(user)))).collect()
-    }
-
-    /// The epoch of a user's facts, whether they are complete, and a code for each other.
+    /// Whether a user's facts are clean, and a number for each other.
     fn hmget(&self, (user, others): &(UserId, &[UserId])) -> Cmd {
         let mut get = cmd("HMGET");
-        get.arg(self.facts_key(*user)).arg("!e").arg("!c");
+        get.arg(self.facts_key(*user)).arg("!r").arg("!e").arg("!d");
         others.iter().for_each(|other| {
             get.arg(other.get());
         });
@@ -43,21 +36,20 @@ fn number<T: std::str::FromStr>(value: &Value) -> Option<T> {
     }
 }
 
-/// What a user's hash tells in this epoch: one of another says nothing.
-fn told(reply: &Value, epoch: i64) -> Option<Told> {
+/// What a user's hash tells in this epoch: nothing if it is of another, or dirty. None if the reply
+/// has another form.
+fn told(reply: &Value, epoch: i64) -> Option<Option<Vec<u8>>> {
     let Value::Array(values) = reply else { return None };
-    let [of, complete, codes @ ..] = values.as_slice() else { return None };
-    let holds = number(of) == Some(epoch);
-    let complete = holds && number(complete) == Some(1);
-    let code = |value: &Value| match value {
-        Value::Nil if complete => Some(0),
-        value => number(value).filter(|_| holds),
-    };
-    Some(Told { complete, codes: codes.iter().map(code).collect() })
+    let [revision, of, dirt, codes @ ..] = values.as_slice() else { return None };
+    if *revision == Value::Nil || *dirt != Value::Nil || number(of) != Some(epoch) {
+        return Some(None);
+    }
+    let code = |value: &Value| if *value == Value::Nil { Some(0) } else { number(value) };
+    codes.iter().map(code).collect::<Option<_>>().map(Some)
 }
 
 impl Redis {
-    pub(in crate::cache) async fn get_facts(&self, asked: &[(UserId, &[UserId])]) -> Result<Vec<Told>, CacheError> {
+    pub(in crate::cache) async fn get_facts(&self, asked: &[(UserId, &[UserId])]) -> Result<Vec<Option<Vec<u8>>>, CacheError> {
         let shared = &self.shared;
         let deadline = shared.deadline();
         let epoch = self.epoch.load(Ordering::Acquire);
@@ -72,41 +64,20 @@ impl Redis {
         Ok(facts)
     }
 
-    pub(in crate::cache) async fn facts_tokens(&self, users: &[UserId]) -> Result<Vec<Option<FillToken>>, CacheError> {
+    pub(in crate::cache) async fn facts_token(&self, user: UserId) -> Result<Option<FillToken>, CacheError> {
         let shared = &self.shared;
         let epoch = self.epoch.load(Ordering::Acquire);
-        let call =
-            |user: &UserId, form| shared.scripts.facts_token(form, &shared.facts_keys([*user].into_iter()), self.nonces.next(), epoch);
-        let replies = shared.run(users, shared.deadline(), call).await?;
-        replies.iter().map(|reply| read_token(reply).ok_or_else(unexpected_reply)).collect()
+        let call = |&user: &UserId, form| shared.scripts.facts_token(form, &shared.facts_key(user), self.nonces.next(), epoch);
+        let replies = shared.run(&[user], shared.deadline(), call).await?;
+        replies.first().and_then(read_token).ok_or_else(unexpected_reply)
     }
 
-    pub(in crate::cache) async fn fill_facts(&self, facts: &[Facts]) -> Result<usize, CacheError> {
+    pub(in crate::cache) async fn fill_facts(&self, user: UserId, token: FillToken, codes: &[(UserId, u8)]) -> Result<bool, CacheError> {
         let shared = &self.shared;
         let epoch = self.epoch.load(Ordering::Acquire);
-        let call = |facts: &Facts, form| shared.scripts.fill_facts(form, &shared.facts_keys([facts.user].into_iter()), epoch, facts);
-        let replies = shared.run(facts, shared.deadline(), call).await?;
-        Ok(replies.iter().filter(|reply| is_yes(reply)).count())
-    }
-
-    pub(in crate::cache) async fn begin_facts_write(&self, written: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
-        let scripts = &self.shared.scripts;
-        self.for_facts(written, |keys, written, form| scripts.begin_facts_write(form, keys, written, writer)).await
-    }
-
-    pub(in crate::cache) async fn end_facts_write(&self, written: &[(UserId, Vec<UserId>)], writer: Writer) -> Result<(), CacheError> {
-        let scripts = &self.shared.scripts;
-        self.for_facts(written, |keys, written, form| scripts.end_facts_write(form, keys, written, writer)).await
-    }
-
-    async fn for_facts(
-        &self,
-        written: &[(UserId, Vec<UserId>)],
-        call: impl Fn(&[String], &[(UserId, Vec<UserId>)], Form) -> Cmd,
-    ) -> Result<(), CacheError> {
-        let shared = &self.shared;
-        let call = |chunk: &[(UserId, Vec<UserId>)], form| call(&shared.facts_keys(chunk.iter().map(|(user, _)| *user)), chunk, form);
-        shared.run_chunks(written, call).await.map(|_| ())
+        let call = |&user: &UserId, form| shared.scripts.fill_facts(form, &shared.facts_key(user), token, epoch, codes);
+        let replies = shared.run(&[user], shared.deadline(), call).await?;
+        Ok(replies.first().is_some_and(is_yes))
     }
 }
 
@@ -115,17 +86,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_of_another_epoch_say_nothing() {
+    fn facts_that_are_dirty_or_of_another_epoch_say_nothing() {
         let bulk = |text: &str| Value::BulkString(text.into());
-        let reply = |epoch: Value, complete| Value::Array(vec![epoch, complete, bulk("17"), Value::Nil, bulk("?"), bulk("0")]);
-        let codes = vec![Some(17), None, None, Some(0)];
-        assert_eq!(told(&reply(bulk("3"), Value::Nil), 3), Some(Told { complete: false, codes }));
-        let codes = vec![Some(17), Some(0), None, Some(0)];
-        assert_eq!(told(&reply(bulk("3"), bulk("1")), 3), Some(Told { complete: true, codes }), "one who is not there is nothing");
-        for epoch in [bulk("4"), bulk(""), Value::Nil] {
-            assert_eq!(told(&reply(epoch, bulk("1")), 3), Some(Told { complete: false, codes: vec![None; 4] }));
+        let reply = |epoch: &str, dirt: Value| Value::Array(vec![bulk("0"), bulk(epoch), dirt, bulk("17"), Value::Nil]);
+        assert_eq!(told(&reply("3", Value::Nil), 3), Some(Some(vec![17, 0])), "one who is not there is nothing");
+        assert_eq!(told(&reply("3", bulk("1")), 3), Some(None));
+        for epoch in ["4", ""] {
+            assert_eq!(told(&reply(epoch, Value::Nil), 3), Some(None));
         }
-        for odd in [Value::Array(Vec::new()), Value::Array(vec![bulk("3")]), Value::Nil, Value::Int(1)] {
+        assert_eq!(told(&Value::Array(vec![Value::Nil; 5]), 3), Some(None), "there is no hash");
+        for odd in [Value::Array(Vec::new()), Value::Array(vec![bulk("0"), bulk("3")]), Value::Nil, Value::Int(1)] {
             assert_eq!(told(&odd, 3), None);
         }
     }

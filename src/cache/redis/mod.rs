@@ -31,13 +31,13 @@ use tokio_util::task::AbortOnDropHandle;
 use self::breaker::Breaker;
 use self::copies::Copies;
 use self::reads::{Connection, Reads};
-use self::scripts::{Scripts, is_yes, read_applied, read_hash, read_lookup};
+use self::scripts::{Applied, Outcome, Scripts, is_yes, read_applied, read_hash, read_lookup};
 use self::shared::{COMMANDS_PER_PIPELINE, Shared, hgetall, unexpected_reply};
 use self::wire::{Wire, away};
 use super::hub::{Hub, Listener};
 use super::meters::Meters;
 use super::nonce::Nonces;
-use super::{CacheConfig, CacheError, Change, Derived, Entry, FillToken, Lookup, READ_LEASE, ReadEntry, RedisConfig, Writer};
+use super::{CacheConfig, CacheError, Changes, Derived, Entry, FillToken, Lookup, READ_LEASE, ReadEntry, RedisConfig, Writer, Written};
 use crate::base::ids::UserId;
 
 /// How long the key lives with which a node tries whether Redis takes writes.
@@ -112,16 +112,20 @@ impl Redis {
         self.hub.listen(user)
     }
 
-    pub(super) async fn begin_write(&self, users: &[UserId], writer: Writer) -> Result<Option<Instant>, CacheError> {
+    /// The keys of what is written.
+    fn keys(&self, written: Written<'_>) -> Vec<String> {
+        let shared = &self.shared;
+        let facts = written.facts.iter().map(|&user| shared.facts_key(user));
+        written.users.iter().map(|&user| shared.key(user)).chain(facts).collect()
+    }
+
+    pub(super) async fn begin_write(&self, written: Written<'_>, writer: Writer) -> Result<Option<Instant>, CacheError> {
         let shared = &self.shared;
         let readers = shared.readers_key();
-        let call = |users: &[UserId], form| {
-            let keys = shared.keys(users.iter().copied());
-            shared.scripts.begin_write(form, &keys, readers.as_deref(), writer, shared.node)
-        };
-        let replies = shared.run_chunks(users, call).await?;
+        let call = |keys: &[String], form| shared.scripts.begin_write(form, keys, readers.as_deref(), writer, shared.node);
+        let replies = shared.run_chunks(&self.keys(written), call).await?;
         // Other nodes are waited for. This one is not: it does not show what it has any more.
-        self.reads.copies.remove_all(users.iter().copied());
+        self.reads.copies.remove_all(written.users.iter().copied());
         let others = replies.iter().any(is_yes);
         Ok(others.then(|| Instant::now() + READ_LEASE))
     }
@@ -243,33 +247,37 @@ impl Redis {
         Ok(kept)
     }
 
-    pub(super) async fn apply_write(&self, writer: Writer, changes: &[Change]) -> Result<bool, CacheError> {
+    pub(super) async fn apply_write(&self, writer: Writer, changes: Changes<'_>) -> Result<bool, CacheError> {
         let shared = &self.shared;
         let epoch = self.epoch.load(Ordering::Acquire);
-        let call = |changes: &[Change], form| {
-            let keys = shared.keys(changes.iter().map(|change| change.user));
-            shared.scripts.apply_write(form, &keys, &shared.config.prefix, writer, epoch, changes)
+        let call = |all: &[Applied<'_>], form| {
+            let key = |applied: &Applied<'_>| match applied {
+                Applied::Entry(change) => shared.key(change.user),
+                Applied::Facts(change) => shared.facts_key(change.user),
+            };
+            let keys: Vec<_> = all.iter().map(key).collect();
+            shared.scripts.apply_write(form, &keys, &shared.config.prefix, writer, epoch, all)
         };
-        let outcome = shared.run_chunks(changes, call).await;
+        let Changes { entries, facts } = changes;
+        let all: Vec<_> = entries.iter().map(Applied::Entry).chain(facts.iter().map(Applied::Facts)).collect();
+        let replies = shared.run_chunks(&all, call).await;
         // A writer that was not inside makes entries dirty here.
-        self.reads.copies.remove_all(changes.iter().map(|change| change.user));
+        self.reads.copies.remove_all(entries.iter().map(|change| change.user));
         // Directly, and even if Redis did not take it: the commit has been made.
-        self.hub.wake(changes.iter().filter(|change| change.before != change.after).map(|change| change.user));
-        let calls = changes.chunks(shared.keys_per_call());
-        let mut was_inside = true;
-        for (reply, changes) in outcome?.iter().zip(calls) {
-            let applied = read_applied(reply, changes.len()).ok_or_else(unexpected_reply)?;
-            (0..changes.len()).for_each(|at| shared.meters.apply(at < applied.clean));
-            was_inside &= applied.outside == 0;
+        self.hub.wake(entries.iter().filter(|change| change.before != change.after).map(|change| change.user));
+        let mut outcomes = Vec::with_capacity(all.len());
+        for reply in replies? {
+            outcomes.extend(read_applied(&reply).ok_or_else(unexpected_reply)?);
         }
-        Ok(was_inside)
+        outcomes.iter().zip(entries).for_each(|(outcome, _)| shared.meters.apply(*outcome == Outcome::Clean));
+        Ok(!outcomes.contains(&Outcome::Outside))
     }
 
-    pub(super) async fn abandon_write(&self, users: &[UserId], writer: Writer) -> Result<(), CacheError> {
+    pub(super) async fn abandon_write(&self, written: Written<'_>, writer: Writer) -> Result<(), CacheError> {
         let shared = &self.shared;
-        let call = |users: &[UserId], form| shared.scripts.abandon_write(form, &shared.keys(users.iter().copied()), writer);
-        let outcome = shared.run_chunks(users, call).await;
-        self.reads.copies.remove_all(users.iter().copied());
+        let call = |keys: &[String], form| shared.scripts.abandon_write(form, keys, writer);
+        let outcome = shared.run_chunks(&self.keys(written), call).await;
+        self.reads.copies.remove_all(written.users.iter().copied());
         outcome.map(drop)
     }
 

@@ -9,7 +9,7 @@ use rand::RngExt as _;
 
 use super::pieces::{self, Pieces};
 use crate::base::ids::UserId;
-use crate::cache::{CacheConfig, Change, Entry, Facts, FillToken, Lookup, Parts, READ_LEASE, Revision, Writer};
+use crate::cache::{CacheConfig, Change, Entry, FactsChange, FillToken, Lookup, Parts, READ_LEASE, Revision, Writer};
 
 macro_rules! script {
     ($file:literal) => {
@@ -37,10 +37,6 @@ pub(super) struct Scripts {
     apply: Source,
     abandon: Source,
     read_lease: Source,
-    facts_begin: Source,
-    facts_end: Source,
-    facts_token: Source,
-    facts_fill: Source,
     lease_ms: u64,
     ttl_ms: u64,
 }
@@ -52,6 +48,14 @@ const SPREAD: u64 = 8;
 /// The life of the list of nodes that hold a read lease. Far longer than that of an entry, so that
 /// it is not what Redis evicts first.
 const READERS_TTL_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// How many fields a hash of facts may have as a list, through which HMGET goes once for each
+/// field. A value that is too long for such a list makes it a table.
+const MOST_IN_A_LIST: usize = 32;
+const LISTPACK_VALUE_BYTES: usize = 64;
+
+/// The revision of facts, as the scripts have it.
+const FACTS: Revision = -1;
 
 /// How a call names its script.
 #[derive(Debug, Clone, Copy)]
@@ -102,12 +106,9 @@ fn add_fields<'a>(call: &mut Cmd, fields: impl Iterator<Item = (Cow<'a, str>, &'
     });
 }
 
-fn add_others(call: &mut Cmd, written: &[(UserId, Vec<UserId>)]) {
-    for (_, others) in written {
-        call.arg(others.len());
-        others.iter().for_each(|other| {
-            call.arg(other.get());
-        });
+fn add_codes(call: &mut Cmd, codes: &[(UserId, u8)]) {
+    for (other, code) in codes {
+        call.arg(other.get()).arg(*code);
     }
 }
 
@@ -124,10 +125,6 @@ impl Scripts {
             apply: script!("apply.lua"),
             abandon: script!("abandon.lua"),
             read_lease: script!("read_lease.lua"),
-            facts_begin: script!("facts_begin.lua"),
-            facts_end: script!("facts_end.lua"),
-            facts_token: script!("facts_token.lua"),
-            facts_fill: script!("facts_fill.lua"),
             lease_ms: millis(config.lease),
             // Dirt must not expire before the lease that it stands for.
             ttl_ms: millis(config.ttl.max(config.lease)),
@@ -136,9 +133,8 @@ impl Scripts {
 
     /// All of them, to be loaded.
     pub(super) fn all(&self) -> impl Iterator<Item = &Script> {
-        let of_entries = [&self.begin, &self.get, &self.fill, &self.apply, &self.abandon, &self.read_lease];
-        let of_facts = [&self.facts_begin, &self.facts_end, &self.facts_token, &self.facts_fill];
-        of_entries.into_iter().chain(of_facts).map(|source| &source.script)
+        let all = [&self.begin, &self.get, &self.fill, &self.apply, &self.abandon, &self.read_lease];
+        all.into_iter().map(|source| &source.script)
     }
 
     /// Of what is filled in now.
@@ -164,7 +160,14 @@ impl Scripts {
     /// Its reply is for [`read_lookup`].
     pub(super) fn get(&self, form: Form, key: &str, nonce: u64, epoch: i64) -> Cmd {
         let mut call = self.get.call(form, key);
-        call.arg(hex(nonce)).arg(self.ttl_ms).arg(epoch);
+        call.arg(hex(nonce)).arg(self.ttl_ms).arg(epoch).arg(1);
+        call
+    }
+
+    /// Its reply is for [`read_token`].
+    pub(super) fn facts_token(&self, form: Form, key: &str, nonce: u64, epoch: i64) -> Cmd {
+        let mut call = self.get.call(form, key);
+        call.arg(hex(nonce)).arg(self.ttl_ms).arg(epoch).arg(0);
         call
     }
 
@@ -176,48 +179,42 @@ impl Scripts {
         call
     }
 
+    /// Its reply is for [`is_yes`].
+    pub(super) fn fill_facts(&self, form: Form, key: &str, token: FillToken, epoch: i64, codes: &[(UserId, u8)]) -> Cmd {
+        let mut call = self.fill.call(form, key);
+        call.arg(hex(token.0)).arg(epoch).arg(self.life_ms()).arg(FACTS);
+        if codes.len() > MOST_IN_A_LIST {
+            call.arg("!p").arg(".".repeat(LISTPACK_VALUE_BYTES + 1));
+        }
+        add_codes(&mut call, codes);
+        call
+    }
+
     /// A change for each key; `prefix` is what all keys begin with. Its reply is for
     /// [`read_applied`].
-    pub(super) fn apply_write(&self, form: Form, keys: &[String], prefix: &str, writer: Writer, epoch: i64, changes: &[Change]) -> Cmd {
+    pub(super) fn apply_write(
+        &self,
+        form: Form,
+        keys: &[String],
+        prefix: &str,
+        writer: Writer,
+        epoch: i64,
+        changes: &[Applied<'_>],
+    ) -> Cmd {
         let mut call = self.apply.call_on(form, keys.len());
         call.arg(keys).arg(hex(writer.0)).arg(epoch).arg(prefix);
         for change in changes {
-            let (fields, count) = fields(&change.parts);
-            call.arg(change.before).arg(2 + 2 * count).arg("!r").arg(change.after);
-            add_fields(&mut call, fields);
-        }
-        call
-    }
-
-    /// Two keys for each user, and others.
-    pub(super) fn begin_facts_write(&self, form: Form, keys: &[String], written: &[(UserId, Vec<UserId>)], writer: Writer) -> Cmd {
-        let mut call = self.facts_begin.call_on(form, keys.len());
-        call.arg(keys).arg(hex(writer.0)).arg(self.lease_ms);
-        add_others(&mut call, written);
-        call
-    }
-
-    /// The same.
-    pub(super) fn end_facts_write(&self, form: Form, keys: &[String], written: &[(UserId, Vec<UserId>)], writer: Writer) -> Cmd {
-        let mut call = self.facts_end.call_on(form, keys.len());
-        call.arg(keys).arg(hex(writer.0));
-        add_others(&mut call, written);
-        call
-    }
-
-    /// Its reply is for [`read_token`].
-    pub(super) fn facts_token(&self, form: Form, keys: &[String], nonce: u64, epoch: i64) -> Cmd {
-        let mut call = self.facts_token.call_on(form, keys.len());
-        call.arg(keys).arg(hex(nonce)).arg(self.ttl_ms).arg(epoch);
-        call
-    }
-
-    /// Its reply is for [`is_yes`].
-    pub(super) fn fill_facts(&self, form: Form, keys: &[String], epoch: i64, facts: &Facts) -> Cmd {
-        let mut call = self.facts_fill.call_on(form, keys.len());
-        call.arg(keys).arg(hex(facts.token.0)).arg(epoch).arg(self.life_ms()).arg(u8::from(facts.complete));
-        for (other, code) in &facts.codes {
-            call.arg(other.get()).arg(*code);
+            match change {
+                Applied::Entry(change) => {
+                    let (fields, count) = fields(&change.parts);
+                    call.arg(change.before).arg(2 + 2 * count).arg("!r").arg(change.after);
+                    add_fields(&mut call, fields);
+                }
+                Applied::Facts(change) => {
+                    call.arg("").arg(2 * change.codes.len());
+                    add_codes(&mut call, &change.codes);
+                }
+            }
         }
         call
     }
@@ -229,20 +226,33 @@ impl Scripts {
     }
 }
 
-/// What became of the changes of a call.
-#[derive(Debug, Default)]
-pub(super) struct Applied {
-    /// How many made a clean entry.
-    pub(super) clean: usize,
-    /// How many came from a writer that was not inside.
-    pub(super) outside: usize,
+/// What is applied to a key.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Applied<'a> {
+    Entry(&'a Change),
+    Facts(&'a FactsChange),
 }
 
-/// The reply of `apply.lua` about so many keys. None if it has another form.
-pub(super) fn read_applied(reply: &Value, keys: usize) -> Option<Applied> {
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The entry is clean.
+    Clean,
+    Dirty,
+    /// The same, and the writer was not inside.
+    Outside,
+}
+
+/// The reply of `apply.lua`. None if it has another form.
+pub(super) fn read_applied(reply: &Value) -> Option<Vec<Outcome>> {
     let Value::Array(answers) = reply else { return None };
-    let count = |answer| answers.iter().filter(|found| **found == Value::Int(answer)).count();
-    (answers.len() == keys).then(|| Applied { clean: count(1), outside: count(2) })
+    let outcome = |answer: &Value| match answer {
+        Value::Int(0) => Some(Outcome::Dirty),
+        Value::Int(1) => Some(Outcome::Clean),
+        Value::Int(2) => Some(Outcome::Outside),
+        _ => None,
+    };
+    answers.iter().map(outcome).collect()
 }
 
 /// Whether a script that may refuse did what it was asked.
@@ -348,12 +358,12 @@ fn token_of(text: &[u8]) -> Option<Option<FillToken>> {
     }
 }
 
-/// The reply of `facts_token.lua`. None if it has another form.
+/// The reply of `get.lua` without fields; no token where they are clean by now. None if it has
+/// another form.
 pub(super) fn read_token(reply: &Value) -> Option<Option<FillToken>> {
-    match reply {
-        Value::BulkString(text) => token_of(text),
-        _ => None,
-    }
+    let Value::Array(items) = reply else { return None };
+    let [Value::Int(_), Value::BulkString(token), _] = items.as_slice() else { return None };
+    token_of(token)
 }
 
 #[cfg(test)]

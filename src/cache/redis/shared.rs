@@ -70,10 +70,6 @@ impl Shared {
         (!self.redis.cluster).then(|| format!("{}readers", self.config.prefix))
     }
 
-    pub(super) fn keys(&self, users: impl IntoIterator<Item = UserId>) -> Vec<String> {
-        users.into_iter().map(|user| self.key(user)).collect()
-    }
-
     /// How many keys go into one call of a script that takes many.
     pub(super) fn keys_per_call(&self) -> usize {
         if self.redis.cluster { 1 } else { KEYS_PER_CALL }

@@ -1,13 +1,16 @@
 -- A writer brings what it committed: applied to each entry that shows the revision that the transaction found, if nobody has abandoned it
 -- in the meantime (who may have committed later); otherwise this writer abandons it. The entry is clean if nobody else is inside.
--- Polls that wait are woken either way, if something changed.
+-- Polls that wait are woken either way, if something changed. Facts are applied only by a writer that was alone from its begin on.
 --
 -- KEYS  the users' hashes (on a cluster only one)
 -- ARGV  1 writer  2 epoch  3 key prefix (a user's channel is its key with 'wake:' after the prefix); then for each key:
---       revision before, number of words that follow, '!r' and the revision after, changed parts as field and value in turn
+--       revision before, number of words that follow, '!r' and the revision after, changed parts as field and value in turn;
+--       of facts: '', number of words that follow, changed facts as field and value in turn
 -- Returns for each key 1 if the entry is clean, 2 if the writer was not inside any more (so that others may have filled it with what was there
 -- before), else 0.
 -- Example: EVALSHA <sha> 2 hm:{u:42} hm:{u:43} 9f2c 3 hm: 8 4 !r 9 u '812;c:mention 120 4' 5 2 !r 5  ->  { 1, 0 }
+
+local MOST_FACTS = 16384
 
 local now = now_ms()
 
@@ -26,11 +29,27 @@ local function renew(key, epoch, revision)
   redis.call('PEXPIRE', key, life)
 end
 
+-- The entry's writers but this one, and whether what this one brings may be applied: it was inside, and nobody abandoned the entry.
+local function leave(found)
+  local kept, present, died = others(found[1], ARGV[1], now)
+  return kept, present, present and not died and not found[5] and found[2] and found[3] == ARGV[2]
+end
+
+-- Takes this writer out of an entry that shows what it brought.
+local function end_write(key, kept)
+  if kept ~= '' then
+    redis.call('HSET', key, '!w', kept)
+    redis.call('HDEL', key, '!g')
+    return 0
+  end
+  redis.call('HDEL', key, '!d', '!g', '!w')
+  return 1
+end
+
 -- The new revision and the parts are ARGV[first] to ARGV[last]. The entry lives as long as the begin, a moment ago, gave it.
 local function apply(key, before, first, last)
   local found = redis.call('HMGET', key, '!w', '!r', '!e', '!d', '!s')
-  local kept, present, died = others(found[1], ARGV[1], now)
-  local sound = present and not died and not found[5] and found[2] and found[3] == ARGV[2]
+  local kept, present, sound = leave(found)
   -- An entry at the revision after, or later, has the change already.
   local has_it = sound and tonumber(found[2]) >= tonumber(ARGV[first + 1])
   if not sound or not (has_it or found[2] == before) then
@@ -43,13 +62,19 @@ local function apply(key, before, first, last)
   if not has_it then
     set_fields(key, ARGV, first, last)
   end
-  if kept ~= '' then
-    redis.call('HSET', key, '!w', kept)
-    redis.call('HDEL', key, '!g')
-    return 0
+  return end_write(key, kept)
+end
+
+-- What changed is ARGV[first] to ARGV[last], or nothing.
+local function apply_facts(key, first, last)
+  local found = redis.call('HMGET', key, '!w', '!r', '!e', '!d', '!s')
+  local kept, present, sound = leave(found)
+  if not sound or kept ~= '' or redis.call('HLEN', key) > MOST_FACTS then
+    abandon(key, kept, found[4], found[2])
+    return present and 0 or 2
   end
-  redis.call('HDEL', key, '!d', '!g', '!w')
-  return 1
+  set_fields(key, ARGV, first, last)
+  return end_write(key, kept)
 end
 
 local answers = {}
@@ -57,6 +82,10 @@ local at = 4
 each_key(function(key, number)
   local before, after, first, last = ARGV[at], ARGV[at + 3], at + 2, at + 1 + ARGV[at + 1]
   at = last + 1
+  if before == '' then
+    answers[number] = apply_facts(key, first, last)
+    return
+  end
   answers[number] = apply(key, before, first, last)
   if before ~= after then
     redis.call('PUBLISH', ARGV[3] .. 'wake:' .. string.sub(key, #ARGV[3] + 1), '')

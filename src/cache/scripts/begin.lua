@@ -11,7 +11,7 @@ local own = ARGV[1] .. '=' .. string.format('%.0f', now + ARGV[2])
 local users = ARGV[4] == '' and #KEYS or #KEYS - 1
 
 each_key(function(key)
-  local found = redis.call('HMGET', key, '!w', '!d', '!g', '!s')
+  local found = redis.call('HMGET', key, '!w', '!d', '!g', '!s', '!r')
   local kept, renewed, died = others(found[1], ARGV[1], now)
   local writers = own
   if kept ~= '' then
@@ -24,6 +24,9 @@ each_key(function(key)
   redis.call('HSET', key, '!d', dirt, '!w', writers)
   if found[3] then
     redis.call('HDEL', key, '!g')
+  end
+  if found[2] and found[5] == FACTS then
+    redis.call('HDEL', key, '!r')
   end
   if died and (renewed or kept ~= '') then
     redis.call('HSET', key, '!s', '1')

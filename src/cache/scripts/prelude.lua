@@ -9,15 +9,12 @@
 --   !s  tainted: one abandoned the entry, or died, while others were inside. It may have committed after any of those, so that none of
 --       them knows the newest state: they leave it to the next fill. Over once they are gone, for anyone who enters later commits later.
 
--- Another hash has the user's facts: what the user and others are to each other, by the other's id. Its fields of the protocol are !e, !g, and
---   !t  when what it has is too old, by this server's clock
---   !c  '1' where the hash is complete: an other who is not in it is nothing to the user. One of whom it is not known stands there with '?'
---   !p  nothing, at length: see facts_fill.lua
--- Who writes facts is in a key beside it, in the form of !w, and only while somebody does: most users are not looked up while they are written to, and of many
--- at once it is then asked in one call whether any is.
+-- A second hash, for a look-up of many, has the user's facts: what the user and others are to each other, as a number by the other's id. One who is
+-- not in it is nothing to the user. It obeys the same protocol at one revision, FACTS, which tells nothing of what is missing: so a write that begins
+-- on dirty facts makes them show nothing.
 
 local LISTPACK_VALUE_BYTES = 64
-local MOST_FACTS = 16384
+local FACTS = '-1'
 local FIELDS_AT_ONCE = 1000
 
 local function now_ms()
@@ -68,27 +65,6 @@ local function set_fields(key, list, first, last)
   for from = first, last, FIELDS_AT_ONCE do
     redis.call('HSET', key, unpack(list, from, math.min(from + FIELDS_AT_ONCE - 1, last)))
   end
-end
-
--- Takes the fields list[first] to list[last] out of a hash.
-local function delete_fields(key, list, first, last)
-  for from = first, last, FIELDS_AT_ONCE do
-    redis.call('HDEL', key, unpack(list, from, math.min(from + FIELDS_AT_ONCE - 1, last)))
-  end
-end
-
--- What the user is to the others list[first] to list[last] is no longer known. In a complete hash they must be named, as one who is not in it is nothing to the user.
-local function forget_fields(key, complete, list, first, last)
-  if not complete then
-    delete_fields(key, list, first, last)
-    return
-  end
-  local unknown = {}
-  for at = first, last do
-    unknown[#unknown + 1] = list[at]
-    unknown[#unknown + 1] = '?'
-  end
-  set_fields(key, unknown, 1)
 end
 
 -- Does something to each key, up to the last one. One with which it cannot be done (it is no hash) keeps no other from it, and is told in the end.

@@ -8,7 +8,6 @@ use rand::RngExt as _;
 use tokio::time::Instant;
 
 use super::apply::apply;
-use super::commit::Reached;
 use super::failure::{Failure, Outcome, Way};
 use super::finish::Committed;
 use super::known_users::{KnownRows, Split};
@@ -92,8 +91,7 @@ impl Lane {
         failpoint("lane::after_commit");
         self.known.learn(prepared.users, needs.users_alone());
         let Prepared { outcomes, changes, rows, .. } = prepared;
-        let Reached { was_inside, shown_until } = reached;
-        Ok((outcomes, Committed { written, writer, changes, rows, was_inside, shown_until, began }))
+        Ok((outcomes, Committed { written, writer, changes, rows, reached, began }))
     }
 
     /// Begins the cache write while the rows are locked and loaded, then applies and saves.

@@ -18,6 +18,8 @@ const MAX_COMMIT: Duration = Duration::from_secs(2);
 
 /// How a commit took effect.
 pub(super) struct Reached {
+    /// Whether the outcome had to be asked for.
+    pub(super) was_in_doubt: bool,
     /// Whether the writer was inside the cache entries all the time.
     pub(super) was_inside: bool,
     pub(super) shown_until: Option<Instant>,
@@ -37,7 +39,7 @@ impl Lane {
         self.batch += 1;
         let is_slow = committed.is_err();
         let error = match committed {
-            Ok(Ok(())) => return Ok(Reached { was_inside: true, shown_until }),
+            Ok(Ok(())) => return Ok(Reached { was_in_doubt: false, was_inside: true, shown_until }),
             // What went along with the commit was refused.
             Ok(Err(error)) if classify(&error) != ErrorClass::Unknown => {
                 return Err(self.undo(written, writer, way.failure(error)).await);
@@ -52,7 +54,7 @@ impl Lane {
         // The number after this one was used up by that.
         self.batch += 1;
         match resolved.committed {
-            Some(true) => Ok(Reached { was_inside: resolved.was_inside, shown_until: resolved.shown_until }),
+            Some(true) => Ok(Reached { was_in_doubt: true, was_inside: resolved.was_inside, shown_until: resolved.shown_until }),
             Some(false) => {
                 let failure = if is_slow { Failure::TooSlow } else { Failure::NotCommitted };
                 Err(self.undo(written, writer, failure).await)

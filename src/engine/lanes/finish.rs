@@ -11,10 +11,11 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use super::commit::Reached;
 use super::ticket::Ticket;
 use super::written_entries::WrittenEntries;
 use super::{LaneEngines, Rows, Verdict, unknown_outcome};
-use crate::cache::{Change, READ_LEASE, Writer};
+use crate::cache::{Change, Changes, FactsChange, READ_LEASE, Writer, Written};
 use crate::failpoint;
 
 /// Committed batches that wait to be finished; with one more, the lane waits.
@@ -26,10 +27,7 @@ pub(super) struct Committed {
     pub(super) writer: Writer,
     pub(super) changes: Vec<Change>,
     pub(super) rows: Rows,
-    /// Whether the writer was inside the cache entries all the time.
-    pub(super) was_inside: bool,
-    /// Until when other nodes may show what was there before, if any may.
-    pub(super) shown_until: Option<Instant>,
+    pub(super) reached: Reached,
     pub(super) began: Instant,
 }
 
@@ -102,24 +100,40 @@ impl Finish {
 struct Outdated;
 
 impl Committed {
+    /// What is to be applied to facts. After a commit in doubt nothing: others may have written them
+    /// since, and a reader filled them in, should they have been evicted before the lease was
+    /// renewed.
+    async fn facts_changes(&self, engines: &LaneEngines) -> Vec<FactsChange> {
+        let facts = &self.written.facts;
+        if !self.reached.was_in_doubt || facts.is_empty() {
+            return self.rows.facts_changes(facts);
+        }
+        if let Err(error) = engines.cache.abandon_write(Written { users: &[], facts }, self.writer).await {
+            tracing::debug!(%error, "could not abandon facts; the lease ends by itself");
+        }
+        Vec::new()
+    }
+
     /// Tells the cache, and all who hear of commits. Until when other nodes may show what was there
     /// before.
     async fn apply_write(self, engines: &LaneEngines) -> Result<Option<Instant>, Outdated> {
-        let was_inside = match self.written.apply_write(&engines.cache, self.writer, &self.changes).await {
-            Ok(was_inside) => was_inside && self.was_inside,
+        let facts = self.facts_changes(engines).await;
+        let changes = Changes { entries: &self.changes, facts: &facts };
+        let was_inside = match engines.cache.apply_write(self.writer, changes).await {
+            Ok(was_inside) => was_inside && self.reached.was_inside,
             Err(error) => {
                 tracing::debug!(%error, "could not apply a write to the cache");
                 // The entries stay dirty until they are read again, so nothing stale can show,
                 // unless Redis has evicted one since the begin. But if the commit may have come
                 // after the lease had ended, what was filled in between must go first.
-                if !self.was_inside && engines.guard.enter_bypass().await.is_err() {
+                if !self.reached.was_inside && engines.guard.enter_bypass().await.is_err() {
                     return Err(Outdated);
                 }
                 false
             }
         };
         // Copies of what was filled in meanwhile are shown until a read lease after that.
-        let shown_until = if was_inside { self.shown_until } else { Some(Instant::now() + READ_LEASE) };
+        let shown_until = if was_inside { self.reached.shown_until } else { Some(Instant::now() + READ_LEASE) };
         let shared = self.rows.committed();
         if !shared.heads.is_empty() {
             engines.heads.committed(shared).await;

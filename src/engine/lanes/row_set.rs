@@ -65,8 +65,13 @@ pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Facts in the cache that the batch may change: for each user, about which others.
-    fn facts(_needs: &Self::Needs) -> Vec<(UserId, Vec<UserId>)> {
+    /// The users whose facts in the cache the batch may change.
+    fn facts(_needs: &Self::Needs) -> Vec<UserId> {
+        Vec::new()
+    }
+
+    /// What the batch changed of them: a user, another, and the new number for the two.
+    fn changed_facts(&self) -> Vec<(UserId, UserId, u8)> {
         Vec::new()
     }
 }
@@ -132,7 +137,8 @@ pub(super) trait AnyRowSet: Any + fmt::Debug + Send + Sync {
     fn undo(&mut self);
     fn parts(&self, parts: &mut BTreeMap<UserId, Parts>);
     fn notices(&self) -> Vec<NoticeRow>;
-    fn facts(&self, needs: &Needs) -> Vec<(UserId, Vec<UserId>)>;
+    fn facts(&self, needs: &Needs) -> Vec<UserId>;
+    fn changed_facts(&self) -> Vec<(UserId, UserId, u8)>;
 }
 
 impl<R: RowSet> AnyRowSet for R {
@@ -172,7 +178,11 @@ impl<R: RowSet> AnyRowSet for R {
         RowSet::notices(self)
     }
 
-    fn facts(&self, needs: &Needs) -> Vec<(UserId, Vec<UserId>)> {
+    fn facts(&self, needs: &Needs) -> Vec<UserId> {
         needs.find::<R>().map(R::facts).unwrap_or_default()
+    }
+
+    fn changed_facts(&self) -> Vec<(UserId, UserId, u8)> {
+        RowSet::changed_facts(self)
     }
 }

@@ -17,7 +17,7 @@ use self::core::FoundHeads;
 use super::needs::Needs;
 use super::row_set::{AnyRowSet, NewRowSet, RowSet};
 use crate::base::ids::UserId;
-use crate::cache::{Change, Parts};
+use crate::cache::{Change, FactsChange, Parts};
 use crate::db::{Conn, DbResult, Pipeline};
 use crate::engine::heads::{Batch, Committed};
 use crate::engine::marks::users::User;
@@ -122,10 +122,21 @@ impl Rows {
         Committed { notices: self.sets.iter().flat_map(|set| set.notices()).collect(), ..self.core.committed() }
     }
 
-    /// Facts in the cache that the batch may change: for each user, about which others.
+    /// The users whose facts in the cache the batch may change.
     #[must_use]
-    pub fn facts(&self, needs: &Needs) -> Vec<(UserId, Vec<UserId>)> {
+    pub fn facts(&self, needs: &Needs) -> Vec<UserId> {
         self.sets.iter().flat_map(|set| set.facts(needs)).collect()
+    }
+
+    /// What the batch did to these users' facts: one change for each, also where nothing changed.
+    #[must_use]
+    pub fn facts_changes(&self, users: &[UserId]) -> Vec<FactsChange> {
+        let mut codes: BTreeMap<UserId, Vec<(UserId, u8)>> = BTreeMap::new();
+        if !users.is_empty() {
+            let all = self.sets.iter().flat_map(|set| set.changed_facts());
+            all.for_each(|(user, other, code)| codes.entry(user).or_default().push((other, code)));
+        }
+        users.iter().map(|user| FactsChange { user: *user, codes: codes.remove(user).unwrap_or_default() }).collect()
     }
 
     /// What the batch did, for the cache: one change for each user that was needed, also where

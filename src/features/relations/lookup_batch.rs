@@ -35,22 +35,13 @@ impl LookupBatch {
         self.codes.iter_mut().zip(codes).for_each(|(known, code)| *known = code);
     }
 
-    /// What is known of each of these.
-    pub(super) fn fill_some(&mut self, pairs: &[Pair], codes: impl IntoIterator<Item = Option<u8>>) {
-        for (pair, code) in pairs.iter().zip(codes) {
-            if let Some(code) = code {
-                self.set(pair, code);
-            }
-        }
-    }
-
     /// What is known of everybody who is something to the user, in the order of ids: the others are
     /// nothing.
-    pub(super) fn fill_all(&mut self, all: &[(UserId, u8)]) {
+    pub(super) fn fill_all(&mut self, user: UserId, all: &[(UserId, u8)]) {
         let code =
             |other: &UserId| all.binary_search_by_key(other, |(of, _)| *of).ok().and_then(|at| all.get(at)).map_or(0, |(_, code)| *code);
-        let pairs = self.pairs.iter().zip(&mut self.codes);
-        pairs.filter(|(_, known)| known.is_none()).for_each(|(pair, known)| *known = Some(code(&pair.followee)));
+        let of_user = self.pairs.iter().zip(&mut self.codes).filter(|(pair, known)| pair.follower == user && known.is_none());
+        of_user.for_each(|(pair, known)| *known = Some(code(&pair.followee)));
     }
 
     pub(super) fn code(&self, pair: &Pair) -> u8 {

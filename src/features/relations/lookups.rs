@@ -3,15 +3,13 @@
 //! Lists go by *version*: the revision at which a user's list changed last, which the user's cache
 //! entry names. What is kept of a version, in memory or in Redis, is right for that version however
 //! old it is, so it can be lost and is never wrong; and whether it is the present one, the entry
-//! tells, which is never silently stale. A *fact* is what two users are to each other, both
-//! directions in one number: a field of the hash `{u:42}:r` of the one who looks. Anyone who
-//! changes the pair takes it out of both users' hashes before the commit (`cache/facts.rs`), so
-//! what is there is true, and a look-up reads one hash, whatever it asks. On the first look-up of a
-//! user the hash is filled with all that the user is to others and they to the user, so that one
-//! who is not in it is nothing to the user; but for a star, who has too many relations for that,
-//! and is told from memory ([`super::hot_users`]).
+//! tells, which is never silently stale. A user's *facts* are what the user and others are to each
+//! other, both directions in one number: a second entry of the one who looks, the hash `{u:42}:r`.
+//! The first look-up fills it with all others of whom there is something to tell; anyone who changes
+//! one of them makes it dirty before the commit, and applies the change after it
+//! (`cache/facts.rs`). A look-up reads one hash, whatever it asks. A star has too many relations
+//! for that, and is told from memory ([`super::hot_users`]).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +22,7 @@ use super::state::PairState;
 use super::{HotUsers, Pair, RelationConfig, lists};
 use crate::base::error::{Code, Problem, Result};
 use crate::base::ids::UserId;
-use crate::cache::{Cache, Facts, FillToken, Revision, Told};
+use crate::cache::{Cache, Revision};
 use crate::db::Db;
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::guard::{Guard, Trust};
@@ -37,6 +35,9 @@ const MAX_SHARED: usize = 100_000;
 /// the time, so that nothing may be left, is not read whole for each look-up.
 const MAX_READING: u64 = 100_000;
 const READING_FOR: Duration = Duration::from_secs(1);
+
+/// How many users one look-up reads whole at most: those of whom it asks at least an equal share.
+const MAX_READ_WHOLE: usize = 4;
 
 /// What a list takes besides its ids.
 const LIST_BYTES: usize = 96;
@@ -149,9 +150,7 @@ impl Lookups {
     /// asked.
     pub async fn look(&self, pairs: &[Pair]) -> Result<Vec<PairState>> {
         let mut asked = LookupBatch::new(pairs);
-        let told = self.facts(&asked.pairs).await;
-        asked.fill(told.into_iter().flat_map(|told| told.codes));
-        self.look_on(&mut asked).await?;
+        self.look_beside(&mut asked).await?;
         Ok(asked.pair_states(pairs))
     }
 
@@ -166,7 +165,7 @@ impl Lookups {
         let pairs: Vec<_> = others.iter().map(|other| Pair { follower: user, followee: *other }).collect();
         let mut asked = LookupBatch::new(&pairs);
         if !self.hot.keeps_looks_of(user) {
-            self.look_beside(user, &mut asked).await?;
+            self.look_beside(&mut asked).await?;
             return Ok(asked.pair_states(&pairs));
         }
         // Before anything is read: what is kept is at least as new as they say.
@@ -181,34 +180,60 @@ impl Lookups {
             count("memory");
             return Ok(asked.pair_states(&pairs));
         }
-        self.look_beside(user, &mut asked).await?;
+        self.look_beside(&mut asked).await?;
         if let Some(version) = version {
             self.hot.keep_looks(begun, version, missing.into_iter().map(|pair| (pair, asked.code(&pair))));
         }
         Ok(asked.pair_states(&pairs))
     }
 
-    /// Asks Redis, and then SQL. A user whose hash in Redis does not say all is read whole, if
-    /// there is not too much of it: then a look-up of anybody else is told from there, too.
-    async fn look_beside(&self, user: UserId, asked: &mut LookupBatch) -> Result<()> {
-        let missing = asked.missing();
-        let told = self.facts(&missing).await;
-        let complete = told.first().is_none_or(|told| told.complete);
-        asked.fill_some(&missing, told.into_iter().flat_map(|told| told.codes));
-        let is_star = self.hot.keeps_looks_of(user);
-        if !asked.missing().is_empty() && self.trusts_facts() && !complete && !is_star && self.take_turn(user) {
-            let tokens = self.tokens(&[Pair { follower: user, followee: user }]).await;
-            match lists::related(&self.db, user, MAX_COMPLETE).await? {
-                Some(codes) => {
-                    asked.fill_all(&codes);
-                    self.leave_all(user, codes, &tokens).await;
-                    count("database");
-                    return Ok(());
-                }
-                None => self.hot.add_star(user),
+    /// Asks Redis, and then SQL. One of whom much is asked that Redis does not know is read whole,
+    /// if there is not too much of it: the next look-up of the same user is told from Redis.
+    async fn look_beside(&self, asked: &mut LookupBatch) -> Result<()> {
+        for (user, others) in self.unknown_to_redis(asked).await.into_iter().take(MAX_READ_WHOLE) {
+            if others.len() >= asked.pairs.len() / MAX_READ_WHOLE && !self.hot.keeps_looks_of(user) && self.take_turn(user) {
+                self.read_whole(user, asked).await?;
             }
         }
-        self.look_on(asked).await
+        let missing = asked.missing();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        for (pair, code) in lists::look(&self.db, &missing).await? {
+            asked.set(&pair, code);
+        }
+        Ok(())
+    }
+
+    /// Takes what Redis tells; of whom it tells nothing, and what was asked of them. Nobody where
+    /// Redis may not be asked.
+    async fn unknown_to_redis(&self, asked: &mut LookupBatch) -> Vec<(UserId, Vec<UserId>)> {
+        let missing = asked.missing();
+        if missing.is_empty() || !self.trusts_facts() {
+            count(if missing.is_empty() { "cache" } else { "database" });
+            return Vec::new();
+        }
+        let of_user = |pairs: &[Pair]| Some((pairs.first()?.follower, pairs.iter().map(|pair| pair.followee).collect::<Vec<_>>()));
+        let users: Vec<_> = missing.chunk_by(|one, next| one.follower == next.follower).filter_map(of_user).collect();
+        let told = match self.cache.get_facts(&users.iter().map(|(user, others)| (*user, others.as_slice())).collect::<Vec<_>>()).await {
+            Ok(told) => told,
+            Err(error) => {
+                tracing::debug!(%error, "cannot ask the cache for relations; the database has them");
+                count("database");
+                return Vec::new();
+            }
+        };
+        let mut unknown = Vec::new();
+        for ((user, others), codes) in users.into_iter().zip(told) {
+            match codes {
+                Some(codes) => {
+                    others.iter().zip(codes).for_each(|(other, code)| asked.set(&Pair { follower: user, followee: *other }, code))
+                }
+                None => unknown.push((user, others)),
+            }
+        }
+        count(if unknown.is_empty() { "cache" } else { "database" });
+        unknown
     }
 
     /// Whether this is to read all of a user for Redis: not while another does, or has just done so
@@ -217,94 +242,31 @@ impl Lookups {
         self.reading.entry(user).or_insert(()).is_fresh()
     }
 
-    /// Asks SQL for those of whom nothing is known yet, and leaves what it tells in Redis.
-    async fn look_on(&self, asked: &mut LookupBatch) -> Result<()> {
-        let missing = asked.missing();
-        if missing.is_empty() {
-            count("cache");
+    /// Reads all who are something to a user, and leaves them in Redis; one of whom there are too
+    /// many is a star.
+    async fn read_whole(&self, user: UserId, asked: &mut LookupBatch) -> Result<()> {
+        let token = self.cache.facts_token(user).await.unwrap_or_else(|error| {
+            tracing::debug!(%error, "cannot leave relations in the cache");
+            None
+        });
+        let Some(codes) = lists::related(&self.db, user, MAX_COMPLETE).await? else {
+            self.hot.add_star(user);
             return Ok(());
+        };
+        asked.fill_all(user, &codes);
+        if let Some(token) = token
+            && self.trusts_facts()
+            && let Err(error) = self.cache.fill_facts(user, token, &codes).await
+        {
+            // The next look-up reads SQL again.
+            tracing::debug!(%error, "could not leave relations in the cache");
         }
-        count("database");
-        let tokens = self.tokens(&missing).await;
-        let found = lists::look(&self.db, &missing).await?;
-        for (pair, code) in &found {
-            asked.set(pair, *code);
-        }
-        self.leave(found, &tokens).await;
         Ok(())
     }
 
     /// Whether facts may be read from the cache, and left there.
     fn trusts_facts(&self) -> bool {
         self.cache.is_shared() && self.guard.trust() == Trust::Full
-    }
-
-    /// What Redis tells of these pairs, which are sorted; nothing at all where it may not be asked.
-    /// One read for each user, both directions of each pair in one field.
-    async fn facts(&self, pairs: &[Pair]) -> Vec<Told> {
-        if !self.trusts_facts() {
-            return Vec::new();
-        }
-        let others: Vec<UserId> = pairs.iter().map(|pair| pair.followee).collect();
-        let (mut asked, mut rest) = (Vec::new(), others.as_slice());
-        for of_user in pairs.chunk_by(|one, next| one.follower == next.follower) {
-            let (others, later) = rest.split_at(of_user.len());
-            asked.extend(of_user.first().map(|pair| (pair.follower, others)));
-            rest = later;
-        }
-        match self.cache.get_facts(&asked).await {
-            Ok(told) => told,
-            Err(error) => {
-                tracing::debug!(%error, "cannot ask the cache for relations; the database has them");
-                Vec::new()
-            }
-        }
-    }
-
-    /// The right to leave what SQL is about to tell, of each user who is given it.
-    async fn tokens(&self, missing: &[Pair]) -> BTreeMap<UserId, FillToken> {
-        if !self.trusts_facts() {
-            return BTreeMap::new();
-        }
-        let mut users: Vec<_> = missing.iter().map(|pair| pair.follower).collect();
-        users.dedup();
-        match self.cache.facts_tokens(&users).await {
-            Ok(tokens) => users.into_iter().zip(tokens).filter_map(|(user, token)| Some((user, token?))).collect(),
-            Err(error) => {
-                // The next look-up reads SQL again.
-                tracing::debug!(%error, "cannot leave relations in the cache");
-                BTreeMap::new()
-            }
-        }
-    }
-
-    /// Leaves what SQL said for the next look-up.
-    async fn leave(&self, found: Vec<(Pair, u8)>, tokens: &BTreeMap<UserId, FillToken>) {
-        let mut facts: BTreeMap<UserId, Facts> = BTreeMap::new();
-        for (Pair { follower: user, followee: other }, code) in found {
-            if let Some(&token) = tokens.get(&user) {
-                let none = || Facts { user, token, codes: Vec::new(), complete: false };
-                facts.entry(user).or_insert_with(none).codes.push((other, code));
-            }
-        }
-        self.fill(&facts.into_values().collect::<Vec<_>>()).await;
-    }
-
-    /// Leaves all others that are something to a user.
-    async fn leave_all(&self, user: UserId, codes: Vec<(UserId, u8)>, tokens: &BTreeMap<UserId, FillToken>) {
-        if let Some(&token) = tokens.get(&user) {
-            self.fill(&[Facts { user, token, codes, complete: true }]).await;
-        }
-    }
-
-    async fn fill(&self, facts: &[Facts]) {
-        if facts.is_empty() || !self.trusts_facts() {
-            return;
-        }
-        if let Err(error) = self.cache.fill_facts(facts).await {
-            // The next look-up reads SQL again.
-            tracing::debug!(%error, "could not leave relations in the cache");
-        }
     }
 }
 

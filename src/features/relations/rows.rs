@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::lists;
 use super::state::{PairState, Relation};
 use super::store::{self, Loaded};
 use super::{Changed, Fans, Follow, Own, Versions};
@@ -313,17 +314,16 @@ impl RowSet for RelationRows {
         }
     }
 
-    fn facts(needs: &RelationNeeds) -> Vec<(UserId, Vec<UserId>)> {
-        let mut facts: Vec<(UserId, Vec<UserId>)> = Vec::new();
-        // Both directions of each pair are there, in order: so each of the two is a user whose
-        // facts it changes.
-        for pair in &needs.follows {
-            match facts.last_mut() {
-                Some((user, others)) if *user == pair.follower => others.push(pair.followee),
-                _ => facts.push((pair.follower, vec![pair.followee])),
-            }
-        }
-        facts
+    fn facts(needs: &RelationNeeds) -> Vec<UserId> {
+        // Both directions of each pair are there, in order: so each of the two is a first one.
+        let mut users: Vec<_> = needs.follows.iter().map(|pair| pair.follower).collect();
+        users.dedup();
+        users
+    }
+
+    fn changed_facts(&self) -> Vec<(UserId, UserId, u8)> {
+        let pairs: BTreeSet<_> = self.changed().into_iter().flat_map(|change| [change.pair, change.pair.reversed()]).collect();
+        pairs.into_iter().map(|pair| (pair.follower, pair.followee, lists::code(self.pair_state(pair)))).collect()
     }
 }
 
@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pair_is_among_the_facts_of_both() {
+    fn a_pair_is_in_the_facts_of_both() {
         let user = |id: i64| UserId::try_from(id).unwrap();
         let mut needs = Needs::default();
         for (a, b) in [(1, 9), (1, 2), (5, 1)] {
@@ -340,8 +340,13 @@ mod tests {
         }
         need_block_seen(&mut needs, Pair { follower: user(7), followee: user(8) });
         assert_eq!(needs.users(), [user(1), user(5)]);
-        let facts = [(1, vec![2, 5, 9]), (2, vec![1]), (5, vec![1]), (9, vec![1])];
-        let facts = facts.map(|(of, others)| (user(of), others.into_iter().map(user).collect::<Vec<_>>()));
-        assert_eq!(RelationRows::facts(needs.of::<RelationRows>()), facts);
+        assert_eq!(RelationRows::facts(needs.of::<RelationRows>()), [1, 2, 5, 9].map(user));
+
+        let mut rows = RelationRows::default();
+        let pair = Pair { follower: user(1), followee: user(2) };
+        rows.follows.insert_loaded([(pair, None), (pair.reversed(), None)]);
+        rows.blocks.insert_loaded([(pair, None), (pair.reversed(), None)]);
+        rows.blocks.set(&pair, Some(UnixMs::default()));
+        assert_eq!(RowSet::changed_facts(&rows), [(user(1), user(2), 8), (user(2), user(1), 0)], "who is blocked is not told");
     }
 }
