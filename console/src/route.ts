@@ -3,17 +3,20 @@
 
 import { Store } from "./store.js";
 
-export type Part = "try" | "lookup" | "health";
+const PARTS = ["try", "lookup", "health"] as const;
+
+export type Part = (typeof PARTS)[number];
 
 export interface Route {
-  part: Part;
+  /** Null: there is no such part. */
+  part: Part | null;
   /** Of Look up: the user. Of Try it: the three users, where they are not the usual ones. */
   argument: string | null;
 }
 
 export function parseRoute(hash: string): Route {
   const [part = "", argument] = hash.replace(/^#\/?/, "").split("/");
-  const known: Part = part === "lookup" || part === "health" ? part : "try";
+  const known = PARTS.find((name) => name === (part || "try")) ?? null;
   return { part: known, argument: argument ? decode(argument) : null };
 }
 

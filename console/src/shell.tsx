@@ -19,14 +19,14 @@ export function Shell({ session, route }: { session: Session; route: Store<Route
   const access = useStore(session.access);
   const { part, argument } = useStore(route);
   const main = useRef<HTMLElement>(null);
-  const name = PARTS.find((entry) => entry.part === part)?.name ?? "";
+  const name = PARTS.find((entry) => entry.part === part)?.name ?? "No such page";
   useEffect(() => {
     document.title = `${name} · Headmark console`;
   }, [name]);
   return (
     <>
       <header class="top">
-        <a class="skip" href={hrefOf(part, argument ?? undefined)} onClick={(event) => skipTo(event, main.current)}>
+        <a class="skip" href={hrefOf(part ?? "try", argument ?? undefined)} onClick={(event) => skipTo(event, main.current)}>
           Skip to the content
         </a>
         <p class="brand">
@@ -60,6 +60,7 @@ function skipTo(event: Event, main: HTMLElement | null): void {
 }
 
 function Content({ access, session, part, argument }: { access: Access; session: Session } & Route) {
+  if (part === null) return <NoSuchPage />;
   // Health needs no key today, and is most useful when the rest does not work.
   if (part === "health") return <HealthPage session={session} />;
   switch (access.state) {
@@ -83,6 +84,18 @@ function Content({ access, session, part, argument }: { access: Access; session:
         <TryPage key={`${access.key ?? ""} ${argument ?? ""}`} session={session} isOpen={access.key === null} users={argument} />
       );
   }
+}
+
+function NoSuchPage() {
+  return (
+    <section class="card narrow">
+      <h1>There is no such page</h1>
+      <p>
+        The address ends in <code>{location.hash}</code>. The console has three parts: <a href={hrefOf("try")}>Try it</a>,{" "}
+        <a href={hrefOf("lookup")}>Look up</a> and <a href={hrefOf("health")}>Health</a>.
+      </p>
+    </section>
+  );
 }
 
 function AccessNote({ access, session }: { access: Access; session: Session }) {

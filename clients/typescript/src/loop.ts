@@ -25,6 +25,8 @@ export interface LoopState {
   interval_ms: number;
   /** Requests in a row that brought nothing. */
   failures: number;
+  /** The next request does not wait: what is known may be old, and the user is to hear so soon. */
+  asks_at_once: boolean;
 }
 
 /** What the app, the user and the system tell a machine. */
@@ -61,6 +63,7 @@ export function command(draft: LoopDraft, type: Command): boolean {
     case "refresh":
       if (!state.running) return false;
       cancelTask(draft);
+      state.asks_at_once = true;
       return resume(state);
     case "stop":
       state.running = false;
@@ -124,6 +127,7 @@ export function succeed(state: LoopState): void {
   state.task = null;
   state.failures = 0;
   state.trouble = null;
+  state.asks_at_once = false;
 }
 
 /** An answer without news that says why. */
@@ -141,6 +145,7 @@ export function retry(draft: LoopDraft, trouble: Trouble, retryAfterS?: number):
   const { state } = draft;
   state.failures += 1;
   state.trouble = trouble;
+  state.asks_at_once = true;
   state.task = null;
   const asked = retryAfterMs(retryAfterS);
   // What the server asks for also holds for a user who comes back to the page.
@@ -168,4 +173,5 @@ export const initialLoop = (intervalMs: number): LoopState => ({
   not_before: 0,
   interval_ms: intervalMs,
   failures: 0,
+  asks_at_once: true,
 });

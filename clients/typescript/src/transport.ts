@@ -12,7 +12,7 @@ export interface TransportOptions {
   token?: Token;
   /** How long an answer may take, its body included; by default 10,000. */
   timeoutMs?: number;
-  /** How often a request that changes nothing when repeated is sent again after 429, 503 or no answer; by default 2. */
+  /** How often a request is sent again, where that is safe; by default 2. */
   retries?: number;
   /** By default the global `fetch`. */
   fetch?: (request: Request, init?: RequestInit) => Promise<Response>;
@@ -20,6 +20,15 @@ export interface TransportOptions {
 
 /** What one call may set differently. */
 export type CallOptions = Pick<TransportOptions, "timeoutMs" | "retries">;
+
+/** Nothing changed, or the first request with this key still runs: every request may be sent again. */
+const MAY_REPEAT: ReadonlySet<string> = new Set([
+  "rate_limited",
+  "overloaded",
+  "store_unavailable",
+  "shutting_down",
+  "idempotency_in_progress",
+]);
 
 /** A server that asks for a longer pause is not tried again: the caller knows better what to do. */
 const MAX_RETRY_PAUSE_MS = 10_000;
@@ -29,8 +38,7 @@ export function createTransport(options: TransportOptions): (request: Request) =
     // openapi-fetch puts the options of a call that `Request` does not know onto the request.
     const { timeoutMs = options.timeoutMs ?? 10_000, retries = options.retries ?? 2 }: CallOptions = request as CallOptions;
     if (!request.headers.has("x-request-id")) request.headers.set("x-request-id", randomId());
-    const left = isRepeatable(request) ? retries : 0;
-    return sendUntil(left, request, () => sendOnce(request, timeoutMs, options));
+    return sendUntil(retries, request, () => sendOnce(request, timeoutMs, options));
   };
 }
 
@@ -39,7 +47,7 @@ async function sendUntil(left: number, request: Request, send: () => Promise<Res
   try {
     return await send();
   } catch (error) {
-    const pauseMs = left > 0 ? pauseAfter(error, attempt) : undefined;
+    const pauseMs = left > 0 && mayRepeat(error, request) ? pauseAfter(error, attempt) : undefined;
     if (pauseMs === undefined) throw error;
     await pause(pauseMs, request.signal);
     return sendUntil(left - 1, request, send, attempt + 1);
@@ -51,8 +59,14 @@ function isRepeatable(request: Request): boolean {
   return request.method !== "POST" || request.headers.has("idempotency-key");
 }
 
+function mayRepeat(error: unknown, request: Request): boolean {
+  if (error instanceof NoAnswerError) return isRepeatable(request);
+  if (!(error instanceof ProblemError)) return false;
+  if (error.code !== null && MAY_REPEAT.has(error.code)) return true;
+  return isRetryable(error.status) && isRepeatable(request);
+}
+
 function pauseAfter(error: unknown, attempt: number): number | undefined {
-  if (!(error instanceof NoAnswerError || (error instanceof ProblemError && isRetryable(error.status)))) return undefined;
   const asked = error instanceof ProblemError ? retryAfterMs(error.retryAfterS) : undefined;
   const pauseMs = asked ?? backoffMs(attempt);
   return pauseMs > MAX_RETRY_PAUSE_MS ? undefined : pauseMs + Math.random() * jitterMs(pauseMs);

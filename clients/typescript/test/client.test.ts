@@ -91,7 +91,7 @@ test("what changes nothing when repeated is sent again, with the same request id
   expect(requests.length).toBe(3);
 });
 
-test("a POST is sent again with a key only, and with its body", async () => {
+test("a POST is sent again with a key, with its body, and without one where nothing changed", async () => {
   const { baseUrl, requests } = await serve(problem(503, "overloaded", { "retry-after": "0" }), json(200, {}));
   const headmark = createHeadmark({ baseUrl });
   const params = { path: { user: "42", badge: "mention" } };
@@ -99,10 +99,26 @@ test("a POST is sent again with a key only, and with its body", async () => {
   await headmark.POST(route, { params: { ...params, header: { "Idempotency-Key": "k1" } }, body: { by: 2 } });
   expect(requests.map((request) => request.body)).toEqual(['{"by":2}', '{"by":2}']);
 
-  const other = await serve(problem(503, "overloaded", { "retry-after": "0" }), json(200, {}));
-  const once = createHeadmark({ baseUrl: other.baseUrl }).POST(route, { params, body: { by: 2 } });
-  await expect(once).rejects.toBeInstanceOf(ProblemError);
-  expect(other.requests.length).toBe(1);
+  const noKey = async (...answers: Parameters<typeof serve>) => {
+    const { baseUrl, requests } = await serve(...answers, json(200, {}));
+    const sent = createHeadmark({ baseUrl }).POST(route, { params, body: { by: 2 } });
+    return {
+      isRefused: await sent.then(
+        () => false,
+        () => true,
+      ),
+      count: requests.length,
+    };
+  };
+  const soon = { "retry-after": "0" };
+  expect(await noKey(problem(503, "overloaded", soon))).toEqual({ isRefused: false, count: 2 });
+  expect(await noKey(problem(409, "idempotency_in_progress", soon))).toEqual({ isRefused: false, count: 2 });
+  for (const unknown of [
+    problem(503, "unknown_outcome", soon),
+    (_: unknown, response: { destroy(): void }) => response.destroy(),
+  ]) {
+    expect(await noKey(unknown)).toEqual({ isRefused: true, count: 1 });
+  }
 });
 
 test("errors that a repeat cannot cure, and long pauses, are not tried again", async () => {

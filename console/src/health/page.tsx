@@ -75,7 +75,7 @@ const SAYS: Record<Ready["database"], { word: string; isGood: boolean }> = {
 };
 
 function Stores({ health }: { health: Health }) {
-  const { ready, readyTrouble, last, isAsked } = health;
+  const { ready, readyTrouble, metricsTrouble, last, isAsked } = health;
   const drift = last ? driftOf(last) : null;
   if (!isAsked) return <p class="muted center">Asking the server…</p>;
   return (
@@ -98,7 +98,7 @@ function Stores({ health }: { health: Health }) {
             <Tile name="Node" value={SAYS[ready.node].word} isGood={SAYS[ready.node].isGood} />
           </>
         )}
-        {last && drift !== null && (
+        {last && drift !== null && metricsTrouble === null && (
           <Tile name={`Drift, in ${count(scrubbedOf(last))} comparisons`} value={count(drift)} isGood={drift === 0} />
         )}
       </dl>

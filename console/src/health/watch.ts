@@ -11,7 +11,7 @@ export const EVERY_MS = 2_000;
 export const MAX_POINTS = 150;
 /** What the table of routes looks back on. */
 const MAX_READINGS = 30;
-const TIMEOUT_MS = 5_000;
+const TIMEOUT_MS = 3_000;
 
 export interface Point {
   at: number;

@@ -7,6 +7,8 @@ import type { World } from "./world.js";
 export interface Said {
   text: string;
   isTrouble: boolean;
+  /** The server did not answer: not true any more once it does. */
+  isAway?: boolean;
 }
 
 /** Runs what the user asked for, and says how it went. */

@@ -1,5 +1,6 @@
 // Try it: three phones side by side.
 
+import { NoAnswerError } from "@headmark/client";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { sentenceOf } from "../problem.js";
 import { hrefOf } from "../route.js";
@@ -14,6 +15,7 @@ const STARTED = "headmark-try";
 export function TryPage({ session, isOpen, users }: { session: Session; isOpen: boolean; users: string | null }) {
   // A server with credentials may be the one that a product runs on: it is not written to unasked.
   const [isStarted, setStarted] = useState(isOpen || sessionStorage.getItem(STARTED) === (users ?? ""));
+  const isWrong = users !== null && parseUsers(users) === null;
   const start = () => {
     sessionStorage.setItem(STARTED, users ?? "");
     setStarted(true);
@@ -27,7 +29,13 @@ export function TryPage({ session, isOpen, users }: { session: Session; isOpen: 
           difference, less what was taken back.
         </p>
       </div>
-      {isStarted ? <Phones session={session} users={users} /> : <Consent users={users} onStart={start} />}
+      {isWrong ? (
+        <NotThreeUsers users={users} />
+      ) : isStarted ? (
+        <Phones session={session} users={users} />
+      ) : (
+        <Consent users={users} onStart={start} />
+      )}
     </>
   );
 }
@@ -37,14 +45,21 @@ function Phones({ session, users }: { session: Session; users: string | null }) 
   const [said, setSaid] = useState<Said | null>(null);
   useEffect(() => {
     world.start();
-    return () => world.stop();
+    // What was said of a server that is away is over when a phone hears from it.
+    const unsubscribes = world.phones.map(({ view }) =>
+      view.subscribe(() => view.value.status === "live" && setSaid((said) => (said?.isAway ? null : said))),
+    );
+    return () => {
+      for (const unsubscribe of unsubscribes) unsubscribe();
+      world.stop();
+    };
   }, [world]);
   const run: Run = async (act) => {
     try {
       setSaid({ text: await act(), isTrouble: false });
       return true;
     } catch (error) {
-      setSaid({ text: sentenceOf(error), isTrouble: true });
+      setSaid({ text: sentenceOf(error), isTrouble: true, isAway: error instanceof NoAnswerError });
       return false;
     } finally {
       for (const phone of world.phones) phone.wake();
@@ -60,6 +75,18 @@ function Phones({ session, users }: { session: Session; users: string | null }) 
       </div>
       <OtherUsers users={world.people.map(({ id }) => id).join(", ")} />
     </>
+  );
+}
+
+function NotThreeUsers({ users }: { users: string | null }) {
+  return (
+    <section class="card narrow" role="alert">
+      <h2>These are not three users</h2>
+      <p>
+        The address names <code>{users}</code>. It must name three different ids, as in <code>#/try/7,8,9</code>.
+      </p>
+      <a href={hrefOf("try")}>Take the usual three</a>
+    </section>
   );
 }
 

@@ -9,8 +9,6 @@ import { RequestLog } from "./request-log.js";
 
 export const NOTHING_YET: UnreadView = { summary: null, status: "loading", trouble: null };
 
-const NOTICE_MS = 1_000;
-
 export class Phone {
   readonly log = new RequestLog();
   readonly view = new Store<UnreadView>(NOTHING_YET);
@@ -44,12 +42,7 @@ export class Phone {
   start(waitS: number): void {
     this.stop();
     this.#poller = this.#newPoller(waitS);
-    const unsubscribe = this.#poller.subscribe((view) => this.#show(view));
-    const timer = setInterval(() => this.#notice(), NOTICE_MS);
-    this.#stop = () => {
-      clearInterval(timer);
-      unsubscribe();
-    };
+    this.#stop = this.#poller.subscribe((view) => this.#show(view));
   }
 
   stop(): void {
@@ -65,14 +58,6 @@ export class Phone {
   /** As an app does when it is opened: the poller may be in a long pause, after a restart of the server. */
   wake(): void {
     if (this.log.isQuiet) this.#poller.refresh();
-  }
-
-  /**
-   * A server that is back holds the first poll, and until it answers nobody knows that it is back. A
-   * poll that is not held says so at once.
-   */
-  #notice(): void {
-    if (this.view.value.status === "retrying" && this.log.isHeld) this.#poller.refresh();
   }
 
   #newPoller(waitS: number): UnreadPoller {

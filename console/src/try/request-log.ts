@@ -20,7 +20,6 @@ const MAX_ENTRIES = 30;
 const POLL = /\/badges(\?|$)/;
 /** More than the second that lies between two polls. */
 const QUIET_MS = 2_000;
-const HELD_MS = 1_000;
 
 export class RequestLog {
   /** The newest first. */
@@ -31,12 +30,6 @@ export class RequestLog {
   get isQuiet(): boolean {
     const poll = this.#lastPoll;
     return poll?.end != null && performance.now() - poll.startedAt - poll.end.tookMs > QUIET_MS;
-  }
-
-  /** Whether somebody holds a poll: an address at which nobody listens refuses it at once. */
-  get isHeld(): boolean {
-    const poll = this.#lastPoll;
-    return poll?.end === null && poll.waitS > 0 && performance.now() - poll.startedAt > HELD_MS;
   }
 
   get #lastPoll(): Entry | undefined {

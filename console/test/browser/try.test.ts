@@ -67,6 +67,20 @@ describe.each(TIERS)("Try it on the %s tier", (tier) => {
     await opened.context.close();
   });
 
+  it("an address that is wrong says so, and where to go", async () => {
+    const opened = await openWindow(browser, `${server.console}#/try/1,2`);
+    const { page } = opened;
+    await page.getByText("These are not three users").waitFor();
+    await page.getByRole("link", { name: "Take the usual three" }).click();
+    await allLive(page);
+    await page.goto(`${server.console}#/helth`);
+    await page.getByRole("heading", { name: "There is no such page" }).waitFor();
+    await page.getByRole("main").getByRole("link", { name: "Health" }).click();
+    await page.getByText("Database").first().waitFor();
+    expectNoFaults(opened);
+    await opened.context.close();
+  });
+
   it("every request of a phone is listed with its status, revision and tag", async () => {
     const opened = await openWindow(browser, `${server.console}#/try/501,502,503`);
     const { page } = opened;
@@ -182,6 +196,7 @@ describe.each(TIERS)("Try it on the %s tier", (tier) => {
     await page.getByText("The server does not answer.").waitFor();
     await expect.poll(() => page.locator(".state.retrying").count()).toBe(3);
     await server.start();
+    await page.getByText("The server does not answer.").waitFor({ state: "hidden", timeout: 30_000 });
     await like();
     await page.getByText("Bob likes Ann: her head").waitFor();
     await expect.poll(() => unread(page, "Ann", "counters.like"), { timeout: 30_000 }).toBe("1");

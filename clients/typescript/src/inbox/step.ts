@@ -76,7 +76,7 @@ function next(draft: InboxDraft): void {
   if (!mayRequest(state)) return;
   if (now < state.not_before) return sleep(draft, state.not_before - now);
   const { position, config } = state;
-  const wait_s = position && config.wait_s > 0 ? config.wait_s : null;
+  const wait_s = position && !state.asks_at_once && config.wait_s > 0 ? config.wait_s : null;
   const id = nextId(draft);
   state.task = { type: "request", id, started_at: now, wait_s };
   state.not_before = now + MIN_GAP_MS;
@@ -102,7 +102,7 @@ function answer(draft: InboxDraft, event: PageAnswer, { started_at, wait_s }: Re
   }
   if (status !== 200 || !body) return refuse(draft, event);
   if (state.position && state.position.epoch !== body.epoch) return reset(draft);
-  // The first answer to a new device is not held; from then on the server can hold.
+  // Of a request that did not wait, the next one does.
   const isHeld = wait_s === null ? state.config.wait_s > 0 : !isEarly(draft.now - started_at, wait_s);
   take(draft, body, isHeld);
 }

@@ -55,7 +55,7 @@ function apply(draft: PollerDraft, event: PollerEvent): void {
     default: {
       const goesOn = command(draft, event.type);
       if (goesOn || event.type === "online") sendHeldResets(draft);
-      if (goesOn) poll(draft, event.type !== "refresh");
+      if (goesOn) poll(draft);
     }
   }
 }
@@ -66,12 +66,12 @@ function viewOf(state: PollerState): UnreadView {
 }
 
 /** Sends a poll, or sleeps until one may be sent. */
-function poll(draft: PollerDraft, mayWait = true): void {
+function poll(draft: PollerDraft): void {
   const { state, now } = draft;
   state.task = null;
   if (!mayRequest(state)) return;
   if (now < state.not_before) return sleep(draft, state.not_before - now);
-  const wait_s = mayWait && canWait(state) ? state.config.wait_s : null;
+  const wait_s = !state.asks_at_once && canWait(state) ? state.config.wait_s : null;
   const id = nextId(draft);
   state.task = { type: "request", id, started_at: now, wait_s };
   state.not_before = now + MIN_GAP_MS;

@@ -119,7 +119,8 @@ def _next(draft: InboxDraft) -> None:
         sleep(draft, state.not_before - now)
         return
     position, wait_s = state.position, state.config["wait_s"]
-    task = Task("request", next_id(draft), now, wait_s if position and wait_s > 0 else None)
+    can_wait = position and not state.asks_at_once and wait_s > 0
+    task = Task("request", next_id(draft), now, wait_s if can_wait else None)
     state.task = task
     state.not_before = now + MIN_GAP_MS
     fetch = Fetch(
@@ -158,7 +159,7 @@ def _answer(draft: InboxDraft, event: PageAnswer, task: Task) -> None:
     elif state.position and state.position["epoch"] != event["body"]["epoch"]:
         _reset(draft)
     elif task.wait_s is None:
-        # The first answer to a new device is not held; from then on the server can hold.
+        # Of a request that did not wait, the next one does.
         _take(draft, event["body"], is_held=state.config["wait_s"] > 0)
     else:
         is_held = not is_early(draft.now - task.started_at, task.wait_s)

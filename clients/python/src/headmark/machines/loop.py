@@ -92,6 +92,8 @@ class LoopState:
     interval_ms: int = DEFAULT_INTERVAL_MS
     # Requests in a row that brought nothing.
     failures: int = 0
+    # The next request does not wait: what is known may be old, and the user is to hear so soon.
+    asks_at_once: bool = True
 
 
 State = TypeVar("State", bound=LoopState)
@@ -127,6 +129,7 @@ def command(draft: AnyDraft, type: Command) -> bool:
         if not state.running:
             return False
         cancel_task(draft)
+        state.asks_at_once = True
         return resume(state)
     if type == "stop":
         state.running = False
@@ -188,6 +191,7 @@ def succeed(state: LoopState) -> None:
     state.task = None
     state.failures = 0
     state.trouble = None
+    state.asks_at_once = False
 
 
 def trouble_of(answer: AnswerFields) -> Trouble:
@@ -213,6 +217,7 @@ def retry(draft: AnyDraft, trouble: Trouble, retry_after_s: float | None = None)
     state: LoopState = draft.state
     state.failures += 1
     state.trouble = trouble
+    state.asks_at_once = True
     state.task = None
     asked = retry_after_ms(retry_after_s)
     if asked is not None:

@@ -136,7 +136,7 @@ def _apply(draft: PollerDraft, event: PollerEvent) -> None:
         if goes_on or event["type"] == "online":
             resets.send_held(draft)
         if goes_on:
-            _poll(draft, may_wait=event["type"] != "refresh")
+            _poll(draft)
 
 
 def _view_of(state: PollerState) -> UnreadView:
@@ -149,7 +149,7 @@ def _view_of(state: PollerState) -> UnreadView:
     }
 
 
-def _poll(draft: PollerDraft, may_wait: bool = True) -> None:
+def _poll(draft: PollerDraft) -> None:
     """Sends a poll, or sleeps until one may be sent."""
     state, now = draft.state, draft.now
     state.task = None
@@ -158,7 +158,8 @@ def _poll(draft: PollerDraft, may_wait: bool = True) -> None:
     if now < state.not_before:
         sleep(draft, state.not_before - now)
         return
-    wait_s = state.config["wait_s"] if may_wait and _can_wait(state) else None
+    can_wait = _can_wait(state) and not state.asks_at_once
+    wait_s = state.config["wait_s"] if can_wait else None
     state.task = Task("request", next_id(draft), now, wait_s)
     state.not_before = now + MIN_GAP_MS
     draft.effects.append(Poll(type="poll", id=state.task.id, wait_s=wait_s, tag=state.tag))
