@@ -202,6 +202,35 @@ async fn engine_redis_is_away_for_one_node_only() {
     scene.recover().await;
 }
 
+/// As a machine that is paused does it: the lease ends before the commit, another node fills in what
+/// was there before, and then Redis does not hear of the commit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engine_a_node_stands_still_before_its_commit_and_redis_is_away_after_it() {
+    let mut world = World::new(Tier::Server).await;
+    let redis = RedisServer::start(&world.dir).await;
+    let (proxy, through) = Proxy::start_redis(&redis.url()).await;
+    world.redis_url = through;
+    let mut still = world.process(&[], &[("FAILPOINTS", "lane::before_commit=1*off->1*sleep(6000)->off")]).await;
+    world.redis_url = redis.url();
+    let other = world.node().await;
+    // The first poll enrols the user, which is a write.
+    poll(&other.client, 1).await;
+    // From then on the node knows the user's row, and sends a batch in one message with its commit.
+    still.client.post(INCREMENT, &json!({})).await.ok();
+    let client = still.client.clone();
+    let write = tokio::spawn(async move { client.post(INCREMENT, &json!({})).await });
+    tokio::time::sleep(Duration::from_millis(5300)).await;
+    assert_eq!(poll(&other.client, 1).await.head("mention"), 1, "not committed yet");
+    proxy.leave();
+    let answered = write.await.unwrap();
+    if answered.status == 200 {
+        assert_eq!(poll(&other.client, 1).await.head("mention"), 2, "it is acknowledged");
+    } else {
+        answered.problem(503, "outcome_unknown");
+    }
+    still.kill().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn engine_redis_is_flushed_under_load() {
     let mut scene = scene().await;

@@ -8,6 +8,7 @@ use rand::RngExt as _;
 use tokio::time::Instant;
 
 use super::apply::apply;
+use super::commit::MAX_WRITE_AGE;
 use super::failure::{Failure, Outcome, Way};
 use super::finish::Committed;
 use super::known_users::{KnownRows, Split};
@@ -22,10 +23,6 @@ use crate::engine::heads::Batch;
 use crate::engine::idempotency::Keys;
 use crate::engine::marks::users::read_users;
 use crate::failpoint;
-
-/// How old a cache write may be at the commit: well below the lease, so that a commit never
-/// outlives it.
-const MAX_WRITE_AGE: Duration = Duration::from_millis(2500);
 
 /// How long everything before the commit may take; then the connection is dropped, which undoes it.
 const MAX_WORK: Duration = Duration::from_secs(4);
@@ -81,7 +78,7 @@ impl Lane {
             Err(failure) => return Err(self.undo(&written, writer, failure).await),
         };
         failpoint("lane::before_commit");
-        let reached = match self.commit(&written, writer, way, prepared.shown_until).await {
+        let reached = match self.commit(&written, writer, way, began, prepared.shown_until).await {
             Ok(reached) => reached,
             Err(failure) => {
                 self.known.forget(needs.users.iter().copied());

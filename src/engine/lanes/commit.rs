@@ -11,6 +11,10 @@ use super::written_entries::WrittenEntries;
 use crate::cache::Writer;
 use crate::db::{ErrorClass, classify};
 
+/// How old a cache write may be at the commit: well below the lease, so that a commit never
+/// outlives it.
+pub(super) const MAX_WRITE_AGE: Duration = Duration::from_millis(2500);
+
 /// How long the database may take to answer a commit before its outcome counts as unknown. With
 /// [`MAX_WRITE_AGE`] it stays below the lease: after it the lease is renewed for as long as the
 /// outcome is in doubt.
@@ -32,6 +36,7 @@ impl Lane {
         written: &WrittenEntries,
         writer: Writer,
         way: Way,
+        began: Instant,
         shown_until: Option<Instant>,
     ) -> Result<Reached, Failure> {
         let Some(conn) = self.conn.as_mut() else { return Err(Failure::NotCommitted) };
@@ -39,7 +44,11 @@ impl Lane {
         self.batch += 1;
         let is_slow = committed.is_err();
         let error = match committed {
-            Ok(Ok(())) => return Ok(Reached { was_in_doubt: false, was_inside: true, shown_until }),
+            Ok(Ok(())) => {
+                // Not if the process stood still in between: then the lease may have ended before the commit.
+                let was_inside = began.elapsed() < MAX_WRITE_AGE + MAX_COMMIT;
+                return Ok(Reached { was_in_doubt: false, was_inside, shown_until });
+            }
             // What went along with the commit was refused.
             Ok(Err(error)) if classify(&error) != ErrorClass::Unknown => {
                 return Err(self.undo(written, writer, way.failure(error)).await);
