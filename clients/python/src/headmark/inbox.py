@@ -6,7 +6,6 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from types import TracebackType
 from typing import Any
 
 from typing_extensions import TypedDict, Unpack
@@ -15,10 +14,10 @@ from . import routes
 from .client import AsyncHeadmark
 from .machines.cursor import PutCursor
 from .machines.inbox import initial_inbox, step_inbox
-from .machines.inbox_types import Fetch, Gap, InboxPosition, InboxStatus
-from .machines.loop import Signal, Trouble
+from .machines.inbox_types import Fetch, Gap, InboxPosition, InboxState, InboxStatus
+from .machines.loop import Trouble
 from .poller import check_names, nothing
-from .runner import Runner, answer_of, call_safely, ended
+from .runner import Looping, Runner, answer_of, call_safely, ended
 from .types import Id, ItemOut
 
 logger = logging.getLogger("headmark")
@@ -43,7 +42,7 @@ class InboxOptions(TypedDict, total=False):
     cursor_gap_s: float
 
 
-class AsyncInboxReader:
+class AsyncInboxReader(Looping[InboxState]):
     """Hands every item of a user's inbox to the app, once and in order, from `start` to `stop`."""
 
     def __init__(
@@ -66,7 +65,6 @@ class AsyncInboxReader:
         self._headmark = headmark
         self._user = user
         self._device = options.get("device")
-        self._timeout_s = options.get("timeout_s", 10.0)
         self._on_items, self._on_reset = on_items, on_reset
         self._on_gap = options.get("on_gap", nothing)
         self._on_status = options.get("on_status", nothing)
@@ -75,41 +73,18 @@ class AsyncInboxReader:
         state = initial_inbox(
             {"wait_s": wait_s, "limit": limit, "cursor_gap_ms": cursor_gap_ms}, position
         )
-        self._runner = Runner(state, step_inbox, self._perform, headmark.clock)
+        runner = Runner(state, step_inbox, self._perform, headmark.clock)
+        super().__init__(runner, options.get("timeout_s", 10.0))
 
     @property
     def status(self) -> InboxStatus:
         return self._runner.state.status
 
-    def start(self) -> None:
-        self._runner.send({"type": "start"})
-
     async def stop(self) -> None:
         """Returns when items that the app is storing are confirmed, or their time is over."""
-        self._runner.send({"type": "stop"})
-        await self._runner.settle(self._timeout_s)
+        await super().stop()
         # A delivery that ended meanwhile put the cursor a last time.
         await self._runner.settle(self._timeout_s)
-
-    def refresh(self) -> None:
-        """Asks now: somebody wants it, or there is a new token after `failed`."""
-        self._runner.send({"type": "refresh"})
-
-    def signal(self, signal: Signal) -> None:
-        """Pauses while `hidden` or `offline`, until `visible` and `online`."""
-        self._runner.send({"type": signal})
-
-    async def __aenter__(self) -> AsyncInboxReader:
-        self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.stop()
 
     def _perform(self, effect: Any) -> None:
         if effect["type"] == "fetch":

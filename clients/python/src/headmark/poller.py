@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
-from types import TracebackType
 from typing import Any
 
 from typing_extensions import TypedDict, Unpack
@@ -13,11 +12,10 @@ from typing_extensions import TypedDict, Unpack
 from . import routes
 from .call import Call
 from .client import AsyncHeadmark
-from .machines.loop import Signal
-from .machines.poller import Poll, UnreadView, initial_poller, step_poller
+from .machines.poller import Poll, PollerState, UnreadView, initial_poller, step_poller
 from .machines.resets import Refused, SendReset
 from .machines.summary import ResetKind
-from .runner import Runner, answer_of, call_safely, ended
+from .runner import Looping, Runner, answer_of, call_safely, ended
 from .types import Id
 
 
@@ -47,7 +45,7 @@ def check_names(options: Mapping[str, object], known: type) -> None:
         raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
 
 
-class AsyncUnreadPoller:
+class AsyncUnreadPoller(Looping[PollerState]):
     """Keeps a user's unread summary up to date, from `start` to `stop`.
 
     `async for view in poller` yields the newest view, whenever it changes.
@@ -68,12 +66,12 @@ class AsyncUnreadPoller:
             "cap": cap,
             "views": options.get("views"),
         }
-        self._timeout_s = options.get("timeout_s", 10.0)
         self._on_view = options.get("on_view", nothing)
         self._on_refused = options.get("on_refused", nothing)
         wait_s = options.get("wait_s", 30)
         state = initial_poller({"wait_s": wait_s, "cap": cap})
-        self._runner = Runner(state, step_poller, self._perform, headmark.clock)
+        runner = Runner(state, step_poller, self._perform, headmark.clock)
+        super().__init__(runner, options.get("timeout_s", 10.0))
         self._changed = asyncio.Event()
 
     @property
@@ -81,27 +79,11 @@ class AsyncUnreadPoller:
         """What to show now. The same object until it changes."""
         return self._runner.state.view
 
-    def start(self) -> None:
-        self._runner.send({"type": "start"})
-
-    async def stop(self) -> None:
-        """Returns when resets on their way are answered, or their time is over."""
-        self._runner.send({"type": "stop"})
-        await self._runner.settle(self._timeout_s)
-
     def reset(self, kind: ResetKind, name: str, up_to: int | None = None) -> None:
         """Shows the badge as read at once, and tells the server. Without `up_to`: up to the head
         that is shown."""
         event = {"type": "reset", "kind": kind, "name": name}
         self._runner.send(event if up_to is None else {**event, "up_to": up_to})
-
-    def refresh(self) -> None:
-        """Polls now: after a write of your own, or with a new token after `failed`."""
-        self._runner.send({"type": "refresh"})
-
-    def signal(self, signal: Signal) -> None:
-        """Pauses while `hidden` or `offline`, until `visible` and `online`."""
-        self._runner.send({"type": signal})
 
     async def __aiter__(self) -> AsyncIterator[UnreadView]:
         seen: UnreadView | None = None
@@ -114,18 +96,6 @@ class AsyncUnreadPoller:
                 return
             else:
                 await self._changed.wait()
-
-    async def __aenter__(self) -> AsyncUnreadPoller:
-        self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.stop()
 
     def _perform(self, effect: Any) -> None:
         if effect["type"] == "poll":

@@ -8,12 +8,15 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
+from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
+
+from typing_extensions import Self
 
 from .call import Answer
 from .clock import Clock
 from .errors import HeadmarkError, ProblemError
-from .machines.loop import AnswerFields, Sleep
+from .machines.loop import AnswerFields, Signal, Sleep
 
 logger = logging.getLogger("headmark")
 
@@ -98,6 +101,42 @@ class Runner(Generic[State]):
         # Only now is it over: a cancelled one sends nothing.
         if self._tasks.pop(id, None):
             self.send(event)
+
+
+class Looping(Generic[State]):
+    """What runs from `start` to `stop`, as an asynchronous context manager or by hand."""
+
+    def __init__(self, runner: Runner[State], timeout_s: float) -> None:
+        self._runner = runner
+        self._timeout_s = timeout_s
+
+    def start(self) -> None:
+        self._runner.send({"type": "start"})
+
+    async def stop(self) -> None:
+        """Returns when what is on its way is answered, or its time is over."""
+        self._runner.send({"type": "stop"})
+        await self._runner.settle(self._timeout_s)
+
+    def refresh(self) -> None:
+        """Asks now: after a write of your own, or with a new token after `failed`."""
+        self._runner.send({"type": "refresh"})
+
+    def signal(self, signal: Signal) -> None:
+        """Pauses while `hidden` or `offline`, until `visible` and `online`."""
+        self._runner.send({"type": signal})
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
 
 
 async def ended(request: Callable[[Any], Awaitable[Any]], effect: Any, type: str) -> Any:
