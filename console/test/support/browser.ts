@@ -4,6 +4,7 @@ import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
+import { serveSources } from "./sources.js";
 
 const IMAGES = fileURLToPath(new URL("../../../docs/images", import.meta.url));
 
@@ -29,6 +30,7 @@ export interface Watched {
 /** A window of its own: nothing is shared with those of other tests. */
 export async function openWindow(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Watched> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  await serveSources(context);
   return await openTab(context, url);
 }
 
