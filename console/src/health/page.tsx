@@ -8,7 +8,7 @@ import type { Ready } from "../terms.js";
 import { count, decimal, duration } from "../ui/format.js";
 import { ChartView } from "./chart-view.js";
 import { busiestRoutes, CHARTS, driftOf, type RouteRates, scrubbedOf } from "./charts.js";
-import { type Health, HealthWatch } from "./watch.js";
+import { type Health, HealthWatch, NO_ANSWER } from "./watch.js";
 
 const MAX_ROUTES = 12;
 
@@ -66,7 +66,13 @@ function Measured({ health }: { health: Health }) {
   );
 }
 
-const SAYS: Record<Ready["database"], { word: string; isGood: boolean }> = {
+interface Said {
+  word: string;
+  /** Null: nobody knows. */
+  isGood: boolean | null;
+}
+
+const SAYS: Record<Ready["database"], Said> = {
   ok: { word: "ok", isGood: true },
   away: { word: "does not answer", isGood: false },
   bypassed: { word: "bypassed: polls read the database", isGood: false },
@@ -74,48 +80,50 @@ const SAYS: Record<Ready["database"], { word: string; isGood: boolean }> = {
   failed: { word: "failed: start it again", isGood: false },
 };
 
+const UNKNOWN: Said = { word: "unknown", isGood: null };
+
+function readySays({ ready, readyTrouble }: Health): Said {
+  if (ready === null) return readyTrouble === NO_ANSWER ? { word: "does not answer", isGood: false } : UNKNOWN;
+  return { word: ready.ready ? (ready.degraded ? "yes, degraded" : "yes") : "no", isGood: ready.ready && !ready.degraded };
+}
+
 function Stores({ health }: { health: Health }) {
   const { ready, readyTrouble, metricsTrouble, last, isAsked } = health;
   const drift = last ? driftOf(last) : null;
   if (!isAsked) return <p class="muted center">Asking the server…</p>;
   return (
     <>
-      {readyTrouble !== null && (
+      {readyTrouble !== null && readyTrouble !== metricsTrouble && (
         <p class="card trouble" role="alert">
           {readyTrouble}
         </p>
       )}
       <dl class="tiles">
-        {ready && (
-          <>
-            <Tile
-              name="Ready"
-              value={ready.ready ? (ready.degraded ? "yes, degraded" : "yes") : "no"}
-              isGood={ready.ready && !ready.degraded}
-            />
-            <Tile name="Database" value={SAYS[ready.database].word} isGood={SAYS[ready.database].isGood} />
-            <Tile name="Cache" value={SAYS[ready.cache].word} isGood={SAYS[ready.cache].isGood} />
-            <Tile name="Node" value={SAYS[ready.node].word} isGood={SAYS[ready.node].isGood} />
-          </>
-        )}
+        <Tile name="Ready" {...readySays(health)} />
+        <Tile name="Database" {...(ready ? SAYS[ready.database] : UNKNOWN)} />
+        <Tile name="Cache" {...(ready ? SAYS[ready.cache] : UNKNOWN)} />
+        <Tile name="Node" {...(ready ? SAYS[ready.node] : UNKNOWN)} />
         {last && drift !== null && metricsTrouble === null && (
-          <Tile name={`Drift, in ${count(scrubbedOf(last))} comparisons`} value={count(drift)} isGood={drift === 0} />
+          <Tile name={`Drift, in ${count(scrubbedOf(last))} comparisons`} word={count(drift)} isGood={drift === 0} />
         )}
       </dl>
     </>
   );
 }
 
-function Tile({ name, value, isGood }: { name: string; value: string; isGood: boolean }) {
+function Tile({ name, word, isGood }: Said & { name: string }) {
+  const kind = isGood === null ? "unknown" : isGood ? "good" : "bad";
   return (
-    <div class={isGood ? "tile good" : "tile bad"}>
+    <div class={`tile ${kind}`}>
       <dt>{name}</dt>
       <dd>
-        <span aria-hidden="true">{isGood ? "●" : "▲"}</span> {value}
+        <span aria-hidden="true">{SIGNS[kind]}</span> {word}
       </dd>
     </div>
   );
 }
+
+const SIGNS = { good: "●", bad: "▲", unknown: "?" };
 
 const ROUTES: Column<RouteRates>[] = [
   { name: "Route", cell: ({ route }) => <code>{route}</code> },

@@ -12,6 +12,8 @@ export const MAX_POINTS = 150;
 /** What the table of routes looks back on. */
 const MAX_READINGS = 30;
 const TIMEOUT_MS = 3_000;
+/** Nothing came within the time limit, or no connection. */
+export const NO_ANSWER = "The server does not answer.";
 
 export interface Point {
   at: number;
@@ -105,7 +107,7 @@ export class HealthWatch {
       if (response.status === 200 || response.status === 503) return { body: await response.json(), trouble: null };
       return { body: null, trouble: refusal("/readyz", response.status) };
     } catch {
-      return { body: null, trouble: "The server does not answer." };
+      return { body: null, trouble: NO_ANSWER };
     }
   }
 
@@ -116,7 +118,7 @@ export class HealthWatch {
       const reading = new Reading(await response.text(), performance.now());
       return reading.isEmpty ? { reading: null, trouble: "/metrics is empty." } : { reading, trouble: null };
     } catch {
-      return { reading: null, trouble: "The server does not answer." };
+      return { reading: null, trouble: NO_ANSWER };
     }
   }
 }

@@ -100,6 +100,29 @@ describe.each(TIERS)("Health on the %s tier", (tier) => {
     await opened.context.close();
   });
 
+  it("a node that hangs: the tiles say so in seconds, and once", async () => {
+    const opened = await openWindow(browser, `${server.console}#/health`);
+    const { page } = opened;
+    await expect.poll(() => tile(page, "Ready")).toBe("● yes");
+    server.hang();
+    try {
+      await expect.poll(() => tile(page, "Ready"), { timeout: 8_000 }).toBe("▲ does not answer");
+      expect(await page.locator(".tile.good").count()).toBe(0);
+      expect(await Promise.all(["Database", "Cache", "Node"].map((name) => tile(page, name)))).toEqual([
+        "? unknown",
+        "? unknown",
+        "? unknown",
+      ]);
+      expect(await page.getByText("The server does not answer.").count()).toBe(1);
+    } finally {
+      server.wake();
+    }
+    await expect.poll(() => tile(page, "Ready"), { timeout: 10_000 }).toBe("● yes");
+    expect(await page.getByRole("alert").count()).toBe(0);
+    expectNoFaults(opened, FAILED_REQUEST);
+    await opened.context.close();
+  });
+
   it("metrics that are refused, and stores that are away, are said plainly", async () => {
     const opened = await openWindow(browser, `${server.console}#/health`);
     const { page } = opened;

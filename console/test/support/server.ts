@@ -88,6 +88,15 @@ export class Server {
     await this.stop("SIGKILL");
   }
 
+  /** It keeps its connections and answers nothing, until `wake`. */
+  hang(): void {
+    this.#child?.kill("SIGSTOP");
+  }
+
+  wake(): void {
+    this.#child?.kill("SIGCONT");
+  }
+
   async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
     const child = this.#child;
     this.#child = null;
