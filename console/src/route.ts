@@ -8,16 +8,17 @@ const PARTS = ["try", "lookup", "health"] as const;
 export type Part = (typeof PARTS)[number];
 
 export interface Route {
-  /** Null: there is no such part. */
+  /** Null: there is no such page. */
   part: Part | null;
   /** Of Look up: the user. Of Try it: the three users, where they are not the usual ones. */
   argument: string | null;
 }
 
 export function parseRoute(hash: string): Route {
-  const [part = "", argument] = hash.replace(/^#\/?/, "").split("/");
+  const [part = "", argument, ...rest] = hash.replace(/^#\/?/, "").split("/");
   const known = PARTS.find((name) => name === (part || "try")) ?? null;
-  return { part: known, argument: argument ? decode(argument) : null };
+  const isTooLong = rest.length > 0 || (known === "health" && Boolean(argument));
+  return { part: isTooLong ? null : known, argument: argument ? decode(argument) : null };
 }
 
 export function hrefOf(part: Part, argument?: string): string {

@@ -24,5 +24,8 @@ it("any hash leads somewhere", () => {
   expect(parseRoute("#/lookup/42")).toEqual({ part: "lookup", argument: "42" });
   expect(parseRoute("#/lookup/%3Cb%3E")).toEqual({ part: "lookup", argument: "<b>" });
   expect(parseRoute("#/lookup/%")).toEqual({ part: "lookup", argument: "%" });
+  // Not the user 42, whom nobody asked for.
+  for (const hash of ["#/lookup/42/43", "#/health/x", "#/try/1,2,3/4"]) expect(parseRoute(hash).part, hash).toBeNull();
+  expect(parseRoute("#/lookup/")).toEqual({ part: "lookup", argument: null });
   expect(parseRoute("#/nowhere/x/y")).toEqual({ part: null, argument: "x" });
 });
