@@ -38,7 +38,7 @@ export function KeyForm({ session, reason }: { session: Session; reason: string 
       )}
       <p id="key-note" class="muted">
         The key stays in this tab and goes to this server alone. It is gone when you close the tab.{" "}
-        <code>headmark token --service NAME</code> makes one.
+        <code class="command">headmark token --service NAME</code> makes one.
       </p>
     </section>
   );

@@ -8,6 +8,7 @@ import { hrefOf, type Part, type Route } from "./route.js";
 import type { Access, Session } from "./session.js";
 import { type Store, useStore } from "./store.js";
 import { TryPage } from "./try/page.js";
+import { isUserId } from "./try/people.js";
 
 const PARTS: { part: Part; name: string }[] = [
   { part: "try", name: "Try it" },
@@ -19,7 +20,9 @@ export function Shell({ session, route }: { session: Session; route: Store<Route
   const access = useStore(session.access);
   const { part, argument } = useStore(route);
   const main = useRef<HTMLElement>(null);
-  const name = PARTS.find((entry) => entry.part === part)?.name ?? "No such page";
+  const partName = PARTS.find((entry) => entry.part === part)?.name ?? "No such page";
+  // A support engineer has a tab for each user.
+  const name = part === "lookup" && argument !== null && isUserId(argument) ? `User ${argument}` : partName;
   useEffect(() => {
     document.title = `${name} · Headmark console`;
   }, [name]);
@@ -91,8 +94,12 @@ function NoSuchPage() {
     <section class="card narrow">
       <h1>There is no such page</h1>
       <p>
-        The address ends in <code>{location.hash}</code>. The console has three parts: <a href={hrefOf("try")}>Try it</a>,{" "}
-        <a href={hrefOf("lookup")}>Look up</a> and <a href={hrefOf("health")}>Health</a>.
+        The address ends in{" "}
+        <code>
+          <bdi>{location.hash}</bdi>
+        </code>
+        . The console has three parts: <a href={hrefOf("try")}>Try it</a>, <a href={hrefOf("lookup")}>Look up</a> and{" "}
+        <a href={hrefOf("health")}>Health</a>.
       </p>
     </section>
   );

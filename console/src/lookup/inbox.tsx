@@ -5,14 +5,14 @@ import { useCallback, useState } from "preact/hooks";
 import type { Device } from "../terms.js";
 import { count, Time } from "../ui/format.js";
 import { type Page, useLoad, usePages } from "./load.js";
-import { type Column, PagedTable, Section, Table, UserLink } from "./parts.js";
+import { type Column, Name, PagedTable, Section, Table, UserLink } from "./parts.js";
 
 type Props = { headmark: Headmark; user: string };
 
 const PAGE = 20;
 
 const DEVICES: Column<Device>[] = [
-  { name: "Device", cell: ({ device_id }) => <code>{device_id}</code> },
+  { name: "Device", cell: ({ device_id }) => <Name text={device_id} /> },
   { name: "Fetched up to", isNumber: true, cell: ({ cursor }) => count(cursor) },
   { name: "Behind by", isNumber: true, cell: ({ lag }) => (lag > 0 ? <b class="warn">{count(lag)}</b> : count(lag)) },
   { name: "Last seen", cell: ({ last_seen_at }) => <Time at={last_seen_at} /> },
@@ -112,5 +112,5 @@ function textOf({ content, recall, recalled }: InboxItem, isShown: boolean) {
   if (recall !== undefined) return <i>recalls message {recall}</i>;
   if (recalled) return <i>recalled</i>;
   if (content === undefined) return "";
-  return isShown ? <span class="text">{content}</span> : <span class="muted">{content.length} characters</span>;
+  return isShown ? <bdi class="text">{content}</bdi> : <span class="muted">{content.length} characters</span>;
 }

@@ -5,13 +5,13 @@ import { useCallback } from "preact/hooks";
 import type { UserNotification } from "../terms.js";
 import { Time } from "../ui/format.js";
 import { usePages } from "./load.js";
-import { type Column, PagedTable, Section } from "./parts.js";
+import { type Column, Name, PagedTable, Section } from "./parts.js";
 
 const PAGE = 20;
 
 const COLUMNS: Column<UserNotification>[] = [
-  { name: "Type", cell: ({ type }) => <code>{type}</code> },
-  { name: "Title", cell: ({ title }) => <span class="text">{title}</span> },
+  { name: "Type", cell: ({ type }) => <Name text={type} /> },
+  { name: "Title", cell: ({ title }) => <bdi class="text">{title}</bdi> },
   { name: "Sent", cell: ({ created_at }) => <Time at={created_at} /> },
   { name: "Read", cell: ({ read_at }) => (read_at === undefined ? <b>unread</b> : <Time at={read_at} />) },
 ];

@@ -46,7 +46,7 @@ export function LookupPage({ session, user }: { session: Session; user: string |
             "Look up a user"
           ) : (
             <>
-              User <span class="long">{user}</span>
+              User <bdi class="long">{user}</bdi>
             </>
           )}
         </h1>
@@ -79,10 +79,8 @@ function Everything({ session, user }: { session: Session; user: string }) {
       <SummarySection headmark={headmark} user={user} />
       <RelationsSection headmark={headmark} user={user} />
       <ChatsSection headmark={headmark} user={user} />
-      <div class="two">
-        <DevicesSection headmark={headmark} user={user} />
-        <NotificationsSection headmark={headmark} user={user} />
-      </div>
+      <DevicesSection headmark={headmark} user={user} />
+      <NotificationsSection headmark={headmark} user={user} />
       <InboxSection headmark={headmark} user={user} />
       <p class="muted">
         Looking counts as a visit: a user whom the server has never seen is known from now on, and broadcasts sent before do not

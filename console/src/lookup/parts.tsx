@@ -64,8 +64,8 @@ export function Table<Item>({ caption, columns, items, keyOf, empty }: TableProp
         <tbody>
           {items.map((item) => (
             <tr key={keyOf(item)}>
-              {columns.map(({ name, isNumber, cell }) => (
-                <td key={name} class={isNumber ? "num" : ""}>
+              {columns.map(({ name, isNumber, isWide, cell }) => (
+                <td key={name} class={isNumber ? "num" : isWide ? "wide" : ""}>
                   {cell(item)}
                 </td>
               ))}
@@ -94,6 +94,15 @@ export function PagedTable<Item>({ pages, empty, ...table }: Omit<TableProps<Ite
         </button>
       )}
     </>
+  );
+}
+
+/** A name that somebody gave: in one piece, and kept from the texts around it. */
+export function Name({ text }: { text: string }) {
+  return (
+    <code>
+      <bdi>{text}</bdi>
+    </code>
   );
 }
 

@@ -33,7 +33,10 @@ const COLUMNS: Column<Line>[] = [
     name: "Badge",
     cell: ({ kind, name, polled }) => (
       <span class={polled === null ? "name term" : "name"}>
-        {kind !== name && <span class="muted">{kind}</span>} <b>{name}</b>
+        {kind !== name && <span class="muted">{kind}</span>}{" "}
+        <b>
+          <bdi>{name}</bdi>
+        </b>
       </span>
     ),
   },

@@ -2,6 +2,7 @@
 
 import { NoAnswerError } from "@headmark/client";
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { Name } from "../lookup/parts.js";
 import { sentenceOf } from "../problem.js";
 import { hrefOf } from "../route.js";
 import type { Session } from "../session.js";
@@ -83,7 +84,7 @@ function NotThreeUsers({ users }: { users: string | null }) {
     <section class="card narrow" role="alert">
       <h2>These are not three users</h2>
       <p>
-        The address names <code>{users}</code>. It must name three different ids, as in <code>#/try/7,8,9</code>.
+        The address names <Name text={users ?? ""} />. It must name three different ids, as in <code>#/try/7,8,9</code>.
       </p>
       <a href={hrefOf("try")}>Take the usual three</a>
     </section>

@@ -104,23 +104,27 @@ function Actions({ world, phone, run }: { world: World; phone: Phone; run: Run }
       <legend class="sr">What {name} does</legend>
       <div class="towards">
         <label for={select}>To</label>
-        <select id={select} value={chosen} onChange={(event) => setChosen(event.currentTarget.value)}>
-          {others.map((other) => (
-            <option key={other.user} value={other.user}>
-              {other.person.name}
-            </option>
-          ))}
-        </select>
-        {button("Like", () => world.like(phone, to))}
-        {button("Unlike", () => world.takeLikeBack(phone, to))}
-        {isFollowing ? button("Unfollow", () => world.unfollow(phone, to)) : button("Follow", () => world.follow(phone, to))}
-        {button("Message", () => world.message(phone, to))}
+        <div class="does">
+          <select id={select} value={chosen} onChange={(event) => setChosen(event.currentTarget.value)}>
+            {others.map((other) => (
+              <option key={other.user} value={other.user}>
+                {other.person.name}
+              </option>
+            ))}
+          </select>
+          {button("Like", () => world.like(phone, to))}
+          {button("Unlike", () => world.takeLikeBack(phone, to))}
+          {isFollowing ? button("Unfollow", () => world.unfollow(phone, to)) : button("Follow", () => world.follow(phone, to))}
+          {button("Message", () => world.message(phone, to))}
+        </div>
       </div>
       <div class="towards">
         <span class="to-all">To all</span>
-        {button("Post", () => world.post(phone))}
-        {button("Group chat", () => world.sayToGroup(phone))}
-        {button("Broadcast", () => world.broadcast(phone))}
+        <div class="does">
+          {button("Post", () => world.post(phone))}
+          {button("Group chat", () => world.sayToGroup(phone))}
+          {button("Broadcast", () => world.broadcast(phone))}
+        </div>
       </div>
     </fieldset>
   );
