@@ -11,6 +11,9 @@ import { parseUsers, peopleOf } from "./people.js";
 import { PhoneView } from "./phone-view.js";
 import { World } from "./world.js";
 
+/** Nobody knows whether the server did what was asked before it went away. */
+const BACK: Said = { text: "The server answers again. The last action may not have happened.", isTrouble: false };
+
 const STARTED = "headmark-try";
 
 export function TryPage({ session, isOpen, users }: { session: Session; isOpen: boolean; users: string | null }) {
@@ -47,9 +50,7 @@ function Phones({ session, users }: { session: Session; users: string | null }) 
   useEffect(() => {
     world.start();
     // What was said of a server that is away is over when a phone hears from it.
-    const unsubscribes = world.phones.map(({ view }) =>
-      view.subscribe(() => view.value.status === "live" && setSaid((said) => (said?.isAway ? null : said))),
-    );
+    const unsubscribes = world.phones.map(({ log }) => log.onAnswer(() => setSaid((said) => (said?.isAway ? BACK : said))));
     return () => {
       for (const unsubscribe of unsubscribes) unsubscribe();
       world.stop();

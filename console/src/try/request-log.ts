@@ -24,6 +24,7 @@ const QUIET_MS = 2_000;
 export class RequestLog {
   /** The newest first. */
   readonly entries = new Store<Entry[]>([]);
+  readonly #onAnswer = new Set<() => void>();
   #next = 1;
 
   /** Whether no poll was sent or held for a while: the poller keeps to a longer pace. */
@@ -36,6 +37,12 @@ export class RequestLog {
     return this.entries.value.find(({ method, path }) => method === "GET" && POLL.test(path));
   }
 
+  /** Calls the listener after each answer of the server: 5xx may be the proxy's, in its absence. */
+  onAnswer(listener: () => void): () => void {
+    this.#onAnswer.add(listener);
+    return () => this.#onAnswer.delete(listener);
+  }
+
   /** A `fetch` whose requests are listed. */
   fetch(isBackend: boolean): Fetch {
     return async (request, init) => {
@@ -45,6 +52,7 @@ export class RequestLog {
         // The body is read to its end here, as by the client, so that the time is that of the whole answer.
         const text = await response.clone().text();
         this.#end(entry, response.status, revisionOf(text), response.headers.get("etag"));
+        if (response.status < 500) for (const listener of this.#onAnswer) listener();
         return response;
       } catch (error) {
         this.#end(entry, init?.signal?.aborted ? "stopped" : "no answer", null, null);

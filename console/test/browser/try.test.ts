@@ -203,4 +203,41 @@ describe.each(TIERS)("Try it on the %s tier", (tier) => {
     expectNoFaults(opened, FAILED_REQUEST);
     await opened.context.close();
   });
+
+  it("what does not answer is said until the next answer, even if nothing changed", async () => {
+    const users = `${server.console}#/try/821,822,823`;
+    const opened = await openWindow(browser, users);
+    const { page } = opened;
+    // With a second window polls end after a second, with 304.
+    const other = await openTab(opened.context, users);
+    await Promise.all([allLive(page), allLive(other.page)]);
+    await page.getByLabel("Requests of Bob’s phone").getByText("304").first().waitFor();
+    await page.route("**/v1/**", (route) => route.abort());
+    await page.getByLabel("Bob’s phone").getByRole("button", { name: "Like", exact: true }).click();
+    await page.getByText("The server does not answer.").waitFor();
+    const said = page.locator(".guide .said");
+    const refused = page.waitForResponse((response) => response.status() === 502);
+    await page.route("**/v1/**", (route) => route.fulfill({ status: 502, body: "a proxy" }));
+    await refused;
+    expect(await said.innerText(), "a proxy is not the server").toBe("The server does not answer.");
+    await page.unroute("**/v1/**");
+    await expect.poll(() => said.innerText()).toBe("The server answers again. The last action may not have happened.");
+    expect(await said.getAttribute("class")).toBe("said");
+    expectNoFaults(opened, FAILED_REQUEST);
+    await opened.context.close();
+  });
+
+  it("one request that fails among many that are answered", async () => {
+    const users = `${server.console}#/try/831,832,833`;
+    const opened = await openWindow(browser, users);
+    const { page } = opened;
+    const other = await openTab(opened.context, users);
+    await Promise.all([allLive(page), allLive(other.page)]);
+    await page.getByLabel("Requests of Bob’s phone").getByText("304").first().waitFor();
+    await page.route("**/increment", (route) => route.abort());
+    await page.getByLabel("Bob’s phone").getByRole("button", { name: "Like", exact: true }).click();
+    await page.getByText("The server answers again.").waitFor();
+    expectNoFaults(opened, FAILED_REQUEST);
+    await opened.context.close();
+  });
 });
