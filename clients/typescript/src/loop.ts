@@ -25,6 +25,8 @@ export interface LoopState {
   interval_ms: number;
   /** Requests in a row that brought nothing. */
   failures: number;
+  /** Of these, the requests that waited: only the answer to such a one ends their row. */
+  failed_waits: number;
   /** The next request does not wait: what is known may be old, and the user is to hear so soon. */
   asks_at_once: boolean;
 }
@@ -85,6 +87,7 @@ export function command(draft: LoopDraft, type: Command): boolean {
 function resume(state: LoopState): true {
   state.failed = false;
   state.failures = 0;
+  state.failed_waits = 0;
   return true;
 }
 
@@ -122,10 +125,16 @@ export function takePace(state: LoopState, answer: Answer): void {
   if (answer.poll_interval_s !== undefined && answer.poll_interval_s > 0) state.interval_ms = answer.poll_interval_s * 1_000;
 }
 
+/** A proxy that cuts requests that wait, and no others, must not make a hot loop. */
+function didWait({ task }: LoopState): boolean {
+  return task?.type === "request" && task.wait_s !== null;
+}
+
 /** An answer came, and it is one of Headmark. */
 export function succeed(state: LoopState): void {
+  if (didWait(state)) state.failed_waits = 0;
   state.task = null;
-  state.failures = 0;
+  state.failures = state.failed_waits;
   state.trouble = null;
   state.asks_at_once = false;
 }
@@ -144,6 +153,7 @@ export function canRepeat(answer: Answer): boolean {
 export function retry(draft: LoopDraft, trouble: Trouble, retryAfterS?: number): void {
   const { state } = draft;
   state.failures += 1;
+  if (didWait(state)) state.failed_waits += 1;
   state.trouble = trouble;
   state.asks_at_once = true;
   state.task = null;
@@ -173,5 +183,6 @@ export const initialLoop = (intervalMs: number): LoopState => ({
   not_before: 0,
   interval_ms: intervalMs,
   failures: 0,
+  failed_waits: 0,
   asks_at_once: true,
 });

@@ -92,6 +92,8 @@ class LoopState:
     interval_ms: int = DEFAULT_INTERVAL_MS
     # Requests in a row that brought nothing.
     failures: int = 0
+    # Of these, the requests that waited: only the answer to such a one ends their row.
+    failed_waits: int = 0
     # The next request does not wait: what is known may be old, and the user is to hear so soon.
     asks_at_once: bool = True
 
@@ -147,6 +149,7 @@ def resume(state: LoopState) -> Literal[True]:
     """As if nothing had failed before. The trouble is shown until an answer comes."""
     state.failed = False
     state.failures = 0
+    state.failed_waits = 0
     return True
 
 
@@ -186,10 +189,18 @@ def take_pace(state: LoopState, answer: AnswerFields) -> None:
         state.interval_ms = int(interval_s * 1_000)
 
 
+def did_wait(state: LoopState) -> bool:
+    """A proxy that cuts requests that wait, and no others, must not make a hot loop."""
+    task = state.task
+    return task is not None and task.type == "request" and task.wait_s is not None
+
+
 def succeed(state: LoopState) -> None:
     """An answer came, and it is one of Headmark."""
+    if did_wait(state):
+        state.failed_waits = 0
     state.task = None
-    state.failures = 0
+    state.failures = state.failed_waits
     state.trouble = None
     state.asks_at_once = False
 
@@ -216,6 +227,8 @@ def refuse(draft: AnyDraft, answer: AnswerFields) -> None:
 def retry(draft: AnyDraft, trouble: Trouble, retry_after_s: float | None = None) -> None:
     state: LoopState = draft.state
     state.failures += 1
+    if did_wait(state):
+        state.failed_waits += 1
     state.trouble = trouble
     state.asks_at_once = True
     state.task = None
