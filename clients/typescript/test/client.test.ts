@@ -3,6 +3,7 @@
 import { expect, expectTypeOf, test } from "vitest";
 import { createHeadmark } from "../src/client.js";
 import { NoAnswerError, ProblemError } from "../src/errors.js";
+import type { components } from "../src/generated/openapi.js";
 import type { InboxPage, UnreadSummary } from "../src/types.js";
 import { json, problem, serve } from "./http.js";
 
@@ -35,6 +36,23 @@ test("a body that does not fit the document does not compile", async () => {
   expect(requests[2]?.body).toBe('{"up_to":3}');
   const { data } = await headmark.GET("/v1/users/{user}/inbox", user);
   expectTypeOf(data).toEqualTypeOf<InboxPage>();
+});
+
+test("the answers of the server are of the types of the document, where these are made of several", async () => {
+  const flags = { blocking: false, followed_by: true, following: true, mutual: true, secret: false, special: false };
+  const relation: components["schemas"]["RelationOut"] = { ...flags, user_id: "7" };
+  const notice: components["schemas"]["NoticeOut"] = {
+    channel: "system",
+    created_at: "2026-01-31T09:30:00.123Z",
+    seq: 1,
+    title: "T",
+  };
+  const { baseUrl } = await serve(json(200, { items: [relation] }), json(200, { items: [notice], next_cursor: null }));
+  const headmark = createHeadmark({ baseUrl });
+  const relations = await headmark.GET("/v1/users/{user}/relations", { params: { path: { user: "42" }, query: { ids: "7" } } });
+  expect(relations.data.items).toEqual([relation]);
+  const notices = await headmark.GET("/v1/broadcasts/{channel}", { params: { path: { channel: "system" } } });
+  expect(notices.data.items).toEqual([notice]);
 });
 
 test("a 304 has no data, and only a request with a tag gets one", async () => {

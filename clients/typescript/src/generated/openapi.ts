@@ -2224,7 +2224,7 @@ export interface components {
         /** @description An empty body, or `{}`. */
         NoFields: Record<string, never>;
         /** @description A broadcast. */
-        NoticeOut: ({
+        NoticeOut: {
             /** @description The text. */
             body?: string;
             /** @description Additional data for clients: a JSON object. */
@@ -2236,7 +2236,7 @@ export interface components {
              * @example Maintenance tonight
              */
             title: string;
-        } & Record<string, never>) & {
+        } & {
             /** @description The channel. */
             channel: components["schemas"]["Name"];
             /** @description When it was sent. */
@@ -2408,7 +2408,7 @@ export interface components {
         /** @description A page of a list. */
         PageOut_NoticeOut: {
             /** @description The items. */
-            items: (({
+            items: ({
                 /** @description The text. */
                 body?: string;
                 /** @description Additional data for clients: a JSON object. */
@@ -2420,7 +2420,7 @@ export interface components {
                  * @example Maintenance tonight
                  */
                 title: string;
-            } & Record<string, never>) & {
+            } & {
                 /** @description The channel. */
                 channel: components["schemas"]["Name"];
                 /** @description When it was sent. */
@@ -2533,7 +2533,7 @@ export interface components {
             user_id: components["schemas"]["UserId"];
         };
         /** @description The relation between two users. */
-        PairOut: ({
+        PairOut: {
             /** @description Whether the user blocks the other user. The opposite direction is not disclosed. */
             blocking: boolean;
             /** @description Whether the other user follows the user. */
@@ -2546,7 +2546,7 @@ export interface components {
             secret: boolean;
             /** @description Whether the other user is special to the user. */
             special: boolean;
-        } & Record<string, never>) & {
+        } & {
             /** @description The other user. */
             target_id: components["schemas"]["UserId"];
             /** @description The user. */
@@ -2968,7 +2968,7 @@ export interface components {
             user_id: components["schemas"]["UserId"];
         };
         /** @description The relation of another user to a user. */
-        RelationOut: ({
+        RelationOut: {
             /** @description Whether the user blocks the other user. The opposite direction is not disclosed. */
             blocking: boolean;
             /** @description Whether the other user follows the user. */
@@ -2981,7 +2981,7 @@ export interface components {
             secret: boolean;
             /** @description Whether the other user is special to the user. */
             special: boolean;
-        } & Record<string, never>) & {
+        } & {
             /** @description The other user. */
             user_id: components["schemas"]["UserId"];
         };
