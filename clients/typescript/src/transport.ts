@@ -2,7 +2,8 @@
 // exceptions. openapi-fetch calls this instead of `fetch`.
 
 import { NoAnswerError, ProblemError } from "./errors.js";
-import { backoffMs, isRetryable, jitterMs, retryAfterMs } from "./pace.js";
+import { backoffMs, jitterMs, retryAfterMs } from "./pace.js";
+import { mayRepeat } from "./repeat.js";
 
 /** A token, or a function that returns one. After a 401 it is called once with `true`: get a new one. */
 export type Token = string | ((isRejected: boolean) => string | Promise<string>);
@@ -21,15 +22,6 @@ export interface TransportOptions {
 /** What one call may set differently. */
 export type CallOptions = Pick<TransportOptions, "timeoutMs" | "retries">;
 
-/** Nothing changed, or the first request with this key still runs: every request may be sent again. */
-const MAY_REPEAT: ReadonlySet<string> = new Set([
-  "rate_limited",
-  "overloaded",
-  "store_unavailable",
-  "shutting_down",
-  "idempotency_in_progress",
-]);
-
 /** A server that asks for a longer pause is not tried again: the caller knows better what to do. */
 const MAX_RETRY_PAUSE_MS = 10_000;
 
@@ -47,23 +39,11 @@ async function sendUntil(left: number, request: Request, send: () => Promise<Res
   try {
     return await send();
   } catch (error) {
-    const pauseMs = left > 0 && mayRepeat(error, request) ? pauseAfter(error, attempt) : undefined;
+    const pauseMs = left > 0 && (await mayRepeat(error, request)) ? pauseAfter(error, attempt) : undefined;
     if (pauseMs === undefined) throw error;
     await pause(pauseMs, request.signal);
     return sendUntil(left - 1, request, send, attempt + 1);
   }
-}
-
-/** PUT and DELETE are idempotent in Headmark; a POST is with a key. */
-function isRepeatable(request: Request): boolean {
-  return request.method !== "POST" || request.headers.has("idempotency-key");
-}
-
-function mayRepeat(error: unknown, request: Request): boolean {
-  if (error instanceof NoAnswerError) return isRepeatable(request);
-  if (!(error instanceof ProblemError)) return false;
-  if (error.code !== null && MAY_REPEAT.has(error.code)) return true;
-  return isRetryable(error.status) && isRepeatable(request);
 }
 
 function pauseAfter(error: unknown, attempt: number): number | undefined {

@@ -1,0 +1,46 @@
+// Which requests may be sent again. `clients/vectors/retries.json` has the cases.
+
+import { NoAnswerError, ProblemError } from "./errors.js";
+import { isRetryable } from "./pace.js";
+
+/** Nothing changed, or the first request with this key still runs: every request may be sent again. */
+const UNCHANGED: ReadonlySet<string> = new Set([
+  "rate_limited",
+  "overloaded",
+  "store_unavailable",
+  "shutting_down",
+  "idempotency_in_progress",
+]);
+
+/** POSTs that change nothing when they are repeated: they read, join, or mark one thing. */
+const REPEATABLE_PATHS = [
+  /\/v1\/(badges|relations)\/query$/,
+  /\/v1\/groups\/[^/]+\/members$/,
+  /\/v1\/users\/[^/]+\/groups\/[^/]+\/messages\/[^/]+\/read$/,
+  /\/v1\/users\/[^/]+\/notifications\/[^/]+\/(un)?read$/,
+];
+
+/** A message with its own id is stored once; a position is reached once. */
+const REPEATABLE_FIELDS = ["client_id", "up_to", "up_to_seq"];
+
+export async function mayRepeat(error: unknown, request: Request): Promise<boolean> {
+  if (error instanceof ProblemError) {
+    if (error.code !== null && UNCHANGED.has(error.code)) return true;
+    if (!isRetryable(error.status)) return false;
+  } else if (!(error instanceof NoAnswerError)) return false;
+  return await isRepeatable(request);
+}
+
+/** Whether a second request changes nothing that the first did not. PUT and DELETE are idempotent in Headmark. */
+async function isRepeatable(request: Request): Promise<boolean> {
+  if (request.method !== "POST" || request.headers.has("idempotency-key")) return true;
+  const { pathname } = new URL(request.url);
+  if (REPEATABLE_PATHS.some((path) => path.test(pathname))) return true;
+  try {
+    const sent: unknown = await request.clone().json();
+    return typeof sent === "object" && sent !== null && REPEATABLE_FIELDS.some((field) => field in sent);
+  } catch {
+    // No body, or none of Headmark's.
+    return false;
+  }
+}

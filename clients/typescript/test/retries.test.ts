@@ -1,0 +1,37 @@
+// Every case of clients/vectors/retries.json: what the client sends again, and what it does not.
+
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { createTransport } from "../src/transport.js";
+
+interface Case {
+  why: string;
+  method: string;
+  path: string;
+  body: object | null;
+  has_key: boolean;
+  outcome: { type: "no_answer" } | { type: "problem"; status: number; code?: string };
+  again: boolean;
+}
+
+const cases = JSON.parse(readFileSync(new URL("../../vectors/retries.json", import.meta.url), "utf8")) as Case[];
+
+/** How often a server that always fails in this way is asked, with one retry. */
+async function attempts({ method, path, body, has_key, outcome }: Case): Promise<number> {
+  let count = 0;
+  const send = () => {
+    count += 1;
+    if (outcome.type === "no_answer") return Promise.reject(new TypeError("cut"));
+    const { status, code } = outcome;
+    const body = code ? JSON.stringify({ code }) : "<h1>Bad Gateway</h1>";
+    return Promise.resolve(new Response(body, { status, headers: { "retry-after": "0" } }));
+  };
+  const headers = { "content-type": "application/json", ...(has_key && { "idempotency-key": "k1" }) };
+  const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
+  await expect(createTransport({ retries: 1, fetch: send })(new Request(`http://h.test/base${path}`, init))).rejects.toThrow();
+  return count;
+}
+
+test.concurrent.each(cases)("$why ($method $path after $outcome)", async (one) => {
+  expect(await attempts(one)).toBe(one.again ? 2 : 1);
+});
