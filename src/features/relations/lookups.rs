@@ -227,7 +227,7 @@ impl Lookups {
         for ((user, others), codes) in users.into_iter().zip(told) {
             match codes {
                 Some(codes) => {
-                    others.iter().zip(codes).for_each(|(other, code)| asked.set(&Pair { follower: user, followee: *other }, code))
+                    others.iter().zip(codes).for_each(|(other, code)| asked.set(&Pair { follower: user, followee: *other }, code));
                 }
                 None => unknown.push((user, others)),
             }
