@@ -53,12 +53,12 @@ chaos: ## break nodes and stores under load and check every promise, on both tie
 test: ## every test, on both tiers, with the clients and the console; the last line of output counts them (ARGS: a filter for the program's own)
 	@scripts/engines.sh with -- scripts/test.sh $(ARGS)
 
-test-clients: clients/python/.venv ## the clients: their own tests, then against the server behind a faulty proxy (needs Node 20.19 and Python 3.10; HEADMARK_BIN= a binary that is built)
+test-clients: clients/python/.venv ## the clients: their own tests, then against the server behind a faulty proxy, on both tiers (needs Node 20.19, Python 3.10, psql; HEADMARK_BIN= a binary that is built)
 	cd clients/typescript && npm ci && npm test && npm run build
 	cd clients/python && .venv/bin/python -m pytest
 	$(if $(HEADMARK_BIN),,cargo build --locked --bin headmark)
-	cd clients/typescript && HEADMARK_BIN="$(CLIENTS_BIN)" npm run test:server
-	cd clients/python && HEADMARK_BIN="$(CLIENTS_BIN)" .venv/bin/python -m pytest tests_server -n 4
+	cd clients/typescript && HEADMARK_BIN="$(CLIENTS_BIN)" ../../scripts/engines.sh with -- npm run test:server
+	cd clients/python && HEADMARK_BIN="$(CLIENTS_BIN)" ../../scripts/engines.sh with -- .venv/bin/python -m pytest tests_server -n 4
 
 test-console: ## the console in a real Chromium, on both tiers (needs Node 20.19, Chromium or CHROMIUM=, psql; HEADMARK_BIN= a binary that is built; SCREENSHOTS=1: writes the pictures of the docs)
 	cd console && npm ci

@@ -15,6 +15,7 @@ from headmark import AsyncHeadmark, Headmark, Limits, routes
 from headmark.types import UnreadSummaryOut
 from tests_server.proxy import FaultyProxy
 from tests_server.server import SERVICE_SECRET, Server, user_token
+from tests_server.stores import TIERS
 
 SPEED = 10.0
 # Enough for the worst of the networks below: no request of a test is given up.
@@ -69,19 +70,19 @@ class World:
             return client.send(routes.get_unread_summary(user))
 
 
-@pytest.fixture
+@pytest.fixture(params=TIERS)
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    server = Server()
+    server = Server(request.param)
     proxy = FaultyProxy(sum(map(ord, request.node.name)), lambda: server.base_url)
     yield World(server, proxy)
     proxy.stop()
     server.remove()
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+@pytest.fixture(scope="module", params=TIERS)
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """One for all tests of a module that do not break it. Each uses users of its own."""
-    server = Server()
+    server = Server(request.param)
     yield server
     server.remove()
 

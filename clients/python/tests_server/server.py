@@ -1,4 +1,4 @@
-"""The real server: the binary that HEADMARK_BIN names, on the embedded tier, with its own data."""
+"""The real server: the binary that HEADMARK_BIN names, on either tier, with its own data."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from headmark import Headmark
+from tests_server.stores import Tier, stores_of
 
 SERVICE_SECRET = "a-service-key-of-the-tests"
 JWT_SECRET = "a secret of the tests, of 32 bytes and more"
@@ -41,10 +42,12 @@ def user_token(user: str, expires_in_s: int) -> str:
 
 
 class Server:
-    def __init__(self, is_open: bool = False, follower_badge: str | None = None) -> None:
+    def __init__(
+        self, tier: Tier = "embedded", is_open: bool = False, follower_badge: str | None = None
+    ) -> None:
         """`is_open`: without credentials."""
         self._folder = Path(tempfile.mkdtemp(prefix="headmark-client-"))
-        self._data, self._backup = self._folder / "data", self._folder / "backup"
+        self._stores = stores_of(tier, self._folder)
         self._settings: dict[str, str] = {}
         if not is_open:
             self._settings["HEADMARK_SERVICE_KEYS"] = f"tests:{SERVICE_SECRET}"
@@ -60,12 +63,13 @@ class Server:
         settings = {
             "PATH": os.environ["PATH"],
             **self._settings,
+            **self._stores.settings,
             "HEADMARK_LOG": "error",
             "HEADMARK_POLL_INTERVAL": "1",
             "HEADMARK_DRAIN_IDLE_MS": "0",
             "HEADMARK_DRAIN_TIMEOUT_MS": "2000",
         }
-        command = [binary(), "--listen", "127.0.0.1:0", "--data-dir", str(self._data)]
+        command = [binary(), "--listen", "127.0.0.1:0"]
         process = subprocess.Popen(
             command, env=settings, cwd=self._folder, stdout=subprocess.PIPE, text=True
         )
@@ -101,16 +105,15 @@ class Server:
 
     def back_up(self) -> None:
         self.stop()
-        shutil.copytree(self._data, self._backup)
+        self._stores.back_up()
         self.start()
 
     def restore(self) -> None:
-        """As docs/operations/backup.md says: stop, put the files back, renew the epoch, start."""
+        """As docs/operations/backup.md says: stop, put the data back, renew the epoch, start."""
         self.stop()
-        shutil.rmtree(self._data)
-        shutil.copytree(self._backup, self._data)
-        renew = [binary(), "epoch", "--renew", "--data-dir", str(self._data)]
-        subprocess.run(renew, env={}, check=True, capture_output=True)
+        self._stores.restore()
+        renew = [binary(), "epoch", "--renew"]
+        subprocess.run(renew, env=self._stores.settings, check=True, capture_output=True)
         self.start()
 
     def client(self) -> Headmark:
@@ -119,4 +122,5 @@ class Server:
 
     def remove(self) -> None:
         self.stop()
+        self._stores.remove()
         shutil.rmtree(self._folder)

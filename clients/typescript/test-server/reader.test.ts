@@ -1,11 +1,12 @@
 // The inbox reader and the real server: every row once, in order, whatever happens in between.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { InboxReader } from "../src/inbox/reader.js";
 import type { InboxPosition } from "../src/inbox/types.js";
 import type { InboxItem } from "../src/types.js";
 import { Dice } from "../test/virtual-time.js";
 import type { Server } from "./server.js";
+import { TIERS } from "./stores.js";
 import { eventually, fastClock, type World, world } from "./support.js";
 
 const USER = "42";
@@ -82,52 +83,54 @@ async function cursor(server: Server): Promise<number | undefined> {
   return data.items.find((device) => device.device_id === "phone")?.cursor;
 }
 
-test.concurrent.for([11, 12, 13])(
-  "messages through a bad network to an app that is killed, seed %i",
-  async (seed, { onTestFinished }) => {
-    const here = await world(seed, onTestFinished);
+describe.each(TIERS)("on the %s tier", (tier) => {
+  test.concurrent.for([11, 12, 13])(
+    "messages through a bad network to an app that is killed, seed %i",
+    async (seed, { onTestFinished }) => {
+      const here = await world(tier, seed, onTestFinished);
+      const { server, proxy } = here;
+      const phone = new Phone(here, seed);
+      const dice = new Dice(seed);
+      proxy.badness = 0.4;
+      phone.launch();
+      for (let step = 0; step < 20; step += 1) {
+        await sendMessages(server, dice.upTo(12), `${step}`);
+        if (dice.chance(0.3)) phone.launch();
+        await new Promise((resolve) => setTimeout(resolve, dice.upTo(150)));
+      }
+      proxy.badness = 0;
+      const rows = await allRows(server);
+      expect(rows.length).toBeGreaterThan(50);
+      await eventually(() => expect(phone.rows.length).toBe(rows.length));
+      expect(phone.rows).toEqual(rows);
+      expect(phone.resets).toBe(0);
+      await eventually(async () => expect(await cursor(server)).toBe(rows.length));
+    },
+  );
+
+  test.concurrent("a server that is restored from a backup, and one that hangs", async ({ onTestFinished }) => {
+    const here = await world(tier, 14, onTestFinished);
     const { server, proxy } = here;
-    const phone = new Phone(here, seed);
-    const dice = new Dice(seed);
-    proxy.badness = 0.4;
+    const phone = new Phone(here, 14);
     phone.launch();
-    for (let step = 0; step < 20; step += 1) {
-      await sendMessages(server, dice.upTo(12), `${step}`);
-      if (dice.chance(0.3)) phone.launch();
-      await new Promise((resolve) => setTimeout(resolve, dice.upTo(150)));
-    }
-    proxy.badness = 0;
+    await sendMessages(server, 20, "kept");
+    await server.backUp();
+    await sendMessages(server, 20, "lost");
+    await eventually(() => expect(phone.rows.length).toBe(40));
+    await server.restore();
+    proxy.badness = 0.3;
+    // As many rows as were lost: only the epoch tells that these are others.
+    await sendMessages(server, 25, "new");
     const rows = await allRows(server);
-    expect(rows.length).toBeGreaterThan(50);
-    await eventually(() => expect(phone.rows.length).toBe(rows.length));
-    expect(phone.rows).toEqual(rows);
-    expect(phone.resets).toBe(0);
-    await eventually(async () => expect(await cursor(server)).toBe(rows.length));
-  },
-);
+    await eventually(() => expect(phone.rows).toEqual(rows));
+    expect(phone.rows.at(20)?.content).toBe("new 0");
+    expect(phone.resets).toBe(1);
 
-test.concurrent("a server that is restored from a backup, and one that hangs", async ({ onTestFinished }) => {
-  const here = await world(14, onTestFinished);
-  const { server, proxy } = here;
-  const phone = new Phone(here, 14);
-  phone.launch();
-  await sendMessages(server, 20, "kept");
-  await server.backUp();
-  await sendMessages(server, 20, "lost");
-  await eventually(() => expect(phone.rows.length).toBe(40));
-  await server.restore();
-  proxy.badness = 0.3;
-  // As many rows as were lost: only the epoch tells that these are others.
-  await sendMessages(server, 25, "new");
-  const rows = await allRows(server);
-  await eventually(() => expect(phone.rows).toEqual(rows));
-  expect(phone.rows.at(20)?.content).toBe("new 0");
-  expect(phone.resets).toBe(1);
-
-  server.pause();
-  // Longer than the reader waits for an answer.
-  await new Promise((resolve) => setTimeout(resolve, 2_500));
-  server.resume();
-  await sendMessages(server, 5, "later");
-  await eventually(async () => expect(phone.rows).toEqual(await allRows(server)));
+    server.pause();
+    // Longer than the reader waits for an answer.
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    server.resume();
+    await sendMessages(server, 5, "later");
+    await eventually(async () => expect(phone.rows).toEqual(await allRows(server)));
+  });
 });

@@ -1,13 +1,14 @@
-// The real server: the binary that HEADMARK_BIN names, on the embedded tier, with data of its own.
+// The real server: the binary that HEADMARK_BIN names, on either tier, with data of its own.
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
-import { cp, mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { createHeadmark, type Headmark } from "../src/client.js";
+import { type Stores, storesOf, type Tier } from "./stores.js";
 
 const SERVICE_SECRET = "a-service-key-of-the-tests";
 const JWT_SECRET = "a secret of the tests, of 32 bytes and more";
@@ -30,14 +31,16 @@ export class Server {
   /** Where it listens; each start has another port. */
   baseUrl = "";
   readonly #folder: string;
-  #backup: string | null = null;
+  readonly #stores: Stores;
 
-  private constructor(folder: string) {
+  private constructor(folder: string, stores: Stores) {
     this.#folder = folder;
+    this.#stores = stores;
   }
 
-  static async start(): Promise<Server> {
-    const server = new Server(await mkdtemp(join(tmpdir(), "headmark-client-")));
+  static async start(tier: Tier): Promise<Server> {
+    const folder = await mkdtemp(join(tmpdir(), "headmark-client-"));
+    const server = new Server(folder, await storesOf(tier, folder));
     await server.start();
     return server;
   }
@@ -45,10 +48,6 @@ export class Server {
   /** A backend's client, past the proxy. */
   get service(): Headmark {
     return createHeadmark({ baseUrl: this.baseUrl, token: SERVICE_SECRET });
-  }
-
-  get #data(): string {
-    return join(this.#folder, "data");
   }
 
   /** How many polls it holds now. */
@@ -60,6 +59,7 @@ export class Server {
   async start(): Promise<void> {
     const settings = {
       PATH: process.env.PATH,
+      ...this.#stores.settings,
       HEADMARK_SERVICE_KEYS: `tests:${SERVICE_SECRET}`,
       HEADMARK_JWT_SECRET: JWT_SECRET,
       HEADMARK_LOG: "error",
@@ -67,7 +67,7 @@ export class Server {
       HEADMARK_DRAIN_IDLE_MS: "0",
       HEADMARK_DRAIN_TIMEOUT_MS: "2000",
     };
-    const args = ["--listen", "127.0.0.1:0", "--data-dir", this.#data];
+    const args = ["--listen", "127.0.0.1:0"];
     const child = spawn(binary(), args, { env: settings, stdio: ["ignore", "pipe", "inherit"] });
     this.#child = child;
     for await (const line of createInterface({ input: child.stdout })) {
@@ -92,6 +92,7 @@ export class Server {
 
   async remove(): Promise<void> {
     await this.stop();
+    await this.#stores.remove();
     await rm(this.#folder, { recursive: true, force: true });
   }
 
@@ -104,21 +105,17 @@ export class Server {
     this.#child?.kill("SIGCONT");
   }
 
-  /** A copy of the data while the server is stopped. */
   async backUp(): Promise<void> {
     await this.stop();
-    this.#backup = join(this.#folder, "backup");
-    await cp(this.#data, this.#backup, { recursive: true });
+    await this.#stores.backUp();
     await this.start();
   }
 
-  /** As docs/operations/backup.md says: stop, put the files back, renew the epoch, start. */
+  /** As docs/operations/backup.md says: stop, put the data back, renew the epoch, start. */
   async restore(): Promise<void> {
     await this.stop();
-    if (!this.#backup) throw new Error("there is no backup");
-    await rm(this.#data, { recursive: true });
-    await cp(this.#backup, this.#data, { recursive: true });
-    await promisify(execFile)(binary(), ["epoch", "--renew", "--data-dir", this.#data], { env: {} });
+    await this.#stores.restore();
+    await promisify(execFile)(binary(), ["epoch", "--renew"], { env: this.#stores.settings });
     await this.start();
   }
 }

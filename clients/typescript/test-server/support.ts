@@ -8,6 +8,7 @@ import type { Clock } from "../src/surroundings.js";
 import type { UnreadSummary } from "../src/types.js";
 import { FaultyProxy } from "./proxy.js";
 import { Server, userToken } from "./server.js";
+import type { Tier } from "./stores.js";
 
 const SPEED = 10;
 
@@ -31,8 +32,8 @@ export interface World {
   atEnd: AtEnd;
 }
 
-export async function world(seed: number, atEnd: AtEnd): Promise<World> {
-  const server = await Server.start();
+export async function world(tier: Tier, seed: number, atEnd: AtEnd): Promise<World> {
+  const server = await Server.start(tier);
   const proxy = await FaultyProxy.start(seed, () => server.baseUrl);
   atEnd(async () => {
     proxy.stop();
