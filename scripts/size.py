@@ -94,10 +94,14 @@ WAL_A_WRITE = 375
 # ---- measuring ----------------------------------------------------------------------------------------------------------------
 
 TABLES = """
-select c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid)
-from pg_class c join pg_namespace n on n.oid = c.relnamespace
+select t.relname, sum(pg_table_size(c.oid)), sum(pg_indexes_size(c.oid))
+from pg_class c
+join pg_namespace n on n.oid = c.relnamespace
+left join pg_inherits i on i.inhrelid = c.oid
+join pg_class t on t.oid = coalesce(i.inhparent, c.oid)
 where n.nspname = current_schema() and c.relkind = 'r' and c.relname <> '_sqlx_migrations'
-order by c.relname
+group by t.relname
+order by t.relname
 """
 
 

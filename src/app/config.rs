@@ -15,6 +15,7 @@ use crate::db::StoreConfig;
 use crate::engine::events::EventConfig;
 use crate::engine::lanes::LaneConfig;
 use crate::features::feed::FeedConfig;
+use crate::features::groups::GroupConfig;
 use crate::features::inbox::InboxConfig;
 use crate::features::notifications::NotificationConfig;
 use crate::features::operations::OperationConfig;
@@ -71,6 +72,9 @@ pub struct Config {
     /// How receipts are bounded.
     #[command(flatten)]
     pub receipts: ReceiptConfig,
+    /// How groups are kept.
+    #[command(flatten)]
+    pub groups: GroupConfig,
     /// How inboxes are kept.
     #[command(flatten)]
     pub inbox: InboxConfig,

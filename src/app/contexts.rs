@@ -63,7 +63,7 @@ impl Contexts {
             events: callers.serve(engines.event_stream(config)),
             fan_out: Arc::new(engines.fan_out()),
             feed: callers.serve(FeedContext { lanes: lanes.clone(), db: db.clone(), config: config.feed.clone() }),
-            groups: callers.serve(engines.groups()),
+            groups: callers.serve(engines.groups(config)),
             inbox: callers.serve(engines.inbox(config)),
             notifications: callers.serve(engines.notifications(config)),
             last_seen: engines.last_seen(config),
@@ -108,7 +108,7 @@ impl Engines {
         }
     }
 
-    fn groups(&self) -> GroupContext {
+    fn groups(&self, config: &Config) -> GroupContext {
         GroupContext {
             lanes: self.lanes.clone(),
             db: self.db.clone(),
@@ -117,6 +117,8 @@ impl Engines {
             heads: Arc::clone(&self.heads),
             changes: Arc::clone(&self.group_changes),
             polling: Arc::clone(&self.polling),
+            clock: self.clock.clone(),
+            config: config.groups.clone(),
         }
     }
 

@@ -14,6 +14,7 @@ mod row_sets;
 pub mod serve;
 pub mod state;
 pub mod stores;
+mod sweeps;
 pub mod telemetry;
 
 pub use row_sets::{ENTRY_READER, ROW_SETS, statements};

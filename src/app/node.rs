@@ -14,14 +14,12 @@ use crate::app::config::Config;
 use crate::app::engines::Engines;
 use crate::app::state::AppState;
 use crate::app::stores::Stores;
-use crate::app::{ENTRY_READER, ROW_SETS, router, telemetry};
+use crate::app::{ENTRY_READER, ROW_SETS, router, sweeps, telemetry};
 use crate::base::clock::Clock;
-use crate::db::DbResult;
 use crate::engine::entries::Entries;
 use crate::engine::events::{Bell, Publisher};
-use crate::engine::lanes::Lanes;
+use crate::engine::lanes::{self, Lanes};
 use crate::engine::turns::Turns;
-use crate::engine::{events, heads, idempotency, lanes};
 use crate::features::badges::summary::CounterPart;
 use crate::features::broadcasts::summary::BroadcastPart;
 use crate::features::dots::summary::DotPart;
@@ -34,7 +32,7 @@ use crate::features::notifications::summary::NotificationPart;
 use crate::features::receipts::Receipts;
 use crate::features::relations::HotUsers;
 use crate::features::users::LastSeen;
-use crate::features::{feed, inbox, notifications, operations, relations, users, views};
+use crate::features::{relations, views};
 use crate::http::auth::Auth;
 use crate::http::edge::EdgeConfig;
 use crate::http::limit::Limiter;
@@ -43,14 +41,8 @@ use crate::http::traces::Traces;
 use crate::maintenance::scrub;
 use crate::summary::{ChatPart, Parts, Summaries};
 
-/// How often what is no longer kept is swept.
-const SWEEP_EVERY: Duration = Duration::from_secs(60);
-
 /// How often the samples of histograms are folded, so that they do not pile up between scrapes.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
-
-/// The most rounds of one sweep; the rest waits for the next.
-const SWEEP_ROUNDS: u32 = 200;
 
 /// How long a stop waits for each of its steps: a store that hangs must not keep the process alive.
 /// Longer than a batch may take, its commit in doubt included.
@@ -193,7 +185,7 @@ impl App {
         self.tasks.spawn(Arc::clone(&self.state.heads).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.events).run(self.stop.clone()));
         self.tasks.spawn(relations::worker::run(Arc::clone(&self.state.contexts.worker), self.stop.clone()));
-        self.tasks.spawn(sweep(self.state.clone(), self.stop.clone()));
+        self.tasks.spawn(sweeps::run(self.state.clone(), self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.auth).follow_keys(self.stop.clone()));
         self.tasks.spawn(fold_metrics(self.state.metrics.clone(), self.stop.clone()));
         if let Some(limiter) = limiter {
@@ -214,68 +206,6 @@ async fn fold_metrics(metrics: PrometheusHandle, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = tick.tick() => metrics.run_upkeep(),
-        }
-    }
-}
-
-/// Removes what is no longer kept, in bounded rounds, until told to stop.
-async fn sweep(state: AppState, stop: CancellationToken) {
-    let mut tick = tokio::time::interval(SWEEP_EVERY);
-    let mut old_rows = inbox::expiry::Walk::default();
-    let mut old_items = views::expiry::Walk::default();
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = tick.tick() => {}
-        }
-        if let Err(error) = lanes::sweep(&state.db, state.clock.now()).await {
-            tracing::warn!(%error, "cannot sweep the rows of lanes that died");
-        }
-        sweep_rounds(&stop, "changes of heads", || heads::store::sweep(&state.db)).await;
-        match users::forget_the_absent(&state.contexts.last_seen).await {
-            Ok(0) => {}
-            Ok(forgotten) => tracing::debug!(forgotten, "forgot users who stayed away"),
-            Err(error) => tracing::warn!(?error, "cannot forget users who stayed away; the next sweep tries again"),
-        }
-        sweep_rounds(&stop, "idempotency keys", || idempotency::sweep(&state.db, state.clock.now())).await;
-        sweep_rounds(&stop, "events", || events::sweep(&state.db, &state.contexts.events.config, state.clock.now())).await;
-        sweep_rounds(&stop, "operations", || operations::sweep(&state.db, &state.contexts.operations.operations.config, state.clock.now()))
-            .await;
-        sweep_rounds(&stop, "posts", || feed::sweep(&state.db, &state.contexts.feed.config, state.clock.now())).await;
-        match inbox::expiry::sweep(&state.contexts.inbox, &mut old_rows).await {
-            Ok(0) => {}
-            Ok(removed) => tracing::debug!(removed, "removed old rows of inboxes"),
-            Err(error) => tracing::warn!(?error, "cannot remove old rows of inboxes; the next sweep tries again"),
-        }
-        sweep_rounds(&stop, "devices", || inbox::expiry::sweep_devices(&state.contexts.inbox)).await;
-        match notifications::expiry::sweep(&state.contexts.notifications).await {
-            Ok(0) => {}
-            Ok(removed) => tracing::debug!(removed, "removed old notifications"),
-            Err(error) => tracing::warn!(?error, "cannot remove old notifications; the next sweep tries again"),
-        }
-        match views::expiry::sweep(&state.contexts.views, &mut old_items).await {
-            Ok(0) => {}
-            Ok(removed) => tracing::debug!(removed, "removed old items of views"),
-            Err(error) => tracing::warn!(%error, "cannot remove old items of views; the next sweep tries again"),
-        }
-    }
-}
-
-/// Sweeps round after round while there is something to remove.
-async fn sweep_rounds<F: Future<Output = DbResult<u64>>>(stop: &CancellationToken, what: &str, round: impl Fn() -> F) {
-    for _ in 0..SWEEP_ROUNDS {
-        if stop.is_cancelled() {
-            return;
-        }
-        match round().await {
-            Ok(0) => return,
-            Ok(removed) => tracing::debug!(removed, what, "swept"),
-            Err(error) => {
-                // Nothing is lost: they are swept later.
-                tracing::warn!(%error, what, "cannot sweep");
-                return;
-            }
         }
     }
 }

@@ -41,7 +41,7 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 22] = [
+    let others: [&[&'static Statement]; 23] = [
         &lanes::statements(),
         &marks::store::statements(),
         &marks::users::statements(),
@@ -50,6 +50,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &idempotency::statements(),
         &epoch::statements(),
         &guard::statements(),
+        &groups::expiry::statements(),
         &groups::import::store::statements(),
         &groups::lists::statements(),
         &inbox::expiry::statements(),

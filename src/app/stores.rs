@@ -39,7 +39,7 @@ impl Stores {
     pub async fn open(stores: &StoreConfig, cache: &CacheArgs, clock: Clock) -> Result<Self, String> {
         cache.check(stores)?;
         let (db, data_lock) = Db::open(stores).await?;
-        db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
+        db.prepare(stores).await?;
         epoch::ensure(&db).await.map_err(|error| format!("cannot read the epoch of the installation: {error}"))?;
         let cache = match cache.redis() {
             Some(redis) => Cache::redis(cache.cache(), redis).await.map_err(|error| format!("cannot use Redis: {error}"))?,

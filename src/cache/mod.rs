@@ -8,6 +8,7 @@ mod config;
 mod entry;
 mod facts;
 mod hub;
+mod lists;
 mod memory;
 mod meters;
 mod nonce;
@@ -27,6 +28,7 @@ use tokio::time::Instant;
 pub use self::config::{CacheConfig, RedisConfig};
 pub use self::facts::FactsChange;
 pub use self::hub::Listener;
+pub use self::lists::{HISTORY_STEP, ListKey, ListVersion};
 pub use self::memory::Memory;
 pub use self::parts::Parts;
 pub use self::read_entry::{Derived, ReadEntry};
@@ -144,15 +146,6 @@ impl fmt::Display for CacheError {
 }
 
 impl std::error::Error for CacheError {}
-
-/// A list of a user's that is kept by version, beside the user's entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ListKey {
-    /// What the feed is counted from.
-    Feed,
-    Following,
-    Blocks,
-}
 
 /// A stream of numbered entries.
 #[derive(Debug, Clone)]
@@ -306,33 +299,6 @@ impl Cache {
             Self::Redis(redis) => return redis.abandon_write(written, writer).await,
         }
         Ok(())
-    }
-
-    /// The list behind a user's feed as a node left it here, with its version.
-    pub async fn get_feed(&self, user: UserId) -> Result<Option<(i64, Vec<u8>)>, CacheError> {
-        self.get_list(user, ListKey::Feed).await
-    }
-
-    /// Leaves the list behind a user's feed for other nodes.
-    pub async fn set_feed(&self, user: UserId, version: i64, list: &[u8]) -> Result<(), CacheError> {
-        self.set_list(user, ListKey::Feed, version, list).await
-    }
-
-    /// A list of a user's as a node left it here, with its version. It is right for that version,
-    /// however old it is. In process there is none: the one node that there is keeps it decoded.
-    pub async fn get_list(&self, user: UserId, list: ListKey) -> Result<Option<(i64, Vec<u8>)>, CacheError> {
-        match self {
-            Self::Memory(_) => Ok(None),
-            Self::Redis(redis) => redis.get_list(user, list).await,
-        }
-    }
-
-    /// Leaves a list of a user's for other nodes.
-    pub async fn set_list(&self, user: UserId, list: ListKey, version: i64, content: &[u8]) -> Result<(), CacheError> {
-        match self {
-            Self::Memory(_) => Ok(()),
-            Self::Redis(redis) => redis.set_list(user, list, version, content).await,
-        }
     }
 
     /// Appends to a stream, each entry under its number, and trims it to about so many. What is

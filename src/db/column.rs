@@ -26,6 +26,18 @@ pub enum Column {
 }
 
 impl Column {
+    /// These rows of it.
+    pub(super) fn pick(&self, rows: &[usize]) -> Self {
+        fn of<T: Clone>(values: &[T], rows: &[usize]) -> Vec<T> {
+            rows.iter().filter_map(|row| values.get(*row).cloned()).collect()
+        }
+        match self {
+            Self::Int(values) => Self::Int(of(values, rows)),
+            Self::Text(values) => Self::Text(of(values, rows)),
+            Self::Bytes(values) => Self::Bytes(of(values, rows)),
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Int(values) => values.len(),

@@ -183,6 +183,26 @@ impl Conn {
         matches!(self, Self::Postgres(_))
     }
 
+    /// Whether rows of a transaction may be in several databases.
+    #[must_use]
+    pub fn is_distributed(&self) -> bool {
+        matches!(self, Self::Postgres(conn) if conn.is_distributed())
+    }
+
+    /// Brings commits to their end that the coordinator of a distributed database decided and did not
+    /// tell all workers of, as when it died in between. Outside of a transaction.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn finish_commits(&mut self) -> DbResult<()> {
+        match self {
+            Self::Postgres(conn) if conn.is_distributed() => {
+                conn.sent().await?.execute("select recover_prepared_transactions()").await.map(|_| ())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the connection still works.
     ///
     /// # Errors

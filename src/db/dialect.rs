@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 use super::column::{Column, Type, push_hex};
+use super::distributed::by_owner;
 use super::errors::DbResult;
 use super::sqlite_text::Texts;
 use sqlx::error::BoxDynError;
@@ -23,6 +24,10 @@ pub struct Statement {
     text: StatementText,
     columns: &'static [(&'static str, Type)],
     scalar: bool,
+    /// The column that says whose rows they are.
+    owner: Option<&'static str>,
+    /// What Citus takes in place of the text for Postgres.
+    distributed: Option<&'static str>,
     built: OnceLock<Built>,
 }
 
@@ -31,6 +36,8 @@ pub struct Statement {
 struct Built {
     sqlite: Texts,
     postgres: String,
+    /// On Citus.
+    distributed: String,
     /// For [`Statement::insert`]: how Postgres takes many rows at once.
     copy: Option<String>,
 }
@@ -57,13 +64,13 @@ impl Statement {
     /// A statement that both dialects read alike, but for `{rows}` and `{for update}`.
     #[must_use]
     pub const fn new(text: &'static str, columns: &'static [(&'static str, Type)]) -> Self {
-        Self { text: StatementText::Both(text), columns, scalar: false, built: OnceLock::new() }
+        Self { text: StatementText::Both(text), columns, scalar: false, owner: None, distributed: None, built: OnceLock::new() }
     }
 
     /// A statement whose text is put together at the start.
     #[must_use]
     pub const fn composed(text: String, columns: &'static [(&'static str, Type)]) -> Self {
-        Self { text: StatementText::Composed(text), columns, scalar: false, built: OnceLock::new() }
+        Self { text: StatementText::Composed(text), columns, scalar: false, owner: None, distributed: None, built: OnceLock::new() }
     }
 
     /// A statement over one row of parameters, which stand in its text as `$1`, `$2`, … in the
@@ -71,13 +78,20 @@ impl Statement {
     /// when they are plain parameters.
     #[must_use]
     pub const fn one(text: &'static str, columns: &'static [(&'static str, Type)]) -> Self {
-        Self { text: StatementText::Both(text), columns, scalar: true, built: OnceLock::new() }
+        Self { text: StatementText::Both(text), columns, scalar: true, owner: None, distributed: None, built: OnceLock::new() }
     }
 
     /// A statement that must be said differently.
     #[must_use]
     pub const fn each(sqlite: &'static str, postgres: &'static str, columns: &'static [(&'static str, Type)]) -> Self {
-        Self { text: StatementText::Each { sqlite, postgres }, columns, scalar: false, built: OnceLock::new() }
+        Self {
+            text: StatementText::Each { sqlite, postgres },
+            columns,
+            scalar: false,
+            owner: None,
+            distributed: None,
+            built: OnceLock::new(),
+        }
     }
 
     /// New rows of a table, whose columns have the names of the parameters: by `insert`, or where
@@ -86,7 +100,22 @@ impl Statement {
     /// [`Conn::insert`]: super::Conn::insert
     #[must_use]
     pub const fn insert(table: &'static str, columns: &'static [(&'static str, Type)]) -> Self {
-        Self { text: StatementText::Insert(table), columns, scalar: false, built: OnceLock::new() }
+        Self { text: StatementText::Insert(table), columns, scalar: false, owner: None, distributed: None, built: OnceLock::new() }
+    }
+
+    /// The column of the parameter table that says whose rows they are, where its text equates it
+    /// with columns. On a distributed database it is executed for the rows of each shard apart.
+    #[must_use]
+    pub const fn by(mut self, owner: &'static str) -> Self {
+        self.owner = Some(owner);
+        self
+    }
+
+    /// What a distributed database takes in place of the text for Postgres, which it cannot plan.
+    #[must_use]
+    pub const fn distributed(mut self, text: &'static str) -> Self {
+        self.distributed = Some(text);
+        self
     }
 
     /// The parameter table: a name and a type for each column.
@@ -111,8 +140,19 @@ impl Statement {
         &self.built().sqlite
     }
 
-    pub(super) fn postgres(&'static self) -> &'static str {
+    #[must_use]
+    pub fn postgres(&'static self) -> &'static str {
         &self.built().postgres
+    }
+
+    /// The text for Postgres, distributed or not.
+    pub fn text(&'static self, is_distributed: bool) -> &'static str {
+        if is_distributed { &self.built().distributed } else { &self.built().postgres }
+    }
+
+    /// The place of the column that says whose rows they are.
+    pub(super) fn owner(&self) -> Option<usize> {
+        self.owner.and_then(|owner| self.columns.iter().position(|(name, _)| *name == owner))
     }
 
     pub(super) fn copy(&'static self) -> Option<&'static str> {
@@ -133,11 +173,14 @@ impl Statement {
                     (inserted.as_str(), inserted.as_str(), Some(format!("copy {table} ({names}) from stdin (format binary)")))
                 }
             };
-            Built {
-                sqlite: Texts::new(sqlite.replace("{for update}", "")),
-                postgres: postgres.replace("{rows}", &self.postgres_rows()).replace("{for update}", "for update"),
-                copy,
-            }
+            let rows = self.postgres_rows();
+            let finished = |text: &str| text.replace("{rows}", &rows).replace("{for update}", "for update");
+            let distributed = self.distributed.unwrap_or(postgres);
+            let distributed = match (self.owner, self.owner()) {
+                (Some(owner), Some(at)) => finished(&by_owner(distributed, owner, at + 1)),
+                _ => finished(distributed),
+            };
+            Built { sqlite: Texts::new(sqlite.replace("{for update}", "")), postgres: finished(postgres), distributed, copy }
         })
     }
 

@@ -37,6 +37,9 @@ impl ErrorClass {
     }
 }
 
+/// What Postgres says of a unique key that is there already.
+const DUPLICATE: &str = "duplicate key value violates unique constraint";
+
 /// What this error means.
 #[must_use]
 pub fn classify(error: &sqlx::Error) -> ErrorClass {
@@ -45,6 +48,8 @@ pub fn classify(error: &sqlx::Error) -> ErrorClass {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => ErrorClass::Unknown,
         sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => ErrorClass::Outage,
         sqlx::Error::Database(database) => match (database.try_downcast_ref::<PgDatabaseError>(), database.code()) {
+            // As a worker of Citus says it while rows are copied to it.
+            (Some(error), _) if error.code() == "XX000" && error.message().starts_with(DUPLICATE) => ErrorClass::Retry,
             (Some(error), _) => of_postgres(error.code(), matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic)),
             (None, Some(code)) => code.parse().map_or(ErrorClass::Refuse, of_sqlite),
             (None, None) => ErrorClass::Refuse,

@@ -18,7 +18,9 @@ use sqlx::migrate::{Migrate as _, MigrateError, Migration, MigrationType, Migrat
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, SqlSafeStr as _, SqliteConnection};
 use tokio::time::Instant;
 
-use super::{Db, ErrorClass, classify};
+use super::index::{self, ConcurrentIndex};
+use super::locks::TURN;
+use super::{Db, DbResult, ErrorClass, classify};
 
 /// A migration: its version, what it is, and its SQL.
 type File = (i64, &'static str, &'static str);
@@ -36,9 +38,6 @@ fn migrator(files: &[File]) -> Migrator {
     };
     Migrator::with_migrations(files.iter().map(migration).collect())
 }
-
-/// The advisory lock of the node that migrates ("migrate" in ASCII).
-const TURN: i64 = 0x6d_6967_7261_7465;
 
 /// The pause between two looks whether it is this node's turn.
 const TURN_PAUSE: Duration = Duration::from_millis(100);
@@ -111,7 +110,7 @@ async fn migrate_postgres(conn: &mut PgConnection, migrations: &Migrator) -> Res
 }
 
 /// Waits outside of any statement.
-async fn wait_for_turn(conn: &mut PgConnection) -> Result<(), MigrateError> {
+pub(super) async fn wait_for_turn(conn: &mut PgConnection) -> DbResult<()> {
     let mut told = false;
     loop {
         let (mine,): (bool,) = sqlx::query_as("select pg_try_advisory_lock($1)").bind(TURN).fetch_one(&mut *conn).await?;
@@ -133,22 +132,24 @@ async fn apply(conn: &mut PgConnection, migrations: &Migrator) -> Result<(), Mig
         // An index that is made concurrently waits for transactions that run, and holds up nobody.
         let wait = if migration.no_tx { Duration::ZERO } else { LOCK_TIMEOUT };
         conn.execute(AssertSqlSafe(format!("set lock_timeout = {}", wait.as_millis()))).await?;
-        if let Some(index) = concurrent_index(migration) {
-            drop_unfinished(conn, index).await?;
-        }
-        migrations.run_direct(Some(migration.version), conn, false).await?;
+        let is_made = match concurrent_index(migration) {
+            Some(index) => make_on_partitions(conn, &index).await?,
+            None => false,
+        };
+        migrations.run_direct(Some(migration.version), conn, is_made).await?;
     }
     migrations.run_direct(None, conn, false).await
 }
 
-/// An index that a migration began and did not finish is there, but not used.
-async fn drop_unfinished(conn: &mut PgConnection, index: &str) -> Result<(), MigrateError> {
-    let unfinished = "select 1 from pg_index where indexrelid = to_regclass($1) and not indisvalid";
-    if sqlx::query(unfinished).bind(index).fetch_optional(&mut *conn).await?.is_some() {
-        tracing::info!(index, "dropping an index that was not finished");
-        conn.execute(AssertSqlSafe(format!("drop index concurrently if exists {index}"))).await?;
+/// Makes the index where its table is partitioned; returns whether it is.
+async fn make_on_partitions(conn: &mut PgConnection, made: &ConcurrentIndex) -> DbResult<bool> {
+    let partitions = index::partitions(conn, &made.table).await?;
+    if partitions.is_empty() {
+        index::drop_unfinished(conn, &made.name).await?;
+        return Ok(false);
     }
-    Ok(())
+    made.make(conn, &partitions).await?;
+    Ok(true)
 }
 
 fn is_in_the_way(error: &MigrateError) -> bool {
@@ -160,16 +161,28 @@ fn is_in_the_way(error: &MigrateError) -> bool {
     }
 }
 
-/// The words of a migration, in lower case and without comments.
-fn words(migration: &Migration) -> Vec<&str> {
-    let lines = migration.sql.as_str().lines().map(|line| line.split("--").next().unwrap_or_default());
-    lines.flat_map(|line| line.split(|c: char| c.is_whitespace() || c == '(' || c == ';')).filter(|word| !word.is_empty()).collect()
+/// The text of a migration without comments.
+fn without_comments(migration: &Migration) -> String {
+    migration.sql.as_str().lines().map(|line| line.split("--").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// The name of the index that a migration makes concurrently.
-fn concurrent_index(migration: &Migration) -> Option<&str> {
-    let mut words = words(migration).into_iter().skip_while(|word| !word.eq_ignore_ascii_case("concurrently")).skip(1);
-    words.find(|word| !["if", "not", "exists"].contains(&word.to_ascii_lowercase().as_str()))
+fn words(text: &str) -> Vec<&str> {
+    text.split(|c: char| c.is_whitespace() || c == '(' || c == ';').filter(|word| !word.is_empty()).collect()
+}
+
+/// The index that a migration makes concurrently.
+fn concurrent_index(migration: &Migration) -> Option<ConcurrentIndex> {
+    let text = without_comments(migration);
+    let at = text.to_ascii_lowercase().find("concurrently")?;
+    let (before, after) = text.split_at_checked(at)?;
+    let is_unique = words(before).iter().any(|word| word.eq_ignore_ascii_case("unique"));
+    let is_name = |word: &&str| !["concurrently", "if", "not", "exists"].contains(&word.to_ascii_lowercase().as_str());
+    let names: Vec<_> = words(after).into_iter().filter(is_name).collect();
+    let (&name, &table) = (names.first()?, names.get(2)?);
+    let on = after.split_once(name)?.1.trim_start();
+    let rest = on.get(2..)?.trim_start().strip_prefix(table)?.trim().trim_end_matches(';');
+    let kind = if is_unique { "unique index" } else { "index" };
+    Some(ConcurrentIndex { kind, name: name.to_owned(), table: table.to_owned(), rest: rest.to_owned() })
 }
 
 /// From this version on migrations must pass [`check`]; those before it are from before the first
@@ -180,8 +193,8 @@ const FIRST_CHECKED: i64 = 21;
 /// Why a migration would stop the writes of nodes that serve.
 #[cfg(test)]
 fn check(migration: &Migration) -> Result<(), String> {
-    let lower: Vec<String> = words(migration).into_iter().map(str::to_ascii_lowercase).collect();
-    let words: Vec<&str> = lower.iter().map(String::as_str).collect();
+    let text = without_comments(migration).to_ascii_lowercase();
+    let words = words(&text);
     let made: Vec<&str> = words.windows(3).filter(|three| three[..2] == ["create", "table"]).map(|three| three[2]).collect();
     let mut indexes = 0;
     for (at, word) in words.iter().enumerate().filter(|(_, word)| **word == "index") {
@@ -230,10 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_an_index_is_found() {
-        let name = |sql| concurrent_index(&migration(sql)).map(str::to_owned);
-        assert_eq!(name("-- no-transaction\n-- why\nCREATE INDEX CONCURRENTLY IF NOT EXISTS a_b on a (b)").as_deref(), Some("a_b"));
-        assert_eq!(name("-- concurrently x\ncreate index a_b on a (b)"), None);
+    fn an_index_is_found() {
+        let said =
+            |sql| concurrent_index(&migration(sql)).map(|index| format!("{} {} {} {}", index.kind, index.name, index.table, index.rest));
+        let plain = "-- no-transaction\n-- why a is\nCREATE INDEX CONCURRENTLY IF NOT EXISTS a_b on a (b)";
+        assert_eq!(said(plain).as_deref(), Some("index a_b a (b)"));
+        let unique = "-- no-transaction\ncreate unique index concurrently if not exists data_b on data(a, b)\n    where data > 0;";
+        assert_eq!(said(unique).as_deref(), Some("unique index data_b data (a, b)\n    where data > 0"));
+        assert_eq!(said("-- concurrently x\ncreate index a_b on a (b)"), None);
     }
 
     #[test]

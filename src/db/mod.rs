@@ -13,11 +13,17 @@ mod column;
 mod conn;
 mod copy;
 mod dialect;
+mod distributed;
 mod errors;
+mod explain;
 mod folder;
+mod index;
+mod locks;
 mod migrate;
 mod open;
+mod partitions;
 mod pipeline;
+mod plans;
 mod pool;
 mod postgres;
 mod sent;
@@ -29,15 +35,20 @@ use std::time::Duration;
 
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Connection, Executor, FromRow, PgConnection};
+use sqlx::{Executor, FromRow};
 
 pub use column::{Column, Type};
 pub use conn::{Conn, MIN_COPY_ROWS};
 pub use dialect::{Statement, StatementText};
+pub use distributed::Distributed;
+pub use distributed::Shards;
 pub use errors::{DbResult, ErrorClass, classify};
+pub(crate) use locks::NODE_LOCK;
 pub(crate) use open::MAX_FIRST_CONNECT;
 pub use open::StoreConfig;
+pub use partitions::{MAX_PARTITIONS, Partitions, Progress, Repartition, TABLES, Table};
 pub use pipeline::Pipeline;
+pub use plans::Plans;
 use pool::Opener;
 pub use pool::Pool;
 pub use postgres::PgConn;
@@ -58,6 +69,8 @@ pub enum Db {
         reads: Arc<Pool>,
         /// How to open a connection of one's own.
         options: sqlx::postgres::PgConnectOptions,
+        /// Where the rows are, if the database is distributed.
+        shards: Option<Arc<Shards>>,
     },
 }
 
@@ -69,7 +82,7 @@ impl Db {
     pub async fn connect(&self) -> DbResult<Conn> {
         match self {
             Self::Sqlite { options, .. } => Opener::Sqlite(options.clone()).open().await,
-            Self::Postgres { options, .. } => Opener::Postgres(options.clone()).open().await,
+            Self::Postgres { options, shards, .. } => Opener::Postgres(options.clone(), shards.clone()).open().await,
         }
     }
 
@@ -81,9 +94,9 @@ impl Db {
     pub async fn connect_patient(&self) -> DbResult<Conn> {
         match self {
             Self::Sqlite { .. } => self.connect().await,
-            Self::Postgres { options, .. } => {
+            Self::Postgres { options, shards, .. } => {
                 let options = options.clone().options([("statement_timeout", "0")]);
-                Ok(Conn::Postgres(Box::new(PgConn::new(PgConnection::connect_with(&options).await?))))
+                Opener::Postgres(options, shards.clone()).open().await
             }
         }
     }
@@ -144,6 +157,12 @@ impl Db {
     #[must_use]
     pub fn is_shared(&self) -> bool {
         matches!(self, Self::Postgres { .. })
+    }
+
+    /// Whether its tables are spread over the workers of Citus.
+    #[must_use]
+    pub fn is_distributed(&self) -> bool {
+        matches!(self, Self::Postgres { shards: Some(_), .. })
     }
 
     /// Closes the pool and waits for its connections.

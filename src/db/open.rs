@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use clap::Args;
 use secrecy::{ExposeSecret, SecretString};
+use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection, PgConnection};
 
 use super::Db;
+use super::distributed;
 use super::folder::{self, SQLITE_FILE};
+use super::partitions::{MAX_PARTITIONS, Partitions};
+use super::plans::Plans;
 use super::pool::{Opener, Pool};
 use crate::base::secret::{path, secret};
 
@@ -46,6 +49,17 @@ pub struct StoreConfig {
     /// cache entries.
     #[arg(long, env = "HEADMARK_STATEMENT_TIMEOUT_MS", default_value_t = 3000, value_parser = clap::value_parser!(u64).range(100..=4000))]
     pub statement_timeout_ms: u64,
+
+    /// The number of hash partitions of each large table in a new Postgres database; 1 makes plain
+    /// tables. A database with data keeps its number until `headmark migrate --repartition` changes
+    /// it.
+    #[arg(long, env = "HEADMARK_PARTITIONS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PARTITIONS)))]
+    pub partitions: u32,
+
+    /// How Postgres plans statements: `generic` (once, by indexes only), `custom` (at each execution,
+    /// for its parameters, as Citus needs it), or `auto`: what the database needs.
+    #[arg(long, env = "HEADMARK_PLANS", default_value = "auto", value_enum)]
+    pub plans: Plans,
 
     /// The time limit for acquiring a database connection, in milliseconds.
     #[arg(long, env = "HEADMARK_DB_ACQUIRE_TIMEOUT_MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(10..=60_000))]
@@ -89,6 +103,25 @@ impl Db {
         Self::open(config).await
     }
 
+    /// Brings the schema up to date, and partitions the tables of a new database.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub async fn prepare(&self, config: &StoreConfig) -> Result<(), String> {
+        self.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
+        if self.is_distributed() {
+            return self.place_new_tables().await;
+        }
+        if let Partitions::Stored(stored) = self.partition(config.partitions).await? {
+            let asked = config.partitions;
+            tracing::warn!(
+                "the tables of this database have {stored} partitions, not {asked} as HEADMARK_PARTITIONS says; \
+                to change that, stop all nodes and run `headmark migrate --repartition`"
+            );
+        }
+        Ok(())
+    }
+
     /// Opens what the settings name to read it, also while a server runs: on SQLite without the
     /// data folder's lock, as readers do not disturb its writer. The schema is taken as it is.
     ///
@@ -121,21 +154,6 @@ const KEPT_STATEMENTS: usize = 512;
 /// rows, both threads sleep and wake all the time.
 const ROWS_AHEAD: usize = 2048;
 
-/// Every statement finds each of its rows by an index, however many it asks for.
-///
-/// Left to itself, Postgres would plan for what the tables held when it first saw a statement, or
-/// scan a whole table once a batch asks for some thousands of its rows; the first is wrong after an
-/// import has filled an empty table, the second costs the more the larger the table is. So it may
-/// choose indexes only, and then one plan for every batch is enough. Scans stay possible where
-/// there is no index.
-const BY_INDEX: [(&str, &str); 5] = [
-    ("enable_seqscan", "off"),
-    ("enable_bitmapscan", "off"),
-    ("enable_hashjoin", "off"),
-    ("enable_mergejoin", "off"),
-    ("plan_cache_mode", "force_generic_plan"),
-];
-
 async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, String> {
     // The parser's error may repeat parts of the URL, so it is not shown. It takes any scheme.
     let text = Some(url.expose_secret()).filter(|url| url.starts_with("postgres://") || url.starts_with("postgresql://"));
@@ -154,14 +172,16 @@ async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, S
             // How the literals of `postgres.rs` are to be read.
             ("standard_conforming_strings", "on".to_owned()),
         ])
-        .options(BY_INDEX)
         .disable_statement_logging();
-    let reads = pool(config, Opener::Postgres(options.clone()), config.db_connections);
-    match tokio::time::timeout(MAX_FIRST_CONNECT, PgConnection::connect_with(&options)).await {
-        Ok(Ok(_)) => Ok(Db::Postgres { reads, options }),
-        Ok(Err(error)) => Err(format!("cannot connect to Postgres: {error}")),
-        Err(_) => Err(format!("cannot connect to Postgres: no answer within {} s", MAX_FIRST_CONNECT.as_secs())),
-    }
+    let opened = async {
+        let shards = distributed::look(&options).await?.shards.map(Arc::new);
+        let options = options.options(config.plans.settings(shards.is_some()).iter().copied());
+        let reads = pool(config, Opener::Postgres(options.clone(), shards.clone()), config.db_connections);
+        reads.open_first().await.map_err(|error| format!("cannot connect to Postgres: {error}"))?;
+        Ok(Db::Postgres { reads, options, shards })
+    };
+    let late = |_| Err(format!("cannot connect to Postgres: no answer within {} s", MAX_FIRST_CONNECT.as_secs()));
+    tokio::time::timeout(MAX_FIRST_CONNECT, opened).await.unwrap_or_else(late)
 }
 
 async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
@@ -193,10 +213,8 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
         .busy_timeout(Duration::from_millis(config.db_acquire_timeout_ms))
         .foreign_keys(false)
         .disable_statement_logging();
-    let opener = Opener::Sqlite(options.clone());
-    let first = opener.open().await.map_err(|error| format!("cannot open the SQLite file in {}: {error}", dir.display()))?;
-    first.close().await;
-    let reads = pool(config, opener, config.db_connections.min(8));
+    let reads = pool(config, Opener::Sqlite(options.clone()), config.db_connections.min(8));
+    reads.open_first().await.map_err(|error| format!("cannot open the SQLite file in {}: {error}", dir.display()))?;
     // Where it is negative it counts KiB. Only who writes needs it: reads are few beside the cache
     // of entries, and the operating system has the file for them.
     let options = options.pragma("cache_size", (-1024 * i64::from(config.sqlite_cache_mib)).to_string());

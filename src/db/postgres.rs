@@ -12,6 +12,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use futures_util::TryStreamExt as _;
 use sqlx::postgres::PgRow;
@@ -19,6 +20,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Either, Executor as _, PgConnection};
 
 use super::column::Column;
 use super::dialect::{Bound, Statement};
+use super::distributed::Shards;
 use super::errors::DbResult;
 use super::{dialect, sent};
 
@@ -31,6 +33,8 @@ pub struct PgConn {
     prepared: HashMap<Prepared, u64>,
     /// Never given out twice, so that it does not matter what an error has left unprepared.
     next_name: u64,
+    /// Where the rows are, on a distributed database.
+    shards: Option<Arc<Shards>>,
 }
 
 /// A statement by its address, and whether it counts its rows.
@@ -58,6 +62,8 @@ pub(super) enum Wanted {
     All(u64),
     /// Its rows, and how many it affected.
     Rows,
+    /// Those of a further shard.
+    MoreRows,
 }
 
 impl Waiting {
@@ -77,8 +83,8 @@ const MISSED: &str = "another writer was faster, this one tries again";
 /// The statement with a last parameter for how many rows it must affect. SQL has no statement that
 /// fails on a condition, so this casts a text that is not a number; the count keeps the
 /// planner from doing so ahead of time.
-fn counting(statement: &'static Statement) -> String {
-    let (sql, count) = (statement.postgres(), statement.columns().len() + 1);
+fn counting(statement: &'static Statement, sql: &str) -> String {
+    let count = statement.columns().len() + 1;
     let returning = if sql.starts_with("select") { "" } else { " returning 1" };
     format!(
         "with affected as ({sql}{returning})
@@ -100,13 +106,17 @@ pub(super) struct Done {
 }
 
 impl PgConn {
-    pub(super) fn new(conn: PgConnection) -> Self {
-        Self { conn, waiting: Waiting::default(), prepared: HashMap::new(), next_name: 0 }
+    pub(super) fn new(conn: PgConnection, shards: Option<Arc<Shards>>) -> Self {
+        Self { conn, waiting: Waiting::default(), prepared: HashMap::new(), next_name: 0, shards }
     }
 
-    /// The connection itself, if nothing waits.
+    /// The connection itself, if nothing waits, and a statement needs to be executed only once.
     pub(super) fn at_once(&mut self) -> Option<&mut PgConnection> {
-        if self.waiting.text.is_empty() { Some(&mut self.conn) } else { None }
+        if self.waiting.text.is_empty() && self.shards.is_none() { Some(&mut self.conn) } else { None }
+    }
+
+    pub(super) fn is_distributed(&self) -> bool {
+        self.shards.is_some()
     }
 
     /// The connection itself, once everything is sent that waited.
@@ -122,17 +132,36 @@ impl PgConn {
         self.waiting.add(Wanted::Nothing).push_str("begin");
     }
 
-    /// Adds a statement to what waits.
+    /// Adds a statement to what waits: on a distributed database, for each shard that has rows of it.
     pub(super) fn add(&mut self, statement: &'static Statement, columns: &[Column], wanted: Wanted) {
+        let owners = statement.owner().and_then(|at| columns.get(at));
+        let split = match (&self.shards, owners) {
+            (Some(shards), Some(Column::Int(owners))) => shards.split(owners),
+            _ => None,
+        };
+        let Some(split) = split else { return self.add_one(statement, columns, wanted) };
+        for (part, rows) in split.into_iter().enumerate() {
+            let columns: Vec<_> = columns.iter().map(|column| column.pick(&rows)).collect();
+            let wanted = match wanted {
+                Wanted::All(_) => Wanted::All(rows.len().try_into().unwrap_or(u64::MAX)),
+                Wanted::Rows if part > 0 => Wanted::MoreRows,
+                wanted => wanted,
+            };
+            self.add_one(statement, &columns, wanted);
+        }
+    }
+
+    fn add_one(&mut self, statement: &'static Statement, columns: &[Column], wanted: Wanted) {
         let prepared = (std::ptr::from_ref(statement).addr(), matches!(wanted, Wanted::All(_)));
         let preparing = || self.waiting.prepares.iter().find(|(other, _)| *other == prepared).map(|(_, name)| *name);
         let name = self.prepared.get(&prepared).copied().or_else(preparing).unwrap_or_else(|| {
             let name = self.next_name;
             self.next_name += 1;
             self.waiting.prepares.push((prepared, name));
+            let sql = statement.text(self.shards.is_some());
             let (types, sql) = match wanted {
-                Wanted::All(_) => (dialect::postgres_types(statement, &["bigint"]), counting(statement)),
-                Wanted::Nothing | Wanted::Rows => (dialect::postgres_types(statement, &[]), statement.postgres().to_owned()),
+                Wanted::All(_) => (dialect::postgres_types(statement, &["bigint"]), counting(statement, sql)),
+                Wanted::Nothing | Wanted::Rows | Wanted::MoreRows => (dialect::postgres_types(statement, &[]), sql.to_owned()),
             };
             // Writing to a String cannot fail.
             let _ = write!(self.waiting.add(Wanted::Nothing), "prepare hm{name}{types} as {sql}");
@@ -163,7 +192,7 @@ impl PgConn {
             sqlx::query_with(AssertSqlSafe(text), arguments).execute(&mut self.conn).await?;
         }
         let mut wanted = wanted.into_iter();
-        let (mut all, mut rows) = (Vec::new(), Vec::new());
+        let (mut all, mut rows): (Vec<Done>, _) = (Vec::new(), Vec::new());
         {
             let mut answers = self.conn.fetch_many(sqlx::raw_sql(AssertSqlSafe(text)));
             while let Some(answer) = answers.try_next().await.map_err(missed)? {
@@ -174,6 +203,12 @@ impl PgConn {
                         let (rows, affected) = (std::mem::take(&mut rows), result.rows_affected());
                         match wanted.next() {
                             Some(Wanted::Rows) => all.push(Done { rows, affected }),
+                            Some(Wanted::MoreRows) => {
+                                if let Some(done) = all.last_mut() {
+                                    done.rows.extend(rows);
+                                    done.affected += affected;
+                                }
+                            }
                             Some(Wanted::Nothing | Wanted::All(_)) | None => {}
                         }
                     }

@@ -13,6 +13,7 @@
 
 use rand::RngExt as _;
 
+use crate::cache::HISTORY_STEP;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type, classify};
 
 static READ: Statement = Statement::new("select epoch, history from inbox_epoch where id = 1", &[]);
@@ -69,8 +70,9 @@ pub fn statements() -> [&'static Statement; 6] {
     [&READ, &MAKE, &FOLLOW, &RENEW, &END_ENTRIES, &HISTORY]
 }
 
-/// By how much the cache's epoch goes up at most. Small enough for a million restores.
-const MAX_STEP: i64 = 1 << 40;
+/// By how many times [`HISTORY_STEP`] the cache's epoch goes up at most. Small enough for a million
+/// restores.
+const MAX_STEPS: i64 = 1 << 20;
 
 fn text(value: &str) -> Column {
     Column::Text(vec![value.to_owned()])
@@ -119,7 +121,7 @@ pub async fn current(db: &Db) -> DbResult<Option<String>> {
 }
 
 async fn end_entries(conn: &mut Conn) -> DbResult<()> {
-    let step = rand::rng().random_range(1..MAX_STEP);
+    let step = HISTORY_STEP * rand::rng().random_range(1..MAX_STEPS);
     conn.run(&END_ENTRIES, &[Column::Int(vec![step])]).await.map(drop)
 }
 

@@ -9,6 +9,7 @@ pub mod feed;
 pub mod groups;
 pub mod inbox;
 pub mod notifications;
+pub mod old_rows;
 pub mod operations;
 pub mod receipts;
 pub mod relations;

@@ -47,7 +47,8 @@ pub struct ChatsOut {
     pub capped: Option<bool>,
 }
 
-/// A group: unread = head − read_seq − messages above it that were recalled or read out of order.
+/// A group: unread = head − read_seq − messages above it that were recalled, have expired or were
+/// read out of order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct GroupTermsOut {
     /// The group.
@@ -56,7 +57,8 @@ pub(super) struct GroupTermsOut {
     head: i64,
     /// The message up to which the user has read, or the last one before the user joined.
     read_seq: i64,
-    /// The number of messages after `read_seq` that were recalled or read out of order.
+    /// The number of messages after `read_seq` that were recalled, have expired or were read out of
+    /// order.
     gone: i64,
     /// The unread count.
     unread: i64,

@@ -2,11 +2,12 @@
 //! overwritten.
 
 use futures_util::future::join_all;
+use headmark::engine::epoch;
 use serde_json::json;
 
 use super::truth::{Truth, poll};
 use crate::both_tiers;
-use crate::support::{Hand, Node, Tier, World};
+use crate::support::{Hand, Node, Tier, World, eventually};
 
 const INCREMENT: &str = "/v1/users/1/badges/mention/increment";
 
@@ -48,6 +49,40 @@ both_tiers! {
         client.post("/v1/users/1/badges/mention/retract", &json!({"at": 7})).await.ok();
         assert_eq!(client.post("/v1/users/1/badges/mention/reset", &json!({"up_to": 0})).await.ok()["unread"], 6);
         node.stop().await;
+    }
+
+    /// As `pg_restore --clean` or a table copied back does it, beside nodes that know rows of the
+    /// time that is lost.
+    async fn rows_of_a_lost_history_are_never_written_over_restored_ones(world: World) {
+        let mut nodes = Vec::new();
+        for _ in 0..if world.tier == Tier::Server { 2 } else { 1 } {
+            nodes.push(world.node_with(&["--lanes", "1", "--scrub-users", "0"]).await);
+        }
+        let (first, last) = (&nodes[0].client, &nodes.last().unwrap().client);
+        assert_eq!(first.post(INCREMENT, &json!({})).await.ok()["head"], 1);
+        let mut hand = Hand::on(&world).await;
+        hand.run("create table backup as select * from users").await;
+        for head in 2..=4 {
+            assert_eq!(first.post(INCREMENT, &json!({})).await.ok()["head"], head);
+        }
+        hand.run("delete from users").await;
+        hand.run("insert into users select * from backup").await;
+        epoch::renew(&nodes[0].app.state().db).await.unwrap();
+        // As many writes as were lost, so that whoever counts them is where the lost row was.
+        for head in 2..=4 {
+            assert_eq!(last.post(INCREMENT, &json!({"by": 1})).await.ok()["head"], head);
+        }
+        last.post("/v1/users/1/badges/mention/retract", &json!({"at": 2})).await.ok();
+        let raised = first.post(INCREMENT, &json!({})).await.ok();
+        assert_eq!((&raised["head"], &raised["unread"]), (&json!(5), &json!(4)));
+        for node in &nodes {
+            // The first poll has the user seen.
+            eventually("polls show the restored history", async || {
+                poll(&node.client, 1).await == Truth::of(&world).await.summary(1).await
+            })
+            .await;
+        }
+        Node::stop_all(nodes).await;
     }
 
     async fn a_refused_command_leaves_the_known_row(world: World) {

@@ -49,7 +49,7 @@ async fn a_migration_that_waits_for_a_lock_gives_way_to_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_is_made_beside_writes_once_and_again_after_a_failure() {
-    let world = World::new(Tier::Server).await;
+    let world = World::with_partitions(Tier::Server, 1).await;
     let nodes = [world.node().await, world.node().await];
     nodes[0].client.post("/v1/users/2/badges/mention/increment", &json!({})).await.ok();
     increment(&nodes[0]).await;
@@ -81,4 +81,32 @@ async fn an_index_is_made_beside_writes_once_and_again_after_a_failure() {
     assert!(is_true(&mut other, is_valid).await);
     assert!(is_true(&mut other, "select count(*) = 1 from _sqlx_migrations where version = 9002").await);
     Node::stop_all(nodes.into()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_is_made_beside_writes_on_each_partition() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    for user in 2..20 {
+        node.client.post(&format!("/v1/users/{user}/badges/mention/increment"), &json!({})).await.ok();
+    }
+    let (mut other, mut hand) = (world.postgres().await, Hand::on(&world).await);
+    // What a try leaves that did not come to its end.
+    other.execute("create unique index concurrently users_4_1_later_revision on users_4_1 (revision)").await.unwrap_err();
+    // A transaction that writes: an index waits for it.
+    hand.run("begin").await;
+    hand.run("update users set revision = revision where user_id = 2").await;
+    let db = node.app.state().db.clone();
+    let later = migrator(9003, "-- no-transaction\ncreate index concurrently if not exists later_revision on users (revision)", true);
+    let migrating = tokio::spawn(async move { db.migrate_with(later).await });
+    let mut watcher = Hand::on(&world).await;
+    eventually("the index waits", async || watcher.waiting().await > 0).await;
+    increment(&node).await;
+    assert!(!migrating.is_finished());
+    hand.release().await;
+    migrating.await.unwrap().unwrap();
+    assert!(is_true(&mut other, "select indisvalid from pg_index where indexrelid = to_regclass('later_revision')").await);
+    assert!(is_true(&mut other, "select count(*) = 4 from pg_inherits where inhparent = to_regclass('later_revision')").await);
+    assert!(is_true(&mut other, "select count(*) = 1 from _sqlx_migrations where version = 9003").await);
+    node.stop().await;
 }

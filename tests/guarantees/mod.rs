@@ -9,6 +9,8 @@
 //! - Whatever the load, everything is bounded: `bounds`, `locks`.
 //! - Both engines run every statement, and migrations run while nodes serve: `errors`,
 //!   `migrations`, `statements`, `sqlite_rows`.
+//! - Statements keep to the partitions of their rows, and rows move to another number of them
+//!   whatever stops the command: `plans`, `partitions`.
 //!
 //! `truth` asks the rows themselves. `storm` is a crowd that checks what it sees while a test
 //! disturbs the nodes or their stores. To add a promise: a file named after it, or a case in the
@@ -32,6 +34,8 @@ mod locks;
 mod migrations;
 mod model;
 mod nodes;
+mod partitions;
+mod plans;
 mod relations;
 mod shared_heads;
 mod sqlite_rows;

@@ -6,6 +6,7 @@ use sqlx::migrate::Migrator;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, SqliteConnection};
 
+use super::distributed;
 use super::{Tier, World};
 
 /// A connection of the test's own, which may write.
@@ -37,7 +38,10 @@ impl Hand {
                 Self::Sqlite(conn)
             }
             Tier::Server => {
+                assert!(distributed::database().is_none(), "the tables of an earlier version are those of one Postgres");
                 let mut conn = world.postgres().await;
+                // The tables of this version, and its migrations.
+                conn.execute("drop schema public cascade; create schema public").await.unwrap();
                 migrations.run_direct(Some(last_migration), &mut conn, false).await.unwrap();
                 Self::Postgres(conn)
             }

@@ -3,6 +3,7 @@
 
 mod client;
 mod dice;
+pub mod distributed;
 mod hand;
 mod nodes;
 mod postgres;

@@ -12,10 +12,12 @@ use headmark::app::config::Config;
 use headmark::app::node::App;
 use headmark::app::serve::{Stop, Threads, serve};
 use headmark::base::clock::Clock;
+use headmark::db::Db;
 use rand::RngExt as _;
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use tokio::net::TcpListener;
 
+use super::distributed;
 use super::{Client, Process};
 
 /// The secret that signs users' tokens.
@@ -48,11 +50,50 @@ pub struct World {
     pub redis_url: String,
     /// What this world's keys begin with.
     pub prefix: String,
+    /// How many partitions the large tables of the server tier have.
+    pub partitions: u32,
 }
+
+/// As many partitions as show what differs from plain tables.
+const PARTITIONS: u32 = 4;
 
 /// The URL of an engine that `make test` started.
 pub fn engine(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: the suite needs private engines; run `make test`"))
+}
+
+/// The number of the advisory lock under which a test makes the template that others take.
+const TEMPLATE_LOCK: i64 = 7;
+
+/// A database without rows, as a node prepares it, from which those of the tests are copied: that
+/// takes a tenth of the time.
+async fn template(conn: &mut PgConnection, admin: &str, partitions: u32) -> String {
+    let template = format!("hm_template_{partitions}");
+    let there = "select 1 from pg_database where datname = $1";
+    conn.execute(sqlx::AssertSqlSafe(format!("select pg_advisory_lock({TEMPLATE_LOCK})"))).await.unwrap();
+    if sqlx::query(there).bind(&template).fetch_optional(&mut *conn).await.unwrap().is_none() {
+        // Under another name, as a test may end half way.
+        let made = format!("hm_{:016x}", rand::rng().random::<u64>());
+        conn.execute(sqlx::AssertSqlSafe(format!("create database {made}"))).await.unwrap();
+        let url = format!("{}/{made}", admin.rsplit_once('/').unwrap().0);
+        let args = ["headmark", "--database-url", &url, "--partitions", &partitions.to_string()].map(String::from);
+        let config = Cli::try_parse_from(args).unwrap().into_config().unwrap();
+        let (db, _) = Db::open(&config.stores).await.unwrap();
+        db.prepare(&config.stores).await.unwrap();
+        db.close().await;
+        conn.execute(sqlx::AssertSqlSafe(format!("alter database {made} rename to {template}"))).await.unwrap();
+    }
+    conn.execute(sqlx::AssertSqlSafe(format!("select pg_advisory_unlock({TEMPLATE_LOCK})"))).await.unwrap();
+    template
+}
+
+/// A new database; returns its URL.
+async fn copy_template(name: &str, partitions: u32, is_prepared: bool) -> String {
+    let admin = engine("HEADMARK_TEST_POSTGRES");
+    let mut conn = PgConnection::connect(&admin).await.unwrap();
+    let template = if is_prepared { template(&mut conn, &admin, partitions).await } else { "template1".to_owned() };
+    conn.execute(sqlx::AssertSqlSafe(format!("create database {name} template {template}"))).await.unwrap();
+    format!("{}/{name}", admin.rsplit_once('/').unwrap().0)
 }
 
 /// Shows what nodes in this process log, where a filter is given:
@@ -66,6 +107,20 @@ fn show_log() {
 
 impl World {
     pub async fn new(tier: Tier) -> Self {
+        Self::with_partitions(tier, PARTITIONS).await
+    }
+
+    /// A world whose large tables have so many partitions; with one they are plain tables.
+    pub async fn with_partitions(tier: Tier, partitions: u32) -> Self {
+        Self::make(tier, partitions, true).await
+    }
+
+    /// A world whose database has no tables yet.
+    pub async fn without_tables(tier: Tier) -> Self {
+        Self::make(tier, PARTITIONS, false).await
+    }
+
+    async fn make(tier: Tier, partitions: u32, is_prepared: bool) -> Self {
         show_log();
         // Random, as process ids come again, and an engine that outlives a run still holds what
         // that run made.
@@ -77,20 +132,20 @@ impl World {
         std::fs::DirBuilder::new().recursive(true).mode(mode).create(&dir).unwrap();
         let (mut database_url, mut redis_url) = (String::new(), String::new());
         if tier == Tier::Server {
-            let admin = engine("HEADMARK_TEST_POSTGRES");
             redis_url = engine("HEADMARK_TEST_REDIS");
-            let mut conn = PgConnection::connect(&admin).await.unwrap();
-            conn.execute(sqlx::AssertSqlSafe(format!("create database {name}"))).await.unwrap();
-            database_url = format!("{}/{name}", admin.rsplit_once('/').unwrap().0);
+            database_url = match distributed::database() {
+                Some(url) if is_prepared => distributed::empty(&url).await,
+                _ => copy_template(&name, partitions, is_prepared).await,
+            };
         }
-        Self { tier, dir, database_url, redis_url, prefix: format!("{name}:") }
+        Self { tier, dir, database_url, redis_url, prefix: format!("{name}:"), partitions }
     }
 
     /// The arguments that name the database.
     pub fn store_args(&self) -> Vec<String> {
         match self.tier {
             Tier::Embedded => ["--data-dir", self.dir.to_str().unwrap()].map(String::from).into(),
-            Tier::Server => ["--database-url", &self.database_url].map(String::from).into(),
+            Tier::Server => ["--database-url", &self.database_url, "--partitions", &self.partitions.to_string()].map(String::from).into(),
         }
     }
 

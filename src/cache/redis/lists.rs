@@ -7,7 +7,7 @@ use super::Redis;
 use super::shared::{COMMANDS_PER_PIPELINE, Shared, unexpected_reply};
 use super::wire::away;
 use crate::base::ids::UserId;
-use crate::cache::{CacheError, ListKey, RedisStream};
+use crate::cache::{CacheError, ListKey, ListVersion, RedisStream};
 
 /// What Redis answers to an entry whose number is not above the last one.
 const NOT_ABOVE: &str = "equal or smaller";
@@ -28,21 +28,27 @@ impl Shared {
 }
 
 impl Redis {
-    pub(in crate::cache) async fn get_list(&self, user: UserId, list: ListKey) -> Result<Option<(i64, Vec<u8>)>, CacheError> {
+    pub(in crate::cache) async fn get_list(&self, user: UserId, list: ListKey) -> Result<Option<(ListVersion, Vec<u8>)>, CacheError> {
         let shared = &self.shared;
         let mut get = cmd("GET");
         get.arg(shared.list_key(user, list));
         let value = shared.send(shared.scripts_wire(), vec![get], shared.deadline()).await?.pop().ok_or_else(unexpected_reply)?;
         match value.map_err(|error| away(&error))? {
-            Value::BulkString(bytes) => Ok(bytes.split_first_chunk().map(|(version, list)| (i64::from_be_bytes(*version), list.to_vec()))),
+            Value::BulkString(bytes) => Ok(decode(&bytes)),
             _ => Ok(None),
         }
     }
 
-    pub(in crate::cache) async fn set_list(&self, user: UserId, list: ListKey, version: i64, content: &[u8]) -> Result<(), CacheError> {
+    pub(in crate::cache) async fn set_list(
+        &self,
+        user: UserId,
+        list: ListKey,
+        version: ListVersion,
+        content: &[u8],
+    ) -> Result<(), CacheError> {
         let shared = &self.shared;
         let mut set = cmd("SET");
-        let value = [version.to_be_bytes().as_slice(), content].concat();
+        let value = [version.history.to_be_bytes().as_slice(), &version.revision.to_be_bytes(), content].concat();
         set.arg(shared.list_key(user, list)).arg(value).arg("PX").arg(shared.ttl_ms());
         for result in shared.send(shared.scripts_wire(), vec![set], shared.deadline()).await? {
             result.map_err(|error| away(&error))?;
@@ -69,6 +75,13 @@ impl Redis {
         }
         Ok(())
     }
+}
+
+fn decode(bytes: &[u8]) -> Option<(ListVersion, Vec<u8>)> {
+    let (history, rest) = bytes.split_first_chunk()?;
+    let (revision, list) = rest.split_first_chunk()?;
+    let version = ListVersion { history: i64::from_be_bytes(*history), revision: i64::from_be_bytes(*revision) };
+    Some((version, list.to_vec()))
 }
 
 /// Numbered by us, so that one that is sent twice is there once.

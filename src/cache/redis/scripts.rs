@@ -45,6 +45,11 @@ pub(super) struct Scripts {
 /// (after a flush, say) is then not read again at one moment.
 const SPREAD: u64 = 8;
 
+/// How long what was read may be filled in: longer than any read takes, and short enough that a
+/// reader that stood still while others committed past the cache does not fill in what was there
+/// before. A bypass holds for longer after the last reader can have been given a token.
+const TOKEN_LIFE: Duration = Duration::from_secs(10);
+
 /// The life of the list of nodes that hold a read lease. Far longer than that of an entry, so that
 /// it is not what Redis evicts first.
 const READERS_TTL_MS: u64 = 24 * 60 * 60 * 1000;
@@ -159,15 +164,17 @@ impl Scripts {
 
     /// Its reply is for [`read_lookup`].
     pub(super) fn get(&self, form: Form, key: &str, nonce: u64, epoch: i64) -> Cmd {
-        let mut call = self.get.call(form, key);
-        call.arg(hex(nonce)).arg(self.ttl_ms).arg(epoch).arg(1);
-        call
+        self.get_with(form, key, nonce, epoch, true)
     }
 
     /// Its reply is for [`read_token`].
     pub(super) fn facts_token(&self, form: Form, key: &str, nonce: u64, epoch: i64) -> Cmd {
+        self.get_with(form, key, nonce, epoch, false)
+    }
+
+    fn get_with(&self, form: Form, key: &str, nonce: u64, epoch: i64, wants_fields: bool) -> Cmd {
         let mut call = self.get.call(form, key);
-        call.arg(hex(nonce)).arg(self.ttl_ms).arg(epoch).arg(0);
+        call.arg(hex(nonce)).arg(self.ttl_ms).arg(epoch).arg(u8::from(wants_fields)).arg(millis(TOKEN_LIFE));
         call
     }
 

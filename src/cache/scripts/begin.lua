@@ -25,15 +25,22 @@ each_key(function(key)
   if found[3] then
     redis.call('HDEL', key, '!g')
   end
-  if found[2] and found[5] == FACTS then
-    redis.call('HDEL', key, '!r')
+  local lives_on = false
+  if found[5] == FACTS then
+    -- Nothing else would ever tell that facts are wrong: so they live no longer than what was filled in lives.
+    lives_on = not found[2] and redis.call('PTTL', key) >= tonumber(ARGV[2])
+    if not lives_on then
+      redis.call('HDEL', key, '!r')
+    end
   end
   if died and (renewed or kept ~= '') then
     redis.call('HSET', key, '!s', '1')
   elseif found[4] and not renewed and kept == '' then
     redis.call('HDEL', key, '!s')
   end
-  redis.call('PEXPIRE', key, ARGV[3])
+  if not lives_on then
+    redis.call('PEXPIRE', key, ARGV[3])
+  end
 end, users)
 
 -- Whether a node other than this one may hold a read lease. Where the list of them was lost, nobody knows until the leases of then are over.

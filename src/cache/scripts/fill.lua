@@ -7,10 +7,12 @@
 
 local key = KEYS[1]
 local found = redis.call('HMGET', key, '!g', '!w', '!r', '!e')
-if found[1] ~= ARGV[1] .. ':' .. ARGV[2] then
+local now = now_ms()
+local token, epoch, dies = string.match(found[1] or '', '^(.*):(.*):(.*)$')
+if token ~= ARGV[1] or epoch ~= ARGV[2] or tonumber(dies) <= now then
   return 0
 end
-if others(found[2], '', now_ms()) ~= '' then
+if others(found[2], '', now) ~= '' then
   return 0
 end
 -- Revisions count a user's changes: far below 2^53, up to which Lua's numbers are exact.

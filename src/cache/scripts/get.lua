@@ -1,10 +1,10 @@
 -- A reader that did not find a clean entry looks again and asks for the right to fill it.
 --
 -- KEYS  1 the user's hash
--- ARGV  1 nonce (the token, if a new one is given)  2 ttl_ms of a new entry  3 epoch  4 '0' if the fields are not wanted
+-- ARGV  1 nonce (the token, if a new one is given)  2 ttl_ms of a new entry  3 epoch  4 '0' if the fields are not wanted  5 token_ms, the life of a token
 -- Returns { 1, '', fields } if it is clean by now; else { 0, token or '' while a writer is inside, fields }, where fields are the
 -- hash as it was, name and value in turn; none where they are not wanted.
--- Example: EVALSHA <sha> 1 hm:{u:42} 77aa 60000 3 1  ->  { 0, '77aa', { '!r', '8', '!e', '3', '!d', '1', 'u', '812;c:mention 120 3' } }
+-- Example: EVALSHA <sha> 1 hm:{u:42} 77aa 60000 3 1 8000  ->  { 0, '77aa', { '!r', '8', '!e', '3', '!d', '1', 'u', '812;c:mention 120 3' } }
 
 local key = KEYS[1]
 local found = redis.call('HMGET', key, '!r', '!d', '!e', '!w', '!g')
@@ -16,15 +16,15 @@ end
 if not dirt then
   redis.call('HSET', key, '!d', '1')
 end
-local token = ''
-if others(writers, '', now_ms()) == '' then
+local token, now = '', now_ms()
+if others(writers, '', now) == '' then
   -- A token of another epoch is not shared: its reader may have read before a commit that bypassed the cache.
-  local theirs, of_epoch = string.match(given or '', '^(.*):(.*)$')
-  if of_epoch == ARGV[3] then
+  local theirs, of_epoch, dies = string.match(given or '', '^(.*):(.*):(.*)$')
+  if of_epoch == ARGV[3] and tonumber(dies) > now then
     token = theirs
   else
     token = ARGV[1]
-    redis.call('HSET', key, '!g', token .. ':' .. ARGV[3])
+    redis.call('HSET', key, '!g', token .. ':' .. ARGV[3] .. ':' .. string.format('%.0f', now + ARGV[5]))
   end
 end
 if redis.call('PTTL', key) < 0 then

@@ -4,14 +4,14 @@
 --   !r  revision that the parts show
 --   !e  epoch in which they were filled
 --   !d  dirty: '1', or '2' once !w outgrew a listpack value, so that the hash is to be written again
---   !g  fill token, with the epoch of its reader: 'token:epoch'
+--   !g  fill token, with the epoch of its reader, and when it dies: 'token:epoch:expiry_ms'
 --   !w  writers inside: 'token=expiry_ms;token=expiry_ms', by this server's clock
 --   !s  tainted: one abandoned the entry, or died, while others were inside. It may have committed after any of those, so that none of
 --       them knows the newest state: they leave it to the next fill. Over once they are gone, for anyone who enters later commits later.
 
 -- A second hash, for a look-up of many, has the user's facts: what the user and others are to each other, as a number by the other's id. One who is
 -- not in it is nothing to the user. It obeys the same protocol at one revision, FACTS, which tells nothing of what is missing: so a write that begins
--- on dirty facts makes them show nothing.
+-- on dirty facts makes them show nothing, and no write lets them live for longer.
 
 local LISTPACK_VALUE_BYTES = 64
 local FACTS = '-1'

@@ -113,6 +113,40 @@ async fn another_epoch_begins_anew() {
     assert_eq!(told(&cache, 1, &[2, 3]).await, Some(vec![0, 1]));
 }
 
+/// Nothing would tell that a fact is wrong, so that one that is must not live for as long as its user
+/// is written to.
+#[tokio::test]
+async fn no_write_lets_facts_live_for_longer() {
+    let config = CacheConfig { ttl: Duration::from_millis(900), lease: Duration::from_millis(300), ..config() };
+    let cache = connect(&config, &shared_redis()).await;
+    let of_user = token(&cache, 1).await.unwrap();
+    assert!(fill(&cache, 1, of_user, &[(2, 1)]).await);
+    let mut was_told = false;
+    for writer in 0..30 {
+        begin(&cache, 1, writer).await;
+        apply(&cache, 1, writer, &[(3, 1)]).await;
+        was_told |= told(&cache, 1, &[2]).await.is_some();
+        tokio::time::sleep(Duration::from_millis(40)).await;
+    }
+    assert!(was_told, "a write alone does not end them");
+    assert_eq!(told(&cache, 1, &[2]).await, None, "what was filled in is read again once its life is over");
+}
+
+/// A reader that stood still for longer than others committed past the cache.
+#[tokio::test]
+async fn what_was_read_long_ago_is_not_filled_in() {
+    let (cache, mut raw, key) = fresh().await;
+    let old = token(&cache, 1).await.unwrap();
+    let given: String = raw.ask(&["HGET", &key, "!g"]).await;
+    let (rest, dies) = given.rsplit_once(':').unwrap();
+    let aged = format!("{rest}:{}", dies.parse::<i64>().unwrap() - 10_000);
+    let _: i64 = raw.ask(&["HSET", &key, "!g", &aged]).await;
+    assert!(!fill(&cache, 1, old, &[(2, 1)]).await, "its token has died");
+    let new = token(&cache, 1).await.unwrap();
+    assert!(new != old, "nor is it shared");
+    assert!(fill(&cache, 1, new, &[(2, 1)]).await);
+}
+
 #[tokio::test]
 async fn facts_are_bounded() {
     let (cache, mut raw, key) = fresh().await;

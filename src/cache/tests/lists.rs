@@ -10,13 +10,27 @@ async fn lists_are_kept_apart_and_expire() {
     let cache = connect(&config, &url).await;
     for (at, list) in [(1, ListKey::Feed), (2, ListKey::Following), (3, ListKey::Blocks)] {
         assert_eq!(cache.get_list(user(1), list).await.unwrap(), None);
-        cache.set_list(user(1), list, at, &[7; 3]).await.unwrap();
+        cache.set_list(user(1), list, cache.list_version(at), &[7; 3]).await.unwrap();
     }
     for (at, list, suffix) in [(1, ListKey::Feed, 'f'), (2, ListKey::Following, 'l'), (3, ListKey::Blocks, 'b')] {
-        assert_eq!(cache.get_list(user(1), list).await.unwrap(), Some((at, vec![7; 3])));
+        assert_eq!(cache.get_list(user(1), list).await.unwrap(), Some((cache.list_version(at), vec![7; 3])));
         let ttl_ms: i64 = raw.ask(&["PTTL", &format!("{}{{u:1}}:{suffix}", config.prefix)]).await;
         assert!((1..=60_000).contains(&ttl_ms), "{ttl_ms}");
     }
+}
+
+#[test]
+fn a_restore_tells_lists_of_one_revision_apart() {
+    let cache = Cache::memory(config());
+    let at = |epoch: i64, revision: i64| {
+        cache.set_epoch(epoch);
+        cache.list_version(revision)
+    };
+    let (before, bypassed, restored) = (at(5, 100), at(6, 100), at(5 + 3 * HISTORY_STEP, 98));
+    assert!(bypassed.is_at_least(before) && before.is_at_least(bypassed), "a bypass changes no history");
+    assert!(at(5, 101).is_at_least(before) && !before.is_at_least(at(5, 101)));
+    assert!(!before.is_at_least(restored), "a lost list is not shown for one of a lower revision");
+    assert!(!at(5, 98).is_at_least(restored));
 }
 
 #[tokio::test]
@@ -42,7 +56,7 @@ async fn engine_a_cluster_has_them_too() {
     let redis = RedisConfig { cluster: true, timeout: Duration::from_secs(2), ..redis_at(&servers[0].url()) };
     let cache = Cache::redis(config(), redis).await.unwrap();
     for id in 1..=40 {
-        cache.set_list(user(id), ListKey::Following, id, &[1]).await.unwrap();
+        cache.set_list(user(id), ListKey::Following, cache.list_version(id), &[1]).await.unwrap();
     }
     let stream = RedisStream { key: "events".to_owned(), max_entries: 10, ttl: Duration::from_secs(60) };
     cache.append(&stream, &[(1, "{}".to_owned())]).await.unwrap();

@@ -96,7 +96,7 @@ impl EntryReader {
             let _ = write!(text, "\n    union all\n    {}", feature.select.replace("{kind}", &kind.to_string()));
         }
         text.push_str("\n    order by 1, 2, 3");
-        Self { statement: Statement::composed(text, &[("user_id", Type::Int)]), features }
+        Self { statement: Statement::composed(text, &[("user_id", Type::Int)]).by("user_id"), features }
     }
 
     /// The statement, for the suite that runs each on both engines.

@@ -1,11 +1,7 @@
 //! The row of `cache_guard`, and the node lock. Everything here is Postgres: on SQLite there is one
 //! node, which needs no agreement, and the texts for it only keep the statements whole.
 
-use crate::db::{Column, Conn, DbResult, Statement, Type};
-
-/// The advisory lock ("headmark" in ASCII) that tells apart one node without Redis and many with
-/// it.
-const NODE_LOCK: i64 = 0x6865_6164_6d61_726b;
+use crate::db::{Column, Conn, DbResult, NODE_LOCK, Statement, Type};
 
 /// In place of a Redis run: a node without Redis has the database for itself.
 pub(super) const CLAIMED: &str = "alone";

@@ -30,6 +30,7 @@
 
 mod broadcast_state;
 mod cached_head;
+mod distributed;
 pub mod store;
 mod versions;
 

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::distributed;
 use super::versions::Batch;
 use crate::base::clock::UnixMs;
 use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
@@ -14,7 +15,7 @@ const READ: &str = "select h.owner_id, h.kind, h.name, h.head, h.retracted, h.fl
     from {rows} r
     join heads h on h.owner_id = r.owner_id and h.kind = r.kind and h.name = r.name";
 
-static LOAD: Statement = Statement::new(READ, KEY);
+static LOAD: Statement = Statement::new(READ, KEY).by("owner_id");
 
 /// Locks the rows in the order of the key, and returns what they hold once they are locked.
 static LOCK: Statement = Statement::each(
@@ -25,7 +26,8 @@ static LOCK: Statement = Statement::each(
     order by h.owner_id, h.kind, h.name
     for update of h",
     KEY,
-);
+)
+.by("owner_id");
 
 /// Makes rows that [`LOCK`] did not find, as the users' rows are made: one that another transaction
 /// made meanwhile fails the batch, which finds it when it is tried again.
@@ -65,7 +67,8 @@ static SAVE: Statement = Statement::new(
         ("lane_id", Type::Int),
         ("batch", Type::Int),
     ],
-);
+)
+.by("owner_id");
 
 /// Which heads the batch has changed.
 static LOG: Statement = Statement::each(
@@ -159,7 +162,7 @@ static LOOK: Statement = Statement::each(
     from notices n
     where n.changed > (select k.batch from {rows} k where k.lane_id = 0)",
     &[("lane_id", Type::Int), ("batch", Type::Int)],
-);
+).distributed(distributed::LOOK);
 
 /// The same for a node that knows nothing yet: of the heads all channels and dots, and the
 /// broadcast state itself.

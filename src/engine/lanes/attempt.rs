@@ -13,11 +13,11 @@ use super::failure::{Failure, Outcome, Way};
 use super::finish::Committed;
 use super::known_users::{KnownRows, Split};
 use super::lane::Lane;
-use super::row::RAISE;
+use super::row::{RAISE, hold};
 use super::written_entries::WrittenEntries;
 use super::{Job, Needs, Rows};
 use crate::base::clock::UnixMs;
-use crate::cache::Writer;
+use crate::cache::{Change, FactsChange, Writer};
 use crate::db::{Column, Conn, Pipeline};
 use crate::engine::heads::Batch;
 use crate::engine::idempotency::Keys;
@@ -30,7 +30,8 @@ const MAX_WORK: Duration = Duration::from_secs(4);
 /// A batch that is applied and saved, but not committed.
 struct Prepared {
     outcomes: Vec<Outcome>,
-    changes: Vec<crate::cache::Change>,
+    changes: Vec<Change>,
+    facts: Vec<FactsChange>,
     /// Users' rows once it is committed.
     users: KnownRows,
     rows: Rows,
@@ -87,8 +88,8 @@ impl Lane {
         };
         failpoint("lane::after_commit");
         self.known.learn(prepared.users, needs.users_alone());
-        let Prepared { outcomes, changes, rows, .. } = prepared;
-        Ok((outcomes, Committed { written, writer, changes, rows, reached, began }))
+        let Prepared { outcomes, changes, facts, rows, .. } = prepared;
+        Ok((outcomes, Committed { written, writer, changes, facts, rows, reached, began }))
     }
 
     /// Begins the cache write while the rows are locked and loaded, then applies and saves.
@@ -123,7 +124,8 @@ impl Lane {
             let outcomes = apply(jobs, &mut rows, &mut keys, now);
             rows.save(conn, signed).await.map_err(|error| way.failure(error))?;
             keys.save(conn, now).await.map_err(|error| way.failure(error))?;
-            Ok(Prepared { outcomes, changes: rows.changes(needs), users: rows.users_after(signed), rows, shown_until })
+            let (changes, facts, users) = (rows.changes(needs), rows.facts_changes(needs, &written.facts), rows.users_after(signed));
+            Ok(Prepared { outcomes, changes, facts, users, rows, shown_until })
         };
         if !engines.db.is_shared() {
             // SQLite goes on with a statement whose connection is dropped, and keeps its one lock:
@@ -150,6 +152,8 @@ async fn load(
 ) -> Result<Keys, sqlx::Error> {
     let pipeline = Pipeline::default();
     conn.begin().await?;
+    let [lane, ..] = number;
+    hold(conn, lane).await?;
     if let Some((mut users, unknown)) = known {
         conn.later_all(&RAISE, number).await?;
         let read = if unknown.is_empty() { Vec::new() } else { pipeline.run(conn, read_users(&pipeline, &unknown)).await? };

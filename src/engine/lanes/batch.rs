@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::failure::{Failure, Outcome};
+use super::failure::{CACHE_PATIENCE, CACHE_PAUSE, Failure, Outcome};
 use super::finish::{Committed, Finisher};
 use super::lane::Lane;
 use super::pace::Pace;
@@ -23,13 +23,6 @@ const MAX_TRIES: u32 = 4;
 /// How long a batch is worked on without any part of it being committed. Then the database, not the
 /// batch, is the trouble, and what is left of the batch is refused.
 const NO_PROGRESS: Duration = Duration::from_secs(10);
-
-/// How long a cache write that cannot begin is tried again before the epoch is raised, which costs
-/// all nodes the cache for some seconds: a stall shorter than this costs its own time only.
-const BEGIN_PATIENCE: Duration = Duration::from_millis(1500);
-
-/// The pause between two of these tries.
-const BEGIN_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a put-off command rests before it is tried again.
 pub(super) const KEY_PAUSE: Duration = Duration::from_millis(20);
@@ -159,9 +152,9 @@ async fn with_retries(lane: &mut Lane, jobs: &[Job]) -> Result<(Vec<Outcome>, Co
             Failure::TooSlow => jobs.len() == 1,
             Failure::NotCommitted | Failure::Stale => true,
             Failure::CacheAway(error) => {
-                if away_since.get_or_insert_with(Instant::now).elapsed() < BEGIN_PATIENCE {
+                if away_since.get_or_insert_with(Instant::now).elapsed() < CACHE_PATIENCE {
                     tracing::debug!(%error, "a cache write cannot begin; trying again");
-                    tokio::time::sleep(BEGIN_PAUSE).await;
+                    tokio::time::sleep(CACHE_PAUSE).await;
                     tries -= 1;
                     continue;
                 }

@@ -68,8 +68,10 @@ impl Lane {
                 let failure = if is_slow { Failure::TooSlow } else { Failure::NotCommitted };
                 Err(self.undo(written, writer, failure).await)
             }
-            // The writer stays inside until its lease ends.
-            None => Err(Failure::Unknown),
+            None => {
+                super::resolve::follow(self.engines.clone(), self.id, self.batch - 1, written.clone(), writer);
+                Err(Failure::Unknown)
+            }
         }
     }
 

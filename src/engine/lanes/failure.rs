@@ -1,9 +1,18 @@
 //! How a batch is tried, and how that may end.
 
+use std::time::Duration;
+
 use super::{Verdict, unavailable, unknown_outcome};
 use crate::base::error::{Error, Fault};
 use crate::cache::CacheError;
 use crate::db::classify;
+
+/// How long a cache that does not answer is tried again before the epoch is raised, which costs all
+/// nodes the cache for some seconds: a stall shorter than this costs its own time only.
+pub(super) const CACHE_PATIENCE: Duration = Duration::from_millis(1500);
+
+/// The pause between two of these tries.
+pub(super) const CACHE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why a batch was not committed.
 #[derive(Debug)]

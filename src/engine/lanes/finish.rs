@@ -12,10 +12,11 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::commit::Reached;
+use super::failure::{CACHE_PATIENCE, CACHE_PAUSE};
 use super::ticket::Ticket;
 use super::written_entries::WrittenEntries;
 use super::{LaneEngines, Rows, Verdict, unknown_outcome};
-use crate::cache::{Change, Changes, FactsChange, READ_LEASE, Writer, Written};
+use crate::cache::{Cache, CacheError, Change, Changes, FactsChange, READ_LEASE, Writer, Written};
 use crate::failpoint;
 
 /// Committed batches that wait to be finished; with one more, the lane waits.
@@ -26,6 +27,7 @@ pub(super) struct Committed {
     pub(super) written: WrittenEntries,
     pub(super) writer: Writer,
     pub(super) changes: Vec<Change>,
+    pub(super) facts: Vec<FactsChange>,
     pub(super) rows: Rows,
     pub(super) reached: Reached,
     pub(super) began: Instant,
@@ -100,35 +102,42 @@ impl Finish {
 struct Outdated;
 
 impl Committed {
-    /// What is to be applied to facts. After a commit in doubt nothing: others may have written them
-    /// since, and a reader filled them in, should they have been evicted before the lease was
-    /// renewed.
-    async fn facts_changes(&self, engines: &LaneEngines) -> Vec<FactsChange> {
-        let facts = &self.written.facts;
-        if !self.reached.was_in_doubt || facts.is_empty() {
-            return self.rows.facts_changes(facts);
+    /// Brings the cache what changed; whether this writer was inside of all entries all the time.
+    /// After a commit in doubt facts are abandoned: others may have written them since, and a reader
+    /// filled them in, should they have been evicted before the lease was renewed.
+    async fn tell_cache(&self, cache: &Cache) -> Result<bool, CacheError> {
+        let was_in_doubt = self.reached.was_in_doubt;
+        let facts: &[FactsChange] = if was_in_doubt { &[] } else { &self.facts };
+        let was_inside = cache.apply_write(self.writer, Changes { entries: &self.changes, facts }).await?;
+        if was_in_doubt && !self.written.facts.is_empty() {
+            cache.abandon_write(Written { users: &[], facts: &self.written.facts }, self.writer).await?;
         }
-        if let Err(error) = engines.cache.abandon_write(Written { users: &[], facts }, self.writer).await {
-            tracing::debug!(%error, "could not abandon facts; the lease ends by itself");
+        Ok(was_inside && self.reached.was_inside)
+    }
+
+    /// The cache could not be told. The entries are still dirty, unless they were evicted since the
+    /// begin, or the lease has ended: then others may have filled in what was there before. So they
+    /// are made dirty again, or all entries end.
+    async fn end_shown(&self, engines: &LaneEngines) -> Result<(), Outdated> {
+        let give_up = Instant::now() + CACHE_PATIENCE;
+        while !engines.guard.is_bypassing() && Instant::now() < give_up {
+            match self.written.abandon_write(&engines.cache, self.writer).await {
+                Ok(()) => return Ok(()),
+                Err(error) => tracing::debug!(%error, "could not make the cache entries dirty; trying again"),
+            }
+            tokio::time::sleep(CACHE_PAUSE).await;
         }
-        Vec::new()
+        engines.guard.enter_bypass().await.map_err(|_| Outdated)
     }
 
     /// Tells the cache, and all who hear of commits. Until when other nodes may show what was there
     /// before.
     async fn apply_write(self, engines: &LaneEngines) -> Result<Option<Instant>, Outdated> {
-        let facts = self.facts_changes(engines).await;
-        let changes = Changes { entries: &self.changes, facts: &facts };
-        let was_inside = match engines.cache.apply_write(self.writer, changes).await {
-            Ok(was_inside) => was_inside && self.reached.was_inside,
+        let was_inside = match self.tell_cache(&engines.cache).await {
+            Ok(was_inside) => was_inside,
             Err(error) => {
                 tracing::debug!(%error, "could not apply a write to the cache");
-                // The entries stay dirty until they are read again, so nothing stale can show,
-                // unless Redis has evicted one since the begin. But if the commit may have come
-                // after the lease had ended, what was filled in between must go first.
-                if !self.reached.was_inside && engines.guard.enter_bypass().await.is_err() {
-                    return Err(Outdated);
-                }
+                self.end_shown(engines).await?;
                 false
             }
         };

@@ -2,6 +2,7 @@
 //! them: it writes on the condition that they still have the version that is known.
 //!
 //! Nothing depends on these copies being right. A row that was changed elsewhere has another version,
+//! also after a restore, as no two batches give the same one ([`crate::engine::heads::Batch::stamp`]):
 //! so the batch fails, forgets what it knew, and is done again with rows that are locked and read.
 //! Where that happens often, as with nodes that write for the same users, a lane locks more of its
 //! batches at once ([`Trust`]).

@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::written_entries::WrittenEntries;
@@ -84,6 +85,45 @@ pub(super) async fn resolve(engines: &LaneEngines, lane: i64, batch: i64, writte
     }
 }
 
+/// The pause between two tries of a commit that is followed on: with [`MAX_ASK`] below the lease.
+const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long it is followed. A commit may wait for a standby that is away, which no timeout of
+/// Postgres ends.
+const MAX_FOLLOW: Duration = Duration::from_secs(3600);
+
+/// How many are followed at once, and how many of those ask the database at once. Of any more the
+/// lease ends by itself.
+static FOLLOWED: Semaphore = Semaphore::const_new(256);
+static ASKING: Semaphore = Semaphore::const_new(2);
+
+/// Goes on after the callers were told that the outcome is unknown: the writer stays inside until
+/// the transaction is over, for nothing else would make dirty what a reader fills in before that.
+pub(super) fn follow(engines: LaneEngines, lane: i64, batch: i64, written: WrittenEntries, writer: Writer) {
+    tokio::spawn(async move {
+        let Ok(_followed) = FOLLOWED.try_acquire() else {
+            tracing::error!("too many commits are in doubt: what this one wrote may show late");
+            return;
+        };
+        let give_up = Instant::now() + MAX_FOLLOW;
+        while Instant::now() < give_up {
+            tokio::time::sleep(FOLLOW_PAUSE).await;
+            if let Err(error) = written.begin_write(&engines.cache, writer).await {
+                tracing::debug!(%error, "could not renew the lease of a commit in doubt");
+            }
+            let Ok(_asking) = ASKING.try_acquire() else { continue };
+            if let Ok(Ok(committed)) = tokio::time::timeout(MAX_ASK, ask(&engines, lane, batch)).await {
+                tracing::info!(?committed, "a commit in doubt is over");
+                break;
+            }
+        }
+        if let Err(error) = written.abandon_write(&engines.cache, writer).await {
+            tracing::debug!(%error, "could not abandon the cache entries of a commit in doubt");
+        }
+        engines.bell.ring();
+    });
+}
+
 /// What the lane's row says of a transaction.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
@@ -120,8 +160,9 @@ async fn ask(engines: &LaneEngines, lane: i64, batch: i64) -> Result<Option<bool
         return Ok(Some(false));
     }
     conn.rollback().await?;
+    conn.finish_commits().await?;
     if found == Outcome::Gone {
-        tracing::error!("the row of a running lane is gone, so the outcome of its commit stays unknown");
+        tracing::error!("the row of a running lane does not tell what became of its commit, so that stays unknown");
     }
     Ok(match found {
         Outcome::Committed => Some(true),

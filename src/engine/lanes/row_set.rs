@@ -70,8 +70,10 @@ pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// What the batch changed of them: a user, another, and the new number for the two.
-    fn changed_facts(&self) -> Vec<(UserId, UserId, u8)> {
+    /// What those of them are now that the batch may have changed: a user, another, and the number
+    /// for the two. Also where nothing changed: the node that made a change may have ended before
+    /// it told the cache, so a command that finds it made brings it.
+    fn facts_now(&self, _needs: &Self::Needs) -> Vec<(UserId, UserId, u8)> {
         Vec::new()
     }
 }
@@ -138,7 +140,7 @@ pub(super) trait AnyRowSet: Any + fmt::Debug + Send + Sync {
     fn parts(&self, parts: &mut BTreeMap<UserId, Parts>);
     fn notices(&self) -> Vec<NoticeRow>;
     fn facts(&self, needs: &Needs) -> Vec<UserId>;
-    fn changed_facts(&self) -> Vec<(UserId, UserId, u8)>;
+    fn facts_now(&self, needs: &Needs) -> Vec<(UserId, UserId, u8)>;
 }
 
 impl<R: RowSet> AnyRowSet for R {
@@ -182,7 +184,7 @@ impl<R: RowSet> AnyRowSet for R {
         needs.find::<R>().map(R::facts).unwrap_or_default()
     }
 
-    fn changed_facts(&self) -> Vec<(UserId, UserId, u8)> {
-        RowSet::changed_facts(self)
+    fn facts_now(&self, needs: &Needs) -> Vec<(UserId, UserId, u8)> {
+        needs.find::<R>().map(|needs| RowSet::facts_now(self, needs)).unwrap_or_default()
     }
 }

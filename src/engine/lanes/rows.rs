@@ -128,12 +128,12 @@ impl Rows {
         self.sets.iter().flat_map(|set| set.facts(needs)).collect()
     }
 
-    /// What the batch did to these users' facts: one change for each, also where nothing changed.
+    /// These users' facts as the batch leaves them: one change for each, also where nothing changed.
     #[must_use]
-    pub fn facts_changes(&self, users: &[UserId]) -> Vec<FactsChange> {
+    pub fn facts_changes(&self, needs: &Needs, users: &[UserId]) -> Vec<FactsChange> {
         let mut codes: BTreeMap<UserId, Vec<(UserId, u8)>> = BTreeMap::new();
         if !users.is_empty() {
-            let all = self.sets.iter().flat_map(|set| set.changed_facts());
+            let all = self.sets.iter().flat_map(|set| set.facts_now(needs));
             all.for_each(|(user, other, code)| codes.entry(user).or_default().push((other, code)));
         }
         users.iter().map(|user| FactsChange { user: *user, codes: codes.remove(user).unwrap_or_default() }).collect()

@@ -9,7 +9,7 @@ use crate::cache::{Cache, CacheError, Writer, Written};
 use super::{Needs, Rows};
 
 /// What a batch may change.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct WrittenEntries {
     users: Vec<UserId>,
     pub(super) facts: Vec<UserId>,

@@ -20,7 +20,8 @@ static LOAD_MARKS: Statement = Statement::new(
     from {rows} r
     join marks m on m.user_id = r.user_id and m.kind = r.kind and m.name = r.name",
     &[("user_id", Type::Int), ("kind", Type::Int), ("name", Type::Text)],
-);
+)
+.by("user_id");
 
 /// For marks that were loaded, so that they are there: an update costs less than an insert that
 /// meets a row.
@@ -30,7 +31,8 @@ static UPDATE_MARKS: Statement = Statement::new(
     from {rows} r
     where marks.user_id = r.user_id and marks.kind = r.kind and marks.name = r.name",
     MARK,
-);
+)
+.by("user_id");
 
 /// For marks that were not there, or that the same transaction has removed.
 static INSERT_MARKS: Statement = Statement::new(
@@ -50,7 +52,8 @@ static DELETE_MARKS: Statement = Statement::new(
     "delete from marks
     where (user_id, kind, name) in (select user_id, kind, name from {rows} r)",
     &[("user_id", Type::Int), ("kind", Type::Int), ("name", Type::Text)],
-);
+)
+.by("user_id");
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]

@@ -104,6 +104,27 @@ impl Stream {
         if at > self.floor {
             self.retracted.insert(at, at);
         }
+        self.bound_runs();
+    }
+
+    /// The things up to this position are kept no longer, and count for nobody. Whether anything
+    /// changed.
+    pub fn expire(&mut self, up_to: i64) -> bool {
+        let up_to = up_to.min(self.head);
+        if up_to < 1 || self.retracted.count_within(0, up_to) == up_to {
+            return false;
+        }
+        self.version += 1;
+        // Below the floor only the rows tell, also of this.
+        if up_to >= self.floor {
+            self.floor = 0;
+            self.retracted.insert(1, up_to);
+            self.bound_runs();
+        }
+        true
+    }
+
+    fn bound_runs(&mut self) {
         while self.retracted.runs() > MAX_SHARED_RUNS {
             self.floor = self.retracted.drop_first().unwrap_or(self.floor);
         }
@@ -141,10 +162,12 @@ mod tests {
     enum Step {
         Happen,
         Retract(i64),
+        Expire(i64),
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let step = prop_oneof![3 => Just(Step::Happen), 1 => (0..80_i64).prop_map(Step::Retract)];
+        let at = 0..80_i64;
+        let step = prop_oneof![6 => Just(Step::Happen), 2 => at.clone().prop_map(Step::Retract), 1 => at.prop_map(Step::Expire)];
         prop::collection::vec(step, 0..120)
     }
 
@@ -156,6 +179,12 @@ mod tests {
                 match step {
                     Step::Happen => { there.insert(stream.advance(UnixMs(1)).unwrap()); }
                     Step::Retract(at) => { stream.retract(at); there.remove(&at); }
+                    Step::Expire(up_to) => {
+                        let (before, counted) = (stream.version, there.len());
+                        let changed = stream.expire(up_to);
+                        there.retain(|at| *at > up_to);
+                        prop_assert_eq!((stream.version > before, changed), (changed, there.len() < counted));
+                    }
                 }
             }
             let mut intervals = Intervals::default();
@@ -179,6 +208,26 @@ mod tests {
         let version = stream.version;
         stream.retract(2);
         assert_eq!((stream.floor, stream.version), (4, version + 1), "below the floor only the rows can tell whether it was there");
+    }
+
+    #[test]
+    fn what_expires_makes_room_and_takes_the_floor_away() {
+        let none = Intervals::default();
+        let mut stream = Stream::default();
+        let runs = i64::try_from(MAX_SHARED_RUNS).unwrap();
+        for _ in 0..2 * runs + 10 {
+            stream.advance(UnixMs(1)).unwrap();
+        }
+        (1..=runs + 2).for_each(|n| stream.retract(2 * n));
+        assert!(stream.expire(3), "below the floor the rows tell");
+        assert_eq!((stream.floor, stream.unread(0, &none), stream.unread(4, &none)), (4, None, Some(runs + 6)));
+        assert!(stream.expire(5));
+        assert_eq!((stream.floor, stream.retracted.runs(), stream.unread(0, &none)), (0, MAX_SHARED_RUNS, Some(runs + 5)));
+        assert!(!stream.expire(6), "it was taken back before");
+        stream.retract(2 * runs + 8);
+        assert_eq!((stream.floor, stream.unread(0, &none), stream.unread(6, &none)), (6, None, Some(runs + 4)));
+        assert!(stream.expire(9) && stream.expire(i64::MAX) && !stream.expire(1));
+        assert_eq!((stream.floor, stream.retracted.runs(), stream.unread(0, &none), stream.head), (0, 1, Some(0), 2 * runs + 10));
     }
 
     #[test]

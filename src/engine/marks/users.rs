@@ -97,7 +97,7 @@ const READ: &str = "select u.user_id, u.version, u.revision, u.following, u.enro
     from {rows} r
     join users u on u.user_id = r.user_id";
 
-static READ_USERS: Statement = Statement::new(READ, &[("user_id", Type::Int)]);
+static READ_USERS: Statement = Statement::new(READ, &[("user_id", Type::Int)]).by("user_id");
 
 /// Locks the rows in the order of the key, and returns what they hold once they are locked.
 static LOCK_USERS: Statement = Statement::each(
@@ -109,7 +109,8 @@ static LOCK_USERS: Statement = Statement::each(
     order by u.user_id
     for update of u",
     &[("user_id", Type::Int)],
-);
+)
+.by("user_id");
 
 /// Writes rows that nobody has changed since they were read. They are there, as new
 /// ones go by [`INSERT_USERS`]: an update writes less to the log than an insert that meets a row.
@@ -147,7 +148,8 @@ static SAVE_USERS: Statement = Statement::new(
         ("direct_chats", Type::Int),
         ("marks", Type::Text),
     ],
-);
+)
+.by("user_id");
 
 /// Finds rows that nobody has changed since they were read.
 static CHECK_USERS: Statement = Statement::new(
@@ -155,7 +157,8 @@ static CHECK_USERS: Statement = Statement::new(
     from {rows} r
     join users u on u.user_id = r.user_id and u.version = r.version",
     &[("user_id", Type::Int), ("version", Type::Int)],
-);
+)
+.by("user_id");
 
 /// For rows of which no more than this changed, as with most writes: the fewer columns, the less it
 /// costs.
@@ -165,7 +168,8 @@ static SAVE_MARKS: Statement = Statement::new(
     from {rows} r
     where users.user_id = r.user_id and users.version = r.version",
     &[("user_id", Type::Int), ("version", Type::Int), ("next_version", Type::Int), ("revision", Type::Int), ("marks", Type::Text)],
-);
+)
+.by("user_id");
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]

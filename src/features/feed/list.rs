@@ -16,7 +16,7 @@ use super::{FeedConfig, Horizon, Snapshot, store};
 use crate::base::clock::{DAY_MS, UnixMs};
 use crate::base::error::Error;
 use crate::base::ids::UserId;
-use crate::cache::{Cache, Revision};
+use crate::cache::{Cache, ListVersion, Revision};
 use crate::db::{Db, DbResult, MAX_READ};
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::guard::{Guard, Trust};
@@ -74,7 +74,7 @@ pub struct Term {
 /// Whom a user follows, each with the head in memory and the user's mark, as of one version.
 #[derive(Debug)]
 pub struct FeedList {
-    version: i64,
+    version: ListVersion,
     /// In the order of the creators, so that every node adds up in the same order.
     followees: Box<[Followee]>,
     /// Of those whose marks lie below what the cached heads tell: the sum of the cached heads'
@@ -97,8 +97,8 @@ struct Counted {
 impl FeedList {
     /// The revision at which the list changed last.
     #[must_use]
-    pub fn version(&self) -> i64 {
-        self.version
+    pub fn version(&self) -> Revision {
+        self.version.revision
     }
 
     /// How many creators.
@@ -230,9 +230,10 @@ impl Feeds {
     }
 
     /// A user's list of this version or a later one.
-    pub async fn list(&self, user: UserId, version: i64) -> Result<Arc<FeedList>, Error> {
+    pub async fn list(&self, user: UserId, revision: Revision) -> Result<Arc<FeedList>, Error> {
+        let version = self.cache.list_version(revision);
         match self.lists.get(&user).await {
-            Some(list) if list.version >= version => Ok(list),
+            Some(list) if list.version.is_at_least(version) => Ok(list),
             _ => Box::pin(self.load(user, version)).await,
         }
     }
@@ -263,19 +264,19 @@ impl Feeds {
     }
 
     /// Loads a list, once for all who want it at the same time.
-    async fn load(&self, user: UserId, version: i64) -> Result<Arc<FeedList>, Error> {
+    async fn load(&self, user: UserId, version: ListVersion) -> Result<Arc<FeedList>, Error> {
         let read = || async move {
             let list = match self.shared(user, version).await {
                 Some(marks) => self.decoded(version, &marks).await?,
-                None => self.read(user).await?,
+                None => self.read(user, version).await?,
             };
             Ok(Arc::new(list))
         };
-        get_or_read(&self.lists, user, |list| list.version >= version, read).await
+        get_or_read(&self.lists, user, |list| list.version.is_at_least(version), read).await
     }
 
     /// The list as another node has left it, if that is of this version.
-    async fn shared(&self, user: UserId, version: i64) -> Option<Snapshot> {
+    async fn shared(&self, user: UserId, version: ListVersion) -> Option<Snapshot> {
         let (found, marks) = match self.cache.get_feed(user).await {
             Ok(found) => found?,
             Err(error) => {
@@ -291,7 +292,7 @@ impl Feeds {
     }
 
     /// The list as SQL has it. What is read belongs to the version that is read with it.
-    async fn read(&self, user: UserId) -> Result<FeedList, Error> {
+    async fn read(&self, user: UserId, wanted: ListVersion) -> Result<FeedList, Error> {
         crate::failpoint("feed::before_read");
         let rows = {
             let _turn = self.sql_turn().await?;
@@ -304,15 +305,16 @@ impl Feeds {
             Snapshot::default()
         });
         let marks = rows.follows.raised_by(&snapshot);
-        let list = self.decoded(rows.version, &marks).await?;
-        if let Err(error) = self.cache.set_feed(user, rows.version, &marks.encode()).await {
+        let version = ListVersion { revision: rows.version, ..wanted };
+        let list = self.decoded(version, &marks).await?;
+        if let Err(error) = self.cache.set_feed(user, version, &marks.encode()).await {
             // The next node reads it from SQL.
             tracing::debug!(%error, "could not leave a feed in the cache");
         }
         Ok(list)
     }
 
-    async fn decoded(&self, version: i64, marks: &Snapshot) -> Result<FeedList, Error> {
+    async fn decoded(&self, version: ListVersion, marks: &Snapshot) -> Result<FeedList, Error> {
         let keys: Vec<_> = marks.iter().map(|(creator, _)| StreamKey::posts(creator)).collect();
         let _turn = if self.guard.trust() == Trust::Unsure { None } else { Some(self.turns.take().await?) };
         let cached_heads = self.in_time(self.heads.cached_heads(&keys)).await?;
@@ -391,5 +393,5 @@ impl Feeds {
 
 fn count_out(list: &FeedList, counted: &Counted, most: i64) -> FeedCount {
     let creators = i64::try_from(list.len()).unwrap_or(i64::MAX);
-    FeedCount { unread: counted.unread.min(most), creators, versions: counted.versions, list_changed_at: list.version }
+    FeedCount { unread: counted.unread.min(most), creators, versions: counted.versions, list_changed_at: list.version.revision }
 }

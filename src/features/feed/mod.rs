@@ -24,6 +24,7 @@
 //! rows, and any user who never looks may have such a mark.
 
 mod command;
+mod distributed;
 mod horizon;
 pub mod http;
 mod list;

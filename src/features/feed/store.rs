@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::distributed;
 use super::horizon::{Horizon, Search, Stamp};
 use super::snapshot::Snapshot;
 use super::{FeedConfig, Followed, Post};
@@ -19,7 +20,8 @@ static LOAD_POSTS: Statement = Statement::new(
     from {rows} r
     join posts p on p.user_id = r.user_id and p.post_id = r.post_id",
     POST_KEY,
-);
+)
+.by("user_id");
 
 /// The lane and the batch stay those that made the post: a deletion is no other post.
 static SAVE_POSTS: Statement = Statement::new(
@@ -48,7 +50,8 @@ static LOAD_SNAPSHOTS: Statement = Statement::new(
     from {rows} r
     join feed_snapshots s on s.user_id = r.user_id",
     USER,
-);
+)
+.by("user_id");
 
 static SAVE_SNAPSHOTS: Statement = Statement::new(
     "insert into feed_snapshots (user_id, data)
@@ -64,7 +67,8 @@ static DELETE_SNAPSHOTS: Statement = Statement::new(
     "delete from feed_snapshots
     where user_id in (select user_id from {rows} r)",
     USER,
-);
+)
+.by("user_id");
 
 /// Whom a user follows, with how much each has posted; the first row (creator 0) has the version of
 /// the list, so that they belong together. Each head is asked for by itself: as a join, planned
@@ -80,7 +84,8 @@ static FOLLOWED: Statement = Statement::one(
     where f.follower_id = $1
     order by 1",
     USER,
-);
+)
+.distributed(distributed::FOLLOWED);
 
 /// Whom a user follows, with the mark of each follow; the first row (creator 0) has the version of
 /// the list and the snapshot.
@@ -102,7 +107,8 @@ static GONE: Statement = Statement::new(
     "select r.user_id, (select count(*) from posts p where p.user_id = r.user_id and p.gone = 1 and p.seq > r.mark and p.seq <= r.head)
     from {rows} r",
     &[("user_id", Type::Int), ("mark", Type::Int), ("head", Type::Int)],
-);
+)
+.by("user_id");
 
 /// The heads of these creators, with who raised or changed each last.
 static WRITTEN_HEADS: Statement = Statement::new(
@@ -110,7 +116,8 @@ static WRITTEN_HEADS: Statement = Statement::new(
     from {rows} r
     join heads h on h.owner_id = r.user_id and h.kind = 5 and h.name = ''",
     USER,
-);
+)
+.by("user_id");
 
 /// Who wrote these posts.
 static WRITTEN_POSTS: Statement = Statement::new(
@@ -118,7 +125,8 @@ static WRITTEN_POSTS: Statement = Statement::new(
     from {rows} r
     join posts p on p.user_id = r.user_id and p.seq = r.seq",
     &[("user_id", Type::Int), ("seq", Type::Int)],
-);
+)
+.by("user_id");
 
 /// Those that are gone stay: see the module of the feed.
 /// Looked at again whether it was deleted meanwhile, as then its row is needed.

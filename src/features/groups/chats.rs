@@ -209,10 +209,7 @@ impl Chats {
 
     /// What is unread in one group after `read_seq`, and its head, as the rows have it now.
     pub async fn count_rows(&self, group: GroupId, mark: &GroupMark, head: i64) -> DbResult<i64> {
-        let mut gone = mark.extra.clone();
-        for seq in lists::recalled(&self.db, group, mark.read_seq, head).await? {
-            gone.insert(seq, seq);
-        }
+        let gone = lists::gone(&self.db, group, mark.read_seq, head).await?;
         Ok(unread(head, mark.read_seq, &gone, &mark.extra))
     }
 

@@ -1,7 +1,7 @@
 //! What is written to groups: the commands. `members.rs` and `messages.rs` have the rule of each.
 
 use super::members::{join, leave, mute, put, tell};
-use super::messages::{change, read_one, recall, send};
+use super::messages::{change, expire, read_one, recall, send};
 use super::rows::GroupRows;
 use super::{Delivery, MembersOut};
 use crate::base::clock::UnixMs;
@@ -67,6 +67,14 @@ pub enum GroupCommand {
         /// Whether it is not to.
         muted: bool,
     },
+    /// The oldest messages go.
+    Expire {
+        group: GroupId,
+        /// Up to which.
+        up_to: i64,
+        /// How many that is at most.
+        rows: u32,
+    },
 }
 
 impl GroupCommand {
@@ -80,14 +88,15 @@ impl GroupCommand {
             | Self::Recall { group, .. }
             | Self::Read { group, .. }
             | Self::ReadOne { group, .. }
-            | Self::Mute { group, .. } => *group,
+            | Self::Mute { group, .. }
+            | Self::Expire { group, .. } => *group,
         }
     }
 
     /// The users whose memberships are looked at.
     fn users(&self) -> &[UserId] {
         match self {
-            Self::Put { .. } => &[],
+            Self::Put { .. } | Self::Expire { .. } => &[],
             Self::JoinMany { users, .. } => users,
             Self::Recall { by, .. } => by.as_slice(),
             Self::Join { user, .. }
@@ -126,6 +135,7 @@ impl lanes::Command for GroupCommand {
             Self::Recall { seq, .. } | Self::ReadOne { seq, .. } => {
                 needs.of::<GroupRows>().messages.insert((group, *seq));
             }
+            Self::Expire { .. } => drop(needs.of::<GroupRows>().jobs.insert(group)),
             _ => {}
         }
     }
@@ -137,7 +147,10 @@ impl lanes::Command for GroupCommand {
     }
 
     fn weight(&self) -> u32 {
-        u32::try_from(self.users().len()).unwrap_or(u32::MAX).max(1)
+        match self {
+            Self::Expire { rows, .. } => (*rows).max(1),
+            _ => u32::try_from(self.users().len()).unwrap_or(u32::MAX).max(1),
+        }
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
@@ -171,6 +184,7 @@ impl lanes::Command for GroupCommand {
             }
             Self::ReadOne { user, group, seq } => read_one(rows, *user, *group, *seq, now),
             Self::Mute { user, group, muted } => mute(rows, *user, *group, *muted),
+            Self::Expire { group, up_to, .. } => Ok(expire(rows, *group, *up_to)),
         }
     }
 }

@@ -17,8 +17,8 @@ use super::changes::GroupChanges;
 use super::chats::Chats;
 use super::lists::{self, View};
 use super::members::{no_member, unknown};
-use super::{Delivery, GroupCommand, GroupOut, GroupSentOut, MAX_JOINS, MemberOut, MembersOut, Message};
-use crate::base::clock::UnixMs;
+use super::{Delivery, GroupCommand, GroupConfig, GroupOut, GroupSentOut, MAX_JOINS, MemberOut, MembersOut, Message, expired};
+use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{ClientId, GroupId, Seq, UserId};
 use crate::db::Db;
@@ -36,7 +36,7 @@ use crate::http::polling::Polling;
 use crate::http::sender::SenderIn;
 use crate::http::served::Served;
 
-/// What the handlers of groups work with.
+/// What the handlers and sweeps of groups work with.
 #[derive(Debug)]
 pub struct GroupContext {
     pub lanes: Lanes,
@@ -48,6 +48,9 @@ pub struct GroupContext {
     /// Told of each change.
     pub changes: Arc<GroupChanges>,
     pub polling: Arc<Polling>,
+    pub clock: Clock,
+    /// How groups are kept.
+    pub config: GroupConfig,
 }
 
 /// The routes of this part.
@@ -156,8 +159,8 @@ pub struct SendGroupMessageIn {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct GroupMessagesParams {
-    /// Return messages after this number. By default, messages start at the beginning, or when the
-    /// member joined.
+    /// Return messages after this number. By default, messages start with the oldest one kept
+    /// after the member joined.
     #[param(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64)]
     after: Option<i64>,
     /// The maximum number of items.
@@ -319,18 +322,24 @@ async fn send_group_message(state: Served<GroupContext>, path: GroupPath, body: 
 
 /// List the messages of a group
 ///
-/// Oldest first. A member sees the messages sent since the last time the member joined.
+/// Oldest first. A member sees the messages sent since the last time the member joined. Returns 410
+/// `cursor_expired` with `earliest_seq` if messages after `after` have expired.
 #[utoipa::path(get, path = "/v1/groups/{group}/messages", tag = "groups",
     params(("group" = GroupId, Path), GroupMessagesParams),
     responses(
         (status = 200, body = GroupMessagesOut)))]
 async fn list_group_messages(state: Served<GroupContext>, path: GroupPath, Query(params): Query<GroupMessagesParams>) -> Result<Response> {
-    let (after, limit) = (pages::after_of(params.after)?.unwrap_or(0), pages::limit_of(params.limit)?);
+    let (asked, limit) = (pages::after_of(params.after)?, pages::limit_of(params.limit)?);
     let view = path.view(&state.db).await?;
-    let after = after.max(view.since.unwrap_or(0));
+    let after = asked.unwrap_or(0).max(view.since.unwrap_or(0));
     // Up to the head that was read first: then head and messages belong together.
     let messages = lists::messages(&state.db, path.group, after, view.head, i64::from(limit)).await?;
-    let next_after = messages.last().map_or(after, |(seq, _)| *seq);
+    // Up to the head nothing is left out but what has expired.
+    let first = messages.first().map_or(view.head + 1, |(seq, _)| *seq);
+    if asked.is_some() && after + 1 < first {
+        return Err(expired(path.group, first).into());
+    }
+    let next_after = messages.last().map_or(after.max(view.head), |(seq, _)| *seq);
     let items = messages.into_iter().map(|(seq, message)| GroupMessageOut::new(seq, message)).collect();
     Ok(no_cache(&GroupMessagesOut { items, next_after, has_more: next_after < view.head, head: view.head }))
 }

@@ -1,10 +1,12 @@
 //! What is read of groups beside the batches of lanes: who may see one, its members, its messages.
 
+use super::distributed;
 use super::store::{MessageRow, message_of_row};
 use super::{Delivery, Group, MemberOut, Message};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Db, DbResult, Statement, Type};
+use crate::engine::marks::Intervals;
 
 /// A group with its head, and where somebody's membership of it begins; -1 where there is none.
 static VIEW: Statement = Statement::one(
@@ -14,7 +16,8 @@ static VIEW: Statement = Statement::one(
     from chat_groups g
     where g.group_id = $1",
     &[("group_id", Type::Int), ("user_id", Type::Int)],
-);
+)
+.distributed(distributed::VIEW);
 
 static MEMBERS: Statement = Statement::one(
     "select m.user_id, m.ordinal, m.joined_at
@@ -34,19 +37,35 @@ static MESSAGES: Statement = Statement::one(
     &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// What was recalled in a stretch of a group.
-static RECALLED: Statement = Statement::one(
-    "select m.seq
-    from group_messages m
-    where m.group_id = $1 and m.seq > $2 and m.seq <= $3 and m.recalled = 1
-    order by m.group_id, m.seq",
+/// What was recalled in a stretch of a group; before it where it begins to be kept, as of the same
+/// moment.
+static GONE: Statement = Statement::one(
+    "select * from (
+        select cast(0 as bigint) as recalled, coalesce((select f.seq from group_messages f where f.group_id = $1 order by f.seq limit 1), $3 + 1) as seq
+    ) first
+    union all
+    select * from (
+        select m.recalled, m.seq
+        from group_messages m
+        where m.group_id = $1 and m.seq > $2 and m.seq <= $3 and m.recalled = 1
+        order by m.group_id, m.seq
+    ) recalled",
     &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int)],
+);
+
+static EARLIEST: Statement = Statement::one(
+    "select coalesce(
+        (select m.seq from group_messages m where m.group_id = $1 order by m.seq limit 1),
+        (select h.head + 1 from heads h where h.owner_id = $1 and h.kind = 6 and h.name = ''),
+        1
+    )",
+    &[("group_id", Type::Int)],
 );
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 4] {
-    [&VIEW, &MEMBERS, &MESSAGES, &RECALLED]
+pub fn statements() -> [&'static Statement; 5] {
+    [&VIEW, &MEMBERS, &MESSAGES, &GONE, &EARLIEST]
 }
 
 fn one(values: &[i64]) -> Vec<Column> {
@@ -93,8 +112,18 @@ pub async fn messages(db: &Db, group: GroupId, after: i64, up_to: i64, max_rows:
     Ok(rows.into_iter().filter_map(message_of_row).map(|((_, seq), message)| (seq, message)).collect())
 }
 
-/// The messages that were recalled, after a seq and up to another.
-pub async fn recalled(db: &Db, group: GroupId, after: i64, up_to: i64) -> DbResult<Vec<i64>> {
-    let rows: Vec<(i64,)> = db.fetch(&RECALLED, &one(&[group.get(), after, up_to])).await?;
-    Ok(rows.into_iter().map(|(seq,)| seq).collect())
+/// The positions after a seq and up to another whose messages were recalled or have expired.
+pub async fn gone(db: &Db, group: GroupId, after: i64, up_to: i64) -> DbResult<Intervals> {
+    let rows: Vec<(i64, i64)> = db.fetch(&GONE, &one(&[group.get(), after, up_to])).await?;
+    let mut gone = Intervals::default();
+    for (recalled, seq) in rows {
+        if recalled == 1 { gone.insert(seq, seq) } else { gone.insert(after + 1, up_to.min(seq - 1)) }
+    }
+    Ok(gone)
+}
+
+/// The first message of a group that is kept; one beyond the head where none is.
+pub async fn earliest(db: &Db, group: GroupId) -> DbResult<i64> {
+    let rows: Vec<(i64,)> = db.fetch(&EARLIEST, &one(&[group.get()])).await?;
+    Ok(rows.first().map_or(1, |(seq,)| *seq))
 }

@@ -14,6 +14,19 @@ pub(super) fn no_message(group: GroupId, seq: i64) -> Problem {
     Problem::new(Code::NotFound, format!("Message {seq} of group {group} does not exist."))
 }
 
+/// What is asked for from before the first message that is kept.
+pub(crate) fn expired(group: GroupId, earliest: i64) -> Problem {
+    Problem::new(Code::CursorExpired, format!("Messages of group {group} before {earliest} have expired.")).kept_from(earliest)
+}
+
+/// No message is at this number: it has expired, or there never was one.
+fn not_there(rows: &Rows, group: GroupId, seq: i64) -> Problem {
+    if (1..=rows.head(&StreamKey::group(group)).head).contains(&seq) {
+        return Problem::new(Code::Gone, format!("Message {seq} of group {group} has expired."));
+    }
+    no_message(group, seq)
+}
+
 pub(super) fn send(
     rows: &mut Rows,
     id: GroupId,
@@ -77,7 +90,7 @@ pub(super) fn recall(rows: &mut Rows, id: GroupId, seq: i64, by: Option<UserId>)
     if let Some(by) = by.filter(|by| found.as_ref().is_none_or(|message| *by != message.sender)) {
         member(rows, id, by)?;
     }
-    let Some(message) = found else { return Err(no_message(id, seq)) };
+    let Some(message) = found else { return Err(not_there(rows, id, seq)) };
     if by.is_some_and(|by| by != message.sender) {
         return Err(Problem::new(Code::Forbidden, "Only the sender of a message and services can recall it."));
     }
@@ -94,6 +107,20 @@ pub(super) fn recall(rows: &mut Rows, id: GroupId, seq: i64, by: Option<UserId>)
         add_job(rows, id, &mut group, DeliveryJob { seq, recall: true });
     }
     Ok(Answer::no_content())
+}
+
+/// The messages up to this one go, but not those that are yet to be put into inboxes: a recall must
+/// reach the devices that hold its message.
+pub(super) fn expire(rows: &mut Rows, id: GroupId, up_to: i64) -> Answer {
+    let waiting = rows.get::<GroupRows>().first_waiting(id);
+    let up_to = waiting.map_or(up_to, |waiting| up_to.min(waiting - 1));
+    let key = StreamKey::group(id);
+    let mut stream = rows.head(&key);
+    if stream.expire(up_to) {
+        rows.set_head(&key, stream);
+    }
+    rows.get_mut::<GroupRows>().remove_messages(id, up_to);
+    Answer::no_content()
 }
 
 /// What a read answers. The number may only be known to the rows, where what was recalled lies far
@@ -127,7 +154,10 @@ pub(super) fn change(
 
 pub(super) fn read_one(rows: &mut Rows, user: UserId, id: GroupId, seq: i64, now: UnixMs) -> Result<Answer, Problem> {
     let (_, of) = member(rows, id, user)?;
-    let message = rows.get::<GroupRows>().message(id, seq).filter(|_| seq > of.from_seq).ok_or_else(|| no_message(id, seq))?;
+    if seq <= of.from_seq {
+        return Err(no_message(id, seq));
+    }
+    let message = rows.get::<GroupRows>().message(id, seq).ok_or_else(|| not_there(rows, id, seq))?;
     if message.recalled {
         return Err(Problem::new(Code::Gone, format!("Message {seq} of group {id} was recalled.")));
     }

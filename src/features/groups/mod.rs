@@ -9,13 +9,16 @@
 //!
 //! `command.rs` has the commands, `members.rs` and `messages.rs` their rules, `rows.rs` the rows of batches, `store.rs` their statements, `lists.rs` what is read beside them,
 //! `chats.rs` the groups of a user as its unread summary counts them, `fan_out.rs` and
-//! `delivery.rs` what puts messages into inboxes, `http.rs` and `user_http.rs` the routes,
+//! `delivery.rs` what puts messages into inboxes, `expiry.rs` what removes old ones, `http.rs` and `user_http.rs` the routes,
 //! `import/` takes over chat logs.
 
 pub mod changes;
 pub mod chats;
 mod command;
+mod config;
 pub mod delivery;
+mod distributed;
+pub mod expiry;
 pub mod fan_out;
 pub mod http;
 pub mod import;
@@ -31,8 +34,10 @@ pub mod user_groups;
 pub mod user_http;
 
 pub use command::GroupCommand;
+pub use config::GroupConfig;
 pub use members::GroupSettingsOut;
 pub(crate) use members::{no_member, unknown};
+pub(crate) use messages::expired;
 pub use reading::{MAX_EXTRA_BYTES, Reading, TooScattered};
 
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::future::try_join5;
+use futures_util::future::{try_join, try_join5};
 
 use super::import::store as logs;
 use super::needs::{ClientKey, DeliveryJob, GroupNeeds, Sent};
@@ -25,6 +25,10 @@ pub struct GroupRows {
     clients: Table<ClientKey, Option<Sent>>,
     messages: Table<(GroupId, i64), Option<Message>>,
     jobs: Table<(GroupId, i64), Option<DeliveryJob>>,
+    /// Of groups whose messages go: the first that is yet to be put into inboxes.
+    waiting: BTreeMap<GroupId, i64>,
+    /// Up to where messages went.
+    gone: Table<GroupId, i64>,
     /// How far logs are taken.
     pub logs: logs::LogTables,
 }
@@ -46,6 +50,10 @@ impl GroupRows {
     }
 
     async fn save_messages(&self, conn: &mut Conn) -> DbResult<()> {
+        let gone: Vec<_> = self.gone.changed().collect();
+        if !gone.is_empty() {
+            store::delete_messages(conn, &gone).await?;
+        }
         let (mut new, mut recalled) = (Vec::new(), Vec::new());
         for (key, (loaded, now)) in self.messages.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
             let Some(now) = now else { continue };
@@ -86,13 +94,25 @@ impl GroupRows {
     /// What was sent under this id before.
     #[must_use]
     pub fn sent(&self, key: &ClientKey) -> Option<Sent> {
-        self.clients.get(key)
+        self.clients.get(key).filter(|sent| sent.seq > self.gone.get(&key.0))
     }
 
     /// A message.
     #[must_use]
     pub fn message(&self, group: GroupId, seq: i64) -> Option<Message> {
-        self.messages.get(&(group, seq))
+        self.messages.get(&(group, seq)).filter(|_| seq > self.gone.get(&group))
+    }
+
+    /// The first message of a group that is yet to be put into inboxes, or whose recall is.
+    #[must_use]
+    pub fn first_waiting(&self, group: GroupId) -> Option<i64> {
+        let new = self.jobs.from(&(group, 0)).take_while(|((of, _), _)| *of == group).filter_map(|(_, job)| Some((*job)?.seq));
+        new.chain(self.waiting.get(&group).copied()).min()
+    }
+
+    /// The messages of a group up to this one go.
+    pub fn remove_messages(&mut self, group: GroupId, up_to: i64) {
+        self.gone.set(&group, up_to.max(self.gone.get(&group)));
     }
 
     /// Adds a message.
@@ -152,14 +172,16 @@ impl RowSet for GroupRows {
     }
 
     async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &GroupNeeds) -> DbResult<()> {
-        let (groups, members, clients, messages, ()) = try_join5(
+        let waiting = store::load_waiting(pipeline, &needs.jobs);
+        let (groups, members, clients, messages, ((), waiting)) = try_join5(
             store::load_groups(pipeline, &needs.groups),
             store::load_members(pipeline, &needs.members),
             store::load_clients(pipeline, &needs.clients),
             store::load_messages(pipeline, &needs.messages),
-            self.logs.load(pipeline, &needs.logs),
+            try_join(self.logs.load(pipeline, &needs.logs), waiting),
         )
         .await?;
+        self.waiting = waiting.into_iter().filter_map(|(group, seq)| Some((GroupId::try_from(group).ok()?, seq))).collect();
         self.groups.insert_loaded(groups.into_iter().filter_map(store::group_of_row));
         self.members.insert_loaded(members.into_iter().filter_map(store::member_of_row));
         self.clients.insert_loaded(clients.into_iter().filter_map(store::sent_of_row));
@@ -192,6 +214,7 @@ impl RowSet for GroupRows {
         self.clients.settle();
         self.messages.settle();
         self.jobs.settle();
+        self.gone.settle();
         self.logs.settle();
     }
 
@@ -201,6 +224,7 @@ impl RowSet for GroupRows {
         self.clients.undo();
         self.messages.undo();
         self.jobs.undo();
+        self.gone.undo();
         self.logs.undo();
     }
 

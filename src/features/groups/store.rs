@@ -13,7 +13,8 @@ static LOAD_GROUPS: Statement = Statement::new(
     from {rows} r
     join chat_groups g on g.group_id = r.group_id",
     &[("group_id", Type::Int)],
-);
+)
+.by("group_id");
 
 static SAVE_GROUPS: Statement = Statement::new(
     "insert into chat_groups (group_id, delivery, receipts, members, ordinals, jobs, created_at)
@@ -44,7 +45,8 @@ static LOAD_MEMBERS: Statement = Statement::new(
     join memberships m on m.user_id = r.user_id and m.group_id = r.group_id
     where not exists (select 1 from memberships n where n.user_id = m.user_id and n.group_id = m.group_id and n.span > m.span)",
     &[("group_id", Type::Int), ("user_id", Type::Int)],
-);
+)
+.by("user_id");
 
 static INSERT_MEMBERS: Statement = Statement::insert(
     "memberships",
@@ -78,21 +80,24 @@ static UPDATE_MEMBERS: Statement = Statement::new(
         ("muted", Type::Int),
         ("at", Type::Int),
     ],
-);
+)
+.by("user_id");
 
 static LOAD_CLIENTS: Statement = Statement::new(
     "select m.group_id, m.sender_id, m.client_id, m.seq, m.sent_at, m.recalled
     from {rows} r
     join group_messages m on m.group_id = r.group_id and m.sender_id = r.sender_id and m.client_id = r.client_id",
     &[("group_id", Type::Int), ("sender_id", Type::Int), ("client_id", Type::Text)],
-);
+)
+.by("group_id");
 
 static LOAD_MESSAGES: Statement = Statement::new(
     "select m.group_id, m.seq, m.sender_id, m.client_id, m.content, m.sent_at, m.recalled, m.written
     from {rows} r
     join group_messages m on m.group_id = r.group_id and m.seq = r.seq",
     &[("group_id", Type::Int), ("seq", Type::Int)],
-);
+)
+.by("group_id");
 
 static INSERT_MESSAGES: Statement = Statement::insert(
     "group_messages",
@@ -114,6 +119,27 @@ static RECALL: Statement = Statement::new(
     from {rows} r
     where group_messages.group_id = r.group_id and group_messages.seq = r.seq",
     &[("group_id", Type::Int), ("seq", Type::Int)],
+)
+.by("group_id");
+
+static DELETE_MESSAGES: Statement = Statement::new(
+    "delete from group_messages
+    where (group_id, seq) in (
+        select m.group_id, m.seq
+        from {rows} r
+        join group_messages m on m.group_id = r.group_id and m.seq <= r.up_to
+    )",
+    &[("group_id", Type::Int), ("up_to", Type::Int)],
+)
+.by("group_id");
+
+/// The first message of each group that is yet to be put into inboxes, or whose recall is.
+static LOAD_WAITING: Statement = Statement::new(
+    "select t.group_id, min(t.seq)
+    from {rows} r
+    join delivery_jobs t on t.group_id = r.group_id
+    group by t.group_id",
+    &[("group_id", Type::Int)],
 );
 
 static INSERT_JOBS: Statement =
@@ -121,7 +147,7 @@ static INSERT_JOBS: Statement =
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 10] {
+pub(super) fn statements() -> [&'static Statement; 12] {
     [
         &LOAD_GROUPS,
         &SAVE_GROUPS,
@@ -132,6 +158,8 @@ pub(super) fn statements() -> [&'static Statement; 10] {
         &LOAD_MESSAGES,
         &INSERT_MESSAGES,
         &RECALL,
+        &DELETE_MESSAGES,
+        &LOAD_WAITING,
         &INSERT_JOBS,
     ]
 }
@@ -178,6 +206,13 @@ pub(super) async fn load_messages(pipeline: &Pipeline, messages: &BTreeSet<(Grou
     }
     let groups = Column::Int(messages.iter().map(|(group, _)| group.get()).collect());
     pipeline.fetch(&LOAD_MESSAGES, [groups, Column::Int(messages.iter().map(|(_, seq)| *seq).collect())]).await
+}
+
+pub(super) async fn load_waiting(pipeline: &Pipeline, groups: &BTreeSet<GroupId>) -> DbResult<Vec<(i64, i64)>> {
+    if groups.is_empty() {
+        return Ok(Vec::new());
+    }
+    pipeline.fetch(&LOAD_WAITING, [Column::Int(groups.iter().map(|group| group.get()).collect())]).await
 }
 
 pub(super) fn sent_of_row((group, sender, client, seq, at, recalled): SentRow) -> Option<(ClientKey, Option<Sent>)> {
@@ -275,6 +310,10 @@ pub(super) async fn insert_messages(conn: &mut Conn, messages: &[((GroupId, i64)
 
 pub(super) async fn recall_messages(conn: &mut Conn, messages: &[(GroupId, i64)]) -> DbResult<()> {
     conn.later(&RECALL, &[ints(messages, |(group, _)| group.get()), ints(messages, |(_, seq)| *seq)]).await
+}
+
+pub(super) async fn delete_messages(conn: &mut Conn, gone: &[(&GroupId, &i64)]) -> DbResult<()> {
+    conn.later(&DELETE_MESSAGES, &[ints(gone, |(group, _)| group.get()), ints(gone, |(_, up_to)| **up_to)]).await
 }
 
 pub(super) async fn insert_jobs(conn: &mut Conn, jobs: &[((GroupId, i64), DeliveryJob)]) -> DbResult<()> {

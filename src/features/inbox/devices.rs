@@ -15,7 +15,8 @@ static LOAD: Statement = Statement::new(
     from {rows} r
     join devices d on d.user_id = r.user_id",
     &[("user_id", Type::Int)],
-);
+)
+.by("user_id");
 
 static SAVE: Statement = Statement::new(
     "insert into devices (user_id, device_id, seq, seen_at, created_at)
@@ -34,7 +35,8 @@ static DELETE: Statement = Statement::new(
     "delete from devices
     where (user_id, device_id) in (select user_id, device_id from {rows} r)",
     &[("user_id", Type::Int), ("device_id", Type::Text)],
-);
+)
+.by("user_id");
 
 /// A user's devices, those that were seen last first; before them the head of the inbox, so that
 /// they belong together.

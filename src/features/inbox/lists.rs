@@ -1,5 +1,6 @@
 //! What is read of inboxes and direct chats outside of batches.
 
+use super::distributed;
 use super::{Direct, DirectOut, ItemOut};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
@@ -30,7 +31,7 @@ static READ_INBOX: Statement = Statement::one(
     left join group_messages g on g.group_id = i.group_id and g.seq = i.group_seq
     order by 1",
     &[("user_id", Type::Int), ("after", Type::Int), ("max_rows", Type::Int)],
-);
+).distributed(distributed::READ_INBOX);
 
 /// A user's direct chats, the one in which something came last first. The first row (peer 0) has
 /// the user's revision.

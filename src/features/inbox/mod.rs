@@ -21,6 +21,7 @@ mod changes;
 mod command;
 mod config;
 pub mod devices;
+mod distributed;
 pub mod expiry;
 pub mod http;
 pub mod import;

@@ -18,7 +18,8 @@ static LOAD_SENT: Statement = Statement::new(
     where i.client_id <> ''
     order by i.seq",
     &[("user_id", Type::Int), ("peer_id", Type::Int), ("own", Type::Int), ("client_id", Type::Text)],
-);
+)
+.by("user_id");
 
 /// Whether the user blocks the peer is told of chats, too, that have no row yet.
 static LOAD_DIRECTS: Statement = Statement::new(
@@ -28,7 +29,8 @@ static LOAD_DIRECTS: Statement = Statement::new(
     from {rows} r
     left join directs d on d.user_id = r.user_id and d.peer_id = r.peer_id",
     &[("user_id", Type::Int), ("peer_id", Type::Int)],
-);
+)
+.by("user_id");
 
 /// How many messages a peer had sent by a row of the user's inbox; -1 where nothing of the chat is
 /// kept up to there.
@@ -42,14 +44,16 @@ static LOAD_PLACES: Statement = Statement::new(
     ), -1)
     from {rows} r",
     &[("user_id", Type::Int), ("peer_id", Type::Int), ("up_to", Type::Int)],
-);
+)
+.by("user_id");
 
 /// How many chats users have a row for, but nothing in it.
 static COUNT_EMPTY_CHATS: Statement = Statement::new(
     "select r.user_id, (select count(*) from directs d where d.user_id = r.user_id and d.last_seq = 0)
     from {rows} r",
     &[("user_id", Type::Int)],
-);
+)
+.by("user_id");
 
 static LOAD_OLDEST: Statement = Statement::new(
     "select i.user_id, i.peer_id, i.peer_seq, i.own, i.seq
@@ -58,7 +62,8 @@ static LOAD_OLDEST: Statement = Statement::new(
     where i.peer_id > 0
     order by i.user_id, i.seq",
     &[("user_id", Type::Int), ("up_to", Type::Int)],
-);
+)
+.by("user_id");
 
 static INSERT_ROWS: Statement = Statement::insert(
     "inbox",
@@ -87,7 +92,8 @@ static DELETE_OLDEST: Statement = Statement::new(
         join inbox i on i.user_id = r.user_id and i.seq <= r.up_to
     )",
     &[("user_id", Type::Int), ("up_to", Type::Int)],
-);
+)
+.by("user_id");
 
 static SAVE_DIRECTS: Statement = Statement::new(
     "insert into directs (user_id, peer_id, head, mark, last_seq, last_at, muted, gone, gone_seqs)
@@ -121,7 +127,8 @@ static DELETE_DIRECTS: Statement = Statement::new(
     "delete from directs
     where (user_id, peer_id) in (select user_id, peer_id from {rows} r)",
     &[("user_id", Type::Int), ("peer_id", Type::Int)],
-);
+)
+.by("user_id");
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]

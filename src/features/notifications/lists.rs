@@ -5,6 +5,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{Name, NotificationId, UserId};
 use crate::db::{Column, Db, DbResult, Statement, Type};
 
+use super::distributed;
 use super::{Listed, Notification, Status};
 
 /// Who has read it is counted from the rows, which are the truth.
@@ -14,7 +15,8 @@ static READ_NOTIFICATION: Statement = Statement::one(
     from notifications n
     where n.notification_id = $1",
     &[("notification_id", Type::Int)],
-);
+)
+.distributed(distributed::READ_NOTIFICATION);
 
 static RECIPIENTS: Statement = Statement::one(
     "select r.user_id
@@ -35,7 +37,8 @@ static LIST: Statement = Statement::one(
     order by r.seq desc
     limit $3",
     &[("user_id", Type::Int), ("before", Type::Int), ("max_rows", Type::Int), ("type", Type::Text), ("read_from", Type::Int)],
-);
+)
+.distributed(distributed::LIST);
 
 static LIST_UNREAD: Statement = Statement::one(
     "select r.notification_id, r.seq, r.type, n.content, n.created_at, r.read_at
@@ -45,7 +48,8 @@ static LIST_UNREAD: Statement = Statement::one(
     order by r.seq desc
     limit $3",
     &[("user_id", Type::Int), ("before", Type::Int), ("max_rows", Type::Int)],
-);
+)
+.distributed(distributed::LIST_UNREAD);
 
 static LIST_UNREAD_OF_TYPE: Statement = Statement::one(
     "select r.notification_id, r.seq, r.type, n.content, n.created_at, r.read_at
@@ -55,7 +59,8 @@ static LIST_UNREAD_OF_TYPE: Statement = Statement::one(
     order by r.seq desc
     limit $3",
     PAGE,
-);
+)
+.distributed(distributed::LIST_UNREAD_OF_TYPE);
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]

@@ -12,6 +12,7 @@
 
 mod command;
 mod config;
+mod distributed;
 pub mod expiry;
 pub mod http;
 pub mod lists;

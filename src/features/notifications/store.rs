@@ -14,7 +14,8 @@ static LOAD_NOTIFICATIONS: Statement = Statement::new(
     from {rows} r
     join notifications n on n.notification_id = r.notification_id",
     &[("notification_id", Type::Int)],
-);
+)
+.by("notification_id");
 
 static INSERT_NOTIFICATIONS: Statement = Statement::insert(
     "notifications",
@@ -33,14 +34,16 @@ static WITHDRAW: Statement = Statement::new(
     set withdrawn = 1
     where notification_id in (select notification_id from {rows} r)",
     &[("notification_id", Type::Int)],
-);
+)
+.by("notification_id");
 
 static LOAD_RECEIVERS: Statement = Statement::new(
     "select n.user_id, n.seq, n.notification_id, n.type, n.read_at, n.gone
     from {rows} r
     join notification_receivers n on n.notification_id = r.notification_id and n.user_id = r.user_id",
     &[("notification_id", Type::Int), ("user_id", Type::Int)],
-);
+)
+.by("user_id");
 
 static LOAD_UNREAD: Statement = Statement::one(
     "select n.user_id, n.seq, n.notification_id, n.type, n.read_at, n.gone
@@ -78,19 +81,22 @@ static UPDATE_RECEIVERS: Statement = Statement::new(
     from {rows} r
     where notification_receivers.user_id = r.user_id and notification_receivers.seq = r.seq",
     &[("user_id", Type::Int), ("seq", Type::Int), ("read_at", Type::Int), ("gone", Type::Int)],
-);
+)
+.by("user_id");
 
 static DELETE_RECEIVERS: Statement = Statement::new(
     "delete from notification_receivers
     where (user_id, seq) in (select user_id, seq from {rows} r)",
     &[("user_id", Type::Int), ("seq", Type::Int)],
-);
+)
+.by("user_id");
 
 static DELETE_NOTIFICATIONS: Statement = Statement::new(
     "delete from notifications
     where notification_id in (select notification_id from {rows} r)",
     &[("notification_id", Type::Int)],
-);
+)
+.by("notification_id");
 
 /// With how many types the user has, where this one would be new.
 static LOAD_TYPES: Statement = Statement::new(
@@ -99,14 +105,16 @@ static LOAD_TYPES: Statement = Statement::new(
     from {rows} r
     left join notification_types t on t.user_id = r.user_id and t.type = r.type",
     &[("user_id", Type::Int), ("type", Type::Text)],
-);
+)
+.by("user_id");
 
 static LOAD_TYPES_OF_USERS: Statement = Statement::new(
     "select t.user_id, t.type, t.unread
     from {rows} r
     join notification_types t on t.user_id = r.user_id",
     &[("user_id", Type::Int)],
-);
+)
+.by("user_id");
 
 static SAVE_TYPES: Statement = Statement::new(
     "insert into notification_types (user_id, type, unread)

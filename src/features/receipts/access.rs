@@ -10,7 +10,7 @@ use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::{GroupId, UserId};
 use crate::db::Db;
 use crate::features::groups::http::GroupPath;
-use crate::features::groups::{lists, no_member, unknown};
+use crate::features::groups::{expired, lists, no_member, unknown};
 
 fn disabled(group: GroupId) -> Problem {
     Problem::new(Code::ReceiptsDisabled, format!("Receipts are disabled in group {group}."))
@@ -68,6 +68,10 @@ pub(super) async fn sender_of(db: &Db, path: &GroupPath, seq: i64) -> Result<(Us
         (Some(_), Some((.., false))) if view.since.is_some_and(|since| seq > since) => {
             return Err(Problem::new(Code::Forbidden, "Only the sender of a message and services can read its receipts.").into());
         }
+        // Up to the head nothing is left out but what has expired.
+        (_, None) if seq <= view.head && view.since.is_none_or(|since| seq > since) => {
+            return Err(expired(path.group, lists::earliest(db, path.group).await?).into());
+        }
         _ => return Err(no_message(path.group, seq)),
     };
     if view.group.receipts { Ok((found, view.head.max(seq))) } else { Err(disabled(path.group).into()) }
@@ -84,6 +88,9 @@ pub(super) async fn senders_of(db: &Db, path: &GroupPath, from: i64, to: i64) ->
         return Err(disabled(path.group).into());
     }
     let sent = store::senders(db, path.group, from, to).await?;
+    if from <= view.head && sent.first().is_none_or(|(seq, ..)| *seq > from) {
+        return Err(expired(path.group, lists::earliest(db, path.group).await?).into());
+    }
     let head = view.head.max(sent.last().map_or(0, |(seq, ..)| *seq));
     Ok((sent.into_iter().filter(|(.., recalled)| !recalled).map(|(seq, sender, _)| (seq, sender)).collect(), head))
 }

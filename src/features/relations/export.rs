@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use super::distributed;
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
@@ -54,7 +55,8 @@ static OF_FOLLOWEE: Statement = Statement::one(
     order by u.since, u.follower_id
     limit $4",
     &[("followee_id", Type::Int), ("since", Type::Int), ("follower_id", Type::Int), ("max_rows", Type::Int)],
-);
+)
+.distributed(distributed::OF_FOLLOWEE);
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]

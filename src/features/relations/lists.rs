@@ -14,6 +14,7 @@ use crate::cache::ListKey;
 use crate::db::{Column, Db, DbResult, Statement, Type};
 use crate::http::pages::Position;
 
+use super::distributed;
 use super::state::{FollowOptions, PairState, Relation};
 use super::{Counts, Listed, Pair};
 
@@ -51,7 +52,8 @@ static PUBLIC_FOLLOWING: Statement = Statement::one(
     order by f.since desc, f.followee_id desc
     limit $4",
     PAGE,
-);
+)
+.distributed(distributed::PUBLIC_FOLLOWING);
 
 static SECRET_FOLLOWING: Statement = Statement::one(
     "select f.followee_id, f.since, f.secret, f.special, cast(0 as bigint)
@@ -85,7 +87,8 @@ static ALL_FOLLOWING: Statement = Statement::one(
     order by u.since desc, u.id desc
     limit $4",
     PAGE,
-);
+)
+.distributed(distributed::ALL_FOLLOWING);
 
 static SPECIAL: Statement = Statement::one(
     "select f.followee_id, f.since, f.secret, f.special,
@@ -95,7 +98,7 @@ static SPECIAL: Statement = Statement::one(
     order by f.since desc, f.followee_id desc
     limit $4",
     PAGE,
-);
+).distributed(distributed::SPECIAL);
 
 static PUBLIC_FOLLOWERS: Statement = Statement::one(
     "select f.follower_id, f.since, cast(0 as bigint), cast(0 as bigint),
@@ -141,7 +144,8 @@ static MUTUALS: Statement = Statement::one(
     order by f.since desc, f.followee_id desc
     limit $4",
     PAGE,
-);
+)
+.distributed(distributed::MUTUALS);
 
 static BLOCKS: Statement = Statement::one(
     "select b.target_id, b.since, cast(0 as bigint), cast(0 as bigint), cast(0 as bigint)
@@ -194,7 +198,7 @@ static LOOK: Statement = Statement::new(
             + 16 * coalesce((select 1 + 2 * f.secret from following f where f.follower_id = r.other_id and f.followee_id = r.user_id), 0)
     from {rows} r",
     &[("user_id", Type::Int), ("other_id", Type::Int)],
-);
+).distributed(distributed::LOOK);
 
 /// All others to whom a user is something, or who are something to the user, as [`code`] has it in
 /// parts; of each sort up to so many.

@@ -188,7 +188,7 @@ async fn read_whole(state: &RelationContext, user: UserId, related: Related, at_
         Related::Blocks => versions.blocks,
     };
     let list = state.looks.whole(user, related, version).await?;
-    let version = Version::from(list.version);
+    let version = Version::from(list.version.revision);
     Ok(PolledValue { value: out(list, None), version: Some(version) })
 }
 

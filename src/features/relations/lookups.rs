@@ -22,7 +22,7 @@ use super::state::PairState;
 use super::{HotUsers, Pair, RelationConfig, lists};
 use crate::base::error::{Code, Problem, Result};
 use crate::base::ids::UserId;
-use crate::cache::{Cache, Revision};
+use crate::cache::{Cache, ListVersion, Revision};
 use crate::db::Db;
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::guard::{Guard, Trust};
@@ -45,8 +45,8 @@ const LIST_BYTES: usize = 96;
 /// A whole list as of one version.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WholeList {
-    /// The revision at which it changed last.
-    pub version: i64,
+    /// That of the revision at which it changed last.
+    pub version: ListVersion,
     /// Who is on it, newest first.
     pub ids: Box<[UserId]>,
 }
@@ -57,7 +57,7 @@ impl WholeList {
         self.ids.iter().flat_map(|id| id.get().to_be_bytes()).collect()
     }
 
-    fn decode(version: i64, bytes: &[u8]) -> Option<Self> {
+    fn decode(version: ListVersion, bytes: &[u8]) -> Option<Self> {
         let (ids, rest) = bytes.as_chunks::<8>();
         let ids: Option<Box<[UserId]>> = ids.iter().map(|id| UserId::try_from(i64::from_be_bytes(*id)).ok()).collect();
         Some(Self { version, ids: ids.filter(|_| rest.is_empty())? })
@@ -92,10 +92,11 @@ impl Lookups {
         Self { db, cache, guard, lists, max_whole: usize::try_from(config.max_whole_list).unwrap_or(usize::MAX), hot, reading }
     }
 
-    /// A user's whole list of this version or a later one.
-    pub async fn whole(&self, user: UserId, related: Related, version: i64) -> Result<Arc<WholeList>> {
+    /// A user's whole list of the version of this revision or a later one.
+    pub async fn whole(&self, user: UserId, related: Related, revision: Revision) -> Result<Arc<WholeList>> {
+        let version = self.cache.list_version(revision);
         match self.lists.get(&(user, related)).await {
-            Some(list) if list.version >= version => Ok(list),
+            Some(list) if list.version.is_at_least(version) => Ok(list),
             _ => Box::pin(self.load(user, related, version)).await,
         }
     }
@@ -106,19 +107,19 @@ impl Lookups {
     }
 
     /// Loads a list, once for all who want it at the same time.
-    async fn load(&self, user: UserId, related: Related, version: i64) -> Result<Arc<WholeList>> {
+    async fn load(&self, user: UserId, related: Related, version: ListVersion) -> Result<Arc<WholeList>> {
         let read = || async move {
             let list = match self.shared(user, related, version).await {
                 Some(list) => list,
-                None => self.read(user, related).await?,
+                None => self.read(user, related, version).await?,
             };
             Ok(Arc::new(list))
         };
-        get_or_read(&self.lists, (user, related), |list| list.version >= version, read).await
+        get_or_read(&self.lists, (user, related), |list| list.version.is_at_least(version), read).await
     }
 
     /// The list as another node has left it, if that is of this version.
-    async fn shared(&self, user: UserId, related: Related, version: i64) -> Option<WholeList> {
+    async fn shared(&self, user: UserId, related: Related, version: ListVersion) -> Option<WholeList> {
         match self.cache.get_list(user, related.key()).await {
             Ok(found) => found.filter(|(found, _)| *found == version).and_then(|(_, ids)| WholeList::decode(version, &ids)),
             Err(error) => {
@@ -128,18 +129,18 @@ impl Lookups {
         }
     }
 
-    async fn read(&self, user: UserId, related: Related) -> Result<WholeList> {
-        let (version, ids) = lists::whole(&self.db, user, related, self.max_whole).await?;
+    async fn read(&self, user: UserId, related: Related, wanted: ListVersion) -> Result<WholeList> {
+        let (revision, ids) = lists::whole(&self.db, user, related, self.max_whole).await?;
         if ids.len() > self.max_whole {
             let most = self.max_whole;
             let detail = format!("The list has more than {most} users. Use the paginated list.");
             return Err(Problem::new(Code::TooMany, detail).into());
         }
-        let list = WholeList { version, ids: ids.into() };
+        let list = WholeList { version: ListVersion { revision, ..wanted }, ids: ids.into() };
         if list.ids.len() > MAX_SHARED {
             return Ok(list);
         }
-        if let Err(error) = self.cache.set_list(user, related.key(), version, &list.encode()).await {
+        if let Err(error) = self.cache.set_list(user, related.key(), list.version, &list.encode()).await {
             // The next node reads it from SQL.
             tracing::debug!(%error, "could not leave a list in the cache");
         }
@@ -283,10 +284,11 @@ mod tests {
     #[test]
     fn lists_and_standings_are_read_as_they_were_written() {
         let ids: Vec<UserId> = [9, 1, i64::MAX, 300].into_iter().map(|id| id.try_into().unwrap()).collect();
-        let list = WholeList { version: 7, ids: ids.into() };
-        assert_eq!(WholeList::decode(7, &list.encode()), Some(list));
-        assert_eq!(WholeList::decode(1, &[0; 8]), None, "nobody has this id");
-        assert_eq!(WholeList::decode(1, &[1; 9]), None);
+        let version = ListVersion { history: 0, revision: 7 };
+        let list = WholeList { version, ids: ids.into() };
+        assert_eq!(WholeList::decode(version, &list.encode()), Some(list));
+        assert_eq!(WholeList::decode(version, &[0; 8]), None, "nobody has this id");
+        assert_eq!(WholeList::decode(version, &[1; 9]), None);
         let options = [(false, false), (true, false), (false, true), (true, true)]
             .map(|(secret, special)| Relation::Follows(FollowOptions { secret, special }));
         for mine in options.into_iter().chain([Relation::Nothing, Relation::Blocks]) {

@@ -16,6 +16,7 @@
 mod command;
 mod config;
 mod deferred;
+mod distributed;
 pub mod export;
 mod hot_users;
 pub mod http;

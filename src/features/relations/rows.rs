@@ -321,9 +321,8 @@ impl RowSet for RelationRows {
         users
     }
 
-    fn changed_facts(&self) -> Vec<(UserId, UserId, u8)> {
-        let pairs: BTreeSet<_> = self.changed().into_iter().flat_map(|change| [change.pair, change.pair.reversed()]).collect();
-        pairs.into_iter().map(|pair| (pair.follower, pair.followee, lists::code(self.pair_state(pair)))).collect()
+    fn facts_now(&self, needs: &RelationNeeds) -> Vec<(UserId, UserId, u8)> {
+        needs.follows.iter().map(|pair| (pair.follower, pair.followee, lists::code(self.pair_state(*pair)))).collect()
     }
 }
 
@@ -347,6 +346,12 @@ mod tests {
         rows.follows.insert_loaded([(pair, None), (pair.reversed(), None)]);
         rows.blocks.insert_loaded([(pair, None), (pair.reversed(), None)]);
         rows.blocks.set(&pair, Some(UnixMs::default()));
-        assert_eq!(RowSet::changed_facts(&rows), [(user(1), user(2), 8), (user(2), user(1), 0)], "who is blocked is not told");
+        let mut needs = Needs::default();
+        need_follow(&mut needs, pair);
+        let facts_now = |rows: &RelationRows| rows.facts_now(needs.find::<RelationRows>().unwrap());
+        assert_eq!(facts_now(&rows), [(user(1), user(2), 8), (user(2), user(1), 0)], "who is blocked is not told");
+        rows.blocks = Table::default();
+        rows.blocks.insert_loaded([(pair, Some(UnixMs::default()))]);
+        assert_eq!(facts_now(&rows), [(user(1), user(2), 8), (user(2), user(1), 0)], "also where it was so before");
     }
 }

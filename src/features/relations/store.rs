@@ -51,14 +51,15 @@ static LOAD: Statement = Statement::new(
     ) p
     where p.first_seq is not null",
     &[("follower_id", Type::Int), ("followee_id", Type::Int), ("may_follow", Type::Int)],
-);
+).by("follower_id");
 
 static LOAD_OWN: Statement = Statement::new(
     "select c.user_id, c.secret, c.special, c.blocked, c.following_version, c.blocks_version
     from {rows} r
     join relation_counts c on c.user_id = r.user_id",
     &[("user_id", Type::Int)],
-);
+)
+.by("user_id");
 
 /// For counts that were loaded, so that they are there: an update costs less than an insert that
 /// meets a row.
@@ -72,7 +73,8 @@ static UPDATE_OWN: Statement = Statement::new(
     from {rows} r
     where relation_counts.user_id = r.user_id",
     OWN,
-);
+)
+.by("user_id");
 
 static INSERT_OWN: Statement = Statement::new(
     "insert into relation_counts (user_id, secret, special, blocked, following_version, blocks_version)
@@ -110,19 +112,22 @@ static DELETE_FOLLOWING: Statement = Statement::new(
     "delete from following
     where (follower_id, followee_id) in (select follower_id, followee_id from {rows} r)",
     FOLLOW,
-);
+)
+.by("follower_id");
 
 static DELETE_FOLLOWERS: Statement = Statement::new(
     "delete from followers
     where (followee_id, since, follower_id) in (select followee_id, since, follower_id from {rows} r)",
     FOLLOW,
-);
+)
+.by("followee_id");
 
 static DELETE_SECRET_FOLLOWERS: Statement = Statement::new(
     "delete from secret_followers
     where (followee_id, since, follower_id) in (select followee_id, since, follower_id from {rows} r)",
     FOLLOW,
-);
+)
+.by("followee_id");
 
 static INSERT_BLOCKS: Statement = Statement::insert("blocks", &[("user_id", Type::Int), ("target_id", Type::Int), ("since", Type::Int)]);
 
@@ -130,7 +135,8 @@ static DELETE_BLOCKS: Statement = Statement::new(
     "delete from blocks
     where (user_id, target_id) in (select user_id, target_id from {rows} r)",
     &[("user_id", Type::Int), ("target_id", Type::Int)],
-);
+)
+.by("user_id");
 
 static ADD_COUNTS: Statement = Statement::new(
     "insert into follower_counts (user_id, slot, followers, mutuals)

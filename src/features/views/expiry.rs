@@ -7,6 +7,7 @@
 //! passes by those that stay; it goes on in the next sweep where the last one stopped, so that they
 //! cannot keep it from the others.
 
+use super::distributed;
 use super::http::ViewContext;
 use crate::base::clock::{DAY_MS, UnixMs};
 use crate::db::{Column, Db, DbResult, Statement, Type};
@@ -30,7 +31,8 @@ static OLD: Statement = Statement::one(
     order by i.created_at, i.stream, i.item_id
     limit $5",
     &[("after_at", Type::Int), ("after_stream", Type::Text), ("after_item", Type::Text), ("before", Type::Int), ("max_rows", Type::Int)],
-);
+)
+.distributed(distributed::OLD);
 
 /// Looked at again whether it was deleted meanwhile, as then its row is needed; and whether it is
 /// still the same: another sweep may have removed it, and the id have been put again.

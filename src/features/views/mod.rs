@@ -13,6 +13,7 @@
 //! are kept.
 
 mod config;
+mod distributed;
 pub mod expiry;
 pub mod http;
 pub mod rows;

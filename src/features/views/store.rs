@@ -53,7 +53,8 @@ static OLD_VISITS: Statement = Statement::new(
     ) visits
     where place <= visited - keep and place <= max_rows",
     &[("user_id", Type::Int), ("keep", Type::Int), ("max_rows", Type::Int)],
-);
+)
+.by("user_id");
 
 /// How many marks of a user one visit removes at most: where the setting was lowered, the others go
 /// with the next visits.

@@ -30,7 +30,8 @@ static SIDES: Statement = Statement::new(
     order by user_id, peer_id
     limit 1000",
     &[("user_id", Type::Int), ("after_user", Type::Int), ("after_peer", Type::Int)],
-);
+)
+.by("user_id");
 
 static ADD_TO_SIDES: Statement = Statement::new(
     "update directs
@@ -38,7 +39,8 @@ static ADD_TO_SIDES: Statement = Statement::new(
     from {rows} r
     where directs.user_id = r.user_id and directs.peer_id = r.peer_id",
     &[("user_id", Type::Int), ("peer_id", Type::Int), ("head", Type::Int), ("mark", Type::Int)],
-);
+)
+.by("user_id");
 
 /// Every number of these users beside what it is to count, where any differs. The head of an inbox
 /// is at least the last row that is kept.
@@ -51,14 +53,14 @@ static COUNT: Statement = Statement::new(
                 select cast(sum(d.head - d.mark) as bigint)
                 from directs d
                 where d.user_id = r.user_id and d.muted = 0 and d.head > d.mark
-                    and not exists (select 1 from blocks b where b.user_id = d.user_id and b.target_id = d.peer_id)
+                    and not exists (select 1 from blocks b where b.user_id = r.user_id and b.target_id = d.peer_id)
             ), 0) as unread_counted,
             coalesce(u.direct_chats, 0) as chats,
             (
                 select count(*)
                 from directs d
                 where d.user_id = r.user_id and d.muted = 0 and d.head > d.mark
-                    and not exists (select 1 from blocks b where b.user_id = d.user_id and b.target_id = d.peer_id)
+                    and not exists (select 1 from blocks b where b.user_id = r.user_id and b.target_id = d.peer_id)
             ) as chats_counted,
             coalesce(u.inbox_seq, 0) as head,
             coalesce((
@@ -74,7 +76,8 @@ static COUNT: Statement = Statement::new(
     where unread <> unread_counted or chats <> chats_counted or head <> head_counted
     order by user_id",
     &[("user_id", Type::Int)],
-);
+)
+.by("user_id");
 
 /// Polls show these numbers, so the revision is raised.
 static ADD_TO_USERS: Statement = Statement::new(

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::distributed;
 use super::{Difference, What};
 use crate::base::ids::GroupId;
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
@@ -22,7 +23,8 @@ static COUNT: Statement = Statement::new(
     where stored <> counted
     order by user_id",
     &[("user_id", Type::Int)],
-);
+)
+.by("user_id");
 
 static ADD_TO_USERS: Statement = Statement::new(
     "insert into users (user_id, version, revision, chat_groups)
@@ -56,7 +58,9 @@ static COUNT_GROUPS: Statement = Statement::new(
     where members <> members_counted or ordinals <> ordinals_counted
     order by group_id",
     &[("group_id", Type::Int)],
-);
+)
+.distributed(distributed::COUNT_GROUPS)
+.by("group_id");
 
 static ADD_TO_GROUPS: Statement = Statement::new(
     "update chat_groups
@@ -64,7 +68,8 @@ static ADD_TO_GROUPS: Statement = Statement::new(
     from {rows} r
     where chat_groups.group_id = r.group_id",
     &[("group_id", Type::Int), ("members", Type::Int), ("ordinals", Type::Int)],
-);
+)
+.by("group_id");
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::distributed;
 use super::store::PAGE;
 use super::{Difference, What};
 use crate::base::clock::UnixMs;
@@ -73,7 +74,7 @@ static LOST: Statement = Statement::new(
         ("after_seq", Type::Int),
         ("after_recall", Type::Int),
     ],
-);
+).distributed(distributed::LOST).by("user_id");
 
 /// Appends rows; `place` counts those of one user from 1 on.
 static APPEND: Statement = Statement::new(
@@ -91,7 +92,7 @@ static APPEND: Statement = Statement::new(
         ("recall", Type::Int),
         ("at", Type::Int),
     ],
-);
+).distributed(distributed::APPEND);
 
 static RAISE: Statement = Statement::new(
     "update users
@@ -99,7 +100,8 @@ static RAISE: Statement = Statement::new(
     from {rows} r
     where users.user_id = r.user_id",
     &[("user_id", Type::Int), ("by", Type::Int)],
-);
+)
+.by("user_id");
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]

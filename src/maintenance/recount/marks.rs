@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::distributed;
 use super::{Difference, What};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
@@ -36,7 +37,9 @@ static BEYOND_VIEWS: Statement = Statement::new(
     where mark > head
     order by user_id, name",
     USERS,
-);
+)
+.distributed(distributed::BEYOND_VIEWS)
+.by("user_id");
 
 static MARKS: Statement = Statement::new(
     "select u.user_id, u.marks
@@ -44,7 +47,8 @@ static MARKS: Statement = Statement::new(
     join users u on u.user_id = r.user_id and u.marks <> ''
     order by u.user_id",
     USERS,
-);
+)
+.by("user_id");
 
 /// The heads of channels and dots, and of channels what their rows say of it.
 static HEADS: Statement = Statement::one(
@@ -53,7 +57,8 @@ static HEADS: Statement = Statement::one(
     where h.owner_id = 0 and h.kind in (2, 3)
     order by h.kind, h.name",
     &[],
-);
+)
+.distributed(distributed::HEADS);
 
 /// Memberships, also those that have ended.
 static BEYOND_GROUPS: Statement = Statement::new(
@@ -72,7 +77,9 @@ static BEYOND_GROUPS: Statement = Statement::new(
     where read_seq > head
     order by user_id, group_id, span",
     USERS,
-);
+)
+.distributed(distributed::BEYOND_GROUPS)
+.by("user_id");
 
 /// Follows.
 static BEYOND_POSTS: Statement = Statement::new(
@@ -91,7 +98,9 @@ static BEYOND_POSTS: Statement = Statement::new(
     where mark > head
     order by user_id, followee_id",
     USERS,
-);
+)
+.distributed(distributed::BEYOND_POSTS)
+.by("user_id");
 
 static SNAPSHOTS: Statement = Statement::new(
     "select s.user_id, s.data
@@ -99,7 +108,8 @@ static SNAPSHOTS: Statement = Statement::new(
     join feed_snapshots s on s.user_id = r.user_id
     order by s.user_id",
     USERS,
-);
+)
+.by("user_id");
 
 static LOWER_VIEWS: Statement = Statement::new(
     "update marks
@@ -107,7 +117,8 @@ static LOWER_VIEWS: Statement = Statement::new(
     from {rows} r
     where marks.user_id = r.user_id and marks.kind = 4 and marks.name = r.name",
     &[("user_id", Type::Int), ("name", Type::Text), ("head", Type::Int)],
-);
+)
+.by("user_id");
 
 static SET_MARKS: Statement = Statement::new(
     "update users
@@ -115,7 +126,8 @@ static SET_MARKS: Statement = Statement::new(
     from {rows} r
     where users.user_id = r.user_id",
     &[("user_id", Type::Int), ("marks", Type::Text)],
-);
+)
+.by("user_id");
 
 static LOWER_GROUPS: Statement = Statement::new(
     "update memberships
@@ -123,7 +135,8 @@ static LOWER_GROUPS: Statement = Statement::new(
     from {rows} r
     where memberships.user_id = r.user_id and memberships.group_id = r.group_id and memberships.read_seq > r.head",
     &[("user_id", Type::Int), ("group_id", Type::Int), ("head", Type::Int), ("extra", Type::Bytes)],
-);
+)
+.by("user_id");
 
 static LOWER_POSTS: Statement = Statement::new(
     "update following
@@ -131,13 +144,15 @@ static LOWER_POSTS: Statement = Statement::new(
     from {rows} r
     where following.follower_id = r.user_id and following.followee_id = r.followee_id",
     &[("user_id", Type::Int), ("followee_id", Type::Int), ("head", Type::Int)],
-);
+)
+.by("user_id");
 
 static REMOVE_SNAPSHOTS: Statement = Statement::new(
     "delete from feed_snapshots
     where user_id in (select user_id from {rows} r)",
     USERS,
-);
+)
+.by("user_id");
 
 /// Polls show what is unread, and lists of creators belong to a revision: so both are raised.
 static REVISE: Statement = Statement::new(
@@ -146,7 +161,8 @@ static REVISE: Statement = Statement::new(
     from {rows} r
     where users.user_id = r.user_id",
     &[("user_id", Type::Int), ("feed", Type::Int)],
-);
+)
+.by("user_id");
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]

@@ -29,6 +29,7 @@
 
 mod difference;
 mod directs;
+mod distributed;
 mod groups;
 mod inboxes;
 mod marks;

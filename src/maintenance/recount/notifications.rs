@@ -28,7 +28,8 @@ static COUNT_TYPES: Statement = Statement::new(
     where stored <> counted
     order by user_id, type",
     &[("user_id", Type::Int)],
-);
+)
+.by("user_id");
 
 /// The last number of these users, where it is below that of the last row. It may be above: old
 /// notifications go, where a setting says so.
@@ -50,7 +51,8 @@ static COUNT_SEQS: Statement = Statement::new(
     where stored < counted
     order by user_id",
     &[("user_id", Type::Int)],
-);
+)
+.by("user_id");
 
 /// Polls show what is unread, so the revision is raised.
 static ADD_TO_USERS: Statement = Statement::new(

@@ -5,6 +5,7 @@ use crate::db::{Column, Conn, DbResult, Statement, Type};
 use crate::engine::pairs::{Pair, lock_pairs};
 use crate::features::relations::{Fans, store as relations};
 
+use super::distributed;
 use super::{Difference, What};
 
 /// How many findings are fetched at once.
@@ -48,7 +49,9 @@ static MISSING: Statement = Statement::new(
     order by f.follower_id, f.followee_id
     limit 1000",
     &[("user_id", Type::Int), ("after_follower", Type::Int), ("after_followee", Type::Int)],
-);
+)
+.distributed(distributed::MISSING)
+.by("user_id");
 
 /// The same for one followee. There is no index for this direction, so it reads all follows.
 static MISSING_OF: Statement = Statement::one(
@@ -65,7 +68,8 @@ static MISSING_OF: Statement = Statement::one(
     order by f.follower_id
     limit 1000",
     &[("user_id", Type::Int), ("after_follower", Type::Int)],
-);
+)
+.distributed(distributed::MISSING_OF);
 
 /// Followers of these users that do not follow, or not since then, or in secret, after a place in
 /// the order of the key.
@@ -81,7 +85,9 @@ static EXTRA: Statement = Statement::new(
     order by b.followee_id, b.since, b.follower_id
     limit 1000",
     EXTRA_PLACE,
-);
+)
+.distributed(distributed::EXTRA)
+.by("user_id");
 
 /// The same of secret followers.
 static EXTRA_SECRET: Statement = Statement::new(
@@ -96,7 +102,9 @@ static EXTRA_SECRET: Statement = Statement::new(
     order by b.followee_id, b.since, b.follower_id
     limit 1000",
     EXTRA_PLACE,
-);
+)
+.distributed(distributed::EXTRA_SECRET)
+.by("user_id");
 
 const EXTRA_PLACE: &[(&str, Type)] =
     &[("user_id", Type::Int), ("after_followee", Type::Int), ("after_since", Type::Int), ("after_follower", Type::Int)];
@@ -114,7 +122,9 @@ static ADD_MISSING: Statement = Statement::new(
         where b.followee_id = f.followee_id and b.since = f.since and b.follower_id = f.follower_id
     )",
     PAIR,
-);
+)
+.distributed(distributed::ADD_MISSING)
+.by("follower_id");
 
 static ADD_MISSING_SECRET: Statement = Statement::new(
     "insert into secret_followers (followee_id, since, follower_id)
@@ -126,7 +136,9 @@ static ADD_MISSING_SECRET: Statement = Statement::new(
         where b.followee_id = f.followee_id and b.since = f.since and b.follower_id = f.follower_id
     )",
     PAIR,
-);
+)
+.distributed(distributed::ADD_MISSING_SECRET)
+.by("follower_id");
 
 static REMOVE_EXTRA: Statement = Statement::new(
     "delete from followers
@@ -136,7 +148,7 @@ static REMOVE_EXTRA: Statement = Statement::new(
             where f.follower_id = followers.follower_id and f.followee_id = followers.followee_id and f.since = followers.since and f.secret = 0
         )",
     ROW,
-);
+).distributed(distributed::REMOVE_EXTRA).by("followee_id");
 
 static REMOVE_EXTRA_SECRET: Statement = Statement::new(
     "delete from secret_followers
@@ -147,7 +159,9 @@ static REMOVE_EXTRA_SECRET: Statement = Statement::new(
                 and f.since = secret_followers.since and f.secret = 1
         )",
     ROW,
-);
+)
+.distributed(distributed::REMOVE_EXTRA_SECRET)
+.by("followee_id");
 
 /// Every number of these users beside what it is to count, where any differs.
 static COUNT: Statement = Statement::new(
@@ -181,7 +195,9 @@ static COUNT: Statement = Statement::new(
         or secret <> secret_counted or special <> special_counted or blocked <> blocked_counted
     order by user_id",
     &[("user_id", Type::Int)],
-);
+)
+.distributed(distributed::COUNT)
+.by("user_id");
 
 /// Under the lock of the user's row, as lanes write it.
 static ADD_TO_OWN: Statement = Statement::new(

@@ -4,7 +4,7 @@
 //! | stream | rows | head | taken back |
 //! | --- | --- | --- | --- |
 //! | posts of a creator, view | `posts`, `view_items`; those that are not gone may be swept | at least the highest position of a row | the rows that are gone |
-//! | group | `group_messages`, which all stay | the same | every position without a message that is not recalled |
+//! | group | `group_messages`, which go from the lowest on | the same | every position without a message that is not recalled: those that have expired, too |
 //! | channel | `notices`, which all stay | the same | every position without a notice; which are withdrawn, the notices themselves say |
 //! | broadcast state | none of its own | at least every position of it that a notice, a channel or a dot names | |
 //!
@@ -22,6 +22,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::distributed;
 use super::{Difference, What};
 use crate::base::clock::Clock;
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
@@ -46,7 +47,8 @@ static COUNT_POSTS: Statement = Statement::new(
     left join heads h on h.owner_id = r.owner_id and h.kind = 5 and h.name = ''
     order by r.owner_id",
     OWNERS,
-);
+)
+.by("owner_id");
 
 static COUNT_GROUPS: Statement = Statement::new(
     "select r.owner_id, '', coalesce(h.head, 0), coalesce(h.retracted, ''), coalesce(h.floor, 0), coalesce(h.position, 0),
@@ -57,7 +59,8 @@ static COUNT_GROUPS: Statement = Statement::new(
     left join heads h on h.owner_id = r.owner_id and h.kind = 6 and h.name = ''
     order by r.owner_id",
     OWNERS,
-);
+)
+.by("owner_id");
 
 static COUNT_VIEWS: Statement = Statement::new(
     "select cast(0 as bigint), r.name, coalesce(h.head, 0), coalesce(h.retracted, ''), coalesce(h.floor, 0), coalesce(h.position, 0),
@@ -68,7 +71,8 @@ static COUNT_VIEWS: Statement = Statement::new(
     left join heads h on h.owner_id = 0 and h.kind = 4 and h.name = r.name
     order by r.name",
     NAMES,
-);
+)
+.distributed(distributed::COUNT_VIEWS);
 
 static COUNT_CHANNELS: Statement = Statement::new(
     "select cast(0 as bigint), r.name, coalesce(h.head, 0), coalesce(h.retracted, ''), coalesce(h.floor, 0), coalesce(h.position, 0),

@@ -36,7 +36,7 @@ async fn inbox(client: &Client, user: i64) -> Vec<Value> {
 /// of its message.
 pub(crate) async fn got(client: &Client, user: i64) -> Vec<i64> {
     let items = inbox(client, user).await;
-    assert!(items.iter().zip(1..).all(|(item, seq)| item["seq"] == seq), "dense");
+    assert!(items.iter().zip(1..).all(|(item, seq)| item["seq"] == seq), "dense: {items:?}");
     items.iter().map(|item| item["recall"].as_i64().map_or_else(|| item["group_seq"].as_i64().unwrap(), |seq| -seq)).collect()
 }
 

@@ -1,6 +1,7 @@
 //! Groups, over HTTP, as the contract has them.
 
 mod crowds;
+mod expiry;
 pub mod fan_out;
 mod routes;
 

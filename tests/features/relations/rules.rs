@@ -85,7 +85,11 @@ async fn seen_by(stranger: &Client, user: i64) -> Vec<Value> {
 /// How often indexes of these names were scanned, and how many entries that read, as Postgres has
 /// counted so far.
 async fn scanned(conn: &mut sqlx::PgConnection, names: &[&str]) -> (i64, i64) {
-    let sql = "select coalesce(sum(idx_scan), 0)::bigint, coalesce(sum(idx_tup_read), 0)::bigint from pg_stat_user_indexes where indexrelname = any($1)";
+    let sql = "select coalesce(sum(s.idx_scan), 0)::bigint, coalesce(sum(s.idx_tup_read), 0)::bigint
+        from pg_stat_user_indexes s
+        left join pg_inherits i on i.inhrelid = s.indexrelid
+        left join pg_class whole on whole.oid = i.inhparent
+        where coalesce(whole.relname, s.indexrelname) = any($1)";
     sqlx::query_as(sql).bind(names).fetch_one(conn).await.unwrap()
 }
 

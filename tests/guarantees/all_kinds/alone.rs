@@ -55,7 +55,7 @@ impl Run<'_> {
                 let by = 1 + step.which / 2 % 4;
                 let reply = self.keyed(&path(self, user, "retract"), json!({"by": by})).await;
                 let things = self.model.counters.entry((user, badge)).or_default().iter_mut().rev();
-                things.filter(|thing| thing.unread_by.contains(&user)).take(by).for_each(|thing| thing.unread_by.clear());
+                things.filter(|thing| !thing.gone && thing.unread_by.contains(&user)).take(by).for_each(|thing| thing.unread_by.clear());
                 self.counter(user, badge, reply);
             }
             What::Reset => {

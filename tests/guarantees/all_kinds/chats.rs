@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::collections::btree_map::Entry;
 
+use headmark::base::clock::UnixMs;
+use headmark::features::groups::expiry::{Walk, sweep_before};
 use serde_json::json;
 
 use super::model::{Group, Thing, read, unread};
 use super::run::{Run, part, up_to};
 use super::steps::{Step, What};
-use crate::support::Reply;
+use crate::support::{Reply, eventually};
 
 impl Run<'_> {
     /// Steps of a group, by a service.
@@ -64,6 +66,10 @@ impl Run<'_> {
 
     async fn say(&mut self, id: i64, sender: usize) {
         let client_id = self.fresh();
+        self.say_as(id, sender, client_id).await;
+    }
+
+    async fn say_as(&mut self, id: i64, sender: usize, client_id: String) {
         let reply = self.say_to(id, sender, &client_id).await;
         let group = self.model.groups.get_mut(&id).unwrap();
         if !group.members.contains_key(&sender) {
@@ -74,7 +80,8 @@ impl Run<'_> {
         let to: BTreeSet<_> = group.members.keys().copied().collect();
         let others = to.iter().copied().filter(|member| *member != sender);
         let message = Thing { id: client_id, by: sender, ..Thing::unread_by(others) };
-        group.messages.push(Thing { to: to.clone(), written: group.writes, ..message });
+        let sent_at = self.fleet.now().unwrap_or_default();
+        group.messages.push(Thing { to: to.clone(), written: group.writes, sent_at, ..message });
         let seq = group.messages.len();
         if group.writes {
             to.into_iter().for_each(|member| self.model.inboxes.entry((member, id)).or_default().push((seq, false)));
@@ -87,6 +94,10 @@ impl Run<'_> {
         let messages = &self.model.groups[&id].messages;
         let at = which % messages.len().max(1);
         let Some(message) = messages.get(at).cloned() else { return };
+        // The id of what has expired is free, unless it was sent again.
+        let is_it = |other: &Thing| (&other.id, other.by, other.expired) == (&message.id, message.by, false);
+        let Some(at) = messages.iter().position(is_it) else { return self.say_as(id, message.by, message.id).await };
+        let message = messages[at].clone();
         let reply = self.say_to(id, message.by, &message.id).await;
         if message.gone {
             return drop(reply.problem(410, "gone"));
@@ -98,6 +109,9 @@ impl Run<'_> {
         let group = self.model.groups.get_mut(&id).unwrap();
         let writes = group.writes;
         let Some(message) = group.messages.get_mut(at) else { return assert_eq!(reply.status, 404) };
+        if message.expired {
+            return assert_eq!(reply.status, 410);
+        }
         assert_eq!(reply.status, 204);
         // Also where the delivery was switched since: devices that hold the message must hear of
         // it.
@@ -107,6 +121,36 @@ impl Run<'_> {
             }
         }
         self.model.groups.get_mut(&id).unwrap().messages[at].gone = true;
+    }
+
+    /// What is as old as one of a group's messages expires, in all groups. Nodes that are processes
+    /// have a clock of their own, and keep everything.
+    pub async fn expire_messages(&mut self, step: &Step) {
+        let id = self.group_id(step.which);
+        let messages = self
+            .model
+            .groups
+            .get(&id)
+            .map(|group| &group.messages[..part(group.messages.len(), step.percent.map(|percent| percent.min(100)))]);
+        let Some(before) = messages.and_then(<[Thing]>::last).map(|last| last.sent_at + 1).filter(|_| self.fleet.now().is_some()) else {
+            return;
+        };
+        // Delivery goes on that a node left which was stopped.
+        self.pass(3);
+        for (id, group) in &mut self.model.groups {
+            let old = group.messages.iter_mut().take_while(|message| message.sent_at < before);
+            let earliest = old.map(|message| (message.gone, message.expired) = (true, true)).count() + 1;
+            let node = self.fleet.here_nodes().nth(self.node).unwrap();
+            let path = format!("/v1/groups/{id}/messages?limit=1");
+            eventually(&format!("group {id} is kept from {earliest} on"), async || {
+                let context = &node.app.state().contexts.groups;
+                sweep_before(context, &mut Walk::default(), UnixMs(before)).await.unwrap();
+                let page = node.client.get(&path).await.ok();
+                let first = page["items"][0]["seq"].as_u64().unwrap_or_else(|| page["head"].as_u64().unwrap() + 1);
+                first == u64::try_from(earliest).unwrap()
+            })
+            .await;
+        }
     }
 
     /// Steps of a member.

@@ -35,16 +35,23 @@ pub struct Fleet {
 impl Fleet {
     /// Nodes in this process.
     pub async fn here(tier: Tier) -> Self {
-        Self::start(tier, Some(Arc::new(AtomicI64::new(1_800_000_000_000)))).await
+        Self::start(World::new(tier).await, Some(Arc::new(AtomicI64::new(1_800_000_000_000)))).await
+    }
+
+    /// The same on a Postgres without partitions.
+    pub async fn on_plain_tables() -> Self {
+        let world = World::with_partitions(Tier::Server, 1).await;
+        Self::start(world, Some(Arc::new(AtomicI64::new(1_800_000_000_000)))).await
     }
 
     /// Nodes as processes.
     pub async fn apart(tier: Tier) -> Self {
-        Self::start(tier, None).await
+        Self::start(World::new(tier).await, None).await
     }
 
-    async fn start(tier: Tier, clock: Option<Arc<AtomicI64>>) -> Self {
-        let mut this = Self { world: World::new(tier).await, clock, nodes: Vec::new(), cases: 0 };
+    async fn start(world: World, clock: Option<Arc<AtomicI64>>) -> Self {
+        let tier = world.tier;
+        let mut this = Self { world, clock, nodes: Vec::new(), cases: 0 };
         for _ in 0..if tier == Tier::Server { 2 } else { 1 } {
             let node = this.run().await;
             this.nodes.push(node);

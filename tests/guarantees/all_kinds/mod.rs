@@ -72,6 +72,11 @@ fn every_sequence_of_all_kinds_matches_the_model_server() {
 }
 
 #[test]
+fn every_sequence_of_all_kinds_matches_the_model_on_plain_tables() {
+    explore(Fleet::on_plain_tables(), (3, 60), cases(50..100, None));
+}
+
+#[test]
 fn kill_every_sequence_of_all_kinds_matches_the_model_embedded() {
     explore_apart(Tier::Embedded);
 }

@@ -37,8 +37,11 @@ pub struct Thing {
     pub unread_by: BTreeSet<usize>,
     /// Of a direct message: its number in the receiver's inbox, as the answer told it.
     pub seq: i64,
-    /// Of a message in a group: whether it was put into inboxes.
+    /// Of a message in a group: whether it was put into inboxes, when it was sent, and whether it is
+    /// kept no longer.
     pub written: bool,
+    pub sent_at: i64,
+    pub expired: bool,
 }
 
 impl Thing {

@@ -239,6 +239,7 @@ impl<'a> Run<'a> {
             What::Follow | What::Unfollow | What::RemoveFollower | What::Block | What::Unblock => self.relations(step).await,
             What::PutGroup | What::Join | What::Leave | What::Say | What::SayAgain | What::Recall => self.groups(step).await,
             What::ReadGroup | What::ReadOne | What::MuteGroup => self.memberships(step).await,
+            What::ExpireMessages => self.expire_messages(step).await,
             _ => self.directs(step).await,
         }
     }

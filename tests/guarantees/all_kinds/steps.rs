@@ -46,6 +46,7 @@ pub enum What {
     ReadOne,
     Recall,
     MuteGroup,
+    ExpireMessages,
     Tell,
     TellAgain,
     ReadDirect,
@@ -67,7 +68,7 @@ pub enum What {
 }
 
 /// How often each comes.
-const WEIGHTS: [(usize, What); 49] = [
+const WEIGHTS: [(usize, What); 50] = [
     (5, What::Increment),
     (2, What::IncrementMany),
     (3, What::RetractAt),
@@ -106,6 +107,7 @@ const WEIGHTS: [(usize, What); 49] = [
     (3, What::ReadOne),
     (2, What::Recall),
     (1, What::MuteGroup),
+    (2, What::ExpireMessages),
     (6, What::Tell),
     (1, What::TellAgain),
     (3, What::ReadDirect),

@@ -282,7 +282,8 @@ export interface paths {
         };
         /**
          * List the messages of a group
-         * @description Oldest first. A member sees the messages sent since the last time the member joined.
+         * @description Oldest first. A member sees the messages sent since the last time the member joined. Returns 410
+         *     `cursor_expired` with `earliest_seq` if messages after `after` have expired.
          */
         get: operations["list_group_messages"];
         put?: never;
@@ -2016,11 +2017,15 @@ export interface components {
              */
             revision: number;
         };
-        /** @description A group: unread = head − read_seq − messages above it that were recalled or read out of order. */
+        /**
+         * @description A group: unread = head − read_seq − messages above it that were recalled, have expired or were
+         *     read out of order.
+         */
         GroupTermsOut: {
             /**
              * Format: int64
-             * @description The number of messages after `read_seq` that were recalled or read out of order.
+             * @description The number of messages after `read_seq` that were recalled, have expired or were read out of
+             *     order.
              */
             gone: number;
             /** @description The group. */
@@ -4101,8 +4106,8 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Return messages after this number. By default, messages start at the beginning, or when the
-                 *     member joined.
+                 * @description Return messages after this number. By default, messages start with the oldest one kept
+                 *     after the member joined.
                  */
                 after?: number;
                 /** @description The maximum number of items. */

@@ -2,7 +2,8 @@
 //!
 //! A step is taken once. A message is known by its id. Joins and leaves are known by how far the
 //! lines of the user are taken ([`Taken`](super::store::Taken)): an event changes nothing where a
-//! later line of that user was taken, as the later one decides whether the user is a member.
+//! later line of that user was taken, as the later one decides whether the user is a member. Where
+//! messages of a group have expired, an older one counts as known: it would be gone, too.
 
 use std::collections::BTreeSet;
 
@@ -69,6 +70,7 @@ impl lanes::Command for LogCommand {
             }
             if let What::Send { client, .. } = &step.what {
                 needs.of::<GroupRows>().clients.insert((step.group, step.user, client.clone()));
+                needs.of::<GroupRows>().logs.kept.insert(step.group);
             }
         }
     }
@@ -162,7 +164,8 @@ fn take_message(
     now: UnixMs,
     done: &mut ImportedLog,
 ) -> Result<bool, Problem> {
-    let is_known = rows.get::<GroupRows>().sent(&(step.group, step.user, client.clone())).is_some();
+    let is_known = rows.get::<GroupRows>().sent(&(step.group, step.user, client.clone())).is_some()
+        || rows.get::<GroupRows>().logs.has_expired(step.group, step.at);
     let mut is_member = latest(rows, step).is_some_and(Membership::is_open);
     let has_left_since = is_late || latest(rows, step).is_some_and(|of| second(of.at) > step.second());
     if !is_member && !has_left_since {

@@ -1,9 +1,10 @@
 //! What imports have taken from logs: the last line of each user in each group, and the groups of
 //! channels that have names. Guarded by the locks of the users' own rows and of the groups' heads.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::LogStep;
+use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 use crate::engine::lanes::Table;
@@ -13,7 +14,20 @@ static LOAD_MEMBERS: Statement = Statement::new(
     from {rows} r
     join group_log_members l on l.user_id = r.user_id and l.group_id = r.group_id",
     &[("user_id", Type::Int), ("group_id", Type::Int)],
-);
+)
+.by("user_id");
+
+/// The first message of each group that is kept, and when it was sent; where none is, one beyond the
+/// last.
+static LOAD_KEPT: Statement = Statement::new(
+    "select r.group_id, coalesce(m.seq, h.head + 1, 1), coalesce(m.sent_at, h.at + 1, 0)
+    from {rows} r
+    left join heads h on h.owner_id = r.group_id and h.kind = 6 and h.name = ''
+    left join group_messages m on m.group_id = r.group_id
+        and m.seq = (select f.seq from group_messages f where f.group_id = r.group_id order by f.seq limit 1)",
+    &[("group_id", Type::Int)],
+)
+.by("group_id");
 
 static SAVE_MEMBERS: Statement = Statement::new(
     "insert into group_log_members (user_id, group_id, at_second, events)
@@ -77,8 +91,8 @@ static FIRST_MESSAGE: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 8] {
-    [&LOAD_MEMBERS, &SAVE_MEMBERS, &LOAD_CHANNELS, &SAVE_CHANNELS, &FIND_CHANNEL, &NEXT_GROUPS, &FIND_MESSAGE, &FIRST_MESSAGE]
+pub fn statements() -> [&'static Statement; 9] {
+    [&LOAD_MEMBERS, &LOAD_KEPT, &SAVE_MEMBERS, &LOAD_CHANNELS, &SAVE_CHANNELS, &FIND_CHANNEL, &NEXT_GROUPS, &FIND_MESSAGE, &FIRST_MESSAGE]
 }
 
 /// How many ids of groups are read at once.
@@ -132,12 +146,16 @@ pub struct LogNeeds {
     pub members: BTreeSet<(UserId, GroupId)>,
     /// Groups that channels with names may be.
     pub channels: BTreeSet<GroupId>,
+    /// Groups that get messages.
+    pub kept: BTreeSet<GroupId>,
 }
 
 #[derive(Debug, Default)]
 pub struct LogTables {
     members: Table<(UserId, GroupId), Taken>,
     channels: Table<GroupId, Option<String>>,
+    /// Of groups of which messages have expired: when the first was sent that is kept.
+    kept_from: BTreeMap<GroupId, UnixMs>,
 }
 
 impl LogTables {
@@ -158,6 +176,12 @@ impl LogTables {
             let rows: Vec<(i64, String)> = pipeline.fetch(&LOAD_CHANNELS, [Column::Int(groups)]).await?;
             let row = |(group, channel)| Some((GroupId::try_from(group).ok()?, Some(channel)));
             self.channels.insert_loaded(rows.into_iter().filter_map(row));
+        }
+        if !needs.kept.is_empty() {
+            let groups = needs.kept.iter().map(|group| group.get()).collect();
+            let rows: Vec<(i64, i64, i64)> = pipeline.fetch(&LOAD_KEPT, [Column::Int(groups)]).await?;
+            let expired = rows.into_iter().filter(|(_, seq, _)| *seq > 1);
+            self.kept_from = expired.filter_map(|(group, _, at)| Some((GroupId::try_from(group).ok()?, UnixMs(at)))).collect();
         }
         Ok(())
     }
@@ -187,6 +211,11 @@ impl LogTables {
 
     pub(super) fn set_taken(&mut self, user: UserId, group: GroupId, taken: Taken) {
         self.members.set(&(user, group), taken);
+    }
+
+    /// Whether a message of this time, had the group ever had it, would have expired.
+    pub(super) fn has_expired(&self, group: GroupId, at: UnixMs) -> bool {
+        self.kept_from.get(&group).is_some_and(|from| at < *from)
     }
 
     /// The name of the channel that a group is.

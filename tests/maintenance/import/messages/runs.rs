@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{counts, import, members, messages};
 use crate::both_tiers;
 use crate::maintenance::import::{Ran, headmark};
-use crate::support::{Client, Dice, World};
+use crate::support::{Client, Dice, World, eventually};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
@@ -139,6 +139,12 @@ async fn run(world: &World, log: &[Line], in_one_file: bool, bad: impl Fn(usize)
     import(world, &text, if in_one_file { &[] } else { &more }).await
 }
 
+/// What a group has said, as far as it is kept.
+async fn messages_from(client: &Client, group: i64) -> Vec<String> {
+    let page = client.get(&format!("/v1/groups/{group}/messages")).await.ok();
+    page["items"].as_array().unwrap().iter().map(|item| item["content"].as_str().unwrap().to_owned()).collect()
+}
+
 both_tiers! {
     async fn a_coarse_log_equals_a_count_over_its_lines_also_after_a_second_run(world: World) {
         for (in_one_file, groups) in [(false, 1..4), (true, 11..14)] {
@@ -207,6 +213,21 @@ both_tiers! {
         let said: Vec<_> = messages(&node.client, 1).await.into_iter().map(|(sender, content, _)| format!("{sender}{content}")).collect();
         assert_eq!(said, ["1x", "1y", "1y", "2y", "1w"]);
         node.stop().await;
+    }
+
+    async fn what_has_expired_since_stays_away(world: World) {
+        let (old, young) = ("100,5,1,a\n200,5,2,b\n300,5,1,c\n", "4000000000,5,1,d\n4000000001,5,2,e\n");
+        let log = |lines: &str| format!("timestamp,channel,sender,content\n{lines}");
+        for (lines, kept, again) in [(old.to_owned(), vec![], 3), (old.to_owned() + young, vec!["d", "e"], 5)] {
+            let first = import(&world, &log(&lines), &[]).await;
+            assert_eq!(first.status, Some(0), "{first:?}");
+            let node = world.node_with(&["--group-message-days", "1"]).await;
+            let said = async || messages_from(&node.client, 5).await;
+            eventually("the old ones go", async || said().await == kept).await;
+            node.stop().await;
+            let second = import(&world, &log(&lines), &[]).await;
+            assert_eq!((second.status, counts(&second)), (Some(0), [0, 0, 0, again, 0, 0]), "{second:?}");
+        }
     }
 
     async fn what_the_group_has_of_a_user_since_stands(world: World) {

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# The tests of the server tier on a Citus that is there already, one after the other, as all use its one database. `make
+# test-distributed` calls this inside `scripts/engines.sh with`, which has the Redis that they need. DISTRIBUTED_URL names the
+# database on the coordinator; its name must have `test` in it, for its rows are deleted before each test. Arguments replace
+# the filter.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [ -z "${DISTRIBUTED_URL:-}" ]; then
+    echo "name the database: make test-distributed DATABASE_URL=postgres://user:password@coordinator/name_with_test" >&2
+    exit 2
+fi
+
+cargo nextest --version >/dev/null 2>&1 || cargo install --locked cargo-nextest
+cargo build --locked --features failpoints --bin headmark
+DATABASE_URL="$DISTRIBUTED_URL" "${CARGO_TARGET_DIR:-target}/debug/headmark" migrate --distribute
+
+# Left out are tests of an engine of their own, of databases without tables, and of what only plain Postgres has: partitions,
+# plans, locks that the catalog of one database shows.
+filter='test(/::server$/)'
+[ $# = 0 ] || filter=$*
+HEADMARK_TEST_DISTRIBUTED="$DISTRIBUTED_URL" \
+    cargo nextest run --features failpoints --test suite --test-threads 1 --no-fail-fast -E "$filter"

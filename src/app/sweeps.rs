@@ -1,0 +1,78 @@
+//! What is no longer kept goes, beside the requests. Each feature says what is old; each sweep is
+//! bounded, and the rest waits for the next one.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::app::state::AppState;
+use crate::db::DbResult;
+use crate::engine::{events, heads, idempotency, lanes};
+use crate::features::{feed, groups, inbox, notifications, operations, users, views};
+
+/// How often what is no longer kept is swept.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// The most rounds of one sweep; the rest waits for the next.
+const SWEEP_ROUNDS: u32 = 200;
+
+/// What sweeps have removed, by table.
+const EXPIRED: &str = "headmark_expired_rows_total";
+
+/// Removes what is no longer kept, in bounded rounds, until told to stop.
+pub(super) async fn run(state: AppState, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(SWEEP_EVERY);
+    let mut old_rows = inbox::expiry::Walk::default();
+    let mut old_messages = groups::expiry::Walk::default();
+    let mut old_items = views::expiry::Walk::default();
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = tick.tick() => {}
+        }
+        if let Err(error) = lanes::sweep(&state.db, state.clock.now()).await {
+            tracing::warn!(%error, "cannot sweep the rows of lanes that died");
+        }
+        sweep_rounds(&stop, "head_changes", || heads::store::sweep(&state.db)).await;
+        swept("absent_users", users::forget_the_absent(&state.contexts.last_seen).await.map(u64::from));
+        sweep_rounds(&stop, "idempotency_keys", || idempotency::sweep(&state.db, state.clock.now())).await;
+        sweep_rounds(&stop, "events", || events::sweep(&state.db, &state.contexts.events.config, state.clock.now())).await;
+        sweep_rounds(&stop, "operations", || operations::sweep(&state.db, &state.contexts.operations.operations.config, state.clock.now()))
+            .await;
+        sweep_rounds(&stop, "posts", || feed::sweep(&state.db, &state.contexts.feed.config, state.clock.now())).await;
+        swept("inbox", inbox::expiry::sweep(&state.contexts.inbox, &mut old_rows).await);
+        swept("group_messages", groups::expiry::sweep(&state.contexts.groups, &mut old_messages).await);
+        sweep_rounds(&stop, "devices", || inbox::expiry::sweep_devices(&state.contexts.inbox)).await;
+        swept("notifications", notifications::expiry::sweep(&state.contexts.notifications).await);
+        swept("view_items", views::expiry::sweep(&state.contexts.views, &mut old_items).await);
+    }
+}
+
+/// Counts what a sweep has removed. Where it was not able to, nothing is lost: the next one tries
+/// again.
+fn swept<E: std::fmt::Debug>(what: &'static str, outcome: std::result::Result<u64, E>) {
+    match outcome {
+        Ok(0) => {}
+        Ok(removed) => {
+            tracing::debug!(removed, what, "removed what is old");
+            metrics::counter!(EXPIRED, "what" => what).increment(removed);
+        }
+        Err(error) => tracing::warn!(?error, what, "cannot remove what is old; the next sweep tries again"),
+    }
+}
+
+/// Sweeps round after round while there is something to remove.
+async fn sweep_rounds<F: Future<Output = DbResult<u64>>>(stop: &CancellationToken, what: &'static str, round: impl Fn() -> F) {
+    for _ in 0..SWEEP_ROUNDS {
+        if stop.is_cancelled() {
+            return;
+        }
+        let outcome = round().await;
+        let is_over = !matches!(outcome, Ok(1..));
+        swept(what, outcome);
+        if is_over {
+            return;
+        }
+    }
+}

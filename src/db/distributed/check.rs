@@ -1,0 +1,156 @@
+//! What the database is, and whether its tables are where they must be.
+
+use std::collections::BTreeMap;
+
+use sqlx::PgConnection;
+use sqlx::postgres::PgConnectOptions;
+
+use super::Shards;
+use crate::db::DbResult;
+use crate::db::partitions::TABLES;
+
+/// What answers at a Postgres address.
+#[derive(Debug)]
+pub(in crate::db) struct Engine {
+    /// Where the rows are, if its tables are distributed.
+    pub(in crate::db) shards: Option<Shards>,
+}
+
+/// Looks at the database, before anything is done with it.
+///
+/// # Errors
+/// A sentence for the operator, also where it is one that this program must not use.
+pub(in crate::db) async fn inspect(conn: &mut PgConnection) -> Result<Engine, String> {
+    let failed = |error: sqlx::Error| format!("cannot look at the database: {error}");
+    let (version,): (String,) = sqlx::query_as("select version()").fetch_one(&mut *conn).await.map_err(failed)?;
+    refuse(&version)?;
+    if !has_citus(conn).await.map_err(failed)? {
+        return Ok(Engine { shards: None });
+    }
+    let (group,): (Option<i32>,) =
+        sqlx::query_as("select (select groupid from pg_dist_local_group)").fetch_one(&mut *conn).await.map_err(failed)?;
+    if group.unwrap_or(0) != 0 {
+        return Err("DATABASE_URL is a worker of Citus: name the coordinator, which all nodes must use".to_owned());
+    }
+    let shards = Shards::read(conn, LEADER).await.map_err(failed)?;
+    if shards.is_some() {
+        let placed = Placed::read(conn).await.map_err(failed)?;
+        placed.misplaced().map_or(Ok(()), Err)?;
+    }
+    Ok(Engine { shards })
+}
+
+/// Engines that speak Postgres' protocol and would accept what they do not keep.
+fn refuse(version: &str) -> Result<(), String> {
+    if version.contains("CockroachDB") {
+        return Err("DATABASE_URL is a CockroachDB: its advisory locks may lock nothing, so nodes could not tell each other apart; \
+            use Postgres or Citus"
+            .to_owned());
+    }
+    Ok(())
+}
+
+pub(super) async fn has_citus(conn: &mut PgConnection) -> DbResult<bool> {
+    let (found,): (bool,) = sqlx::query_as("select exists (select from pg_extension where extname = 'citus')").fetch_one(conn).await?;
+    Ok(found)
+}
+
+/// The table that the others are placed beside.
+pub(super) const LEADER: &str = "users";
+
+/// A table that Citus knows: its distribution column, none for one that stays on the coordinator;
+/// and the number of those that it lies together with.
+type Place = (Option<String>, i64);
+
+/// Where Citus has the tables.
+#[derive(Debug)]
+pub(super) struct Placed {
+    known: BTreeMap<String, Place>,
+    /// The tables of this schema that Citus does not know.
+    plain: Vec<String>,
+}
+
+impl Placed {
+    pub(super) async fn read(conn: &mut PgConnection) -> DbResult<Self> {
+        let known = "select c.relname::text, case p.partmethod when 'h' then column_to_column_name(p.logicalrelid, p.partkey) end, p.colocationid::bigint
+            from pg_dist_partition p
+            join pg_class c on c.oid = p.logicalrelid
+            where c.relnamespace = current_schema()::regnamespace";
+        let known: Vec<(String, Option<String>, i64)> = sqlx::query_as(known).fetch_all(&mut *conn).await?;
+        let plain = "select c.relname::text
+            from pg_class c
+            where c.relnamespace = current_schema()::regnamespace and c.relkind = 'r' and not c.relispartition
+                and c.relname <> '_sqlx_migrations' and not exists (select from pg_dist_partition p where p.logicalrelid = c.oid)
+                and not exists (
+                    select from pg_dist_shard s join pg_class l on l.oid = s.logicalrelid where c.relname = l.relname || '_' || s.shardid
+                )
+            order by 1";
+        let plain: Vec<(String,)> = sqlx::query_as(plain).fetch_all(conn).await?;
+        let known = known.into_iter().map(|(name, column, together)| (name, (column, together))).collect();
+        Ok(Self { known, plain: plain.into_iter().map(|(name,)| name).collect() })
+    }
+
+    /// The tables that Citus does not know yet, which it must.
+    pub(super) fn plain(&self) -> &[String] {
+        &self.plain
+    }
+
+    /// What is wrong with those that it knows, in a sentence for the operator.
+    pub(super) fn misplaced(&self) -> Option<String> {
+        let beside = self.known.get(LEADER).map(|(_, together)| *together);
+        for table in TABLES {
+            let wrong = match self.known.get(table.name) {
+                None => continue,
+                Some((Some(column), _)) if column != table.owner => format!("is distributed by {column}, not by {}", table.owner),
+                Some((None, _)) => format!("is not distributed by {}", table.owner),
+                Some((_, together)) if table.has_number() && Some(*together) != beside => format!("does not lie together with {LEADER}"),
+                Some(_) => continue,
+            };
+            return Some(format!(
+                "the table {} of this Citus {wrong}: undistribute it, then run `headmark migrate --distribute`",
+                table.name
+            ));
+        }
+        let spread = self.known.iter().find(|(name, (column, _))| column.is_some() && TABLES.iter().all(|table| table.name != **name));
+        spread.map(|(name, _)| format!("the table {name} of this Citus is distributed, but must stay on the coordinator: undistribute it"))
+    }
+}
+
+/// Looks at it over a connection of its own.
+pub(in crate::db) async fn look(options: &PgConnectOptions) -> Result<Engine, String> {
+    use sqlx::Connection as _;
+    let mut conn = PgConnection::connect_with(options).await.map_err(|error| format!("cannot connect to Postgres: {error}"))?;
+    let engine = inspect(&mut conn).await;
+    let _closed = conn.close().await;
+    engine
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placed(change: impl Fn(&mut BTreeMap<String, Place>)) -> Option<String> {
+        let place =
+            |table: crate::db::Table| (table.name.to_owned(), (Some(table.owner.to_owned()), if table.has_number() { 1 } else { 2 }));
+        let mut known: BTreeMap<_, _> = TABLES.into_iter().map(place).chain([("lanes".to_owned(), (None, 0))]).collect();
+        change(&mut known);
+        Placed { known, plain: Vec::new() }.misplaced()
+    }
+
+    #[test]
+    fn tables_that_lie_wrong_are_found() {
+        let set =
+            |name: &'static str, place: Place| move |known: &mut BTreeMap<String, Place>| _ = known.insert(name.to_owned(), place.clone());
+        assert_eq!(placed(|_| {}), None);
+        assert!(placed(set("inbox", (Some("seq".to_owned()), 1))).unwrap().contains("inbox of this Citus is distributed by seq"));
+        assert!(placed(set("inbox", (Some("user_id".to_owned()), 3))).unwrap().contains("together with users"));
+        assert!(placed(set("inbox", (None, 0))).unwrap().contains("not distributed by user_id"));
+        assert!(placed(set("lanes", (Some("lane_id".to_owned()), 1))).unwrap().contains("must stay on the coordinator"));
+    }
+
+    #[test]
+    fn an_engine_whose_locks_may_mean_nothing_is_refused() {
+        assert!(refuse("CockroachDB CCL v25.1.0 (x86_64-pc-linux-gnu)").unwrap_err().contains("CockroachDB"));
+        assert_eq!(refuse("PostgreSQL 15.20 (Debian 15.20-0+deb12u1) on x86_64-pc-linux-gnu"), Ok(()));
+    }
+}

@@ -1,0 +1,112 @@
+//! Large tables on Postgres are hash-partitioned by their owner, where `HEADMARK_PARTITIONS` asks
+//! for it (`docs/adr/0023-partitions.md`). With one partition they are plain tables. SQLite has
+//! plain tables only.
+//!
+//! The catalog of Postgres says how many partitions a database has, and which tables are on their
+//! way to another number: nothing else remembers it. Migrations make plain tables. [`Db::partition`]
+//! then partitions what is empty; `moving.rs` moves the rows of a filled database.
+//!
+//! An index that a migration makes beside writes goes to each partition (`src/db/index.rs`).
+//!
+//! To add a table: a line in `tables.rs`. The test that reads the plans of all statements
+//! (`tests/guarantees/plans.rs`) shows which of its statements visit all partitions.
+
+mod moving;
+mod schema;
+mod tables;
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+
+pub use self::moving::{Progress, Repartition};
+use self::schema::{Names, Schema, is_empty};
+pub use self::tables::{MAX_PARTITIONS, TABLES, Table};
+use super::locks::NODE_LOCK;
+use super::migrate::wait_for_turn;
+use super::{Db, DbResult};
+
+/// What nodes and commands say between two runs of the command that moves rows.
+const UNDER_WAY: &str = "the tables are being repartitioned: run `headmark migrate --repartition` to its end first";
+
+/// What became of the number that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Partitions {
+    /// All tables have it.
+    AsAsked,
+    /// The database has rows and another number, which stays.
+    Stored(u32),
+}
+
+impl Db {
+    /// Partitions what may be partitioned at once: all tables of a database without rows that no
+    /// node uses, to the number that is asked for; else tables that a migration has just made, to
+    /// the number that the database has.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub async fn partition(&self, asked: u32) -> Result<Partitions, String> {
+        let Self::Postgres { options, .. } = self else { return Ok(Partitions::AsAsked) };
+        let failed = |error| format!("cannot partition the tables: {error}");
+        let mut conn = connect(options).await.map_err(failed)?;
+        wait_for_turn(&mut conn).await.map_err(failed)?;
+        let settled = settle(&mut conn, asked).await.map_err(failed)?;
+        // The lock of this turn ends with it.
+        let _closed = conn.close().await;
+        settled.ok_or_else(|| UNDER_WAY.to_owned())
+    }
+}
+
+/// A connection whose statements may take their time.
+async fn connect(options: &PgConnectOptions) -> DbResult<PgConnection> {
+    let mut conn = PgConnection::connect_with(options).await?;
+    conn.execute("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set client_min_messages = warning").await?;
+    Ok(conn)
+}
+
+/// Takes the node lock for this connection alone, unless a node or another command has it.
+async fn take_node_lock(conn: &mut PgConnection) -> DbResult<bool> {
+    let (mine,): (bool,) = sqlx::query_as("select pg_try_advisory_lock($1)").bind(NODE_LOCK).fetch_one(conn).await?;
+    Ok(mine)
+}
+
+/// None: rows are being moved.
+async fn settle(conn: &mut PgConnection, asked: u32) -> DbResult<Option<Partitions>> {
+    let mut schema = Schema::read(conn).await?;
+    if schema.all_have(asked) {
+        return Ok(Some(Partitions::AsAsked));
+    }
+    if are_empty(conn, &schema).await? && take_node_lock(conn).await? {
+        partition_empty(conn, &schema, asked).await?;
+        conn.execute(AssertSqlSafe(format!("select pg_advisory_unlock({NODE_LOCK})"))).await?;
+        return Ok(Some(Partitions::AsAsked));
+    }
+    let stored = schema.stored();
+    // What a migration has just made.
+    for table in TABLES {
+        if schema.of(table.name) == Some(1) && stored > 1 && is_empty(conn, table.name).await? {
+            schema::partition_empty(conn, table, stored).await?;
+        }
+    }
+    schema = Schema::read(conn).await?;
+    Ok(schema.all_have(stored).then_some(if stored == asked { Partitions::AsAsked } else { Partitions::Stored(stored) }))
+}
+
+async fn partition_empty(conn: &mut PgConnection, schema: &Schema, number: u32) -> DbResult<()> {
+    for table in TABLES {
+        if schema.of(table.name) != Some(number) {
+            schema::partition_empty(conn, table, number).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether no table has a row. A table that is not there is on its way, with rows.
+async fn are_empty(conn: &mut PgConnection, schema: &Schema) -> DbResult<bool> {
+    // The last is filled first.
+    for table in TABLES.iter().rev() {
+        if schema.of(table.name).is_none() || schema.of(&Names::of(table.name).old).is_some() || !is_empty(conn, table.name).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

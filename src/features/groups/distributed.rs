@@ -1,0 +1,11 @@
+//! What a distributed database takes in place of statements that join rows of several owners: the
+//! rows of one are read first, and those of the others by what they say. See `src/db/distributed/`.
+
+pub(super) const VIEW: &str = "with m as materialized (
+        select m.from_seq from memberships m where m.user_id = $2 and m.group_id = $1 and m.to_seq < 0
+    )
+    select g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at,
+        coalesce((select h.head from heads h where h.owner_id = $1 and h.kind = 6 and h.name = ''), 0),
+        coalesce((select m.from_seq from m), -1)
+    from chat_groups g
+    where g.group_id = $1";

@@ -1,0 +1,164 @@
+//! Rows that are kept for some days, each owner's without a gap: how the old ones go.
+//!
+//! A sweep walks the old rows in the order of their age, along an index, and has a command for each
+//! owner whose rows it meets: the rows go under the owner's lock, the lowest first and without
+//! leaving one out. So what is kept stays one run up to the head. What must stay is passed by; the
+//! walk goes on in the next sweep where the last one stopped, so that it cannot keep the sweep from
+//! the others.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+
+use crate::base::clock::UnixMs;
+use crate::base::error::Result;
+use crate::db::{Column, Db, DbResult, Statement};
+use crate::engine::lanes::{self, Job, Lanes};
+
+/// How many old rows one round of a sweep looks at.
+const ROUND_ROWS: i64 = 1000;
+
+/// How many rows of an owner one command removes, and how many rows those commands remove together
+/// that are sent at once.
+pub const OWNER_ROWS: i64 = 500;
+
+/// How many rounds one sweep has at most.
+const ROUNDS: u32 = 100;
+
+/// The pause between two rounds, in which the lanes have nothing of the sweep.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How often in one round an owner with more rows than a command removes is looked at again.
+const AGAIN: u32 = 20;
+
+/// Where a walk through the old rows is: the age and the owner of the last one that was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Walk {
+    at: i64,
+    owner: i64,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self { at: i64::MIN, owner: 0 }
+    }
+}
+
+/// What of an owner's rows goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Old {
+    pub owner: i64,
+    pub first: i64,
+    pub last: i64,
+}
+
+impl Old {
+    /// How many rows that is.
+    #[must_use]
+    pub fn rows(&self) -> i64 {
+        self.last - self.first + 1
+    }
+}
+
+/// A table with such rows.
+pub trait OldRows: Sync {
+    /// The age and the owner of the old rows after a place, in this order: after which age, after
+    /// which owner, older than what, how many rows at most.
+    const OLD: &'static Statement;
+
+    /// The old rows of these owners that may go, of each the lowest; at most [`OWNER_ROWS`] each.
+    fn find(&self, owners: &BTreeSet<i64>, before: UnixMs) -> impl Future<Output = DbResult<Vec<Old>>> + Send;
+
+    /// What removes these rows of one owner, under its lock.
+    fn command(&self, old: &Old, before: UnixMs) -> Option<Arc<dyn lanes::Command>>;
+}
+
+/// What a sweep works with.
+#[derive(Debug, Clone, Copy)]
+pub struct Sweep<'a> {
+    pub db: &'a Db,
+    pub lanes: &'a Lanes,
+    pub draining: &'a CancellationToken,
+    /// What is older is old.
+    pub before: UnixMs,
+}
+
+impl Sweep<'_> {
+    /// Removes old rows, in bounded rounds, and goes on from where the walk is; at the end it begins
+    /// again. Returns up to how many rows were removed.
+    ///
+    /// # Errors
+    /// The driver's own, or what the lanes answer.
+    pub async fn run<T: OldRows>(self, rows: &T, walk: &mut Walk) -> Result<u64> {
+        let mut removed = 0;
+        for _ in 0..ROUNDS {
+            if self.draining.is_cancelled() {
+                break;
+            }
+            let columns = [walk.at, walk.owner, self.before.0, ROUND_ROWS].map(|value| Column::Int(vec![value]));
+            let old: Vec<(i64, i64)> = self.db.fetch(T::OLD, &columns).await?;
+            removed += self.remove_of(rows, old.iter().map(|(_, owner)| *owner).collect()).await?;
+            match old.last() {
+                Some((at, owner)) if i64::try_from(old.len()).unwrap_or(i64::MAX) >= ROUND_ROWS => *walk = Walk { at: *at, owner: *owner },
+                _ => {
+                    *walk = Walk::default();
+                    break;
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(removed)
+    }
+
+    /// Removes what is old of these owners' rows.
+    async fn remove_of<T: OldRows>(self, rows: &T, mut owners: BTreeSet<i64>) -> Result<u64> {
+        let mut removed = 0;
+        for _ in 0..AGAIN {
+            if owners.is_empty() || self.draining.is_cancelled() {
+                break;
+            }
+            let old = rows.find(&owners, self.before).await?;
+            let mut left = old.as_slice();
+            while !left.is_empty() {
+                let (together, rest) = left.split_at(how_many(left));
+                removed += self.remove(rows, together).await?;
+                left = rest;
+            }
+            owners = old.iter().filter(|old| old.rows() >= OWNER_ROWS).map(|old| old.owner).collect();
+        }
+        Ok(removed)
+    }
+
+    async fn remove<T: OldRows>(self, rows: &T, old: &[Old]) -> Result<u64> {
+        let commands = old.iter().filter_map(|old| rows.command(old, self.before));
+        for outcome in join_all(commands.map(|command| self.lanes.submit(Job { command, key: None }))).await {
+            outcome?;
+        }
+        Ok(old.iter().map(|old| u64::try_from(old.rows()).unwrap_or_default()).sum())
+    }
+}
+
+/// How many of these are removed at once: the first, and those after it that have few rows together
+/// with it.
+fn how_many(old: &[Old]) -> usize {
+    let mut rows = 0;
+    let within = old.iter().take_while(|old| {
+        rows += old.rows();
+        rows <= OWNER_ROWS
+    });
+    within.count().clamp(1, old.len().max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_small_ones_go_together_and_a_large_one_alone() {
+        let old = |rows: &[i64]| rows.iter().map(|rows| Old { owner: 1, first: 11, last: 10 + rows }).collect::<Vec<_>>();
+        assert_eq!([how_many(&old(&[500, 1])), how_many(&old(&[1])), how_many(&old(&[200, 300, 1]))], [1, 1, 2]);
+    }
+}

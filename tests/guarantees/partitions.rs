@@ -1,0 +1,137 @@
+//! The number of partitions: of a new database, and of a filled one whose rows are moved.
+
+use std::collections::BTreeMap;
+
+use headmark::base::clock::Clock;
+use headmark::db::TABLES;
+use serde_json::json;
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use super::plans::fill;
+use crate::support::{Tier, World, run};
+
+/// How many partitions each table has.
+async fn partitions(conn: &mut PgConnection) -> BTreeMap<String, i64> {
+    let sql = "select c.relname::text, (select count(*) from pg_inherits i where i.inhparent = c.oid)
+        from pg_class c
+        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition";
+    let all: BTreeMap<String, i64> = sqlx::query_as(sql).fetch_all(conn).await.unwrap().into_iter().collect();
+    let of_table = |name: &str| {
+        TABLES.iter().any(|table| [table.name, &format!("{}_old", table.name), &format!("{}_new", table.name)].contains(&name))
+    };
+    all.into_iter().filter(|(name, _)| of_table(name)).collect()
+}
+
+fn each(number: i64) -> BTreeMap<String, i64> {
+    TABLES.iter().map(|table| (table.name.to_owned(), number)).collect()
+}
+
+/// The rows of each table: how many, and a sum over what is in them.
+async fn rows(conn: &mut PgConnection) -> BTreeMap<String, (i64, String)> {
+    let mut all = BTreeMap::new();
+    for table in TABLES {
+        let sql = format!("select count(*), coalesce(sum(hashtextextended(t::text, 0)), 0)::text from {} t", table.name);
+        all.insert(table.name.to_owned(), sqlx::query_as(AssertSqlSafe(sql)).fetch_one(&mut *conn).await.unwrap());
+    }
+    all
+}
+
+/// The indexes of the tables themselves, and how rows are stored, as Postgres says them.
+async fn schema(conn: &mut PgConnection) -> Vec<(String,)> {
+    let sql = "select i.indexdef || ' | ' || c.relname || coalesce(array_to_string(c.reloptions, ','), '')
+        from pg_indexes i
+        join pg_class c on c.relname = i.tablename and not c.relispartition
+        where i.schemaname = 'public'
+        order by i.indexname";
+    sqlx::query_as(sql).fetch_all(conn).await.unwrap()
+}
+
+/// Runs the command; returns what it says, and whether it came to its end.
+async fn repartition(world: &World, failpoints: &str) -> (bool, String) {
+    let args: Vec<String> =
+        ["migrate", "--repartition", "--rows-per-step", "700"].map(String::from).into_iter().chain(world.store_args()).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let output = run(&args, &[("FAILPOINTS", failpoints)]).await;
+    (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_database_takes_the_number_that_is_asked_for_and_a_filled_one_keeps_its_own() {
+    let mut world = World::with_partitions(Tier::Server, 1).await;
+    let mut conn = world.postgres().await;
+    assert_eq!(partitions(&mut conn).await, each(0));
+    let plain = schema(&mut conn).await;
+    for number in [3, 2] {
+        world.partitions = number;
+        world.node().await.stop().await;
+        assert_eq!(partitions(&mut conn).await, each(number.into()));
+    }
+    let node = world.node().await;
+    world.partitions = 5;
+    let second = world.node().await;
+    assert_eq!(partitions(&mut conn).await, each(2), "a node uses it");
+    second.stop().await;
+    node.client.post("/v1/users/1/badges/mention/increment", &json!({})).await.ok();
+    node.stop().await;
+    let node = world.node().await;
+    assert_eq!(partitions(&mut conn).await, each(2), "it has a row");
+    node.client.post("/v1/users/1/badges/mention/increment", &json!({})).await.ok();
+    node.stop().await;
+    world.partitions = 1;
+    let (done, said) = repartition(&world, "").await;
+    assert!(done, "{said}");
+    assert_eq!(schema(&mut conn).await, plain, "the way back leaves nothing behind");
+    let node = world.node().await;
+    assert_eq!(node.client.summary(1).await["counters"]["mention"]["unread"], 2);
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_are_not_moved_while_a_node_runs() {
+    let mut world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    node.client.post("/v1/users/1/badges/mention/increment", &json!({})).await.ok();
+    world.partitions = 2;
+    let (done, said) = repartition(&world, "").await;
+    assert!(!done && said.contains("stop all of them"), "{said}");
+    assert_eq!(partitions(&mut world.postgres().await).await, each(4));
+    node.client.post("/v1/users/1/badges/mention/increment", &json!({})).await.ok();
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kill_rows_are_moved_whatever_stops_the_command() {
+    let mut world = World::with_partitions(Tier::Server, 1).await;
+    let mut conn = world.postgres().await;
+    fill(&mut conn).await;
+    let (before, plain) = (rows(&mut conn).await, schema(&mut conn).await);
+    let (mut deaths, mut refusals) = (0, 0);
+    // Dies at each of these in turn, and gets on between two deaths.
+    let steps =
+        ["before_copy=return", "after_step=4*off->return", "after_swap=return", "before_swap=2*off->return", "after_step=9*off->return"];
+    // In the middle of the first move another number is asked for.
+    for (number, runs) in [(3, 12), (4, 100), (1, 100)] {
+        world.partitions = number;
+        for step in steps.iter().cycle().take(runs) {
+            let (done, said) = repartition(&world, &format!("partitions::{step}")).await;
+            if done {
+                break;
+            }
+            assert!(!said.contains("cannot"), "{said}");
+            deaths += 1;
+            if deaths % 5 == 1 {
+                // Until it came to its end, nobody may use what is there.
+                let refused = world.try_node(&[], Clock::System).await;
+                refusals += u32::from(refused.is_err_and(|why| why.contains("run `headmark migrate --repartition`")));
+            }
+        }
+        if number == 3 {
+            assert_ne!(partitions(&mut conn).await, each(3), "it was not at its end");
+            continue;
+        }
+        assert_eq!(partitions(&mut conn).await, each(if number == 1 { 0 } else { number.into() }));
+        assert_eq!(rows(&mut conn).await, before);
+    }
+    assert!(deaths > 30 && refusals > 5, "{deaths} deaths, {refusals} refusals");
+    assert_eq!(schema(&mut conn).await, plain);
+}
