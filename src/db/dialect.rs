@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
+use super::by_owner::by_owner;
 use super::column::{Column, Type, push_hex};
-use super::distributed::by_owner;
 use super::errors::DbResult;
 use super::sqlite_text::Texts;
 use sqlx::error::BoxDynError;

@@ -9,6 +9,7 @@
 //! To add a store: constants of [`Statement`] in the feature's `store.rs`, run with [`Db::fetch`]
 //! or inside a transaction of a [`Conn`].
 
+mod by_owner;
 mod column;
 mod conn;
 mod copy;
@@ -27,6 +28,7 @@ mod plans;
 mod pool;
 mod postgres;
 mod sent;
+mod shards;
 mod sqlite;
 mod sqlite_text;
 
@@ -41,7 +43,6 @@ pub use column::{Column, Type};
 pub use conn::{Conn, MIN_COPY_ROWS};
 pub use dialect::{Statement, StatementText};
 pub use distributed::Distributed;
-pub use distributed::Shards;
 pub use errors::{DbResult, ErrorClass, classify};
 pub(crate) use locks::NODE_LOCK;
 pub(crate) use open::MAX_FIRST_CONNECT;
@@ -52,6 +53,7 @@ pub use plans::Plans;
 use pool::Opener;
 pub use pool::Pool;
 pub use postgres::PgConn;
+pub use shards::Shards;
 
 /// The database of this process, chosen once at start.
 #[derive(Debug, Clone)]

@@ -20,8 +20,8 @@ use sqlx::{AssertSqlSafe, Connection as _, Either, Executor as _, PgConnection};
 
 use super::column::Column;
 use super::dialect::{Bound, Statement};
-use super::distributed::Shards;
 use super::errors::DbResult;
+use super::shards::Shards;
 use super::{dialect, sent};
 
 /// A connection with what waits to be sent over it.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use sqlx::PgConnection;
 use sqlx::postgres::PgConnectOptions;
 
-use super::Shards;
 use crate::db::DbResult;
 use crate::db::partitions::TABLES;
+use crate::db::shards::Shards;
 
 /// What answers at a Postgres address.
 #[derive(Debug)]

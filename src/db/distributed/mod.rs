@@ -9,10 +9,6 @@
 
 mod check;
 mod distribute;
-mod shards;
-mod text;
 
 pub(super) use self::check::look;
 pub use self::distribute::Distributed;
-pub use self::shards::Shards;
-pub(super) use self::text::by_owner;

@@ -25,9 +25,9 @@ use tokio::time::Instant;
 use self::residents::{Place, Residents};
 use self::shelves::{Home, Shelves};
 use super::conn::Conn;
-use super::distributed::Shards;
 use super::errors::{DbResult, classify};
 use super::postgres::PgConn;
+use super::shards::Shards;
 
 /// How long a connection may have idled before it is tried at its next use.
 const TRUSTED_IDLE: Duration = Duration::from_secs(1);

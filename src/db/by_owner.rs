@@ -3,7 +3,7 @@
 /// The text with a further condition beside each that equates a column with the owner: which
 /// owners all rows have together. It follows from the others, but only this one tells Citus which
 /// shards it needs. `number` is that of the parameter.
-pub(in crate::db) fn by_owner(text: &str, owner: &str, number: usize) -> String {
+pub(super) fn by_owner(text: &str, owner: &str, number: usize) -> String {
     let equals = format!(" = r.{owner}");
     let mut said = String::with_capacity(text.len() * 2);
     let mut rest = text;

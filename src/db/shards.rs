@@ -2,7 +2,7 @@
 
 use sqlx::PgConnection;
 
-use crate::db::DbResult;
+use super::DbResult;
 
 /// The shards of the tables that have a bigint as owner. They lie together: an owner has the same
 /// one in every table.
@@ -22,13 +22,13 @@ impl Shards {
     }
 
     /// The number of an owner's shard.
-    pub(in crate::db) fn of(&self, owner: i64) -> usize {
+    pub(super) fn of(&self, owner: i64) -> usize {
         let hash = hash(owner);
         self.from.partition_point(|from| *from <= hash).saturating_sub(1)
     }
 
     /// The rows of each shard, in their order: none where all are in one.
-    pub(in crate::db) fn split(&self, owners: &[i64]) -> Option<Vec<Vec<usize>>> {
+    pub(super) fn split(&self, owners: &[i64]) -> Option<Vec<Vec<usize>>> {
         let first = self.of(*owners.first()?);
         if owners.iter().all(|owner| self.of(*owner) == first) {
             return None;
