@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::tags::{Scope, Seen, Version};
 pub use self::waiting::{Waiting, WaitingPlace};
+use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Code, Error, Fault, Problem};
 use crate::base::ids::UserId;
 use crate::cache::{Cache, Listener};
@@ -65,6 +66,7 @@ pub struct Polling {
     pub draining: CancellationToken,
     /// The pace asked of polling clients, in seconds.
     pub interval_s: u32,
+    pub clock: Clock,
 }
 
 /// One reading of a polled resource.
@@ -74,6 +76,8 @@ pub struct PolledValue<T> {
     pub value: T,
     /// The version that its tag is made from; None for a degraded answer, which has no tag.
     pub version: Option<Version>,
+    /// When it will be another without a write, such as at the end of a level; None: never.
+    pub changes_at: Option<UnixMs>,
 }
 
 /// A poll: what the client has, and for how long it asks to be held.
@@ -264,6 +268,7 @@ where
             return answer(node, asked, seen, &reading, &resource.write);
         }
         let recheck = RECHECK + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
+        let recheck = recheck.min(until(node.clock.now(), reading.changes_at));
         tokio::select! {
             () = woken(&mut listener) => {}
             () = told(&mut wakers.also) => {}
@@ -272,6 +277,11 @@ where
             () = node.draining.cancelled() => {}
         }
     }
+}
+
+/// How long it is until then.
+fn until(now: UnixMs, then: Option<UnixMs>) -> Duration {
+    then.map_or(Duration::MAX, |then| Duration::from_millis(u64::try_from(then.0.saturating_sub(now.0)).unwrap_or(0)))
 }
 
 /// Resolves when the user that is listened to is woken; never, where there is none.

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::Result;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::Db;
 use crate::engine::entries::{Entries, UserRows};
 use crate::engine::heads::{BroadcastState, Versions};
 use crate::engine::marks::parts::directs;
-use crate::features::groups::chats::{ChatCount, ChatList, ChatTerm, Chats};
+use crate::features::groups::chats::{ChatCount, ChatList, ChatTerm, Chats, Which};
 use crate::features::groups::part::groups;
 use crate::features::inbox;
+use crate::features::level::Level;
 use crate::features::summary_part::{Shared, SummaryFacts, SummaryPart};
 
 /// How many direct chats are explained.
@@ -27,15 +29,17 @@ pub struct ChatPart {
     /// Whose turn it is to ask the database.
     pub entries: Arc<Entries>,
     pub chats: Arc<Chats>,
+    pub clock: Clock,
 }
 
 /// Unread messages of groups and direct chats.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChatsOut {
-    /// The number of unread messages, without muted chats.
+    /// The number of unread messages that count: by the level of each chat all, its mentions only,
+    /// or none.
     #[schema(minimum = 0, example = 6)]
     pub unread: i64,
-    /// The number of groups with unread messages.
+    /// The number of groups with unread messages that count.
     #[schema(minimum = 0, example = 2)]
     pub groups: i64,
     /// The number of direct chats with unread messages.
@@ -62,15 +66,25 @@ pub(super) struct GroupTermsOut {
     gone: i64,
     /// The unread count.
     unread: i64,
-    /// Whether `chats` and `total` exclude it.
-    muted: bool,
+    /// What of it `chats` and `total` count.
+    level: Level,
+    /// When the level ends; omitted if it does not end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    level_until: Option<UnixMs>,
 }
 
-impl From<&ChatTerm<'_>> for GroupTermsOut {
-    fn from(term: &ChatTerm<'_>) -> Self {
-        let read_seq = term.mark.read_seq;
-        let gone = (term.head - read_seq - term.unread).max(0);
-        Self { group_id: term.group, head: term.head, read_seq, gone, unread: term.unread, muted: term.mark.muted }
+impl GroupTermsOut {
+    fn new(term: &ChatTerm<'_>, now: UnixMs) -> Self {
+        let (read_seq, unread) = (term.mark.read_seq, term.numbers.unread);
+        let gone = (term.head - read_seq - unread).max(0);
+        let (level, level_until) = (term.mark.level.at(now), term.mark.level.ends_at(now));
+        Self { group_id: term.group, head: term.head, read_seq, gone, unread, level, level_until }
+    }
+
+    /// What of it counts in sums.
+    fn counted(&self) -> i64 {
+        self.level.counted(self.unread, 0)
     }
 }
 
@@ -89,7 +103,7 @@ pub(super) struct DirectTermsOut {
     muted: bool,
 }
 
-/// Groups and direct chats: the sum over the chats that are not muted.
+/// Groups and direct chats: the sum over what counts of each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChatTermsOut {
     /// The sum.
@@ -122,15 +136,19 @@ impl SummaryPart for ChatPart {
     async fn count(&self, facts: SummaryFacts<'_>, list: &Option<Arc<ChatList>>) -> Option<ChatCount> {
         let Some(list) = list else { return Some(ChatCount::default()) };
         let enough = facts.cap.enough();
-        match self.chats.count_here(list, enough) {
+        match self.chats.count_here(list, enough, facts.now) {
             Some(count) => Some(count),
             // Boxed, so that polls that do not need it do not carry its room.
-            None => Box::pin(self.entries.in_turn_or_none("groups", self.chats.count(list, enough))).await,
+            None => Box::pin(self.entries.in_turn_or_none("groups", self.chats.count(list, enough, facts.now))).await,
         }
     }
 
     fn versions(count: &ChatCount) -> Versions {
         count.versions
+    }
+
+    fn changes_at(count: &ChatCount) -> Option<UnixMs> {
+        count.changes_at
     }
 
     fn unread(facts: SummaryFacts<'_>, count: &ChatCount) -> i64 {
@@ -145,12 +163,13 @@ impl SummaryPart for ChatPart {
 
     async fn explain(&self, rows: &UserRows, _broadcast_state: &BroadcastState) -> Result<ChatTermsOut> {
         let list = self.chats.list(rows.user, rows.entry.revision, groups(&rows.entry.parts));
-        let (terms, _) = self.chats.terms(&list).await?;
-        let groups: Vec<_> = terms.iter().map(GroupTermsOut::from).collect();
+        let now = self.clock.now();
+        let found = self.chats.terms(&list, Which::All, now).await?;
+        let groups: Vec<_> = found.terms.iter().map(|term| GroupTermsOut::new(term, now)).collect();
         let direct =
             |(peer_id, head, mark, muted): (UserId, i64, i64, bool)| DirectTermsOut { peer_id, head, mark, unread: head - mark, muted };
         let directs = inbox::lists::unread(&self.db, rows.user, MAX_DIRECTS).await?.into_iter().map(direct).collect();
-        let counted = groups.iter().filter(|of| !of.muted).map(|of| of.unread);
+        let counted = groups.iter().map(GroupTermsOut::counted);
         let unread = counted.fold(rows.row.direct_unread, i64::saturating_add);
         Ok(ChatTermsOut { unread, groups, directs })
     }

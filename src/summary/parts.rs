@@ -4,6 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::chats::{ChatPart, ChatTermsOut, ChatsOut};
+use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::cache::Revision;
@@ -100,6 +101,12 @@ macro_rules! kinds {
                     versions = versions.and($part::versions(self.$name.as_ref()?));
                 })+
                 Some(versions)
+            }
+
+            /// When a number will be another without a write; None: never.
+            pub(super) fn changes_at(&self) -> Option<UnixMs> {
+                let times = [$(self.$name.as_ref().and_then($part::changes_at)),+];
+                times.into_iter().flatten().min()
             }
 
             /// What an app icon shows. Each term is at least 0, so that none can eat another.

@@ -54,6 +54,8 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
             "client_id",
             "content",
             "muted",
+            "level",
+            "until",
             "seq"
         ])
         .prop_map(str::to_owned),

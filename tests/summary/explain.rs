@@ -33,12 +33,12 @@ both_tiers! {
             }
         }
         client.delete("/v1/users/8/posts/new-2").await;
-        for (group, muted) in [(5, false), (6, true)] {
+        for (group, level) in [(5, "all"), (6, "none")] {
             crate::features::groups::make(client, group, &[1, 2]).await;
             for n in 1..=4 {
                 crate::features::groups::send(client, group, 2, &format!("m{n}")).await.ok();
             }
-            client.put(&format!("/v1/users/1/groups/{group}/settings"), &json!({"muted": muted})).await.ok();
+            client.put(&format!("/v1/users/1/groups/{group}/settings"), &json!({"level": level})).await.ok();
         }
         crate::features::groups::read(client, 1, 5, Some(1)).await.ok();
         crate::features::groups::read_one(client, 1, 5, 3).await.ok();
@@ -64,8 +64,8 @@ both_tiers! {
             json!({
                 "unread": 4,
                 "groups": [
-                    {"group_id": "5", "head": 4, "read_seq": 1, "gone": 1, "unread": 2, "muted": false},
-                    {"group_id": "6", "head": 4, "read_seq": 0, "gone": 0, "unread": 4, "muted": true}
+                    {"group_id": "5", "head": 4, "read_seq": 1, "gone": 1, "unread": 2, "level": "all"},
+                    {"group_id": "6", "head": 4, "read_seq": 0, "gone": 0, "unread": 4, "level": "none"}
                 ],
                 "directs": [{"peer_id": "3", "head": 2, "mark": 0, "unread": 2, "muted": false}]
             })

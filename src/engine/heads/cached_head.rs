@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use arc_swap::ArcSwapOption;
 
 use crate::base::clock::UnixMs;
-use crate::engine::marks::{Intervals, Stream, unread};
+use crate::engine::marks::{Intervals, Numbers, Stream, numbers, unread};
 
 /// In place of a version: nothing was read yet.
 const NOT_LOADED: i64 = -1;
@@ -107,6 +107,21 @@ impl CachedHead {
             None => Some(unread(head, mark, &Intervals::default(), own)),
             Some(gone) if mark < gone.floor => None,
             Some(gone) => Some(unread(head, mark, &gone.retracted, own)),
+        }
+    }
+
+    /// The numbers of a user with this mark, for whom what is in `own` does not count. None as for
+    /// [`Self::unread`].
+    #[must_use]
+    pub fn numbers(&self, mark: i64, own: &Intervals) -> Option<Numbers> {
+        let head = self.head();
+        let gone = self.gone.load();
+        match gone.as_ref() {
+            _ if head <= mark => Some(Numbers::default()),
+            None => Some(numbers(head, mark, own)),
+            Some(gone) if mark < gone.floor => None,
+            Some(gone) if own.is_empty() => Some(numbers(head, mark, &gone.retracted)),
+            Some(gone) => Some(numbers(head, mark, &gone.retracted.union(own))),
         }
     }
 

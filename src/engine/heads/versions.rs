@@ -45,6 +45,15 @@ impl Versions {
         self.fingerprint = self.fingerprint.wrapping_add(mix(stream ^ version.cast_unsigned()));
     }
 
+    /// With one thing whose time has come, so that the answer changed without a write: the level of
+    /// a chat that ended. Time goes on, so the sum never falls.
+    pub fn add_ended(&mut self, kind: Kind, id: u64) {
+        let stream = mix(id.wrapping_add(kind.code().cast_unsigned() << 56));
+        self.sum = self.sum.saturating_add(1);
+        // No version is -1, which this is.
+        self.fingerprint = self.fingerprint.wrapping_add(mix(!stream));
+    }
+
     /// With all heads of `more`, none of which are here yet.
     #[must_use]
     pub fn and(self, more: Self) -> Self {
@@ -81,5 +90,17 @@ mod tests {
         let mut posts = Versions::default();
         posts.add(Kind::Post, 1, 5);
         assert_ne!(posts, versions(&[(1, 5)]), "nor do a group and a creator of one id pass for each other");
+    }
+
+    #[test]
+    fn what_ended_is_another_version() {
+        let before = versions(&[(1, 5), (2, 3)]);
+        let mut after = before;
+        after.add_ended(Kind::Group, 2);
+        assert_eq!(after.sum, before.sum + 1);
+        assert_ne!(after.fingerprint, before.fingerprint);
+        for heads in [[(1, 6), (2, 3)], [(1, 5), (2, 4)]] {
+            assert_ne!(versions(&heads).fingerprint, after.fingerprint, "a head that moved instead is another answer");
+        }
     }
 }

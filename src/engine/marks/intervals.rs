@@ -82,6 +82,16 @@ impl Intervals {
         within.map(|(from, to)| (*to).min(up_to) - (*from).max(above + 1) + 1).sum()
     }
 
+    /// The lowest position above this one that is not in the set.
+    #[must_use]
+    pub fn first_free_above(&self, at: i64) -> i64 {
+        let next = self.0.partition_point(|(_, to)| *to <= at);
+        match self.0.get(next) {
+            Some((from, to)) if *from <= at + 1 => to + 1,
+            _ => at + 1,
+        }
+    }
+
     /// What is in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {

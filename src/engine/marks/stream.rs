@@ -150,6 +150,22 @@ pub fn unread(head: i64, mark: i64, retracted: &Intervals, own: &Intervals) -> i
     (head - mark - gone).max(0)
 }
 
+/// What of a stream counts for one user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Numbers {
+    /// How many positions are unread.
+    pub unread: i64,
+    /// The lowest of them.
+    pub first: Option<i64>,
+}
+
+/// The numbers of what lies above the mark and is not in `gone`.
+#[must_use]
+pub fn numbers(head: i64, mark: i64, gone: &Intervals) -> Numbers {
+    let unread = (head - mark - gone.count_within(mark, head)).max(0);
+    Numbers { unread, first: (unread > 0).then(|| gone.first_free_above(mark)) }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -190,7 +206,11 @@ mod tests {
             let mut intervals = Intervals::default();
             own.iter().for_each(|at| intervals.insert(*at, *at));
             let left = there.iter().filter(|at| **at > mark && !own.contains(at)).count();
-            prop_assert_eq!(stream.unread(mark, &intervals), Some(i64::try_from(left).unwrap()));
+            let left = i64::try_from(left).unwrap();
+            prop_assert_eq!(stream.unread(mark, &intervals), Some(left));
+            let first = there.iter().copied().find(|at| *at > mark && !own.contains(at));
+            let counted = numbers(stream.head, mark, &stream.retracted.union(&intervals));
+            prop_assert_eq!(counted, Numbers { unread: left, first });
         }
     }
 

@@ -11,11 +11,13 @@ use std::time::Duration;
 use moka::sync::Cache as Lists;
 
 use super::{GroupMark, lists};
+use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::Revision;
 use crate::db::{Db, DbResult};
 use crate::engine::heads::{CachedHead, Heads, Versions};
-use crate::engine::marks::{Kind, StreamKey, unread};
+use crate::engine::marks::{Kind, Numbers, StreamKey, numbers};
+use crate::features::level::Level;
 
 /// How many bytes of decoded lists a node keeps, and for how long one is kept.
 const MAX_LIST_BYTES: u64 = 64 << 20;
@@ -43,7 +45,7 @@ pub struct ChatList {
     /// In the order of their ids.
     chats: Box<[Chat]>,
     /// What is unread where only the rows tell, by group and the version of its head.
-    below: Mutex<HashMap<GroupId, (i64, i64)>>,
+    below: Mutex<HashMap<GroupId, (i64, Numbers)>>,
 }
 
 /// One group with its number.
@@ -54,25 +56,55 @@ pub struct ChatTerm<'a> {
     pub mark: &'a GroupMark,
     /// How many messages there ever were.
     pub head: i64,
-    /// How many are unread.
-    pub unread: i64,
+    /// What of them is unread.
+    pub numbers: Numbers,
 }
 
-/// What of a user's groups is unread, those aside that are muted.
+/// What of a user's groups counts in sums, by the level of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChatCount {
-    /// How many messages.
+    /// How many unread messages.
     pub unread: i64,
     /// In how many groups.
     pub groups: i64,
-    /// The versions of their heads.
+    /// The versions of their heads, and the levels that ended.
     pub versions: Versions,
+    /// When the next level ends; None: none does.
+    pub changes_at: Option<UnixMs>,
+}
+
+/// Which groups of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    All,
+    /// This one alone.
+    One(GroupId),
+}
+
+impl Which {
+    fn is_wanted(self, group: GroupId) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(one) => one == group,
+        }
+    }
+}
+
+/// Groups with their numbers.
+#[derive(Debug)]
+pub struct ChatTerms<'a> {
+    /// In the order of their ids.
+    pub terms: Vec<ChatTerm<'a>>,
+    /// The versions of their heads, and the levels that ended.
+    pub versions: Versions,
+    /// When the next level ends; None: none does.
+    pub changes_at: Option<UnixMs>,
 }
 
 /// What the cached heads tell of one group.
 enum Told {
-    /// The number and the head's version.
-    Unread(i64, i64),
+    /// The numbers and the head's version.
+    Numbers(Numbers, i64),
     /// Only the rows know, as of this version.
     Below(i64),
     /// There is no head here.
@@ -80,8 +112,20 @@ enum Told {
 }
 
 impl Chat {
+    fn id(&self) -> u64 {
+        self.group.get().cast_unsigned()
+    }
+
     fn add_to(&self, versions: &mut Versions, version: i64) {
-        versions.add(Kind::Group, self.group.get().cast_unsigned(), version);
+        versions.add(Kind::Group, self.id(), version);
+    }
+
+    /// Adds the end of the level, and what its end will change: the earlier of the two.
+    fn add_level(&self, versions: &mut Versions, changes_at: &mut Option<UnixMs>, now: UnixMs) {
+        if self.mark.level.has_ended(now) {
+            versions.add_ended(Kind::Group, self.id());
+        }
+        *changes_at = (*changes_at).into_iter().chain(self.mark.level.ends_at(now)).min();
     }
 
     fn told(&self) -> Told {
@@ -90,30 +134,37 @@ impl Chat {
         if version < 0 {
             return Told::Unloaded;
         }
-        self.cached_head.unread(self.mark.read_seq, &self.mark.extra).map_or(Told::Below(version), |unread| Told::Unread(unread, version))
+        let numbers = self.cached_head.numbers(self.mark.read_seq, &self.mark.extra);
+        numbers.map_or(Told::Below(version), |numbers| Told::Numbers(numbers, version))
     }
 }
 
 impl ChatList {
-    fn below(&self) -> std::sync::MutexGuard<'_, HashMap<GroupId, (i64, i64)>> {
+    fn below(&self) -> std::sync::MutexGuard<'_, HashMap<GroupId, (i64, Numbers)>> {
         self.below.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is unread in one group and the version of its head, as far as it is known here.
-    fn known(&self, chat: &Chat) -> Option<(i64, i64)> {
+    fn known(&self, chat: &Chat) -> Option<(Numbers, i64)> {
         match chat.told() {
-            Told::Unread(unread, version) => Some((unread, version)),
-            Told::Below(version) => self.below().get(&chat.group).filter(|(at, _)| *at == version).map(|(_, unread)| (*unread, version)),
+            Told::Numbers(numbers, version) => Some((numbers, version)),
+            Told::Below(version) => self.below().get(&chat.group).filter(|(at, _)| *at == version).map(|(_, numbers)| (*numbers, version)),
             Told::Unloaded => None,
         }
     }
 
     /// The sum; None where something is not known here.
-    fn count(&self, most: i64) -> Option<ChatCount> {
+    fn count(&self, most: i64, now: UnixMs) -> Option<ChatCount> {
         let mut count = ChatCount::default();
-        for chat in self.chats.iter().filter(|chat| !chat.mark.muted) {
-            let (unread, version) = self.known(chat)?;
+        for chat in &self.chats {
+            chat.add_level(&mut count.versions, &mut count.changes_at, now);
+            let level = chat.mark.level.at(now);
+            if level == Level::None {
+                continue;
+            }
+            let (numbers, version) = self.known(chat)?;
             chat.add_to(&mut count.versions, version);
+            let unread = level.counted(numbers.unread, 0);
             // The versions stay whole also where the count has enough; so does the number of
             // groups.
             count.unread = count.unread.saturating_add(unread).min(most);
@@ -167,14 +218,14 @@ impl Chats {
 
     /// The sum over a list; None where SQL must be asked first. Above `most` it is not counted on.
     #[must_use]
-    pub fn count_here(&self, list: &ChatList, most: i64) -> Option<ChatCount> {
-        list.count(most)
+    pub fn count_here(&self, list: &ChatList, most: i64, now: UnixMs) -> Option<ChatCount> {
+        list.count(most, now)
     }
 
     /// The sum over a list.
-    pub async fn count(&self, list: &ChatList, most: i64) -> DbResult<ChatCount> {
+    pub async fn count(&self, list: &ChatList, most: i64, now: UnixMs) -> DbResult<ChatCount> {
         for _ in 0..MAX_LOADS {
-            if let Some(count) = list.count(most) {
+            if let Some(count) = list.count(most, now) {
                 return Ok(count);
             }
             self.load(list).await?;
@@ -182,11 +233,10 @@ impl Chats {
         Err(sqlx::Error::PoolTimedOut)
     }
 
-    /// The groups of a list with their numbers, in the order of their ids, with the versions of all
-    /// their heads.
-    pub async fn terms<'a>(&self, list: &'a ChatList) -> DbResult<(Vec<ChatTerm<'a>>, Versions)> {
+    /// The groups of a list with their numbers.
+    pub async fn terms<'a>(&self, list: &'a ChatList, which: Which, now: UnixMs) -> DbResult<ChatTerms<'a>> {
         for _ in 0..MAX_LOADS {
-            if let Some(terms) = self.terms_here(list) {
+            if let Some(terms) = self.terms_here(list, which, now) {
                 return Ok(terms);
             }
             self.load(list).await?;
@@ -196,21 +246,21 @@ impl Chats {
 
     /// The same, if nothing of it needs to be read.
     #[must_use]
-    pub fn terms_here<'a>(&self, list: &'a ChatList) -> Option<(Vec<ChatTerm<'a>>, Versions)> {
-        let mut versions = Versions::default();
-        let term = |chat: &'a Chat| {
-            let (unread, version) = list.known(chat)?;
-            chat.add_to(&mut versions, version);
-            Some(ChatTerm { group: chat.group, mark: &chat.mark, head: chat.cached_head.head(), unread })
-        };
-        let terms = list.chats.iter().map(term).collect::<Option<Vec<_>>>()?;
-        Some((terms, versions))
+    pub fn terms_here<'a>(&self, list: &'a ChatList, which: Which, now: UnixMs) -> Option<ChatTerms<'a>> {
+        let mut found = ChatTerms { terms: Vec::new(), versions: Versions::default(), changes_at: None };
+        for chat in list.chats.iter().filter(|chat| which.is_wanted(chat.group)) {
+            let (numbers, version) = list.known(chat)?;
+            chat.add_to(&mut found.versions, version);
+            chat.add_level(&mut found.versions, &mut found.changes_at, now);
+            found.terms.push(ChatTerm { group: chat.group, mark: &chat.mark, head: chat.cached_head.head(), numbers });
+        }
+        Some(found)
     }
 
-    /// What is unread in one group after `read_seq`, and its head, as the rows have it now.
-    pub async fn count_rows(&self, group: GroupId, mark: &GroupMark, head: i64) -> DbResult<i64> {
+    /// What is unread in one group up to this head, as the rows have it now.
+    pub async fn count_rows(&self, group: GroupId, mark: &GroupMark, head: i64) -> DbResult<Numbers> {
         let gone = lists::gone(&self.db, group, mark.read_seq, head).await?;
-        Ok(unread(head, mark.read_seq, &gone, &mark.extra))
+        Ok(numbers(head, mark.read_seq, &gone.union(&mark.extra)))
     }
 
     /// Reads what is missing: heads that are not here, and recalled messages that only the rows
@@ -226,8 +276,8 @@ impl Chats {
             if let Told::Below(version) = chat.told()
                 && list.known(chat).is_none()
             {
-                let unread = self.count_rows(chat.group, &chat.mark, chat.cached_head.head()).await?;
-                list.below().insert(chat.group, (version, unread));
+                let numbers = self.count_rows(chat.group, &chat.mark, chat.cached_head.head()).await?;
+                list.below().insert(chat.group, (version, numbers));
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! What is written to groups: the commands. `members.rs` and `messages.rs` have the rule of each.
 
-use super::members::{join, leave, mute, put, tell};
+use super::members::{join, leave, put, set_level, tell};
 use super::messages::{change, expire, read_one, recall, send};
 use super::rows::GroupRows;
 use super::{Delivery, MembersOut};
@@ -9,6 +9,7 @@ use crate::base::error::Problem;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::marks::StreamKey;
+use crate::features::level::LevelUntil;
 
 /// A write to groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,13 +61,8 @@ pub enum GroupCommand {
         /// Which.
         seq: i64,
     },
-    /// A member says whether the group is to count in its sums.
-    Mute {
-        user: UserId,
-        group: GroupId,
-        /// Whether it is not to.
-        muted: bool,
-    },
+    /// A member says what of the group counts in its sums.
+    SetLevel { user: UserId, group: GroupId, level: LevelUntil },
     /// The oldest messages go.
     Expire {
         group: GroupId,
@@ -88,7 +84,7 @@ impl GroupCommand {
             | Self::Recall { group, .. }
             | Self::Read { group, .. }
             | Self::ReadOne { group, .. }
-            | Self::Mute { group, .. }
+            | Self::SetLevel { group, .. }
             | Self::Expire { group, .. } => *group,
         }
     }
@@ -103,7 +99,7 @@ impl GroupCommand {
             | Self::Leave { user, .. }
             | Self::Read { user, .. }
             | Self::ReadOne { user, .. }
-            | Self::Mute { user, .. } => std::slice::from_ref(user),
+            | Self::SetLevel { user, .. } => std::slice::from_ref(user),
             Self::Send { sender, .. } => std::slice::from_ref(sender),
         }
     }
@@ -111,7 +107,7 @@ impl GroupCommand {
     /// Whether it changes nothing but the member's own rows: then the group's head is only looked
     /// at, so that many who read at once do not wait for each other.
     fn is_own(&self) -> bool {
-        matches!(self, Self::Read { .. } | Self::ReadOne { .. } | Self::Mute { .. })
+        matches!(self, Self::Read { .. } | Self::ReadOne { .. } | Self::SetLevel { .. })
     }
 }
 
@@ -183,7 +179,7 @@ impl lanes::Command for GroupCommand {
                 change(rows, *user, *group, now, |reading| Ok(reading.read_up_to(up_to.unwrap_or(head).min(head))))
             }
             Self::ReadOne { user, group, seq } => read_one(rows, *user, *group, *seq, now),
-            Self::Mute { user, group, muted } => mute(rows, *user, *group, *muted),
+            Self::SetLevel { user, group, level } => set_level(rows, *user, *group, *level),
             Self::Expire { group, up_to, .. } => Ok(expire(rows, *group, *up_to)),
         }
     }

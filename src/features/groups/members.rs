@@ -10,6 +10,7 @@ use crate::base::ids::{GroupId, UserId};
 use crate::engine::events::{Event, MemberEventOut};
 use crate::engine::lanes::{Answer, Rows};
 use crate::engine::marks::StreamKey;
+use crate::features::level::{Level, LevelUntil};
 
 pub(crate) fn unknown(group: GroupId) -> Problem {
     Problem::new(Code::NotFound, format!("Group {group} does not exist."))
@@ -52,7 +53,7 @@ pub(super) fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, poin
     let out = |of: &Membership| MemberOut { user_id: user, ordinal: of.ordinal, joined_at: of.joined_at };
     let (span, before) = match rows.get::<GroupRows>().latest(user, id) {
         Some((_, of)) if of.is_open() => return Ok((out(of), false)),
-        Some((span, of)) => (span, Some((of.ordinal, of.muted))),
+        Some((span, of)) => (span, Some(of.ordinal)),
         None => (0, None),
     };
     let too_many = |detail: String| {
@@ -65,14 +66,22 @@ pub(super) fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, poin
     if rows.user(user).chat_groups >= MAX_GROUPS {
         return Err(too_many(format!("User {user} has reached the limit of {MAX_GROUPS} groups.")));
     }
-    let (ordinal, muted) = before.unwrap_or_else(|| {
+    let ordinal = before.unwrap_or_else(|| {
         group.ordinals += 1;
-        (group.ordinals, false)
+        group.ordinals
     });
     group.members += 1;
     rows.get_mut::<GroupRows>().set_group(id, group);
     let from_seq = rows.head(&StreamKey::group(id)).head;
-    let of = Membership { ordinal, from_seq, to_seq: None, reading: Reading::from_seq(from_seq), muted, joined_at: now, at: now };
+    let of = Membership {
+        ordinal,
+        from_seq,
+        to_seq: None,
+        reading: Reading::from_seq(from_seq),
+        level: LevelUntil::default(),
+        joined_at: now,
+        at: now,
+    };
     let member = out(&of);
     rows.get_mut::<GroupRows>().set_membership(user, id, span + 1, of);
     rows.revise(user, |row| row.chat_groups += 1);
@@ -84,7 +93,7 @@ pub(super) fn leave(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs) -> 
     let group = known(rows, id)?;
     let Ok((span, of)) = member(rows, id, user) else { return Ok(false) };
     let to_seq = Some(rows.head(&StreamKey::group(id)).head);
-    rows.get_mut::<GroupRows>().set_membership(user, id, span, Membership { to_seq, at: now, ..of });
+    rows.get_mut::<GroupRows>().set_membership(user, id, span, Membership { to_seq, level: LevelUntil::default(), at: now, ..of });
     rows.get_mut::<GroupRows>().set_group(id, Group { members: group.members - 1, ..group });
     rows.revise(user, |row| row.chat_groups -= 1);
     Ok(true)
@@ -103,18 +112,23 @@ pub(super) fn tell(rows: &mut Rows, now: UnixMs, group_id: GroupId, user_id: Use
 pub struct GroupSettingsOut {
     /// The group.
     pub group_id: GroupId,
-    /// Whether `chats` and `total` exclude the group.
-    pub muted: bool,
+    /// What of the group `chats` and `total` count.
+    pub level: Level,
+    /// When the level ends; omitted if it does not end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub level_until: Option<UnixMs>,
     /// The user's revision.
     #[schema(minimum = 0, example = 918)]
     pub revision: i64,
 }
 
-pub(super) fn mute(rows: &mut Rows, user: UserId, id: GroupId, muted: bool) -> Result<Answer, Problem> {
+pub(super) fn set_level(rows: &mut Rows, user: UserId, id: GroupId, level: LevelUntil) -> Result<Answer, Problem> {
     let (span, of) = member(rows, id, user)?;
-    if of.muted != muted {
-        rows.get_mut::<GroupRows>().set_membership(user, id, span, Membership { muted, ..of });
+    if of.level != level {
+        rows.get_mut::<GroupRows>().set_membership(user, id, span, Membership { level, ..of });
         rows.revise(user, |_| {});
     }
-    Ok(Answer::ok(GroupSettingsOut { group_id: id, muted, revision: rows.revision(user) }))
+    let (level, level_until) = (level.set(), level.until());
+    Ok(Answer::ok(GroupSettingsOut { group_id: id, level, level_until, revision: rows.revision(user) }))
 }

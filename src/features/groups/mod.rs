@@ -46,6 +46,7 @@ use utoipa::ToSchema;
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::engine::marks::Intervals;
+use crate::features::level::LevelUntil;
 
 /// In how many groups a user may be.
 pub const MAX_GROUPS: i64 = 1000;
@@ -110,8 +111,8 @@ pub struct Membership {
     pub to_seq: Option<i64>,
     /// How far the member has read.
     pub reading: Reading,
-    /// Whether the group counts in no sum of the member's.
-    pub muted: bool,
+    /// What of the group counts in the member's sums.
+    pub level: LevelUntil,
     /// When it began.
     pub joined_at: UnixMs,
     /// When the member last read something new or sent, or left.
@@ -149,8 +150,8 @@ pub struct GroupMark {
     pub read_seq: i64,
     /// Single messages above it that are read.
     pub extra: Intervals,
-    /// Whether the group counts in no sum.
-    pub muted: bool,
+    /// What of the group counts in sums.
+    pub level: LevelUntil,
     /// When the user last read something new or sent.
     pub at: UnixMs,
 }
@@ -158,18 +159,18 @@ pub struct GroupMark {
 impl GroupMark {
     /// As a row of `memberships` holds it.
     #[must_use]
-    pub fn from_row(read_seq: i64, muted: i64, at: i64, extra: Option<&[u8]>) -> Self {
-        Self::new(&Reading::from_row(read_seq, extra.unwrap_or_default()), muted == 1, UnixMs(at))
+    pub fn from_row(read_seq: i64, level: LevelUntil, at: i64, extra: Option<&[u8]>) -> Self {
+        Self::new(&Reading::from_row(read_seq, extra.unwrap_or_default()), level, UnixMs(at))
     }
 
-    fn new(reading: &Reading, muted: bool, at: UnixMs) -> Self {
-        Self { read_seq: reading.read_seq(), extra: reading.extra_runs(), muted, at }
+    fn new(reading: &Reading, level: LevelUntil, at: UnixMs) -> Self {
+        Self { read_seq: reading.read_seq(), extra: reading.extra_runs(), level, at }
     }
 }
 
 impl From<&Membership> for GroupMark {
     fn from(of: &Membership) -> Self {
-        Self::new(&of.reading, of.muted, of.at)
+        Self::new(&of.reading, of.level, of.at)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
+use crate::features::level::LevelUntil;
 
 #[derive(Debug, Default)]
 pub struct GroupRows {
@@ -155,12 +156,12 @@ impl GroupRows {
 
 impl RowSet for GroupRows {
     const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
-        select: "select s.user_id, {kind}, '', s.group_id, s.read_seq, s.muted, s.at, 0, 0, s.extra
+        select: "select s.user_id, {kind}, '', s.group_id, s.read_seq, s.level, s.at, s.level_until, 0, s.extra
     from {rows} r
     join memberships s on s.user_id = r.user_id and s.to_seq < 0",
         part: |row| {
-            let [group, read_seq, muted, at, ..] = row.numbers;
-            let mark = GroupMark::from_row(read_seq, muted, at, row.data.as_deref());
+            let [group, read_seq, level, at, until, _] = row.numbers;
+            let mark = GroupMark::from_row(read_seq, LevelUntil::from_row(level, until), at, row.data.as_deref());
             Some(group_part(GroupId::try_from(group).ok()?, Some(&mark)))
         },
     });

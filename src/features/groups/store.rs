@@ -7,6 +7,7 @@ use super::{Delivery, Group, Membership, Message, Reading};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
+use crate::features::level::LevelUntil;
 
 static LOAD_GROUPS: Statement = Statement::new(
     "select g.group_id, g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at
@@ -40,7 +41,7 @@ static SAVE_GROUPS: Statement = Statement::new(
 
 /// The latest membership of each.
 static LOAD_MEMBERS: Statement = Statement::new(
-    "select m.group_id, m.user_id, m.span, m.ordinal, m.from_seq, m.to_seq, m.read_seq, m.extra, m.muted, m.joined_at, m.at
+    "select m.group_id, m.user_id, m.span, m.ordinal, m.from_seq, m.to_seq, m.read_seq, m.extra, m.level, m.level_until, m.joined_at, m.at
     from {rows} r
     join memberships m on m.user_id = r.user_id and m.group_id = r.group_id
     where not exists (select 1 from memberships n where n.user_id = m.user_id and n.group_id = m.group_id and n.span > m.span)",
@@ -59,7 +60,8 @@ static INSERT_MEMBERS: Statement = Statement::insert(
         ("to_seq", Type::Int),
         ("read_seq", Type::Int),
         ("extra", Type::Bytes),
-        ("muted", Type::Int),
+        ("level", Type::Int),
+        ("level_until", Type::Int),
         ("joined_at", Type::Int),
         ("at", Type::Int),
     ],
@@ -67,7 +69,7 @@ static INSERT_MEMBERS: Statement = Statement::insert(
 
 static UPDATE_MEMBERS: Statement = Statement::new(
     "update memberships
-    set to_seq = r.to_seq, read_seq = r.read_seq, extra = r.extra, muted = r.muted, at = r.at
+    set to_seq = r.to_seq, read_seq = r.read_seq, extra = r.extra, level = r.level, level_until = r.level_until, at = r.at
     from {rows} r
     where memberships.user_id = r.user_id and memberships.group_id = r.group_id and memberships.span = r.span",
     &[
@@ -77,7 +79,8 @@ static UPDATE_MEMBERS: Statement = Statement::new(
         ("to_seq", Type::Int),
         ("read_seq", Type::Int),
         ("extra", Type::Bytes),
-        ("muted", Type::Int),
+        ("level", Type::Int),
+        ("level_until", Type::Int),
         ("at", Type::Int),
     ],
 )
@@ -165,7 +168,7 @@ pub(super) fn statements() -> [&'static Statement; 12] {
 }
 
 /// A row of `memberships`.
-pub(super) type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i64, i64);
+pub(super) type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i64, i64, i64);
 
 /// A row of `group_messages`.
 pub(super) type MessageRow = (i64, i64, i64, String, String, i64, i64, i64);
@@ -227,13 +230,13 @@ pub(super) fn group_of_row((group, delivery, receipts, members, ordinals, jobs, 
 }
 
 pub(super) fn member_of_row(row: MemberRow) -> Option<((UserId, GroupId, i64), Option<Membership>)> {
-    let (group, user, span, ordinal, from_seq, to_seq, read_seq, extra, muted, joined_at, at) = row;
+    let (group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, joined_at, at) = row;
     let membership = Membership {
         ordinal,
         from_seq,
         to_seq: (to_seq >= 0).then_some(to_seq),
         reading: Reading::from_row(read_seq, &extra),
-        muted: muted == 1,
+        level: LevelUntil::from_row(level, until),
         joined_at: UnixMs(joined_at),
         at: UnixMs(at),
     };
@@ -256,7 +259,7 @@ fn ints<T>(items: &[T], value: impl Fn(&T) -> i64) -> Column {
 pub(super) type MemberOf<'a> = (&'a (UserId, GroupId, i64), &'a Membership);
 
 /// The columns of [`UPDATE_MEMBERS`].
-fn member_columns(members: &[MemberOf<'_>]) -> [Column; 8] {
+fn member_columns(members: &[MemberOf<'_>]) -> [Column; 9] {
     [
         ints(members, |((_, group, _), _)| group.get()),
         ints(members, |((user, ..), _)| user.get()),
@@ -264,7 +267,8 @@ fn member_columns(members: &[MemberOf<'_>]) -> [Column; 8] {
         ints(members, |(_, row)| row.to_seq.unwrap_or(-1)),
         ints(members, |(_, row)| row.reading.read_seq()),
         Column::Bytes(members.iter().map(|(_, row)| row.reading.extra_data()).collect()),
-        ints(members, |(_, row)| i64::from(row.muted)),
+        ints(members, |(_, row)| row.level.row().0),
+        ints(members, |(_, row)| row.level.row().1),
         ints(members, |(_, row)| row.at.0),
     ]
 }
@@ -283,10 +287,10 @@ pub(super) async fn save_groups(conn: &mut Conn, groups: &[(GroupId, Group)]) ->
 }
 
 pub(super) async fn insert_members(conn: &mut Conn, members: &[MemberOf<'_>]) -> DbResult<()> {
-    let [group, user, span, to_seq, read_seq, extra, muted, at] = member_columns(members);
+    let [group, user, span, to_seq, read_seq, extra, level, until, at] = member_columns(members);
     let ordinal = ints(members, |(_, row)| row.ordinal);
     let (from_seq, joined_at) = (ints(members, |(_, row)| row.from_seq), ints(members, |(_, row)| row.joined_at.0));
-    let columns = [group, user, span, ordinal, from_seq, to_seq, read_seq, extra, muted, joined_at, at];
+    let columns = [group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, joined_at, at];
     conn.insert(&INSERT_MEMBERS, &columns).await
 }
 

@@ -11,6 +11,7 @@ use crate::base::error::Code;
 use crate::engine::lanes::{Command as _, Rows};
 use crate::engine::marks::StreamKey;
 use crate::features::groups::rows::GroupRows;
+use crate::features::level::LevelUntil;
 use crate::features::receipts::{Count, Span, Spans};
 
 const USERS: i64 = 5;
@@ -23,11 +24,12 @@ enum Act {
     Recall { seq: i64, by: Option<i64> },
     Read { user: i64, up_to: Option<i64> },
     One { user: i64, seq: i64 },
-    Mute { user: i64, muted: bool },
+    Level { user: i64, level: LevelUntil },
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
     let (user, seq) = (1..=USERS, 0..20_i64);
+    let level = (0..3_i64, 0..3_i64).prop_map(|(code, until)| LevelUntil::from_row(code, until));
     let act = prop_oneof![
         3 => prop::collection::btree_set(user.clone(), 1..4).prop_map(Act::Join),
         2 => user.clone().prop_map(Act::Leave),
@@ -35,7 +37,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         1 => (seq.clone(), prop::option::of(user.clone())).prop_map(|(seq, by)| Act::Recall { seq, by }),
         3 => (user.clone(), prop::option::of(seq.clone())).prop_map(|(user, up_to)| Act::Read { user, up_to }),
         4 => (user.clone(), seq).prop_map(|(user, seq)| Act::One { user, seq }),
-        1 => (user, any::<bool>()).prop_map(|(user, muted)| Act::Mute { user, muted }),
+        1 => (user, level).prop_map(|(user, level)| Act::Level { user, level }),
     ];
     prop::collection::vec(act, 1..80)
 }
@@ -45,6 +47,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Stay {
     from: i64,
+    level: LevelUntil,
     there: BTreeSet<i64>,
     read: BTreeSet<i64>,
     open: bool,
@@ -54,7 +57,6 @@ struct Stay {
 struct Person {
     ordinal: usize,
     stays: Vec<Stay>,
-    muted: bool,
 }
 
 #[derive(Debug, Default)]
@@ -140,10 +142,9 @@ impl Model {
                 let changed = self.stay(*user).unwrap().read.insert(*seq);
                 self.revise(*user, changed);
             }
-            Act::Mute { user, muted } => {
-                self.stay(*user).ok_or(Code::Forbidden)?;
-                let person = self.people.get_mut(user).unwrap();
-                let changed = std::mem::replace(&mut person.muted, *muted) != *muted;
+            Act::Level { user, level } => {
+                let stay = self.stay(*user).ok_or(Code::Forbidden)?;
+                let changed = std::mem::replace(&mut stay.level, *level) != *level;
                 self.revise(*user, changed);
             }
         }
@@ -189,7 +190,7 @@ fn command(act: &Act) -> GroupCommand {
         Act::Recall { seq, by } => GroupCommand::Recall { group, seq, by: by.map(user) },
         Act::Read { user: id, up_to } => GroupCommand::Read { user: user(id), group, up_to },
         Act::One { user: id, seq } => GroupCommand::ReadOne { user: user(id), group, seq },
-        Act::Mute { user: id, muted } => GroupCommand::Mute { user: user(id), group, muted },
+        Act::Level { user: id, level } => GroupCommand::SetLevel { user: user(id), group, level },
     }
 }
 
@@ -236,7 +237,8 @@ fn compare(model: &Model, rows: &Rows) {
     assert_eq!(group.ordinals, i64::try_from(model.people.len()).unwrap());
     for (id, person) in &model.people {
         let (_, of) = rows.get::<GroupRows>().latest(user(*id), the_group()).unwrap();
-        assert_eq!((of.ordinal, of.muted, of.is_open()), (person.ordinal.try_into().unwrap(), person.muted, open(&person)));
+        let level = person.stays.last().filter(|stay| stay.open).map(|stay| stay.level).unwrap_or_default();
+        assert_eq!((of.ordinal, of.level, of.is_open()), (person.ordinal.try_into().unwrap(), level, open(&person)));
         if of.is_open() {
             let unread = stream.unread(of.reading.read_seq(), &of.reading.extra_runs());
             assert_eq!(unread, Some(model.unread(person.stays.last().unwrap())));

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use super::GroupMark;
-use super::chats::{ChatList, ChatTerm};
+use super::chats::{ChatList, ChatTerm, ChatTerms, Which};
 use super::http::GroupContext;
 use super::part::groups;
+use crate::base::clock::UnixMs;
 use crate::base::error::Error;
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::Revision;
 use crate::engine::entries::State;
 use crate::engine::heads::Versions;
+use crate::engine::marks::Numbers;
 use crate::http::polling::Seen;
 
-/// One group of a user, with its number.
+/// One group of a user, with its numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserGroup {
     pub group: GroupId,
@@ -21,31 +23,35 @@ pub struct UserGroup {
     pub mark: GroupMark,
     /// How many messages there ever were.
     pub head: i64,
-    /// How many are unread.
-    pub unread: i64,
+    /// What of them is unread.
+    pub numbers: Numbers,
 }
 
-/// All groups of a user, as of one reading.
+/// Groups of a user, as of one reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserGroups {
     /// In the order of their ids.
     pub groups: Vec<UserGroup>,
     pub revision: Revision,
-    /// The versions of the groups' heads.
+    /// The versions of the groups' heads, and the levels that ended.
     pub versions: Versions,
+    /// When the numbers were counted.
+    pub now: UnixMs,
+    /// When the next level ends; None: none does.
+    pub changes_at: Option<UnixMs>,
 }
 
-/// All groups of a user, not older than what the client has seen.
+/// These groups of a user, not older than what the client has seen.
 ///
 /// # Errors
 /// 503 where that cannot be had.
-pub async fn read(context: &GroupContext, user: UserId, seen: Seen) -> Result<UserGroups, Error> {
+pub async fn read(context: &GroupContext, user: UserId, which: Which, seen: Seen) -> Result<UserGroups, Error> {
     let State::Current(entry) = context.entries.read(user, seen.revision()).await else { return Err(Error::store_unavailable()) };
     if !context.heads.is_fresh() && !Box::pin(context.entries.catch_up()).await {
         return Err(Error::store_unavailable());
     }
     let list = context.chats.list(user, entry.revision, groups(&entry.parts));
-    let found = terms(context, &list, entry.revision).await?;
+    let found = terms(context, &list, which, entry.revision).await?;
     // The user's own marks tell too: one that lies beyond a head was set on a node that is further.
     let may_be_behind = seen.has_other(found.versions) || found.groups.iter().any(|of| of.mark.read_seq > of.head);
     if !may_be_behind {
@@ -54,14 +60,15 @@ pub async fn read(context: &GroupContext, user: UserId, seen: Seen) -> Result<Us
     if !Box::pin(context.entries.catch_up()).await {
         return Err(Error::store_unavailable());
     }
-    terms(context, &list, entry.revision).await
+    terms(context, &list, which, entry.revision).await
 }
 
-async fn terms(context: &GroupContext, list: &Arc<ChatList>, revision: Revision) -> Result<UserGroups, Error> {
-    let (terms, versions) = match context.chats.terms_here(list) {
+async fn terms(context: &GroupContext, list: &Arc<ChatList>, which: Which, revision: Revision) -> Result<UserGroups, Error> {
+    let now = context.clock.now();
+    let ChatTerms { terms, versions, changes_at } = match context.chats.terms_here(list, which, now) {
         Some(terms) => terms,
-        None => context.entries.in_turn(context.chats.terms(list)).await?,
+        None => context.entries.in_turn(context.chats.terms(list, which, now)).await?,
     };
-    let group = |term: &ChatTerm<'_>| UserGroup { group: term.group, mark: term.mark.clone(), head: term.head, unread: term.unread };
-    Ok(UserGroups { groups: terms.iter().map(group).collect(), revision, versions })
+    let group = |term: &ChatTerm<'_>| UserGroup { group: term.group, mark: term.mark.clone(), head: term.head, numbers: term.numbers };
+    Ok(UserGroups { groups: terms.iter().map(group).collect(), revision, versions, now, changes_at })
 }

@@ -10,13 +10,16 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::chats::Which;
 use super::http::{GroupContext, submit};
+use super::lists;
 use super::user_groups::{self, UserGroup, UserGroups};
-use super::{GroupCommand, GroupSettingsOut, ReadStep};
+use super::{GroupCommand, GroupSettingsOut, ReadStep, no_member, unknown};
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::base::ids::{GroupId, MAX_HEAD, Seq, UserId};
 use crate::engine::lanes::Answer;
+use crate::features::level::{Level, LevelUntil};
 use crate::http::body::{Body, NoFields, in_range, present};
 use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{IfNoneMatch, Query};
@@ -28,6 +31,7 @@ use crate::http::served::Served;
 pub fn routes() -> OpenApiRouter<Served<GroupContext>> {
     OpenApiRouter::new()
         .routes(routes!(list_user_groups))
+        .routes(routes!(get_user_group))
         .routes(routes!(read_group))
         .routes(routes!(read_group_message))
         .routes(routes!(put_group_settings))
@@ -48,8 +52,13 @@ pub struct ReadGroupIn {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PutGroupSettingsIn {
-    /// Whether `chats` and `total` exclude the group.
-    muted: bool,
+    /// What of the group `chats` and `total` count.
+    level: Level,
+    /// When the level ends and becomes `all` again, which must be in the future. By default, it
+    /// does not end.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    until: Option<UnixMs>,
 }
 
 /// How far a user has read a group.
@@ -86,17 +95,33 @@ pub struct UserGroupOut {
     /// The message up to which the user has read.
     #[schema(minimum = 0, example = 117)]
     pub read_seq: i64,
+    /// The first unread message; omitted if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1, example = 118)]
+    pub first_unread_seq: Option<i64>,
     /// When the user last read a new message or sent one; initially, when the user joined.
     pub last_access_at: UnixMs,
-    /// Whether `chats` and `total` exclude the group.
-    pub muted: bool,
+    /// What of the group `chats` and `total` count.
+    pub level: Level,
+    /// When the level ends; omitted if it does not end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub level_until: Option<UnixMs>,
 }
 
-impl From<&UserGroup> for UserGroupOut {
-    fn from(of: &UserGroup) -> Self {
-        let UserGroup { group, mark, head, unread } = of;
-        let (read_seq, last_access_at, muted) = (mark.read_seq, mark.at, mark.muted);
-        Self { group_id: *group, unread: *unread, head: *head, read_seq, last_access_at, muted }
+impl UserGroupOut {
+    fn new(of: &UserGroup, now: UnixMs) -> Self {
+        let UserGroup { group, mark, head, numbers } = of;
+        Self {
+            group_id: *group,
+            unread: numbers.unread,
+            head: *head,
+            read_seq: mark.read_seq,
+            first_unread_seq: numbers.first,
+            last_access_at: mark.at,
+            level: mark.level.at(now),
+            level_until: mark.level.ends_at(now),
+        }
     }
 }
 
@@ -117,6 +142,17 @@ pub struct UserGroupsParams {
     wait: Option<u32>,
 }
 
+/// How long a poll may be held.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PollParams {
+    /// Hold the request for up to this many seconds until the response differs from the one that
+    /// `If-None-Match` names; then return 304. Requires that header.
+    #[param(nullable = false, minimum = 0, maximum = 60)]
+    wait: Option<u32>,
+}
+
 /// Marks, and counts what the batch could not.
 async fn read(state: &GroupContext, user: UserId, group: GroupId, command: GroupCommand) -> Result<Response> {
     let answer = submit(state, command).await?;
@@ -124,8 +160,8 @@ async fn read(state: &GroupContext, user: UserId, group: GroupId, command: Group
     let unread = match step.unread {
         Some(unread) => unread,
         None => {
-            let groups = user_groups::read(state, user, Seen::revision_alone(step.revision)).await?;
-            groups.groups.iter().find(|of| of.group == group).map_or(0, |of| of.unread)
+            let groups = user_groups::read(state, user, Which::One(group), Seen::revision_alone(step.revision)).await?;
+            groups.groups.first().map_or(0, |of| of.numbers.unread)
         }
     };
     let ReadStep { read_seq, head, revision, .. } = step;
@@ -161,14 +197,56 @@ async fn read_group_message(state: Served<GroupContext>, path: UserPath, _body: 
 
 /// Update a user's settings of a group
 ///
-/// A muted group keeps its own count, which `chats` and `total` exclude.
+/// At every level, the group keeps its own count. `chats` and `total` include all of it, its unread
+/// mentions only, or nothing. At `until`, the level becomes `all` again, as for a member who rejoins.
 #[utoipa::path(put, path = "/v1/users/{user}/groups/{group}/settings", tag = "groups",
     params(("user" = UserOrMe, Path), ("group" = GroupId, Path)),
     request_body = PutGroupSettingsIn,
     responses(
         (status = 200, body = GroupSettingsOut)))]
 async fn put_group_settings(state: Served<GroupContext>, path: UserPath, body: Body<PutGroupSettingsIn>) -> Result<Answer> {
-    submit(&state, GroupCommand::Mute { user: path.user, group: path.get("group")?, muted: body.value.muted }).await
+    let PutGroupSettingsIn { level, until } = body.value;
+    let level = LevelUntil::asked(level, until, state.clock.now())?;
+    submit(&state, GroupCommand::SetLevel { user: path.user, group: path.get("group")?, level }).await
+}
+
+/// A reading with the version of its tag.
+fn polled(value: UserGroups) -> PolledValue<UserGroups> {
+    let (version, changes_at) = (Some(Version::new(value.revision, value.versions)), value.changes_at);
+    PolledValue { value, version, changes_at }
+}
+
+/// Get a user's group
+///
+/// The unread counts of one group.
+#[utoipa::path(get, path = "/v1/users/{user}/groups/{group}", tag = "groups",
+    params(("user" = UserOrMe, Path), ("group" = GroupId, Path), PollParams,
+        ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
+    responses(
+        (status = 200, body = UserGroupOut, headers(
+            ("ETag" = String, description = "The version of the response"),
+            ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
+        (status = 304, description = "Not modified")))]
+async fn get_user_group(
+    state: Served<GroupContext>,
+    path: UserPath,
+    Query(params): Query<PollParams>,
+    tags: IfNoneMatch,
+) -> Result<Response> {
+    let (user, group, wait) = (path.user, path.get("group")?, polling::wait_of(params.wait)?);
+    let read = |seen| {
+        let state = state.clone();
+        async move {
+            let value = user_groups::read(&state, user, Which::One(group), seen).await?;
+            if value.groups.is_empty() {
+                lists::view(&state.db, group, Some(user)).await?.ok_or_else(|| unknown(group))?;
+                return Err(no_member(group, user).into());
+            }
+            Ok(polled(value))
+        }
+    };
+    let write = |value: &UserGroups| polling::json(&value.groups.first().map(|of| UserGroupOut::new(of, value.now)));
+    polling::poll(&state.polling, user, wait, &tags, Resource { read, write }).await
 }
 
 /// List a user's groups
@@ -196,9 +274,8 @@ async fn list_user_groups(
     let read = |seen| {
         let state = state.clone();
         async move {
-            let value = user_groups::read(&state, user, seen).await?;
-            let version = Some(Version::new(value.revision, value.versions));
-            Ok(PolledValue { value, version })
+            let value = user_groups::read(&state, user, Which::All, seen).await?;
+            Ok(polled(value))
         }
     };
     let next = OnceLock::new();
@@ -206,7 +283,7 @@ async fn list_user_groups(
         let size = usize::try_from(wanted.rows()).unwrap_or(usize::MAX);
         let from = value.groups.partition_point(|of| of.group.get() <= wanted.after_id());
         let rows: Vec<_> = value.groups.iter().skip(from).take(size).collect();
-        let page = pages::page(wanted, &rows, |of| Position { at: 0, id: of.group.get() }, |of| UserGroupOut::from(*of));
+        let page = pages::page(wanted, &rows, |of| Position { at: 0, id: of.group.get() }, |of| UserGroupOut::new(of, value.now));
         next.get_or_init(|| page.next_cursor.clone());
         polling::json(&page)
     };

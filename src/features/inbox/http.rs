@@ -189,14 +189,14 @@ async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Q
             if let Some((revision, found)) = known
                 && matches!(state.entries.read(user, 0).await, State::Current(entry) if entry.revision == revision)
             {
-                return Ok(PolledValue { version: Some(found.version), value: found });
+                return Ok(PolledValue { version: Some(found.version), value: found, changes_at: None });
             }
             let read = in_time(lists::read(&state.db, user, after.unwrap_or(0), i64::from(limit))).await?;
             let read = read.ok_or_else(|| Error::from(Fault::Bug("there is no epoch of inboxes".to_owned())))?;
             let revision = read.revision;
             let found = Found::new(read, after, epoch)?;
             *nothing.lock().unwrap_or_else(PoisonError::into_inner) = Some((revision, found.clone())).filter(|_| found.is_empty);
-            Ok(PolledValue { version: Some(found.version), value: found })
+            Ok(PolledValue { version: Some(found.version), value: found, changes_at: None })
         }
     };
     let write = |found: &Found| Ok(found.body.clone());
@@ -266,11 +266,11 @@ async fn list_directs(
             if let State::Current(entry) = state.entries.read(user, seen.revision()).await
                 && tags.matches(&seen.tag(entry.revision.into()))
             {
-                return Ok(PolledValue { value: Vec::new(), version: Some(entry.revision.into()) });
+                return Ok(PolledValue { value: Vec::new(), version: Some(entry.revision.into()), changes_at: None });
             }
             let before = (wanted.after.at, wanted.after.id);
             let (revision, chats) = in_time(lists::directs(&state.db, user, before, wanted.rows())).await?;
-            Ok(PolledValue { value: chats, version: Some(revision.into()) })
+            Ok(PolledValue { value: chats, version: Some(revision.into()), changes_at: None })
         }
     };
     let next = OnceLock::new();

@@ -50,7 +50,7 @@ both_tiers! {
         "#);
         insta::assert_snapshot!(
             client.get("/v1/users/1/groups").await.text,
-            @r#"{"items":[{"group_id":"9","unread":2,"head":3,"read_seq":1,"last_access_at":"2027-01-15T08:00:01.500Z","muted":false}],"next_cursor":null}"#
+            @r#"{"items":[{"group_id":"9","unread":2,"head":3,"read_seq":1,"first_unread_seq":2,"last_access_at":"2027-01-15T08:00:01.500Z","level":"all"}],"next_cursor":null}"#
         );
         at.fetch_add(1500, Ordering::SeqCst);
         let part = read(client, 3, 9, Some(2)).await;
@@ -160,37 +160,6 @@ both_tiers! {
         node.stop().await;
     }
 
-    async fn a_muted_group_counts_in_no_sum(world: World) {
-        let node = world.node().await;
-        let client = &node.client;
-        make(client, 1, &[1, 2]).await;
-        make(client, 2, &[1, 2]).await;
-        for (group, id) in [(1, "a"), (1, "b"), (2, "c")] {
-            send(client, group, 2, id).await.ok();
-        }
-        let muted = client.put("/v1/users/1/groups/1/settings", &json!({"muted": true})).await;
-        insta::assert_snapshot!(muted.text, @r#"{"group_id":"1","muted":true,"revision":4}"#);
-        assert_eq!(client.put("/v1/users/1/groups/1/settings", &json!({"muted": true})).await.text, muted.text);
-        let summary = client.summary(1).await;
-        assert_eq!((&summary["chats"], &summary["total"]), (&json!({"unread": 1, "groups": 1, "directs": 0}), &json!(1)));
-        assert_eq!(shown(client, 1).await, [(1, (2, 2)), (2, (1, 1))].into());
-        let page = client.get("/v1/users/1/groups").await.ok();
-        assert_eq!((&page["items"][0]["muted"], &page["items"][1]["muted"]), (&json!(true), &json!(false)));
-        // The setting is the user's, and stays with the user who comes back.
-        leave(client, 1, 1).await;
-        join(client, 1, 1).await.ok();
-        assert_eq!(client.get("/v1/users/1/groups").await.ok()["items"][0]["muted"], true);
-        client.put("/v1/users/1/groups/1/settings", &json!({"muted": false})).await.ok();
-        send(client, 1, 2, "d").await.ok();
-        assert_eq!(chats(client, 1).await, json!({"unread": 2, "groups": 2, "directs": 0}));
-        let capped = client.get("/v1/users/1/badges?cap=1&include=chats").await.ok();
-        assert_eq!(capped["chats"], json!({"unread": 1, "groups": 1, "directs": 0, "capped": true}));
-        assert!(capped.get("total").is_none(), "one of its four kinds is left out");
-        let query = client.post("/v1/badges/query", &json!({"user_ids": [1, 2]})).await.ok();
-        assert_eq!((&query["items"][0]["total"], &query["items"][1]["total"]), (&json!(2), &json!(0)));
-        node.stop().await;
-    }
-
     async fn what_is_wrong_is_refused_with_its_place(world: World) {
         let node = world.node().await;
         let client = &node.client;
@@ -240,7 +209,7 @@ both_tiers! {
             recall(client, 8, 1).await,
             read(client, 1, 8, None).await,
             read_one(client, 1, 8, 1).await,
-            client.put("/v1/users/1/groups/8/settings", &json!({"muted": true})).await,
+            client.put("/v1/users/1/groups/8/settings", &json!({"level": "none"})).await,
         ] {
             reply.problem(404, "not_found");
         }

@@ -47,6 +47,7 @@ impl Run<'_> {
                 assert_eq!(self.delete(&member_path).await.status, 204);
                 let group = self.group(id).unwrap();
                 group.members.remove(&user);
+                group.levels.remove(&user);
                 read(&mut group.messages, user, usize::MAX);
             }
             What::Say => self.say(id, user).await,
@@ -160,11 +161,17 @@ impl Run<'_> {
         let head = self.group(id).map_or(0, |group| group.messages.len());
         let at = step.which / 2 % (head + 1);
         let path = self.user_path(user, &format!("groups/{id}"));
-        let mute = (step.which / 2).is_multiple_of(2);
+        let level = ["all", "mentions", "none"][step.which / 2 % 3];
+        // Where the clock is known, some levels end, soon or later.
+        let until = self.fleet.now().filter(|_| step.percent.is_some()).map(|now| now + 1000 * (1 + step.which as i64 % 5));
         let reply = match step.what {
             What::ReadGroup => self.post(&format!("{path}/read"), up_to(head, step.percent)).await,
             What::ReadOne => self.post(&format!("{path}/messages/{}/read", at + 1), json!({})).await,
-            _ => self.put(&format!("{path}/settings"), json!({"muted": mute})).await,
+            _ => {
+                let mut settings = json!({"level": level});
+                until.into_iter().for_each(|until| settings["until"] = json!(UnixMs(until)));
+                self.put(&format!("{path}/settings"), settings).await
+            }
         };
         let Some(group) = self.group(id) else { return drop(reply.problem(404, "not_found")) };
         let Some(from) = group.members.get(&user).copied() else { return drop(reply.problem(403, "forbidden")) };
@@ -177,18 +184,12 @@ impl Run<'_> {
                     message.unread_by.remove(&user);
                 }
             },
-            _ => {
-                if mute {
-                    group.muted.insert(user)
-                } else {
-                    group.muted.remove(&user)
-                };
-            }
+            _ => drop(group.levels.insert(user, (level, until))),
         }
         let left = unread(&group.messages, user);
         let body = reply.ok();
         self.note(user, &body);
-        if step.what != What::MuteGroup {
+        if step.what != What::SetLevel {
             assert_eq!((&body["unread"], &body["head"]), (&json!(left), &json!(head)));
         }
     }

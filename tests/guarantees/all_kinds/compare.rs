@@ -140,9 +140,13 @@ impl Run<'_> {
             let items = node.walk(&self.user_path(user, "groups"), 100).await;
             let shown = items.iter().map(|item| {
                 let id: i64 = item["group_id"].as_str().unwrap().parse().unwrap();
-                (id, (number(item, "unread"), number(item, "head"), item["muted"] == true))
+                let level = item["level"].as_str().unwrap().to_owned();
+                let first = item.get("first_unread_seq").map(|_| number(item, "first_unread_seq"));
+                (id, (number(item, "unread"), number(item, "head"), first, level))
             });
-            shown.collect::<BTreeMap<_, _>>() == self.model.groups_of(user)
+            let groups = self.model.groups_of(user).into_iter();
+            let expected = groups.map(|(id, of)| (id, (of.unread, of.head, of.first, of.level.to_owned())));
+            shown.collect::<BTreeMap<_, _>>() == expected.collect()
         })
         .await;
         let items = node.walk(&self.user_path(user, "directs"), 100).await;

@@ -93,7 +93,40 @@ pub struct Group {
     pub messages: Vec<Thing>,
     /// Who is a member, and how many messages there were when that began.
     pub members: BTreeMap<usize, usize>,
-    pub muted: BTreeSet<usize>,
+    /// What counts in the sums of whom, and until when: everything where nothing is said.
+    pub levels: BTreeMap<usize, (&'static str, Option<i64>)>,
+}
+
+/// What a group is to a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownGroup {
+    pub unread: usize,
+    pub head: usize,
+    pub first: Option<usize>,
+    pub level: &'static str,
+}
+
+impl ShownGroup {
+    /// What of it counts in sums.
+    fn counted(&self) -> usize {
+        match self.level {
+            "all" => self.unread,
+            _ => 0,
+        }
+    }
+}
+
+impl Group {
+    fn shown_to(&self, user: usize, now: i64) -> ShownGroup {
+        let is_unread = |thing: &Thing| !thing.gone && thing.unread_by.contains(&user);
+        let level = self.levels.get(&user).filter(|(_, until)| until.is_none_or(|until| until > now));
+        ShownGroup {
+            unread: unread(&self.messages, user),
+            head: self.messages.len(),
+            first: self.messages.iter().position(is_unread).map(|at| at + 1),
+            level: level.map_or("all", |(level, _)| level),
+        }
+    }
 }
 
 /// What a group has put into somebody's inbox: which message, and whether it was to say that it is
@@ -105,6 +138,8 @@ pub type Delivered = (usize, bool);
 pub struct Model {
     /// Who was seen.
     pub seen: BTreeSet<usize>,
+    /// What time it is, where the nodes have no clock of their own.
+    pub now: i64,
     pub counters: BTreeMap<(usize, &'static str), Vec<Thing>>,
     pub channels: BTreeMap<String, Vec<Thing>>,
     pub dots: BTreeMap<String, Vec<Thing>>,
@@ -150,14 +185,15 @@ impl Model {
 
     /// It is later: what has expired by now is gone.
     pub fn pass(&mut self, now: i64) {
+        self.now = now;
         let notices = self.channels.values_mut().flatten();
         notices.filter(|notice| notice.expires_at.is_some_and(|at| at <= now)).for_each(|notice| notice.gone = true);
     }
 
-    /// Unread in each of a user's groups: which group, how many, and whether it is muted.
-    pub fn groups_of(&self, user: usize) -> BTreeMap<i64, (usize, usize, bool)> {
+    /// A user's groups, as its list shows them.
+    pub fn groups_of(&self, user: usize) -> BTreeMap<i64, ShownGroup> {
         let mine = self.groups.iter().filter(|(_, group)| group.members.contains_key(&user));
-        mine.map(|(id, group)| (*id, (unread(&group.messages, user), group.messages.len(), group.muted.contains(&user)))).collect()
+        mine.map(|(id, group)| (*id, group.shown_to(user, self.now))).collect()
     }
 
     /// From whom a user has direct messages that it has not read: how many, and whether the chat
@@ -174,9 +210,9 @@ impl Model {
     }
 
     fn chats(&self, user: usize) -> (usize, usize, usize) {
-        let groups: Vec<_> = self.groups_of(user).into_values().filter(|(unread, _, muted)| *unread > 0 && !muted).collect();
+        let groups: Vec<_> = self.groups_of(user).values().map(ShownGroup::counted).filter(|counted| *counted > 0).collect();
         let directs: Vec<_> = self.directs_of(user).into_values().filter(|(_, muted)| !muted).collect();
-        let sum = groups.iter().map(|(unread, ..)| unread).sum::<usize>() + directs.iter().map(|(unread, _)| unread).sum::<usize>();
+        let sum = groups.iter().sum::<usize>() + directs.iter().map(|(unread, _)| unread).sum::<usize>();
         (sum, groups.len(), directs.len())
     }
 

@@ -47,7 +47,8 @@ impl<'a> Run<'a> {
     pub fn new(fleet: &'a mut Fleet, late: usize) -> Self {
         fleet.cases += 1;
         let case = fleet.cases;
-        let mut model = Model { seen: (0..USERS - 1).collect(), ..Model::default() };
+        let now = fleet.now().unwrap_or_default();
+        let mut model = Model { seen: (0..USERS - 1).collect(), now, ..Model::default() };
         for view in 0..2 {
             model.views.insert(format!("room:{case}-{view}"), View::default());
         }
@@ -238,7 +239,7 @@ impl<'a> Run<'a> {
             What::Post | What::PostAgain | What::DeletePost | What::ResetFeed => self.posts(step).await,
             What::Follow | What::Unfollow | What::RemoveFollower | What::Block | What::Unblock => self.relations(step).await,
             What::PutGroup | What::Join | What::Leave | What::Say | What::SayAgain | What::Recall => self.groups(step).await,
-            What::ReadGroup | What::ReadOne | What::MuteGroup => self.memberships(step).await,
+            What::ReadGroup | What::ReadOne | What::SetLevel => self.memberships(step).await,
             What::ExpireMessages => self.expire_messages(step).await,
             _ => self.directs(step).await,
         }
