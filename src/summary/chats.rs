@@ -52,7 +52,8 @@ pub struct ChatsOut {
 }
 
 /// A group: unread = head − read_seq − messages above it that were recalled, have expired or were
-/// read out of order.
+/// read out of order. While messages are unread again, the one before `unread_from` stands for
+/// `read_seq`, and own messages above it are gone, too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct GroupTermsOut {
     /// The group.
@@ -61,6 +62,10 @@ pub(super) struct GroupTermsOut {
     head: i64,
     /// The message up to which the user has read, or the last one before the user joined.
     read_seq: i64,
+    /// While messages are unread again: the first message that may be; omitted otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    unread_from: Option<i64>,
     /// The number of messages after `read_seq` that were recalled, have expired or were read out of
     /// order.
     gone: i64,
@@ -76,10 +81,11 @@ pub(super) struct GroupTermsOut {
 
 impl GroupTermsOut {
     fn new(term: &ChatTerm<'_>, now: UnixMs) -> Self {
-        let (read_seq, unread) = (term.mark.read_seq, term.numbers.unread);
-        let gone = (term.head - read_seq - unread).max(0);
+        let (read_seq, mark, unread) = (term.mark.read_seq, term.mark.mark, term.numbers.unread);
+        let gone = (term.head - mark - unread).max(0);
+        let unread_from = (mark < read_seq).then_some(mark + 1);
         let (level, level_until) = (term.mark.level.at(now), term.mark.level.ends_at(now));
-        Self { group_id: term.group, head: term.head, read_seq, gone, unread, level, level_until }
+        Self { group_id: term.group, head: term.head, read_seq, unread_from, gone, unread, level, level_until }
     }
 
     /// What of it counts in sums.

@@ -134,7 +134,7 @@ impl Chat {
         if version < 0 {
             return Told::Unloaded;
         }
-        let numbers = self.cached_head.numbers(self.mark.read_seq, &self.mark.extra);
+        let numbers = self.cached_head.numbers(self.mark.mark, &self.mark.extra);
         numbers.map_or(Told::Below(version), |numbers| Told::Numbers(numbers, version))
     }
 }
@@ -259,8 +259,8 @@ impl Chats {
 
     /// What is unread in one group up to this head, as the rows have it now.
     pub async fn count_rows(&self, group: GroupId, mark: &GroupMark, head: i64) -> DbResult<Numbers> {
-        let gone = lists::gone(&self.db, group, mark.read_seq, head).await?;
-        Ok(numbers(head, mark.read_seq, &gone.union(&mark.extra)))
+        let gone = lists::gone(&self.db, group, mark.mark, head).await?;
+        Ok(numbers(head, mark.mark, &gone.union(&mark.extra)))
     }
 
     /// Reads what is missing: heads that are not here, and recalled messages that only the rows

@@ -1,5 +1,6 @@
 //! What is written to groups: the commands. `members.rs` and `messages.rs` have the rule of each.
 
+use super::again::unread_again;
 use super::members::{join, leave, put, set_level, tell};
 use super::messages::{change, expire, read_one, recall, send};
 use super::rows::GroupRows;
@@ -61,6 +62,13 @@ pub enum GroupCommand {
         /// Which.
         seq: i64,
     },
+    /// Messages show as unread again to a member.
+    Unread {
+        user: UserId,
+        group: GroupId,
+        /// From which on.
+        from: i64,
+    },
     /// A member says what of the group counts in its sums.
     SetLevel { user: UserId, group: GroupId, level: LevelUntil },
     /// The oldest messages go.
@@ -84,6 +92,7 @@ impl GroupCommand {
             | Self::Recall { group, .. }
             | Self::Read { group, .. }
             | Self::ReadOne { group, .. }
+            | Self::Unread { group, .. }
             | Self::SetLevel { group, .. }
             | Self::Expire { group, .. } => *group,
         }
@@ -99,6 +108,7 @@ impl GroupCommand {
             | Self::Leave { user, .. }
             | Self::Read { user, .. }
             | Self::ReadOne { user, .. }
+            | Self::Unread { user, .. }
             | Self::SetLevel { user, .. } => std::slice::from_ref(user),
             Self::Send { sender, .. } => std::slice::from_ref(sender),
         }
@@ -107,7 +117,7 @@ impl GroupCommand {
     /// Whether it changes nothing but the member's own rows: then the group's head is only looked
     /// at, so that many who read at once do not wait for each other.
     fn is_own(&self) -> bool {
-        matches!(self, Self::Read { .. } | Self::ReadOne { .. } | Self::SetLevel { .. })
+        matches!(self, Self::Read { .. } | Self::ReadOne { .. } | Self::Unread { .. } | Self::SetLevel { .. })
     }
 }
 
@@ -130,6 +140,10 @@ impl lanes::Command for GroupCommand {
             }
             Self::Recall { seq, .. } | Self::ReadOne { seq, .. } => {
                 needs.of::<GroupRows>().messages.insert((group, *seq));
+            }
+            Self::Unread { user, from, .. } => {
+                needs.of::<GroupRows>().messages.insert((group, *from));
+                needs.of::<GroupRows>().again.insert((group, *user, *from));
             }
             Self::Expire { .. } => drop(needs.of::<GroupRows>().jobs.insert(group)),
             _ => {}
@@ -176,9 +190,10 @@ impl lanes::Command for GroupCommand {
             Self::Recall { group, seq, by } => recall(rows, *group, *seq, *by),
             Self::Read { user, group, up_to } => {
                 let head = rows.head(&StreamKey::group(*group)).head;
-                change(rows, *user, *group, now, |reading| Ok(reading.read_up_to(up_to.unwrap_or(head).min(head))))
+                change(rows, *user, *group, now, |of| Ok(of.read_up_to(up_to.unwrap_or(head).min(head), head)))
             }
             Self::ReadOne { user, group, seq } => read_one(rows, *user, *group, *seq, now),
+            Self::Unread { user, group, from } => unread_again(rows, *user, *group, *from),
             Self::SetLevel { user, group, level } => set_level(rows, *user, *group, *level),
             Self::Expire { group, up_to, .. } => Ok(expire(rows, *group, *up_to)),
         }

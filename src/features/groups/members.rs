@@ -78,6 +78,7 @@ pub(super) fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, poin
         from_seq,
         to_seq: None,
         reading: Reading::from_seq(from_seq),
+        again: None,
         level: LevelUntil::default(),
         joined_at: now,
         at: now,
@@ -93,7 +94,12 @@ pub(super) fn leave(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs) -> 
     let group = known(rows, id)?;
     let Ok((span, of)) = member(rows, id, user) else { return Ok(false) };
     let to_seq = Some(rows.head(&StreamKey::group(id)).head);
-    rows.get_mut::<GroupRows>().set_membership(user, id, span, Membership { to_seq, level: LevelUntil::default(), at: now, ..of });
+    rows.get_mut::<GroupRows>().set_membership(
+        user,
+        id,
+        span,
+        Membership { to_seq, again: None, level: LevelUntil::default(), at: now, ..of },
+    );
     rows.get_mut::<GroupRows>().set_group(id, Group { members: group.members - 1, ..group });
     rows.revise(user, |row| row.chat_groups -= 1);
     Ok(true)

@@ -3,7 +3,7 @@
 use super::members::{known, member};
 use super::needs::DeliveryJob;
 use super::rows::GroupRows;
-use super::{Delivery, Group, GroupSentOut, Membership, Message, ReadStep, Reading, TooScattered};
+use super::{Delivery, Group, GroupSentOut, Membership, Message, ReadStep, TooScattered};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{ClientId, GroupId, UserId};
@@ -20,7 +20,7 @@ pub(crate) fn expired(group: GroupId, earliest: i64) -> Problem {
 }
 
 /// No message is at this number: it has expired, or there never was one.
-fn not_there(rows: &Rows, group: GroupId, seq: i64) -> Problem {
+pub(super) fn not_there(rows: &Rows, group: GroupId, seq: i64) -> Problem {
     if (1..=rows.head(&StreamKey::group(group)).head).contains(&seq) {
         return Problem::new(Code::Gone, format!("Message {seq} of group {group} has expired."));
     }
@@ -45,7 +45,7 @@ pub(super) fn send(
     let (span, mut of) = member(rows, id, sender)?;
     let seq = add_message(rows, id, sender, client_id, content, now)?;
     // The sender has read what is above.
-    of.reading.read_up_to(seq);
+    of.read_up_to(seq, seq);
     of.at = of.at.max(now);
     rows.get_mut::<GroupRows>().set_membership(sender, id, span, of);
     rows.revise(sender, |_| {});
@@ -125,10 +125,15 @@ pub(super) fn expire(rows: &mut Rows, id: GroupId, up_to: i64) -> Answer {
 
 /// What a read answers. The number may only be known to the rows, where what was recalled lies far
 /// back.
-fn step(rows: &Rows, id: GroupId, user: UserId, of: &Membership) -> ReadStep {
+pub(super) fn step(rows: &Rows, id: GroupId, user: UserId, of: &Membership) -> ReadStep {
     let stream = rows.head(&StreamKey::group(id));
-    let unread = stream.unread(of.reading.read_seq(), &of.reading.extra_runs());
+    let unread = stream.unread(of.shown().read_seq(), &of.shown().extra_runs());
     ReadStep { unread, read_seq: of.reading.read_seq(), head: stream.head, revision: rows.revision(user) }
+}
+
+pub(super) fn scattered(_: TooScattered) -> Problem {
+    let detail = "The reads of single messages are too scattered. Mark messages as read up to a seq instead.";
+    Problem::new(Code::TooMany, detail)
 }
 
 /// Changes how far a member has read. What changes nothing raises nothing.
@@ -137,14 +142,10 @@ pub(super) fn change(
     user: UserId,
     id: GroupId,
     now: UnixMs,
-    read: impl FnOnce(&mut Reading) -> Result<bool, TooScattered>,
+    read: impl FnOnce(&mut Membership) -> Result<bool, TooScattered>,
 ) -> Result<Answer, Problem> {
     let (span, mut of) = member(rows, id, user)?;
-    let scattered = |_| {
-        let detail = "The reads of single messages are too scattered. Mark messages as read up to a seq instead.";
-        Problem::new(Code::TooMany, detail)
-    };
-    if read(&mut of.reading).map_err(scattered)? {
+    if read(&mut of).map_err(scattered)? {
         of.at = now;
         rows.get_mut::<GroupRows>().set_membership(user, id, span, of.clone());
         rows.revise(user, |_| {});
@@ -161,5 +162,6 @@ pub(super) fn read_one(rows: &mut Rows, user: UserId, id: GroupId, seq: i64, now
     if message.recalled {
         return Err(Problem::new(Code::Gone, format!("Message {seq} of group {id} was recalled.")));
     }
-    change(rows, user, id, now, |reading| reading.read_one(seq))
+    let head = rows.head(&StreamKey::group(id)).head;
+    change(rows, user, id, now, |of| of.read_one(seq, head))
 }

@@ -7,11 +7,12 @@
 //! from it follow both what is unread to the member and, turned around, who has read a message
 //! (`crate::features::receipts`). A message costs one row, whatever the number of members.
 //!
-//! `command.rs` has the commands, `members.rs` and `messages.rs` their rules, `rows.rs` the rows of batches, `store.rs` their statements, `lists.rs` what is read beside them,
+//! `command.rs` has the commands, `members.rs` and `messages.rs` their rules, `again.rs` that of what is unread again, `rows.rs` the rows of batches, `store.rs` their statements, `lists.rs` what is read beside them,
 //! `chats.rs` the groups of a user as its unread summary counts them, `fan_out.rs` and
 //! `delivery.rs` what puts messages into inboxes, `expiry.rs` what removes old ones, `http.rs` and `user_http.rs` the routes,
 //! `import/` takes over chat logs.
 
+mod again;
 pub mod changes;
 pub mod chats;
 mod command;
@@ -33,6 +34,7 @@ mod store;
 pub mod user_groups;
 pub mod user_http;
 
+pub use again::MAX_UNREAD_AGAIN;
 pub use command::GroupCommand;
 pub use config::GroupConfig;
 pub use members::GroupSettingsOut;
@@ -109,8 +111,10 @@ pub struct Membership {
     pub from_seq: i64,
     /// The head when leaving; None: a member now.
     pub to_seq: Option<i64>,
-    /// How far the member has read.
+    /// How far the member has read: what receipts are made of.
     pub reading: Reading,
+    /// How far messages show as read, while some are unread again; None: as `reading` has it.
+    pub again: Option<Reading>,
     /// What of the group counts in the member's sums.
     pub level: LevelUntil,
     /// When it began.
@@ -120,6 +124,12 @@ pub struct Membership {
 }
 
 impl Membership {
+    /// How far messages show as read to the member.
+    #[must_use]
+    pub fn shown(&self) -> &Reading {
+        self.again.as_ref().unwrap_or(&self.reading)
+    }
+
     /// Whether the member is one now.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -148,7 +158,9 @@ pub struct Message {
 pub struct GroupMark {
     /// The message up to which the user has read.
     pub read_seq: i64,
-    /// Single messages above it that are read.
+    /// The message up to which all shows as read: lower while messages are unread again.
+    pub mark: i64,
+    /// Single messages above `mark` that show as read.
     pub extra: Intervals,
     /// What of the group counts in sums.
     pub level: LevelUntil,
@@ -159,18 +171,19 @@ pub struct GroupMark {
 impl GroupMark {
     /// As a row of `memberships` holds it.
     #[must_use]
-    pub fn from_row(read_seq: i64, level: LevelUntil, at: i64, extra: Option<&[u8]>) -> Self {
-        Self::new(&Reading::from_row(read_seq, extra.unwrap_or_default()), level, UnixMs(at))
+    pub fn from_row([read_seq, level, at, until, unread_from]: [i64; 5], extra: &[u8]) -> Self {
+        let mark = if unread_from > 0 { unread_from - 1 } else { read_seq };
+        Self::new(read_seq, &Reading::from_row(mark, extra), LevelUntil::from_row(level, until), UnixMs(at))
     }
 
-    fn new(reading: &Reading, level: LevelUntil, at: UnixMs) -> Self {
-        Self { read_seq: reading.read_seq(), extra: reading.extra_runs(), level, at }
+    fn new(read_seq: i64, shown: &Reading, level: LevelUntil, at: UnixMs) -> Self {
+        Self { read_seq, mark: shown.read_seq(), extra: shown.extra_runs(), level, at }
     }
 }
 
 impl From<&Membership> for GroupMark {
     fn from(of: &Membership) -> Self {
-        Self::new(&of.reading, of.level, of.at)
+        Self::new(of.reading.read_seq(), of.shown(), of.level, of.at)
     }
 }
 

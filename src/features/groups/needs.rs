@@ -21,6 +21,8 @@ pub struct GroupNeeds {
     pub clients: BTreeSet<ClientKey>,
     /// Messages by their numbers.
     pub messages: BTreeSet<(GroupId, i64)>,
+    /// What is unread again: what the user sent from this message on.
+    pub again: BTreeSet<(GroupId, UserId, i64)>,
     /// Groups whose messages go: those stay that are yet to be put into inboxes.
     pub jobs: BTreeSet<GroupId>,
     /// How far logs are taken.

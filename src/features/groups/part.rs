@@ -4,7 +4,8 @@
 //! - read up to, and when the user was there last;
 //! - `m` right behind it where nothing of the group counts, `l2` where its mentions do;
 //! - `u` with the time when that level ends;
-//! - single messages above that are read.
+//! - `a` with the message up to which all shows as read, while messages are unread again;
+//! - single messages above that show as read.
 //!
 //! What does not apply is left out. An empty text: not in the group any more. A word that this
 //! version does not know is skipped, as nodes of a newer version may share the cache.
@@ -36,6 +37,9 @@ fn text(mark: &GroupMark) -> String {
     if let Some(until) = mark.level.until() {
         let _ = write!(text, " u{}", until.0);
     }
+    if mark.mark != mark.read_seq {
+        let _ = write!(text, " a{}", mark.mark);
+    }
     if !mark.extra.is_empty() {
         let _ = write!(text, " {}", mark.extra);
     }
@@ -51,16 +55,18 @@ fn parse(text: &str) -> Option<GroupMark> {
     let (read_seq, rest) = text.split_once(' ')?;
     let (at, rest) = rest.split_once(' ').unwrap_or((rest, ""));
     let (at, muted) = at.strip_suffix('m').map_or((at, false), |at| (at, true));
-    let (mut level, mut until) = (if muted { Level::None } else { Level::All }, None);
+    let (read_seq, at) = (read_seq.parse().ok()?, UnixMs(at.parse().ok()?));
+    let (mut level, mut until, mut mark) = (if muted { Level::None } else { Level::All }, None, read_seq);
     for word in rest.split_ascii_whitespace() {
         if let Some(code) = word.strip_prefix('l') {
             level = code.parse().map_or(level, Level::from_code);
         } else if let Some(at) = word.strip_prefix('u') {
             until = at.parse().ok().map(UnixMs);
+        } else if let Some(seq) = word.strip_prefix('a') {
+            mark = seq.parse().unwrap_or(mark);
         }
     }
     // It skips words that are no runs.
     let extra = Intervals::parse(rest);
-    let (read_seq, at) = (read_seq.parse().ok()?, UnixMs(at.parse().ok()?));
-    Some(GroupMark { read_seq, extra, level: LevelUntil::new(level, until), at })
+    Some(GroupMark { read_seq, mark, extra, level: LevelUntil::new(level, until), at })
 }

@@ -115,6 +115,20 @@ impl Reading {
         Ok(true)
     }
 
+    /// The same, but nothing from this message on is read, aside from the member's `own` messages.
+    ///
+    /// # Errors
+    /// [`TooScattered`].
+    pub fn unread_from(&self, from: i64, own: impl IntoIterator<Item = i64>) -> Result<Self, TooScattered> {
+        let from = from.max(1);
+        let mut this = Self { read_seq: self.read_seq.min(from - 1), extra: self.extra.clone() };
+        let first = u64::try_from(from).unwrap_or(u64::MAX);
+        this.extra.remove_range(first..);
+        this.extra.extend(own.into_iter().filter_map(|seq| u64::try_from(seq).ok()).filter(|seq| *seq >= first));
+        this.settle();
+        if this.extra.serialized_size() > MAX_EXTRA_BYTES { Err(TooScattered) } else { Ok(this) }
+    }
+
     /// Forgets what lies below, and takes in what lies right above.
     fn settle(&mut self) {
         let up_to = u64::try_from(self.read_seq).unwrap_or(0);
@@ -138,12 +152,21 @@ mod tests {
     enum Step {
         UpTo(i64),
         One(i64),
+        UnreadFrom(i64, BTreeSet<i64>),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let own = prop::collection::btree_set(1..80_i64, 0..5);
+        prop_oneof![
+            (0..80_i64).prop_map(Step::UpTo),
+            3 => (1..80_i64).prop_map(Step::One),
+            (1..80_i64, own).prop_map(|(from, own)| Step::UnreadFrom(from, own)),
+        ]
     }
 
     proptest! {
         #[test]
-        fn a_reading_is_a_set(from in 0..20_i64, steps in prop::collection::vec(
-            prop_oneof![(0..80_i64).prop_map(Step::UpTo), (1..80_i64).prop_map(Step::One)], 0..60)) {
+        fn a_reading_is_a_set(from in 0..20_i64, steps in prop::collection::vec(step(), 0..60)) {
             let (mut reading, mut model) = (Reading::from_seq(from), (1..=from).collect::<BTreeSet<_>>());
             for step in steps {
                 match step {
@@ -155,6 +178,11 @@ mod tests {
                         prop_assert!(!new || changed);
                     }
                     Step::One(seq) => prop_assert_eq!(reading.read_one(seq), Ok(model.insert(seq))),
+                    Step::UnreadFrom(from, own) => {
+                        model.retain(|seq| *seq < from);
+                        model.extend(own.iter().filter(|seq| **seq >= from));
+                        reading = reading.unread_from(from, own).unwrap();
+                    }
                 }
                 reading = Reading::from_row(reading.read_seq(), &reading.extra_data());
                 for seq in 1..90 {

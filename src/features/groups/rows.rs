@@ -2,9 +2,9 @@
 //! lock of the group's head; a membership by the lock of the member's own row in `users`, and its
 //! begin and end by the head as well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::future::{try_join, try_join5};
+use futures_util::future::{try_join3, try_join5};
 
 use super::import::store as logs;
 use super::needs::{ClientKey, DeliveryJob, GroupNeeds, Sent};
@@ -16,7 +16,6 @@ use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
-use crate::features::level::LevelUntil;
 
 #[derive(Debug, Default)]
 pub struct GroupRows {
@@ -26,6 +25,8 @@ pub struct GroupRows {
     clients: Table<ClientKey, Option<Sent>>,
     messages: Table<(GroupId, i64), Option<Message>>,
     jobs: Table<(GroupId, i64), Option<DeliveryJob>>,
+    /// What members sent, as far as it was asked for.
+    own: BTreeSet<(GroupId, UserId, i64)>,
     /// Of groups whose messages go: the first that is yet to be put into inboxes.
     waiting: BTreeMap<GroupId, i64>,
     /// Up to where messages went.
@@ -104,6 +105,14 @@ impl GroupRows {
         self.messages.get(&(group, seq)).filter(|_| seq > self.gone.get(&group))
     }
 
+    /// What a user sent from this message on.
+    pub fn own_from(&self, group: GroupId, user: UserId, from: i64) -> impl Iterator<Item = i64> {
+        let loaded = self.own.range((group, user, from)..=(group, user, i64::MAX)).map(|(.., seq)| *seq);
+        let new = self.messages.from(&(group, from)).take_while(move |((of, _), _)| *of == group);
+        let new = new.filter(move |(_, message)| message.as_ref().is_some_and(|message| message.sender == user));
+        loaded.chain(new.map(|((_, seq), _)| *seq))
+    }
+
     /// The first message of a group that is yet to be put into inboxes, or whose recall is.
     #[must_use]
     pub fn first_waiting(&self, group: GroupId) -> Option<i64> {
@@ -156,12 +165,13 @@ impl GroupRows {
 
 impl RowSet for GroupRows {
     const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
-        select: "select s.user_id, {kind}, '', s.group_id, s.read_seq, s.level, s.at, s.level_until, 0, s.extra
+        select: "select s.user_id, {kind}, '', s.group_id, s.read_seq, s.level, s.at, s.level_until, s.unread_from,
+        case when s.unread_from > 0 then s.again else s.extra end
     from {rows} r
     join memberships s on s.user_id = r.user_id and s.to_seq < 0",
         part: |row| {
-            let [group, read_seq, level, at, until, _] = row.numbers;
-            let mark = GroupMark::from_row(read_seq, LevelUntil::from_row(level, until), at, row.data.as_deref());
+            let [group, mark @ ..] = row.numbers;
+            let mark = GroupMark::from_row(mark, row.data.as_deref().unwrap_or_default());
             Some(group_part(GroupId::try_from(group).ok()?, Some(&mark)))
         },
     });
@@ -174,15 +184,17 @@ impl RowSet for GroupRows {
 
     async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &GroupNeeds) -> DbResult<()> {
         let waiting = store::load_waiting(pipeline, &needs.jobs);
-        let (groups, members, clients, messages, ((), waiting)) = try_join5(
+        let (groups, members, clients, messages, ((), waiting, own_rows)) = try_join5(
             store::load_groups(pipeline, &needs.groups),
             store::load_members(pipeline, &needs.members),
             store::load_clients(pipeline, &needs.clients),
             store::load_messages(pipeline, &needs.messages),
-            try_join(self.logs.load(pipeline, &needs.logs), waiting),
+            try_join3(self.logs.load(pipeline, &needs.logs), waiting, store::load_own(pipeline, &needs.again)),
         )
         .await?;
         self.waiting = waiting.into_iter().filter_map(|(group, seq)| Some((GroupId::try_from(group).ok()?, seq))).collect();
+        let own = |(group, user, seq): (i64, i64, i64)| Some((GroupId::try_from(group).ok()?, UserId::try_from(user).ok()?, seq));
+        self.own = own_rows.into_iter().filter_map(own).collect();
         self.groups.insert_loaded(groups.into_iter().filter_map(store::group_of_row));
         self.members.insert_loaded(members.into_iter().filter_map(store::member_of_row));
         self.clients.insert_loaded(clients.into_iter().filter_map(store::sent_of_row));

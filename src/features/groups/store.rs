@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::needs::{ClientKey, DeliveryJob, Sent};
-use super::{Delivery, Group, Membership, Message, Reading};
+use super::{Delivery, Group, MAX_UNREAD_AGAIN, Membership, Message, Reading};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
@@ -41,7 +41,8 @@ static SAVE_GROUPS: Statement = Statement::new(
 
 /// The latest membership of each.
 static LOAD_MEMBERS: Statement = Statement::new(
-    "select m.group_id, m.user_id, m.span, m.ordinal, m.from_seq, m.to_seq, m.read_seq, m.extra, m.level, m.level_until, m.joined_at, m.at
+    "select m.group_id, m.user_id, m.span, m.ordinal, m.from_seq, m.to_seq, m.read_seq, m.extra, m.level, m.level_until,
+        m.unread_from, m.again, m.joined_at, m.at
     from {rows} r
     join memberships m on m.user_id = r.user_id and m.group_id = r.group_id
     where not exists (select 1 from memberships n where n.user_id = m.user_id and n.group_id = m.group_id and n.span > m.span)",
@@ -62,6 +63,8 @@ static INSERT_MEMBERS: Statement = Statement::insert(
         ("extra", Type::Bytes),
         ("level", Type::Int),
         ("level_until", Type::Int),
+        ("unread_from", Type::Int),
+        ("again", Type::Bytes),
         ("joined_at", Type::Int),
         ("at", Type::Int),
     ],
@@ -69,7 +72,14 @@ static INSERT_MEMBERS: Statement = Statement::insert(
 
 static UPDATE_MEMBERS: Statement = Statement::new(
     "update memberships
-    set to_seq = r.to_seq, read_seq = r.read_seq, extra = r.extra, level = r.level, level_until = r.level_until, at = r.at
+    set to_seq = r.to_seq,
+        read_seq = r.read_seq,
+        extra = r.extra,
+        level = r.level,
+        level_until = r.level_until,
+        unread_from = r.unread_from,
+        again = r.again,
+        at = r.at
     from {rows} r
     where memberships.user_id = r.user_id and memberships.group_id = r.group_id and memberships.span = r.span",
     &[
@@ -81,6 +91,8 @@ static UPDATE_MEMBERS: Statement = Statement::new(
         ("extra", Type::Bytes),
         ("level", Type::Int),
         ("level_until", Type::Int),
+        ("unread_from", Type::Int),
+        ("again", Type::Bytes),
         ("at", Type::Int),
     ],
 )
@@ -99,6 +111,16 @@ static LOAD_MESSAGES: Statement = Statement::new(
     from {rows} r
     join group_messages m on m.group_id = r.group_id and m.seq = r.seq",
     &[("group_id", Type::Int), ("seq", Type::Int)],
+)
+.by("group_id");
+
+/// What a member sent in a stretch of a group.
+static LOAD_OWN: Statement = Statement::new(
+    "select m.group_id, m.sender_id, m.seq
+    from {rows} r
+    join group_messages m on m.group_id = r.group_id and m.seq >= r.first_seq and m.seq <= r.last_seq
+    where m.sender_id = r.user_id",
+    &[("group_id", Type::Int), ("user_id", Type::Int), ("first_seq", Type::Int), ("last_seq", Type::Int)],
 )
 .by("group_id");
 
@@ -150,7 +172,7 @@ static INSERT_JOBS: Statement =
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 12] {
+pub(super) fn statements() -> [&'static Statement; 13] {
     [
         &LOAD_GROUPS,
         &SAVE_GROUPS,
@@ -159,6 +181,7 @@ pub(super) fn statements() -> [&'static Statement; 12] {
         &UPDATE_MEMBERS,
         &LOAD_CLIENTS,
         &LOAD_MESSAGES,
+        &LOAD_OWN,
         &INSERT_MESSAGES,
         &RECALL,
         &DELETE_MESSAGES,
@@ -168,7 +191,7 @@ pub(super) fn statements() -> [&'static Statement; 12] {
 }
 
 /// A row of `memberships`.
-pub(super) type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i64, i64, i64);
+pub(super) type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i64, i64, Vec<u8>, i64, i64);
 
 /// A row of `group_messages`.
 pub(super) type MessageRow = (i64, i64, i64, String, String, i64, i64, i64);
@@ -211,6 +234,20 @@ pub(super) async fn load_messages(pipeline: &Pipeline, messages: &BTreeSet<(Grou
     pipeline.fetch(&LOAD_MESSAGES, [groups, Column::Int(messages.iter().map(|(_, seq)| *seq).collect())]).await
 }
 
+/// What is unread again, from a message on: what the member sent there.
+pub(super) async fn load_own(pipeline: &Pipeline, again: &BTreeSet<(GroupId, UserId, i64)>) -> DbResult<Vec<(i64, i64, i64)>> {
+    if again.is_empty() {
+        return Ok(Vec::new());
+    }
+    let columns = [
+        again.iter().map(|(group, ..)| group.get()).collect(),
+        again.iter().map(|(_, user, _)| user.get()).collect(),
+        again.iter().map(|(.., from)| *from).collect(),
+        again.iter().map(|(.., from)| from.saturating_add(MAX_UNREAD_AGAIN - 1)).collect(),
+    ];
+    pipeline.fetch(&LOAD_OWN, columns.map(Column::Int)).await
+}
+
 pub(super) async fn load_waiting(pipeline: &Pipeline, groups: &BTreeSet<GroupId>) -> DbResult<Vec<(i64, i64)>> {
     if groups.is_empty() {
         return Ok(Vec::new());
@@ -230,12 +267,13 @@ pub(super) fn group_of_row((group, delivery, receipts, members, ordinals, jobs, 
 }
 
 pub(super) fn member_of_row(row: MemberRow) -> Option<((UserId, GroupId, i64), Option<Membership>)> {
-    let (group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, joined_at, at) = row;
+    let (group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, unread_from, again, joined_at, at) = row;
     let membership = Membership {
         ordinal,
         from_seq,
         to_seq: (to_seq >= 0).then_some(to_seq),
         reading: Reading::from_row(read_seq, &extra),
+        again: (unread_from > 0).then(|| Reading::from_row(unread_from - 1, &again)),
         level: LevelUntil::from_row(level, until),
         joined_at: UnixMs(joined_at),
         at: UnixMs(at),
@@ -259,7 +297,7 @@ fn ints<T>(items: &[T], value: impl Fn(&T) -> i64) -> Column {
 pub(super) type MemberOf<'a> = (&'a (UserId, GroupId, i64), &'a Membership);
 
 /// The columns of [`UPDATE_MEMBERS`].
-fn member_columns(members: &[MemberOf<'_>]) -> [Column; 9] {
+fn member_columns(members: &[MemberOf<'_>]) -> [Column; 11] {
     [
         ints(members, |((_, group, _), _)| group.get()),
         ints(members, |((user, ..), _)| user.get()),
@@ -269,6 +307,8 @@ fn member_columns(members: &[MemberOf<'_>]) -> [Column; 9] {
         Column::Bytes(members.iter().map(|(_, row)| row.reading.extra_data()).collect()),
         ints(members, |(_, row)| row.level.row().0),
         ints(members, |(_, row)| row.level.row().1),
+        ints(members, |(_, row)| row.again.as_ref().map_or(0, |again| again.read_seq() + 1)),
+        Column::Bytes(members.iter().map(|(_, row)| row.again.as_ref().map(Reading::extra_data).unwrap_or_default()).collect()),
         ints(members, |(_, row)| row.at.0),
     ]
 }
@@ -287,10 +327,10 @@ pub(super) async fn save_groups(conn: &mut Conn, groups: &[(GroupId, Group)]) ->
 }
 
 pub(super) async fn insert_members(conn: &mut Conn, members: &[MemberOf<'_>]) -> DbResult<()> {
-    let [group, user, span, to_seq, read_seq, extra, level, until, at] = member_columns(members);
+    let [group, user, span, to_seq, read_seq, extra, level, until, unread_from, again, at] = member_columns(members);
     let ordinal = ints(members, |(_, row)| row.ordinal);
     let (from_seq, joined_at) = (ints(members, |(_, row)| row.from_seq), ints(members, |(_, row)| row.joined_at.0));
-    let columns = [group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, joined_at, at];
+    let columns = [group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, unread_from, again, joined_at, at];
     conn.insert(&INSERT_MEMBERS, &columns).await
 }
 

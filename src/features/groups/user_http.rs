@@ -34,6 +34,7 @@ pub fn routes() -> OpenApiRouter<Served<GroupContext>> {
         .routes(routes!(get_user_group))
         .routes(routes!(read_group))
         .routes(routes!(read_group_message))
+        .routes(routes!(unread_group))
         .routes(routes!(put_group_settings))
 }
 
@@ -46,6 +47,15 @@ pub struct ReadGroupIn {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64, example = 120)]
     up_to: Option<i64>,
+}
+
+/// From where on messages show as unread.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UnreadGroupIn {
+    /// The first message to show as unread.
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64, example = 118)]
+    from: i64,
 }
 
 /// A member's settings of a group.
@@ -193,6 +203,23 @@ async fn read_group(state: Served<GroupContext>, path: UserPath, body: Body<Read
 async fn read_group_message(state: Served<GroupContext>, path: UserPath, _body: Body<NoFields>) -> Result<Response> {
     let (user, group, seq) = (path.user, path.get("group")?, path.get::<Seq>("seq")?.get());
     read(&state, user, group, GroupCommand::ReadOne { user, group, seq }).await
+}
+
+/// Mark group messages as unread again
+///
+/// Messages of others from `from` on, which were not recalled, show as unread until the user reads
+/// them. Reading up to a message moves that point forward; reading up to the head, and sending, end
+/// it. `read_seq` and receipts do not change. Returns 409 `too_many` if more than 10,000 messages
+/// that were read would be unread again.
+#[utoipa::path(post, path = "/v1/users/{user}/groups/{group}/unread", tag = "groups",
+    params(("user" = UserOrMe, Path), ("group" = GroupId, Path)),
+    request_body = UnreadGroupIn,
+    responses(
+        (status = 200, body = ReadGroupOut)))]
+async fn unread_group(state: Served<GroupContext>, path: UserPath, body: Body<UnreadGroupIn>) -> Result<Response> {
+    let from = in_range(body.value.from, 1, MAX_HEAD, || "/from".to_owned())?;
+    let (user, group) = (path.user, path.get("group")?);
+    read(&state, user, group, GroupCommand::Unread { user, group, from }).await
 }
 
 /// Update a user's settings of a group
