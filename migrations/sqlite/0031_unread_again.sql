@@ -2,3 +2,5 @@
 -- member's own, and single ones that were read since.
 alter table memberships add column unread_from integer not null default 0;
 alter table memberships add column again blob not null default x'';
+-- Unread messages that mention the member by name, as runs of positions.
+alter table memberships add column mentions text not null default '';
