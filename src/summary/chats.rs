@@ -39,6 +39,9 @@ pub struct ChatsOut {
     /// or none.
     #[schema(minimum = 0, example = 6)]
     pub unread: i64,
+    /// How many of them mention the user.
+    #[schema(minimum = 0, example = 1)]
+    pub mentions: i64,
     /// The number of groups with unread messages that count.
     #[schema(minimum = 0, example = 2)]
     pub groups: i64,
@@ -71,6 +74,8 @@ pub(super) struct GroupTermsOut {
     gone: i64,
     /// The unread count.
     unread: i64,
+    /// The number of unread messages that mention the user.
+    mentions: i64,
     /// What of it `chats` and `total` count.
     level: Level,
     /// When the level ends; omitted if it does not end.
@@ -85,12 +90,22 @@ impl GroupTermsOut {
         let gone = (term.head - mark - unread).max(0);
         let unread_from = (mark < read_seq).then_some(mark + 1);
         let (level, level_until) = (term.mark.level.at(now), term.mark.level.ends_at(now));
-        Self { group_id: term.group, head: term.head, read_seq, unread_from, gone, unread, level, level_until }
+        Self {
+            group_id: term.group,
+            head: term.head,
+            read_seq,
+            unread_from,
+            gone,
+            unread,
+            mentions: term.numbers.mentions,
+            level,
+            level_until,
+        }
     }
 
     /// What of it counts in sums.
     fn counted(&self) -> i64 {
-        self.level.counted(self.unread, 0)
+        self.level.counted(self.unread, self.mentions)
     }
 }
 
@@ -164,7 +179,8 @@ impl SummaryPart for ChatPart {
     fn show(facts: SummaryFacts<'_>, count: &ChatCount) -> ChatsOut {
         let (unread, capped) = facts.cap.show(Self::unread(facts, count));
         let (groups, directs) = (facts.cap.show(count.groups).0, facts.cap.show(directs(&facts.entry.parts).1).0);
-        ChatsOut { unread, groups, directs, capped }
+        let mentions = facts.cap.show(count.mentions).0;
+        ChatsOut { unread, mentions, groups, directs, capped }
     }
 
     async fn explain(&self, rows: &UserRows, _broadcast_state: &BroadcastState) -> Result<ChatTermsOut> {

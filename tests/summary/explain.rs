@@ -64,13 +64,13 @@ both_tiers! {
             json!({
                 "unread": 4,
                 "groups": [
-                    {"group_id": "5", "head": 4, "read_seq": 1, "gone": 1, "unread": 2, "level": "all"},
-                    {"group_id": "6", "head": 4, "read_seq": 0, "gone": 0, "unread": 4, "level": "none"}
+                    {"group_id": "5", "head": 4, "read_seq": 1, "gone": 1, "unread": 2, "mentions": 0, "level": "all"},
+                    {"group_id": "6", "head": 4, "read_seq": 0, "gone": 0, "unread": 4, "mentions": 0, "level": "none"}
                 ],
                 "directs": [{"peer_id": "3", "head": 2, "mark": 0, "unread": 2, "muted": false}]
             })
         );
-        assert_eq!(summary["chats"], json!({"unread": 4, "groups": 1, "directs": 1}));
+        assert_eq!(summary["chats"], json!({"unread": 4, "mentions": 0, "groups": 1, "directs": 1}));
         for (kind, name) in [("counters", "like"), ("broadcasts", "system")] {
             assert_eq!(explained[kind][name]["unread"], summary[kind][name]["unread"], "{kind}");
         }

@@ -44,7 +44,7 @@ both_tiers! {
         let reply = node.client.get(SUMMARY).await;
         insta::assert_snapshot!(
             reply.without_epoch(),
-            @r#"{"user_id":"42","epoch":"EPOCH","revision":4,"shared_revision":0,"total":3,"degraded":false,"counters":{"comment":{"unread":0,"head":8},"mention":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"groups":0,"directs":0},"notifications":{}}"#
+            @r#"{"user_id":"42","epoch":"EPOCH","revision":4,"shared_revision":0,"total":3,"degraded":false,"counters":{"comment":{"unread":0,"head":8},"mention":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"mentions":0,"groups":0,"directs":0},"notifications":{}}"#
         );
         assert_eq!(reply.header("content-type"), "application/json");
         assert_eq!(summary(&node.client, "?include=counters").await["counters"], reply.ok()["counters"]);
@@ -64,7 +64,7 @@ both_tiers! {
         "broadcasts":{},
         "dots":{},
         "feed":{"unread":0,"capped":false},
-        "chats":{"unread":0,"groups":0,"directs":0,"capped":false},
+        "chats":{"unread":0,"mentions":0,"groups":0,"directs":0,"capped":false},
         "notifications":{}}
         "#);
         let wide = summary(&node.client, "?cap=297").await;

@@ -14,9 +14,9 @@ both_tiers! {
         node.client.post(BATCH, &json!({ "items": items })).await.ok();
         let reply = node.client.post(QUERY, &json!({"user_ids": [3, "2", 1]})).await;
         insta::assert_snapshot!(reply.without_epoch().replace("},{", "},\n{"), @r#"
-        {"items":[{"user_id":"3","epoch":"EPOCH","revision":1,"shared_revision":0,"total":3,"degraded":false,"counters":{"like":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"chats":{"unread":0,"groups":0,"directs":0},"notifications":{}},
-        {"user_id":"2","epoch":"EPOCH","revision":0,"shared_revision":0,"total":0,"degraded":false,"counters":{},"broadcasts":{},"dots":{},"chats":{"unread":0,"groups":0,"directs":0},"notifications":{}},
-        {"user_id":"1","epoch":"EPOCH","revision":1,"shared_revision":0,"total":1,"degraded":false,"counters":{"mention":{"unread":1,"head":1}},"broadcasts":{},"dots":{},"chats":{"unread":0,"groups":0,"directs":0},"notifications":{}}]}
+        {"items":[{"user_id":"3","epoch":"EPOCH","revision":1,"shared_revision":0,"total":3,"degraded":false,"counters":{"like":{"unread":3,"head":3}},"broadcasts":{},"dots":{},"chats":{"unread":0,"mentions":0,"groups":0,"directs":0},"notifications":{}},
+        {"user_id":"2","epoch":"EPOCH","revision":0,"shared_revision":0,"total":0,"degraded":false,"counters":{},"broadcasts":{},"dots":{},"chats":{"unread":0,"mentions":0,"groups":0,"directs":0},"notifications":{}},
+        {"user_id":"1","epoch":"EPOCH","revision":1,"shared_revision":0,"total":1,"degraded":false,"counters":{"mention":{"unread":1,"head":1}},"broadcasts":{},"dots":{},"chats":{"unread":0,"mentions":0,"groups":0,"directs":0},"notifications":{}}]}
         "#);
         let again = node.client.post(QUERY, &json!({"user_ids": [3, "2", 1]})).await;
         assert_eq!(again.text, reply.text, "from the cache it is the same");

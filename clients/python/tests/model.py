@@ -44,7 +44,7 @@ class Rows:
             "total": unread + self.shared,
             "counters": {"mention": {"unread": unread, "head": self.head}},
             "broadcasts": {"system": {"unread": self.shared, "head": self.shared}},
-            "chats": {"unread": 0, "groups": 0, "directs": 0},
+            "chats": {"unread": 0, "mentions": 0, "groups": 0, "directs": 0},
             "notifications": {},
         }
 

@@ -73,7 +73,7 @@ class Simulation {
       total: unread + rows.shared,
       counters: { mention: { unread, head: rows.head } },
       broadcasts: { system: { unread: rows.shared, head: rows.shared } },
-      chats: { unread: 0, groups: 0, directs: 0 },
+      chats: { unread: 0, mentions: 0, groups: 0, directs: 0 },
       notifications: {},
     };
   }

@@ -118,7 +118,7 @@ export function summary(revision: number, unread: number): object {
     broadcasts: {},
     dots: {},
     feed: { unread: 0 },
-    chats: { unread: 0, groups: 0, directs: 0 },
+    chats: { unread: 0, mentions: 0, groups: 0, directs: 0 },
     notifications: {},
   };
 }

@@ -15,8 +15,9 @@ const GROUPS: Column<UserGroup>[] = [
   { name: "Group", cell: ({ group_id }) => <code>{group_id}</code> },
   { name: "Unread", isNumber: true, cell: ({ unread }) => <b>{count(unread)}</b> },
   { name: "Head", isNumber: true, cell: ({ head }) => count(head) },
+  { name: "Mentions", isNumber: true, cell: ({ mentions }) => count(mentions) },
   { name: "Read up to", isNumber: true, cell: ({ read_seq }) => count(read_seq) },
-  { name: "Muted", cell: ({ muted }) => <YesNo is={muted} /> },
+  { name: "Counts", cell: ({ level }) => level },
   { name: "Last read", cell: ({ last_access_at }) => <Time at={last_access_at} /> },
 ];
 

@@ -97,12 +97,12 @@ function chats(summary: UnreadSummary, explain: Explain): Line[] {
       ...ofNoStream("chats", "chats", summary.chats?.unread ?? 0, unread),
       note: [noteOf(groups.length, "group"), noteOf(directs.length, "direct chat")].join(", "),
     },
-    ...shownOf(groups).map(({ group_id, head, read_seq, gone, unread, muted }) => ({
+    ...shownOf(groups).map(({ group_id, head, read_seq, unread_from, gone, unread, mentions, level }) => ({
       ...term(`chats.group.${group_id}`, "group", group_id, unread),
       head,
-      mark: read_seq,
+      mark: unread_from === undefined ? read_seq : unread_from - 1,
       takenBack: gone,
-      note: muted ? "muted: not in the sum" : "",
+      note: notesOf(level, mentions, unread_from !== undefined),
     })),
     ...shownOf(directs).map(({ peer_id, head, mark, unread, muted }) => ({
       ...term(`chats.direct.${peer_id}`, "direct with", peer_id, unread),
@@ -111,6 +111,14 @@ function chats(summary: UnreadSummary, explain: Explain): Line[] {
       note: muted ? "muted: not in the sum" : "",
     })),
   ];
+}
+
+type Level = Explain["chats"]["groups"][number]["level"];
+
+function notesOf(level: Level, mentions: number, isAgain: boolean): string {
+  const inSum = { all: "", mentions: "only mentions in the sum", none: "not in the sum" }[level];
+  const named = mentions === 0 ? "" : `mentions: ${mentions}`;
+  return [named, isAgain ? "unread again" : "", inSum].filter((note) => note !== "").join(", ");
 }
 
 function notifications(summary: UnreadSummary, explain: Explain): Line[] {

@@ -7,16 +7,19 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use arc_swap::ArcSwapOption;
 
 use crate::base::clock::UnixMs;
-use crate::engine::marks::{Intervals, Numbers, Stream, numbers, unread};
+use crate::engine::marks::{Intervals, Numbers, Stream, mention_floor, numbers, unread};
 
 /// In place of a version: nothing was read yet.
 const NOT_LOADED: i64 = -1;
 
-/// What was taken back in a stream.
-#[derive(Debug)]
-struct Gone {
+/// Which positions of a stream do not count as the others.
+#[derive(Debug, Default)]
+struct Special {
+    /// What was taken back.
     retracted: Intervals,
     floor: i64,
+    /// What mentions all.
+    mention_all: Intervals,
 }
 
 /// The head of one shared stream.
@@ -25,8 +28,8 @@ pub struct CachedHead {
     /// Written last and read first: anyone who sees a version sees a head that is at least as new.
     version: AtomicI64,
     head: AtomicI64,
-    /// None in most streams, of which nothing was ever taken back.
-    gone: ArcSwapOption<Gone>,
+    /// None in most streams, which have no such positions.
+    special: ArcSwapOption<Special>,
     /// When the head was raised last.
     at: AtomicI64,
     /// Held while it is written.
@@ -38,7 +41,7 @@ impl Default for CachedHead {
         Self {
             version: AtomicI64::new(NOT_LOADED),
             head: AtomicI64::new(0),
-            gone: ArcSwapOption::empty(),
+            special: ArcSwapOption::empty(),
             at: AtomicI64::new(0),
             writing: std::sync::Mutex::new(()),
         }
@@ -52,11 +55,12 @@ impl CachedHead {
         if stream.version <= self.version.load(Ordering::Acquire) {
             return false;
         }
-        if !stream.retracted.is_empty() || stream.floor > 0 {
-            self.gone.store(Some(Arc::new(Gone { retracted: stream.retracted.clone(), floor: stream.floor })));
-        } else if self.gone.load().is_some() {
-            // A recount has found that nothing was.
-            self.gone.store(None);
+        if !stream.retracted.is_empty() || stream.floor > 0 || !stream.mention_all.is_empty() {
+            let (retracted, floor, mention_all) = (stream.retracted.clone(), stream.floor, stream.mention_all.clone());
+            self.special.store(Some(Arc::new(Special { retracted, floor, mention_all })));
+        } else if self.special.load().is_some() {
+            // A recount has found that nothing was taken back.
+            self.special.store(None);
         }
         self.at.store(stream.at.0, Ordering::Release);
         self.head.store(stream.head, Ordering::Release);
@@ -102,33 +106,32 @@ impl CachedHead {
         if head <= mark {
             return Some(0);
         }
-        let gone = self.gone.load();
-        match gone.as_ref() {
+        let special = self.special.load();
+        match special.as_ref() {
             None => Some(unread(head, mark, &Intervals::default(), own)),
             Some(gone) if mark < gone.floor => None,
             Some(gone) => Some(unread(head, mark, &gone.retracted, own)),
         }
     }
 
-    /// The numbers of a user with this mark, for whom what is in `own` does not count. None as for
-    /// [`Self::unread`].
+    /// The numbers of a user with this mark, for whom what is in `own` does not count, and whom
+    /// what is in `named` mentions. None as for [`Self::unread`].
     #[must_use]
-    pub fn numbers(&self, mark: i64, own: &Intervals) -> Option<Numbers> {
+    pub fn numbers(&self, mark: i64, own: &Intervals, named: &Intervals) -> Option<Numbers> {
         let head = self.head();
-        let gone = self.gone.load();
-        match gone.as_ref() {
+        let special = self.special.load();
+        match special.as_ref() {
             _ if head <= mark => Some(Numbers::default()),
-            None => Some(numbers(head, mark, own)),
-            Some(gone) if mark < gone.floor => None,
-            Some(gone) if own.is_empty() => Some(numbers(head, mark, &gone.retracted)),
-            Some(gone) => Some(numbers(head, mark, &gone.retracted.union(own))),
+            None => Some(numbers(head, mark, own, named)),
+            Some(special) if mark < special.floor || mark < mention_floor(&special.mention_all) => None,
+            Some(special) => Some(numbers(head, mark, &special.retracted.with(own), &special.mention_all.with(named))),
         }
     }
 
     /// Up to which position only the rows tell what was taken back.
     #[must_use]
     pub fn floor(&self) -> i64 {
-        self.gone.load().as_ref().map_or(0, |gone| gone.floor)
+        self.special.load().as_ref().map_or(0, |special| special.floor)
     }
 }
 

@@ -20,21 +20,21 @@ pub(super) const LOOK: &str = "with l as materialized (
         cross join lateral unnest(c.owner_ids, c.kinds, c.names) s (owner_id, kind, name)
         limit 20001
     ), h as materialized (
-        select h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
+        select h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at, h.mention_all
         from s
         join heads h on h.owner_id = s.owner_id and h.kind = s.kind and h.name = s.name
     )
     select cast(0 as bigint) as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version,
-        0 as position, 0 as at
+        0 as position, 0 as at, '' as mention_all
     from inbox_epoch e
     where e.id = 1
     union all
-    select 1, l.lane_id, l.batch, '', 0, '', 0, 0, 0, 0
+    select 1, l.lane_id, l.batch, '', 0, '', 0, 0, 0, 0, ''
     from l
     union all
-    select 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
+    select 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at, h.mention_all
     from h
     union all
-    select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0
+    select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0, ''
     from notices n
     where n.changed > (select k.batch from {rows} k where k.lane_id = 0)";

@@ -11,7 +11,7 @@ use crate::engine::marks::{Intervals, Kind, Stream, StreamKey};
 
 const KEY: &[(&str, Type)] = &[("owner_id", Type::Int), ("kind", Type::Int), ("name", Type::Text)];
 
-const READ: &str = "select h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
+const READ: &str = "select h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at, h.mention_all
     from {rows} r
     join heads h on h.owner_id = r.owner_id and h.kind = r.kind and h.name = r.name";
 
@@ -20,7 +20,7 @@ static LOAD: Statement = Statement::new(READ, KEY).by("owner_id");
 /// Locks the rows in the order of the key, and returns what they hold once they are locked.
 static LOCK: Statement = Statement::each(
     READ,
-    "select h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
+    "select h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at, h.mention_all
     from {rows} r
     join heads h on h.owner_id = r.owner_id and h.kind = r.kind and h.name = r.name
     order by h.owner_id, h.kind, h.name
@@ -50,6 +50,7 @@ static SAVE: Statement = Statement::new(
         version = r.version,
         position = r.position,
         at = r.at,
+        mention_all = r.mention_all,
         lane_id = r.lane_id,
         batch = r.batch
     from {rows} r
@@ -64,6 +65,7 @@ static SAVE: Statement = Statement::new(
         ("version", Type::Int),
         ("position", Type::Int),
         ("at", Type::Int),
+        ("mention_all", Type::Text),
         ("lane_id", Type::Int),
         ("batch", Type::Int),
     ],
@@ -105,15 +107,15 @@ static SWEEP: Statement = Statement::one(
 /// One statement for each engine: on Postgres, only a lateral join with its own limit is sure to go
 /// along the index, for each lane and for each head, however many there are.
 static LOOK: Statement = Statement::each(
-    "select 0 as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version, 0 as position, 0 as at
+    "select 0 as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version, 0 as position, 0 as at, '' as mention_all
     from inbox_epoch e
     where e.id = 1
     union all
-    select 1, l.lane_id, l.batch, '', 0, '', 0, 0, 0, 0
+    select 1, l.lane_id, l.batch, '', 0, '', 0, 0, 0, 0, ''
     from lanes l
     union all
     select * from (
-        select distinct 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
+        select distinct 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at, h.mention_all
         from lanes l
         left join {rows} k on k.lane_id = l.lane_id
         cross join head_changes c
@@ -124,18 +126,18 @@ static LOOK: Statement = Statement::each(
         limit 20001
     )
     union all
-    select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0
+    select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0, ''
     from notices n
     where n.changed > (select k.batch from {rows} k where k.lane_id = 0)",
-    "select cast(0 as bigint) as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version, 0 as position, 0 as at
+    "select cast(0 as bigint) as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version, 0 as position, 0 as at, '' as mention_all
     from inbox_epoch e
     where e.id = 1
     union all
-    select 1, l.lane_id, l.batch, '', 0, '', 0, 0, 0, 0
+    select 1, l.lane_id, l.batch, '', 0, '', 0, 0, 0, 0, ''
     from lanes l
     union all
     select * from (
-        select 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
+        select 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at, h.mention_all
         from (
             select distinct s.owner_id, s.kind, s.name
             from lanes l
@@ -158,7 +160,7 @@ static LOOK: Statement = Statement::each(
         ) h
     ) changed
     union all
-    select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0
+    select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0, ''
     from notices n
     where n.changed > (select k.batch from {rows} k where k.lane_id = 0)",
     &[("lane_id", Type::Int), ("batch", Type::Int)],
@@ -168,18 +170,18 @@ static LOOK: Statement = Statement::each(
 /// broadcast state itself.
 static FIRST_LOOK: Statement = Statement::new(
     "select cast(0 as bigint) as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version,
-        0 as position, 0 as at
+        0 as position, 0 as at, '' as mention_all
     from inbox_epoch e
     where e.id = 1
     union all
-    select 1, l.lane_id, l.batch, '', 0, '', 0, 0, 0, 0
+    select 1, l.lane_id, l.batch, '', 0, '', 0, 0, 0, 0, ''
     from lanes l
     union all
-    select 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at
+    select 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at, h.mention_all
     from heads h
     where h.owner_id = 0 and h.kind in (2, 3, 7)
     union all
-    select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0
+    select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0, ''
     from notices n",
     &[],
 );
@@ -210,11 +212,12 @@ const KEPT_BATCHES: i64 = 8192;
 const SWEEP_ROWS: i64 = 5000;
 
 /// A row of `heads` as the statements return it.
-type Row = (i64, i64, String, i64, String, i64, i64, i64, i64);
+type Row = (i64, i64, String, i64, String, i64, i64, i64, i64, String);
 
-fn stream_of_row((owner, kind, name, head, retracted, floor, version, position, at): Row) -> Option<(StreamKey, Stream)> {
+fn stream_of_row((owner, kind, name, head, retracted, floor, version, position, at, mention_all): Row) -> Option<(StreamKey, Stream)> {
     let key = StreamKey { owner, kind: Kind::from_code(kind)?, name: name.into() };
-    Some((key, Stream { head, retracted: Intervals::parse(&retracted), floor, version, position, at: UnixMs(at) }))
+    let (retracted, mention_all) = (Intervals::parse(&retracted), Intervals::parse(&mention_all));
+    Some((key, Stream { head, retracted, floor, version, position, at: UnixMs(at), mention_all }))
 }
 
 fn key_columns(keys: &[StreamKey]) -> [Column; 3] {
@@ -272,6 +275,7 @@ pub async fn save(conn: &mut Conn, heads: &[(&StreamKey, &Stream)], batch: Batch
         column(|stream| stream.version),
         column(|stream| stream.position),
         column(|stream| stream.at.0),
+        Column::Text(heads.iter().map(|(_, stream)| stream.mention_all.to_string()).collect()),
         lane_id,
         number,
     ];
@@ -301,7 +305,7 @@ pub(super) struct Look {
 }
 
 /// A row of [`LOOK`].
-type LookRow = (i64, i64, i64, String, i64, String, i64, i64, i64, i64);
+type LookRow = (i64, i64, i64, String, i64, String, i64, i64, i64, i64, String);
 
 impl Look {
     /// Whether changes may be missing for a node that knew the lanes to be so far: some that it asks
@@ -313,11 +317,11 @@ impl Look {
 
     fn of(rows: Vec<LookRow>) -> Self {
         let mut look = Self::default();
-        for (part, a, b, name, head, retracted, floor, version, position, at) in rows {
+        for (part, a, b, name, head, retracted, floor, version, position, at, mention_all) in rows {
             match part {
                 0 => look.epoch = name.into(),
                 1 => drop(look.lanes.insert(a, b)),
-                2 => look.heads.extend(stream_of_row((a, b, name, head, retracted, floor, version, position, at))),
+                2 => look.heads.extend(stream_of_row((a, b, name, head, retracted, floor, version, position, at, mention_all))),
                 // The position and the time of the expiry stand where a head has its head and its
                 // floor.
                 _ => look.notices.push((name, a, head, floor, b)),

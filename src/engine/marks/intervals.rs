@@ -1,5 +1,6 @@
 //! A set of positions as sorted, disjoint, non-adjacent runs; in a row as text: `117 119-121`.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// A set of positions.
@@ -57,6 +58,20 @@ impl Intervals {
         self.0.insert(first, merged);
     }
 
+    /// Takes this position out.
+    pub fn remove(&mut self, at: i64) {
+        let next = self.0.partition_point(|(from, _)| *from <= at);
+        let Some(place) = next.checked_sub(1) else { return };
+        let Some((from, to)) = self.0.get(place).copied().filter(|(_, to)| at <= *to) else { return };
+        let left = [(from, at - 1), (at + 1, to)].into_iter().filter(|(from, to)| from <= to);
+        self.0.splice(place..next, left);
+    }
+
+    /// Every position, in order.
+    pub fn positions(&self) -> impl Iterator<Item = i64> + '_ {
+        self.0.iter().flat_map(|(from, to)| *from..=*to)
+    }
+
     /// The position of the `n`-th (from 1) number that is not in the set, counted downwards from
     /// `head`.
     #[must_use]
@@ -98,6 +113,22 @@ impl Intervals {
         let mut all = self.clone();
         other.0.iter().for_each(|(from, to)| all.insert(*from, *to));
         all
+    }
+
+    /// The same; neither is copied where the other is empty.
+    #[must_use]
+    pub fn with<'a>(&'a self, other: &'a Self) -> Cow<'a, Self> {
+        match (self.is_empty(), other.is_empty()) {
+            (true, _) => Cow::Borrowed(other),
+            (_, true) => Cow::Borrowed(self),
+            _ => Cow::Owned(self.union(other)),
+        }
+    }
+
+    /// The highest position in the set.
+    #[must_use]
+    pub fn last(&self) -> Option<i64> {
+        self.0.last().map(|(_, to)| *to)
     }
 
     /// The lowest position in the set.

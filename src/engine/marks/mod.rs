@@ -24,7 +24,7 @@ pub mod users;
 
 pub use intervals::Intervals;
 pub use kind::{Kind, Refused};
-pub use stream::{MAX_SHARED_RUNS, Numbers, Stream, StreamKey, numbers, unread};
+pub use stream::{MAX_MENTION_ALL_RUNS, MAX_SHARED_RUNS, Numbers, Stream, StreamKey, mention_floor, numbers, unread};
 pub use user_marks::{PackedMark, UserMarks, is_own};
 
 use std::sync::Arc;

@@ -76,6 +76,19 @@ pub struct Stream {
     pub position: i64,
     /// When the head was raised last.
     pub at: UnixMs,
+    /// Of a group: the newest positions that mention all its members, as many runs as
+    /// [`mention_floor`] says.
+    pub mention_all: Intervals,
+}
+
+/// How many separate runs of positions that mention all a group's stream keeps at hand.
+pub const MAX_MENTION_ALL_RUNS: usize = 200;
+
+/// Up to which position only the rows tell what mentions all, where the stream has these runs.
+#[must_use]
+pub fn mention_floor(mention_all: &Intervals) -> i64 {
+    let is_full = mention_all.runs() >= MAX_MENTION_ALL_RUNS;
+    mention_all.first().filter(|_| is_full).map_or(0, |first| first - 1)
 }
 
 impl Stream {
@@ -92,6 +105,14 @@ impl Stream {
         // What is imported may be older than what is there.
         self.at = self.at.max(now);
         Ok(self.head)
+    }
+
+    /// The thing at this position, which is the head, mentions all.
+    pub fn mention_all(&mut self, at: i64) {
+        self.mention_all.insert(at, at);
+        while self.mention_all.runs() > MAX_MENTION_ALL_RUNS {
+            self.mention_all.drop_first();
+        }
     }
 
     /// The thing at this position is gone: one less for those who had not read it. Once is enough;
@@ -115,6 +136,7 @@ impl Stream {
             return false;
         }
         self.version += 1;
+        self.mention_all.drop_up_to(up_to);
         // Below the floor only the rows tell, also of this.
         if up_to >= self.floor {
             self.floor = 0;
@@ -155,15 +177,22 @@ pub fn unread(head: i64, mark: i64, retracted: &Intervals, own: &Intervals) -> i
 pub struct Numbers {
     /// How many positions are unread.
     pub unread: i64,
+    /// How many of them mention the user.
+    pub mentions: i64,
     /// The lowest of them.
     pub first: Option<i64>,
 }
 
 /// The numbers of what lies above the mark and is not in `gone`.
 #[must_use]
-pub fn numbers(head: i64, mark: i64, gone: &Intervals) -> Numbers {
-    let unread = (head - mark - gone.count_within(mark, head)).max(0);
-    Numbers { unread, first: (unread > 0).then(|| gone.first_free_above(mark)) }
+pub fn numbers(head: i64, mark: i64, gone: &Intervals, mentioning: &Intervals) -> Numbers {
+    let count = |set: &Intervals| set.count_within(mark, head);
+    let unread = (head - mark - count(gone)).max(0);
+    if unread == 0 {
+        return Numbers::default();
+    }
+    let mentions = if mentioning.is_empty() { 0 } else { count(&mentioning.with(gone)) - count(gone) };
+    Numbers { unread, mentions, first: Some(gone.first_free_above(mark)) }
 }
 
 #[cfg(test)]
@@ -179,21 +208,28 @@ mod tests {
         Happen,
         Retract(i64),
         Expire(i64),
+        MentionAll,
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         let at = 0..80_i64;
-        let step = prop_oneof![6 => Just(Step::Happen), 2 => at.clone().prop_map(Step::Retract), 1 => at.prop_map(Step::Expire)];
+        let step = prop_oneof![6 => Just(Step::Happen), 2 => Just(Step::MentionAll), 2 => at.clone().prop_map(Step::Retract), 1 => at.prop_map(Step::Expire)];
         prop::collection::vec(step, 0..120)
     }
 
     proptest! {
         #[test]
         fn a_stream_counts_like_a_set(steps in steps(), mark in 0..90_i64, own in prop::collection::btree_set(1..90_i64, 0..10)) {
-            let (mut stream, mut there) = (Stream::default(), BTreeSet::new());
+            let (mut stream, mut there, mut all) = (Stream::default(), BTreeSet::new(), BTreeSet::new());
             for step in steps {
                 match step {
                     Step::Happen => { there.insert(stream.advance(UnixMs(1)).unwrap()); }
+                    Step::MentionAll => {
+                        let at = stream.advance(UnixMs(1)).unwrap();
+                        stream.mention_all(at);
+                        there.insert(at);
+                        all.insert(at);
+                    }
                     Step::Retract(at) => { stream.retract(at); there.remove(&at); }
                     Step::Expire(up_to) => {
                         let (before, counted) = (stream.version, there.len());
@@ -209,8 +245,9 @@ mod tests {
             let left = i64::try_from(left).unwrap();
             prop_assert_eq!(stream.unread(mark, &intervals), Some(left));
             let first = there.iter().copied().find(|at| *at > mark && !own.contains(at));
-            let counted = numbers(stream.head, mark, &stream.retracted.union(&intervals));
-            prop_assert_eq!(counted, Numbers { unread: left, first });
+            let mentions = there.iter().filter(|at| **at > mark && !own.contains(at) && all.contains(at)).count();
+            let counted = numbers(stream.head, mark, &stream.retracted.union(&intervals), &stream.mention_all);
+            prop_assert_eq!(counted, Numbers { unread: left, mentions: i64::try_from(mentions).unwrap(), first });
         }
     }
 
@@ -228,6 +265,24 @@ mod tests {
         let version = stream.version;
         stream.retract(2);
         assert_eq!((stream.floor, stream.version), (4, version + 1), "below the floor only the rows can tell whether it was there");
+    }
+
+    #[test]
+    fn mentions_of_all_that_do_not_fit_are_left_to_the_rows() {
+        let mut stream = Stream::default();
+        let runs = i64::try_from(MAX_MENTION_ALL_RUNS).unwrap();
+        for n in 1..=2 * (runs + 1) {
+            stream.advance(UnixMs(1)).unwrap();
+            if n % 2 == 0 {
+                stream.mention_all(n);
+            }
+            let floor = mention_floor(&stream.mention_all);
+            let known = (1..=n).filter(|at| at % 2 == 0 && *at > floor);
+            assert!(known.into_iter().all(|at| stream.mention_all.contains(at)), "{n}");
+        }
+        assert_eq!(mention_floor(&stream.mention_all), 3);
+        stream.expire(5);
+        assert_eq!(mention_floor(&stream.mention_all), 0, "what is not known has expired");
     }
 
     #[test]

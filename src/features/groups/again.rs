@@ -8,7 +8,7 @@
 use super::members::member;
 use super::messages::{no_message, not_there, scattered, step};
 use super::rows::GroupRows;
-use super::{Membership, TooScattered};
+use super::{MAX_MENTION_RUNS, Membership, TooScattered};
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{GroupId, UserId};
 use crate::engine::lanes::{Answer, Rows};
@@ -38,21 +38,40 @@ impl Membership {
         Ok(is_new || is_less)
     }
 
-    /// Messages from this one on show as unread, aside from the member's own. Returns whether
-    /// anything changed.
+    /// A message mentions the member by name.
+    pub fn mention(&mut self, seq: i64) {
+        self.mentions.insert(seq, seq);
+        while self.mentions.runs() > MAX_MENTION_RUNS {
+            self.mentions.drop_first();
+        }
+    }
+
+    /// Messages from this one on show as unread, aside from the member's own. Those that name the
+    /// member mention it again. Returns whether anything changed.
     ///
     /// # Errors
     /// [`TooScattered`].
-    pub fn unread_from(&mut self, from: i64, own: impl IntoIterator<Item = i64>, head: i64) -> Result<bool, TooScattered> {
+    pub fn unread_from(
+        &mut self,
+        from: i64,
+        own: impl IntoIterator<Item = i64>,
+        naming: impl IntoIterator<Item = i64>,
+        head: i64,
+    ) -> Result<bool, TooScattered> {
         let again = Some(self.shown().unread_from(from, own)?);
         let before = std::mem::replace(&mut self.again, again);
+        for seq in naming {
+            self.mention(seq);
+        }
         self.settle_again(head);
         Ok(self.again != before)
     }
 
-    /// Ends what is unread again where nothing is.
+    /// Ends what is unread again where nothing is, and forgets the mentions that were read.
     fn settle_again(&mut self, head: i64) {
         self.again.take_if(|again| again.read_seq() >= head || *again == self.reading);
+        let mark = self.shown().read_seq();
+        self.mentions.drop_up_to(mark);
     }
 }
 
@@ -69,7 +88,8 @@ pub(super) fn unread_again(rows: &mut Rows, user: UserId, id: GroupId, from: i64
     }
     let head = rows.head(&StreamKey::group(id)).head;
     let own: Vec<_> = rows.get::<GroupRows>().own_from(id, user, from).collect();
-    if of.unread_from(from, own, head).map_err(scattered)? {
+    let naming: Vec<_> = rows.get::<GroupRows>().naming_from(id, user, from).collect();
+    if of.unread_from(from, own, naming, head).map_err(scattered)? {
         rows.get_mut::<GroupRows>().set_membership(user, id, span, of.clone());
         rows.revise(user, |_| {});
     }

@@ -65,6 +65,8 @@ pub struct ChatTerm<'a> {
 pub struct ChatCount {
     /// How many unread messages.
     pub unread: i64,
+    /// How many of them mention the user.
+    pub mentions: i64,
     /// In how many groups.
     pub groups: i64,
     /// The versions of their heads, and the levels that ended.
@@ -134,7 +136,7 @@ impl Chat {
         if version < 0 {
             return Told::Unloaded;
         }
-        let numbers = self.cached_head.numbers(self.mark.mark, &self.mark.extra);
+        let numbers = self.cached_head.numbers(self.mark.mark, &self.mark.extra, &self.mark.mentions);
         numbers.map_or(Told::Below(version), |numbers| Told::Numbers(numbers, version))
     }
 }
@@ -164,10 +166,11 @@ impl ChatList {
             }
             let (numbers, version) = self.known(chat)?;
             chat.add_to(&mut count.versions, version);
-            let unread = level.counted(numbers.unread, 0);
+            let unread = level.counted(numbers.unread, numbers.mentions);
             // The versions stay whole also where the count has enough; so does the number of
             // groups.
             count.unread = count.unread.saturating_add(unread).min(most);
+            count.mentions = count.mentions.saturating_add(numbers.mentions).min(most);
             count.groups += i64::from(unread > 0);
         }
         Some(count)
@@ -260,7 +263,8 @@ impl Chats {
     /// What is unread in one group up to this head, as the rows have it now.
     pub async fn count_rows(&self, group: GroupId, mark: &GroupMark, head: i64) -> DbResult<Numbers> {
         let gone = lists::gone(&self.db, group, mark.mark, head).await?;
-        Ok(numbers(head, mark.mark, &gone.union(&mark.extra)))
+        let all = lists::mention_all(&self.db, group, mark.mark, head).await?;
+        Ok(numbers(head, mark.mark, &gone.with(&mark.extra), &all.with(&mark.mentions)))
     }
 
     /// Reads what is missing: heads that are not here, and recalled messages that only the rows

@@ -4,10 +4,10 @@ use super::again::unread_again;
 use super::members::{join, leave, put, set_level, tell};
 use super::messages::{change, expire, read_one, recall, send};
 use super::rows::GroupRows;
-use super::{Delivery, MembersOut};
+use super::{Delivery, MembersOut, NewMessage};
 use crate::base::clock::UnixMs;
 use crate::base::error::Problem;
-use crate::base::ids::{ClientId, GroupId, UserId};
+use crate::base::ids::{GroupId, UserId};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::marks::StreamKey;
 use crate::features::level::LevelUntil;
@@ -34,13 +34,7 @@ pub enum GroupCommand {
     /// Somebody leaves.
     Leave { group: GroupId, user: UserId },
     /// A member sends a message.
-    Send {
-        group: GroupId,
-        sender: UserId,
-        /// The sender's own id for it.
-        client_id: ClientId,
-        content: String,
-    },
+    Send { group: GroupId, sender: UserId, message: NewMessage },
     /// A message is taken back.
     Recall {
         group: GroupId,
@@ -99,19 +93,20 @@ impl GroupCommand {
     }
 
     /// The users whose memberships are looked at.
-    fn users(&self) -> &[UserId] {
-        match self {
-            Self::Put { .. } | Self::Expire { .. } => &[],
-            Self::JoinMany { users, .. } => users,
-            Self::Recall { by, .. } => by.as_slice(),
+    fn users(&self) -> impl Iterator<Item = &UserId> {
+        let (one, more): (Option<&UserId>, &[UserId]) = match self {
+            Self::Put { .. } | Self::Expire { .. } => (None, &[]),
+            Self::JoinMany { users, .. } => (None, users),
+            Self::Recall { by, .. } => (by.as_ref(), &[]),
             Self::Join { user, .. }
             | Self::Leave { user, .. }
             | Self::Read { user, .. }
             | Self::ReadOne { user, .. }
             | Self::Unread { user, .. }
-            | Self::SetLevel { user, .. } => std::slice::from_ref(user),
-            Self::Send { sender, .. } => std::slice::from_ref(sender),
-        }
+            | Self::SetLevel { user, .. } => (Some(user), &[]),
+            Self::Send { sender, message, .. } => (Some(sender), &message.mentions),
+        };
+        one.into_iter().chain(more)
     }
 
     /// Whether it changes nothing but the member's own rows: then the group's head is only looked
@@ -135,8 +130,8 @@ impl lanes::Command for GroupCommand {
             needs.of::<GroupRows>().members.insert((*user, group));
         }
         match self {
-            Self::Send { sender, client_id, .. } => {
-                needs.of::<GroupRows>().clients.insert((group, *sender, client_id.clone()));
+            Self::Send { sender, message, .. } => {
+                needs.of::<GroupRows>().clients.insert((group, *sender, message.client_id.clone()));
             }
             Self::Recall { seq, .. } | Self::ReadOne { seq, .. } => {
                 needs.of::<GroupRows>().messages.insert((group, *seq));
@@ -153,13 +148,13 @@ impl lanes::Command for GroupCommand {
     fn lane_key(&self) -> i64 {
         // What locks the group's head is kept together, so that it shares a batch and does not wait
         // for another lane.
-        if self.is_own() { self.users().first().map_or(0, |user| user.get()) } else { self.group().get() }
+        if self.is_own() { self.users().next().map_or(0, |user| user.get()) } else { self.group().get() }
     }
 
     fn weight(&self) -> u32 {
         match self {
             Self::Expire { rows, .. } => (*rows).max(1),
-            _ => u32::try_from(self.users().len()).unwrap_or(u32::MAX).max(1),
+            _ => u32::try_from(self.users().count()).unwrap_or(u32::MAX).max(1),
         }
     }
 
@@ -186,7 +181,7 @@ impl lanes::Command for GroupCommand {
                 tell(rows, now, *group, *user, left.then_some(false));
                 Ok(Answer::no_content())
             }
-            Self::Send { group, sender, client_id, content } => send(rows, *group, *sender, client_id, content, now),
+            Self::Send { group, sender, message } => send(rows, *group, *sender, message, now),
             Self::Recall { group, seq, by } => recall(rows, *group, *seq, *by),
             Self::Read { user, group, up_to } => {
                 let head = rows.head(&StreamKey::group(*group)).head;

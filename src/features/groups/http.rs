@@ -17,7 +17,10 @@ use super::changes::GroupChanges;
 use super::chats::Chats;
 use super::lists::{self, View};
 use super::members::{no_member, unknown};
-use super::{Delivery, GroupCommand, GroupConfig, GroupOut, GroupSentOut, MAX_JOINS, MemberOut, MembersOut, Message, expired};
+use super::{
+    Delivery, GroupCommand, GroupConfig, GroupOut, GroupSentOut, MAX_JOINS, MAX_MENTIONS, MemberOut, MembersOut, Message, NewMessage,
+    expired,
+};
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{ClientId, GroupId, Seq, UserId};
@@ -152,6 +155,14 @@ pub struct SendGroupMessageIn {
     /// The content.
     #[schema(min_length = 1, max_length = 10000, example = "Lunch at one?")]
     content: String,
+    /// Members to mention by name. For them, the message counts in `mentions` while it is unread.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, max_items = 50)]
+    mentions: Option<Vec<UserId>>,
+    /// Whether to mention all members.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, default = false)]
+    mention_all: Option<bool>,
 }
 
 /// Which messages.
@@ -306,7 +317,8 @@ async fn list_members(state: Served<GroupContext>, path: GroupPath, uri: Uri, Qu
 /// Send a message to a group
 ///
 /// Marks the group as read by the sender, up to this message. A repeat with the same `client_id`
-/// returns 200 with the same `seq`.
+/// returns 200 with the same `seq`, also after a mentioned member has left. Returns 422 if a
+/// mentioned user is not a member.
 #[utoipa::path(post, path = "/v1/groups/{group}/messages", tag = "groups",
     params(("group" = GroupId, Path)),
     request_body = SendGroupMessageIn,
@@ -314,10 +326,15 @@ async fn list_members(state: Served<GroupContext>, path: GroupPath, uri: Uri, Qu
         (status = 200, body = GroupSentOut, description = "Already sent"),
         (status = 201, body = GroupSentOut)))]
 async fn send_group_message(state: Served<GroupContext>, path: GroupPath, body: Body<SendGroupMessageIn>) -> Result<Answer> {
-    let SendGroupMessageIn { sender_id, client_id, content } = body.value;
+    let SendGroupMessageIn { sender_id, client_id, content, mentions, mention_all } = body.value;
     let sender = SenderIn::resolve(sender_id, &path.caller)?;
     text_within(&content, 1, MAX_CONTENT_CHARS, "/content")?;
-    submit(&state, GroupCommand::Send { group: path.group, sender, client_id, content }).await
+    let (mentions, mention_all) = (mentions.unwrap_or_default(), mention_all.unwrap_or(false));
+    if mentions.len() > MAX_MENTIONS {
+        return Err(Problem::invalid("/mentions", format!("must have at most {MAX_MENTIONS} users")).into());
+    }
+    let message = NewMessage { client_id, content, mentions, mention_all };
+    submit(&state, GroupCommand::Send { group: path.group, sender, message }).await
 }
 
 /// List the messages of a group

@@ -53,6 +53,15 @@ static GONE: Statement = Statement::one(
     &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int)],
 );
 
+/// What mentions all in a stretch of a group.
+static MENTION_ALL: Statement = Statement::one(
+    "select m.seq
+    from group_messages m
+    where m.group_id = $1 and m.seq > $2 and m.seq <= $3 and m.mention_all = 1
+    order by m.group_id, m.seq",
+    &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int)],
+);
+
 static EARLIEST: Statement = Statement::one(
     "select coalesce(
         (select m.seq from group_messages m where m.group_id = $1 order by m.seq limit 1),
@@ -64,8 +73,8 @@ static EARLIEST: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 5] {
-    [&VIEW, &MEMBERS, &MESSAGES, &GONE, &EARLIEST]
+pub fn statements() -> [&'static Statement; 6] {
+    [&VIEW, &MEMBERS, &MESSAGES, &GONE, &MENTION_ALL, &EARLIEST]
 }
 
 fn one(values: &[i64]) -> Vec<Column> {
@@ -120,6 +129,14 @@ pub async fn gone(db: &Db, group: GroupId, after: i64, up_to: i64) -> DbResult<I
         if recalled == 1 { gone.insert(seq, seq) } else { gone.insert(after + 1, up_to.min(seq - 1)) }
     }
     Ok(gone)
+}
+
+/// The messages after a seq and up to another that mention all.
+pub async fn mention_all(db: &Db, group: GroupId, after: i64, up_to: i64) -> DbResult<Intervals> {
+    let rows: Vec<(i64,)> = db.fetch(&MENTION_ALL, &one(&[group.get(), after, up_to])).await?;
+    let mut all = Intervals::default();
+    rows.into_iter().for_each(|(seq,)| all.insert(seq, seq));
+    Ok(all)
 }
 
 /// The first message of a group that is kept; one beyond the head where none is.

@@ -9,7 +9,7 @@ use crate::base::error::{Code, Problem};
 use crate::base::ids::{GroupId, UserId};
 use crate::engine::events::{Event, MemberEventOut};
 use crate::engine::lanes::{Answer, Rows};
-use crate::engine::marks::StreamKey;
+use crate::engine::marks::{Intervals, StreamKey};
 use crate::features::level::{Level, LevelUntil};
 
 pub(crate) fn unknown(group: GroupId) -> Problem {
@@ -79,6 +79,7 @@ pub(super) fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, poin
         to_seq: None,
         reading: Reading::from_seq(from_seq),
         again: None,
+        mentions: Intervals::default(),
         level: LevelUntil::default(),
         joined_at: now,
         at: now,
@@ -98,7 +99,7 @@ pub(super) fn leave(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs) -> 
         user,
         id,
         span,
-        Membership { to_seq, again: None, level: LevelUntil::default(), at: now, ..of },
+        Membership { to_seq, again: None, mentions: Intervals::default(), level: LevelUntil::default(), at: now, ..of },
     );
     rows.get_mut::<GroupRows>().set_group(id, Group { members: group.members - 1, ..group });
     rows.revise(user, |row| row.chat_groups -= 1);

@@ -1,12 +1,14 @@
 //! The rules of the messages of groups, over the rows of a batch: sent, recalled, read.
 
+use std::collections::BTreeSet;
+
 use super::members::{known, member};
 use super::needs::DeliveryJob;
 use super::rows::GroupRows;
-use super::{Delivery, Group, GroupSentOut, Membership, Message, ReadStep, TooScattered};
+use super::{Delivery, Group, GroupSentOut, Membership, Mentions, Message, NewMessage, ReadStep, TooScattered};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
-use crate::base::ids::{ClientId, GroupId, UserId};
+use crate::base::ids::{GroupId, UserId};
 use crate::engine::lanes::{Answer, Rows};
 use crate::engine::marks::{Refused, StreamKey};
 
@@ -27,23 +29,20 @@ pub(super) fn not_there(rows: &Rows, group: GroupId, seq: i64) -> Problem {
     no_message(group, seq)
 }
 
-pub(super) fn send(
-    rows: &mut Rows,
-    id: GroupId,
-    sender: UserId,
-    client_id: &ClientId,
-    content: &str,
-    now: UnixMs,
-) -> Result<Answer, Problem> {
+pub(super) fn send(rows: &mut Rows, id: GroupId, sender: UserId, new: &NewMessage, now: UnixMs) -> Result<Answer, Problem> {
     known(rows, id)?;
-    if let Some(sent) = rows.get::<GroupRows>().sent(&(id, sender, client_id.clone())) {
+    if let Some(sent) = rows.get::<GroupRows>().sent(&(id, sender, new.client_id.clone())) {
         if sent.recalled {
             return Err(Problem::new(Code::Gone, format!("Message {} with this client_id was recalled.", sent.seq)));
         }
         return Ok(Answer::ok(GroupSentOut { group_id: id, seq: sent.seq, sent_at: sent.at, revision: rows.revision(sender) }));
     }
     let (span, mut of) = member(rows, id, sender)?;
-    let seq = add_message(rows, id, sender, client_id, content, now)?;
+    let named = named_members(rows, id, sender, &new.mentions)?;
+    let seq = add_message(rows, id, sender, new, now)?;
+    for user in named {
+        mention(rows, id, user, seq)?;
+    }
     // The sender has read what is above.
     of.read_up_to(seq, seq);
     of.at = of.at.max(now);
@@ -52,24 +51,44 @@ pub(super) fn send(
     Ok(Answer::created(GroupSentOut { group_id: id, seq, sent_at: now, revision: rows.revision(sender) }))
 }
 
+/// The members whom a message is to mention, without its sender, each once.
+fn named_members(rows: &Rows, id: GroupId, sender: UserId, mentions: &[UserId]) -> Result<BTreeSet<UserId>, Problem> {
+    for (at, user) in mentions.iter().enumerate() {
+        let stranger = |_| Problem::invalid(format!("/mentions/{at}"), "must be a member of the group");
+        member(rows, id, *user).map_err(stranger)?;
+    }
+    Ok(mentions.iter().copied().filter(|user| *user != sender).collect())
+}
+
+/// A message mentions this member by name.
+fn mention(rows: &mut Rows, id: GroupId, user: UserId, seq: i64) -> Result<(), Problem> {
+    let (span, mut of) = member(rows, id, user)?;
+    of.mention(seq);
+    rows.get_mut::<GroupRows>().set_membership(user, id, span, of);
+    rows.revise(user, |_| {});
+    Ok(())
+}
+
 /// Adds a message, whether its sender is a member or not. Returns its number.
-pub(super) fn add_message(
-    rows: &mut Rows,
-    id: GroupId,
-    sender: UserId,
-    client_id: &ClientId,
-    content: &str,
-    now: UnixMs,
-) -> Result<i64, Problem> {
+pub(super) fn add_message(rows: &mut Rows, id: GroupId, sender: UserId, new: &NewMessage, now: UnixMs) -> Result<i64, Problem> {
     let mut group = known(rows, id)?;
     let key = StreamKey::group(id);
     let mut stream = rows.head(&key);
     let full = |_: Refused| Problem::new(Code::TooMany, "The group has reached the highest possible head, 2^53-1.");
     let seq = stream.advance(now).map_err(full)?;
+    if new.mention_all {
+        stream.mention_all(seq);
+    }
     rows.set_head(&key, stream);
-    let (client_id, content) = (client_id.clone(), content.to_owned());
+    let NewMessage { client_id, content, mentions, mention_all } = new.clone();
+    let mentions = Mentions { named: mentions.into_iter().filter(|user| *user != sender).collect(), all: mention_all };
     let written = group.delivery == Delivery::Write;
-    rows.get_mut::<GroupRows>().add_message(id, seq, Message { sender, client_id, content, sent_at: now, recalled: false, written });
+    rows.get_mut::<GroupRows>().add_message(
+        id,
+        seq,
+        Message { sender, client_id, content, sent_at: now, recalled: false, written },
+        mentions,
+    );
     if written {
         add_job(rows, id, &mut group, DeliveryJob { seq, recall: false });
     }

@@ -42,6 +42,8 @@ pub(crate) use members::{no_member, unknown};
 pub(crate) use messages::expired;
 pub use reading::{MAX_EXTRA_BYTES, Reading, TooScattered};
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -58,6 +60,13 @@ pub const MAX_MEMBERS: i64 = 100_000;
 
 /// How many may join in one request.
 pub const MAX_JOINS: usize = 1000;
+
+/// How many members a message may mention by name.
+pub const MAX_MENTIONS: usize = 50;
+
+/// How many runs of unread messages that mention a member by name are kept for each membership. With
+/// more, the oldest count as messages only.
+pub const MAX_MENTION_RUNS: usize = 1000;
 
 /// How a group's messages reach its members.
 // Read as a text first: of a null that stands for an enum, serde_json says that the JSON is
@@ -115,6 +124,9 @@ pub struct Membership {
     pub reading: Reading,
     /// How far messages show as read, while some are unread again; None: as `reading` has it.
     pub again: Option<Reading>,
+    /// Messages above the shown mark that mention the member by name. Which of them are gone, the
+    /// group's head says.
+    pub mentions: Intervals,
     /// What of the group counts in the member's sums.
     pub level: LevelUntil,
     /// When it began.
@@ -153,6 +165,27 @@ pub struct Message {
     pub written: bool,
 }
 
+/// A message as its sender says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMessage {
+    /// The sender's own id for it.
+    pub client_id: ClientId,
+    pub content: String,
+    /// Members whom it mentions by name, in the order of the request.
+    pub mentions: Vec<UserId>,
+    /// Whether it mentions all members.
+    pub mention_all: bool,
+}
+
+/// Whom a message mentions, as its row has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Mentions {
+    /// Members by name, without the sender.
+    pub named: BTreeSet<UserId>,
+    /// Whether it mentions all.
+    pub all: bool,
+}
+
 /// What a user's entry in the cache holds of a group that the user is in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupMark {
@@ -162,6 +195,8 @@ pub struct GroupMark {
     pub mark: i64,
     /// Single messages above `mark` that show as read.
     pub extra: Intervals,
+    /// Messages that mention the user by name.
+    pub mentions: Intervals,
     /// What of the group counts in sums.
     pub level: LevelUntil,
     /// When the user last read something new or sent.
@@ -171,19 +206,30 @@ pub struct GroupMark {
 impl GroupMark {
     /// As a row of `memberships` holds it.
     #[must_use]
-    pub fn from_row([read_seq, level, at, until, unread_from]: [i64; 5], extra: &[u8]) -> Self {
+    pub fn from_row([read_seq, level, at, until, unread_from]: [i64; 5], extra: &[u8], mentions: &str) -> Self {
         let mark = if unread_from > 0 { unread_from - 1 } else { read_seq };
-        Self::new(read_seq, &Reading::from_row(mark, extra), LevelUntil::from_row(level, until), UnixMs(at))
-    }
-
-    fn new(read_seq: i64, shown: &Reading, level: LevelUntil, at: UnixMs) -> Self {
-        Self { read_seq, mark: shown.read_seq(), extra: shown.extra_runs(), level, at }
+        let shown = Reading::from_row(mark, extra);
+        Self {
+            read_seq,
+            mark: shown.read_seq(),
+            extra: shown.extra_runs(),
+            mentions: Intervals::parse(mentions),
+            level: LevelUntil::from_row(level, until),
+            at: UnixMs(at),
+        }
     }
 }
 
 impl From<&Membership> for GroupMark {
     fn from(of: &Membership) -> Self {
-        Self::new(of.reading.read_seq(), of.shown(), of.level, of.at)
+        Self {
+            read_seq: of.reading.read_seq(),
+            mark: of.shown().read_seq(),
+            extra: of.shown().extra_runs(),
+            mentions: of.mentions.clone(),
+            level: of.level,
+            at: of.at,
+        }
     }
 }
 

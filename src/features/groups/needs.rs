@@ -21,7 +21,7 @@ pub struct GroupNeeds {
     pub clients: BTreeSet<ClientKey>,
     /// Messages by their numbers.
     pub messages: BTreeSet<(GroupId, i64)>,
-    /// What is unread again: what the user sent from this message on.
+    /// What is unread again: what the user sent from this message on, and what mentions the user.
     pub again: BTreeSet<(GroupId, UserId, i64)>,
     /// Groups whose messages go: those stay that are yet to be put into inboxes.
     pub jobs: BTreeSet<GroupId>,

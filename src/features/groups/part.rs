@@ -5,6 +5,7 @@
 //! - `m` right behind it where nothing of the group counts, `l2` where its mentions do;
 //! - `u` with the time when that level ends;
 //! - `a` with the message up to which all shows as read, while messages are unread again;
+//! - `n` with messages that mention the user by name, as runs with commas: `n118,120-121`;
 //! - single messages above that show as read.
 //!
 //! What does not apply is left out. An empty text: not in the group any more. A word that this
@@ -40,6 +41,9 @@ fn text(mark: &GroupMark) -> String {
     if mark.mark != mark.read_seq {
         let _ = write!(text, " a{}", mark.mark);
     }
+    if !mark.mentions.is_empty() {
+        let _ = write!(text, " n{}", mark.mentions.to_string().replace(' ', ","));
+    }
     if !mark.extra.is_empty() {
         let _ = write!(text, " {}", mark.extra);
     }
@@ -56,7 +60,8 @@ fn parse(text: &str) -> Option<GroupMark> {
     let (at, rest) = rest.split_once(' ').unwrap_or((rest, ""));
     let (at, muted) = at.strip_suffix('m').map_or((at, false), |at| (at, true));
     let (read_seq, at) = (read_seq.parse().ok()?, UnixMs(at.parse().ok()?));
-    let (mut level, mut until, mut mark) = (if muted { Level::None } else { Level::All }, None, read_seq);
+    let (mut level, mut until) = (if muted { Level::None } else { Level::All }, None);
+    let (mut mark, mut mentions) = (read_seq, Intervals::default());
     for word in rest.split_ascii_whitespace() {
         if let Some(code) = word.strip_prefix('l') {
             level = code.parse().map_or(level, Level::from_code);
@@ -64,9 +69,11 @@ fn parse(text: &str) -> Option<GroupMark> {
             until = at.parse().ok().map(UnixMs);
         } else if let Some(seq) = word.strip_prefix('a') {
             mark = seq.parse().unwrap_or(mark);
+        } else if let Some(runs) = word.strip_prefix('n') {
+            mentions = Intervals::parse(&runs.replace(',', " "));
         }
     }
     // It skips words that are no runs.
     let extra = Intervals::parse(rest);
-    Some(GroupMark { read_seq, mark, extra, level: LevelUntil::new(level, until), at })
+    Some(GroupMark { read_seq, mark, extra, mentions, level: LevelUntil::new(level, until), at })
 }

@@ -2,14 +2,14 @@
 //! lock of the group's head; a membership by the lock of the member's own row in `users`, and its
 //! begin and end by the head as well.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures_util::future::{try_join3, try_join5};
 
 use super::import::store as logs;
 use super::needs::{ClientKey, DeliveryJob, GroupNeeds, Sent};
 use super::part::group_part;
-use super::{Group, GroupMark, Membership, Message, delivery, store};
+use super::{Group, GroupMark, Membership, Mentions, Message, delivery, store};
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
@@ -25,8 +25,10 @@ pub struct GroupRows {
     clients: Table<ClientKey, Option<Sent>>,
     messages: Table<(GroupId, i64), Option<Message>>,
     jobs: Table<(GroupId, i64), Option<DeliveryJob>>,
-    /// What members sent, as far as it was asked for.
-    own: BTreeSet<(GroupId, UserId, i64)>,
+    /// Whom new messages mention.
+    mentions: Table<(GroupId, i64), Mentions>,
+    /// Messages that members sent (true), or that mention them, as far as they were asked for.
+    of_member: BTreeMap<(GroupId, UserId, i64), bool>,
     /// Of groups whose messages go: the first that is yet to be put into inboxes.
     waiting: BTreeMap<GroupId, i64>,
     /// Up to where messages went.
@@ -59,7 +61,7 @@ impl GroupRows {
         let (mut new, mut recalled) = (Vec::new(), Vec::new());
         for (key, (loaded, now)) in self.messages.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
             let Some(now) = now else { continue };
-            if loaded.is_none() { new.push((*key, now)) } else { recalled.push(*key) }
+            if loaded.is_none() { new.push((*key, now, self.mentions.get(key))) } else { recalled.push(*key) }
         }
         if !new.is_empty() {
             store::insert_messages(conn, &new).await?;
@@ -107,10 +109,22 @@ impl GroupRows {
 
     /// What a user sent from this message on.
     pub fn own_from(&self, group: GroupId, user: UserId, from: i64) -> impl Iterator<Item = i64> {
-        let loaded = self.own.range((group, user, from)..=(group, user, i64::MAX)).map(|(.., seq)| *seq);
+        let loaded = self.of_member(group, user, from, true);
         let new = self.messages.from(&(group, from)).take_while(move |((of, _), _)| *of == group);
         let new = new.filter(move |(_, message)| message.as_ref().is_some_and(|message| message.sender == user));
         loaded.chain(new.map(|((_, seq), _)| *seq))
+    }
+
+    /// The messages from this one on that mention a user by name.
+    pub fn naming_from(&self, group: GroupId, user: UserId, from: i64) -> impl Iterator<Item = i64> {
+        let new = self.mentions.from(&(group, from)).take_while(move |((of, _), _)| *of == group);
+        let new = new.filter(move |(_, mentions)| mentions.named.contains(&user));
+        self.of_member(group, user, from, false).chain(new.map(|((_, seq), _)| *seq))
+    }
+
+    fn of_member(&self, group: GroupId, user: UserId, from: i64, own: bool) -> impl Iterator<Item = i64> {
+        let all = self.of_member.range((group, user, from)..=(group, user, i64::MAX));
+        all.filter(move |(_, is_own)| **is_own == own).map(|((.., seq), _)| *seq)
     }
 
     /// The first message of a group that is yet to be put into inboxes, or whose recall is.
@@ -126,7 +140,8 @@ impl GroupRows {
     }
 
     /// Adds a message.
-    pub fn add_message(&mut self, group: GroupId, seq: i64, message: Message) {
+    pub fn add_message(&mut self, group: GroupId, seq: i64, message: Message, mentions: Mentions) {
+        self.mentions.set(&(group, seq), mentions);
         let sent = Sent { seq, at: message.sent_at, recalled: false };
         self.clients.set(&(group, message.sender, message.client_id.clone()), Some(sent));
         self.messages.set(&(group, seq), Some(message));
@@ -134,6 +149,9 @@ impl GroupRows {
 
     /// Takes a message back: what it said is gone.
     pub fn recall(&mut self, group: GroupId, seq: i64, message: &Message) {
+        // One that was sent in this batch is not to keep whom it named.
+        let all = self.mentions.get(&(group, seq)).all;
+        self.mentions.set(&(group, seq), Mentions { all, ..Mentions::default() });
         let sent = Sent { seq, at: message.sent_at, recalled: true };
         self.clients.set(&(group, message.sender, message.client_id.clone()), Some(sent));
         self.messages.set(&(group, seq), Some(Message { recalled: true, content: String::new(), ..message.clone() }));
@@ -165,13 +183,13 @@ impl GroupRows {
 
 impl RowSet for GroupRows {
     const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
-        select: "select s.user_id, {kind}, '', s.group_id, s.read_seq, s.level, s.at, s.level_until, s.unread_from,
+        select: "select s.user_id, {kind}, s.mentions, s.group_id, s.read_seq, s.level, s.at, s.level_until, s.unread_from,
         case when s.unread_from > 0 then s.again else s.extra end
     from {rows} r
     join memberships s on s.user_id = r.user_id and s.to_seq < 0",
         part: |row| {
             let [group, mark @ ..] = row.numbers;
-            let mark = GroupMark::from_row(mark, row.data.as_deref().unwrap_or_default());
+            let mark = GroupMark::from_row(mark, row.data.as_deref().unwrap_or_default(), &row.text);
             Some(group_part(GroupId::try_from(group).ok()?, Some(&mark)))
         },
     });
@@ -184,17 +202,16 @@ impl RowSet for GroupRows {
 
     async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &GroupNeeds) -> DbResult<()> {
         let waiting = store::load_waiting(pipeline, &needs.jobs);
-        let (groups, members, clients, messages, ((), waiting, own_rows)) = try_join5(
+        let (groups, members, clients, messages, ((), waiting, of_member)) = try_join5(
             store::load_groups(pipeline, &needs.groups),
             store::load_members(pipeline, &needs.members),
             store::load_clients(pipeline, &needs.clients),
             store::load_messages(pipeline, &needs.messages),
-            try_join3(self.logs.load(pipeline, &needs.logs), waiting, store::load_own(pipeline, &needs.again)),
+            try_join3(self.logs.load(pipeline, &needs.logs), waiting, store::load_of_member(pipeline, &needs.again)),
         )
         .await?;
         self.waiting = waiting.into_iter().filter_map(|(group, seq)| Some((GroupId::try_from(group).ok()?, seq))).collect();
-        let own = |(group, user, seq): (i64, i64, i64)| Some((GroupId::try_from(group).ok()?, UserId::try_from(user).ok()?, seq));
-        self.own = own_rows.into_iter().filter_map(own).collect();
+        self.of_member = of_member.into_iter().filter_map(store::of_member_of_row).collect();
         self.groups.insert_loaded(groups.into_iter().filter_map(store::group_of_row));
         self.members.insert_loaded(members.into_iter().filter_map(store::member_of_row));
         self.clients.insert_loaded(clients.into_iter().filter_map(store::sent_of_row));
@@ -226,6 +243,7 @@ impl RowSet for GroupRows {
         self.members.settle();
         self.clients.settle();
         self.messages.settle();
+        self.mentions.settle();
         self.jobs.settle();
         self.gone.settle();
         self.logs.settle();
@@ -236,6 +254,7 @@ impl RowSet for GroupRows {
         self.members.undo();
         self.clients.undo();
         self.messages.undo();
+        self.mentions.undo();
         self.jobs.undo();
         self.gone.undo();
         self.logs.undo();

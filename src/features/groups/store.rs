@@ -1,12 +1,14 @@
 //! The statements by which a batch reads and writes the rows of groups (`rows.rs`).
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use super::needs::{ClientKey, DeliveryJob, Sent};
-use super::{Delivery, Group, MAX_UNREAD_AGAIN, Membership, Message, Reading};
+use super::{Delivery, Group, MAX_UNREAD_AGAIN, Membership, Mentions, Message, Reading};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
+use crate::engine::marks::Intervals;
 use crate::features::level::LevelUntil;
 
 static LOAD_GROUPS: Statement = Statement::new(
@@ -42,7 +44,7 @@ static SAVE_GROUPS: Statement = Statement::new(
 /// The latest membership of each.
 static LOAD_MEMBERS: Statement = Statement::new(
     "select m.group_id, m.user_id, m.span, m.ordinal, m.from_seq, m.to_seq, m.read_seq, m.extra, m.level, m.level_until,
-        m.unread_from, m.again, m.joined_at, m.at
+        m.unread_from, m.again, m.mentions, m.joined_at, m.at
     from {rows} r
     join memberships m on m.user_id = r.user_id and m.group_id = r.group_id
     where not exists (select 1 from memberships n where n.user_id = m.user_id and n.group_id = m.group_id and n.span > m.span)",
@@ -65,6 +67,7 @@ static INSERT_MEMBERS: Statement = Statement::insert(
         ("level_until", Type::Int),
         ("unread_from", Type::Int),
         ("again", Type::Bytes),
+        ("mentions", Type::Text),
         ("joined_at", Type::Int),
         ("at", Type::Int),
     ],
@@ -79,6 +82,7 @@ static UPDATE_MEMBERS: Statement = Statement::new(
         level_until = r.level_until,
         unread_from = r.unread_from,
         again = r.again,
+        mentions = r.mentions,
         at = r.at
     from {rows} r
     where memberships.user_id = r.user_id and memberships.group_id = r.group_id and memberships.span = r.span",
@@ -93,6 +97,7 @@ static UPDATE_MEMBERS: Statement = Statement::new(
         ("level_until", Type::Int),
         ("unread_from", Type::Int),
         ("again", Type::Bytes),
+        ("mentions", Type::Text),
         ("at", Type::Int),
     ],
 )
@@ -114,12 +119,12 @@ static LOAD_MESSAGES: Statement = Statement::new(
 )
 .by("group_id");
 
-/// What a member sent in a stretch of a group.
-static LOAD_OWN: Statement = Statement::new(
-    "select m.group_id, m.sender_id, m.seq
+/// What a member sent in a stretch of a group, and what mentions the member by name.
+static LOAD_OF_MEMBER: Statement = Statement::new(
+    "select m.group_id, r.user_id, m.seq, cast(case when m.sender_id = r.user_id then 1 else 0 end as bigint)
     from {rows} r
     join group_messages m on m.group_id = r.group_id and m.seq >= r.first_seq and m.seq <= r.last_seq
-    where m.sender_id = r.user_id",
+    where m.sender_id = r.user_id or m.mentions like '% ' || cast(r.user_id as text) || ' %'",
     &[("group_id", Type::Int), ("user_id", Type::Int), ("first_seq", Type::Int), ("last_seq", Type::Int)],
 )
 .by("group_id");
@@ -135,12 +140,14 @@ static INSERT_MESSAGES: Statement = Statement::insert(
         ("sent_at", Type::Int),
         ("recalled", Type::Int),
         ("written", Type::Int),
+        ("mentions", Type::Text),
+        ("mention_all", Type::Int),
     ],
 );
 
 static RECALL: Statement = Statement::new(
     "update group_messages
-    set recalled = 1, content = ''
+    set recalled = 1, content = '', mentions = ''
     from {rows} r
     where group_messages.group_id = r.group_id and group_messages.seq = r.seq",
     &[("group_id", Type::Int), ("seq", Type::Int)],
@@ -181,7 +188,7 @@ pub(super) fn statements() -> [&'static Statement; 13] {
         &UPDATE_MEMBERS,
         &LOAD_CLIENTS,
         &LOAD_MESSAGES,
-        &LOAD_OWN,
+        &LOAD_OF_MEMBER,
         &INSERT_MESSAGES,
         &RECALL,
         &DELETE_MESSAGES,
@@ -191,7 +198,7 @@ pub(super) fn statements() -> [&'static Statement; 13] {
 }
 
 /// A row of `memberships`.
-pub(super) type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i64, i64, Vec<u8>, i64, i64);
+pub(super) type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i64, i64, Vec<u8>, String, i64, i64);
 
 /// A row of `group_messages`.
 pub(super) type MessageRow = (i64, i64, i64, String, String, i64, i64, i64);
@@ -201,6 +208,9 @@ pub(super) type GroupRow = (i64, i64, i64, i64, i64, i64, i64);
 
 /// A row that [`LOAD_CLIENTS`] finds.
 pub(super) type SentRow = (i64, i64, String, i64, i64, i64);
+
+/// A row that [`LOAD_OF_MEMBER`] finds.
+pub(super) type OfMemberRow = (i64, i64, i64, i64);
 
 pub(super) async fn load_groups(pipeline: &Pipeline, groups: &BTreeSet<GroupId>) -> DbResult<Vec<GroupRow>> {
     if groups.is_empty() {
@@ -234,8 +244,8 @@ pub(super) async fn load_messages(pipeline: &Pipeline, messages: &BTreeSet<(Grou
     pipeline.fetch(&LOAD_MESSAGES, [groups, Column::Int(messages.iter().map(|(_, seq)| *seq).collect())]).await
 }
 
-/// What is unread again, from a message on: what the member sent there.
-pub(super) async fn load_own(pipeline: &Pipeline, again: &BTreeSet<(GroupId, UserId, i64)>) -> DbResult<Vec<(i64, i64, i64)>> {
+/// What members sent from a message on, and what mentions them there.
+pub(super) async fn load_of_member(pipeline: &Pipeline, again: &BTreeSet<(GroupId, UserId, i64)>) -> DbResult<Vec<OfMemberRow>> {
     if again.is_empty() {
         return Ok(Vec::new());
     }
@@ -245,7 +255,7 @@ pub(super) async fn load_own(pipeline: &Pipeline, again: &BTreeSet<(GroupId, Use
         again.iter().map(|(.., from)| *from).collect(),
         again.iter().map(|(.., from)| from.saturating_add(MAX_UNREAD_AGAIN - 1)).collect(),
     ];
-    pipeline.fetch(&LOAD_OWN, columns.map(Column::Int)).await
+    pipeline.fetch(&LOAD_OF_MEMBER, columns.map(Column::Int)).await
 }
 
 pub(super) async fn load_waiting(pipeline: &Pipeline, groups: &BTreeSet<GroupId>) -> DbResult<Vec<(i64, i64)>> {
@@ -253,6 +263,10 @@ pub(super) async fn load_waiting(pipeline: &Pipeline, groups: &BTreeSet<GroupId>
         return Ok(Vec::new());
     }
     pipeline.fetch(&LOAD_WAITING, [Column::Int(groups.iter().map(|group| group.get()).collect())]).await
+}
+
+pub(super) fn of_member_of_row((group, user, seq, own): OfMemberRow) -> Option<((GroupId, UserId, i64), bool)> {
+    Some(((GroupId::try_from(group).ok()?, UserId::try_from(user).ok()?, seq), own == 1))
 }
 
 pub(super) fn sent_of_row((group, sender, client, seq, at, recalled): SentRow) -> Option<(ClientKey, Option<Sent>)> {
@@ -267,13 +281,14 @@ pub(super) fn group_of_row((group, delivery, receipts, members, ordinals, jobs, 
 }
 
 pub(super) fn member_of_row(row: MemberRow) -> Option<((UserId, GroupId, i64), Option<Membership>)> {
-    let (group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, unread_from, again, joined_at, at) = row;
+    let (group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, unread_from, again, mentions, joined_at, at) = row;
     let membership = Membership {
         ordinal,
         from_seq,
         to_seq: (to_seq >= 0).then_some(to_seq),
         reading: Reading::from_row(read_seq, &extra),
         again: (unread_from > 0).then(|| Reading::from_row(unread_from - 1, &again)),
+        mentions: Intervals::parse(&mentions),
         level: LevelUntil::from_row(level, until),
         joined_at: UnixMs(joined_at),
         at: UnixMs(at),
@@ -297,7 +312,7 @@ fn ints<T>(items: &[T], value: impl Fn(&T) -> i64) -> Column {
 pub(super) type MemberOf<'a> = (&'a (UserId, GroupId, i64), &'a Membership);
 
 /// The columns of [`UPDATE_MEMBERS`].
-fn member_columns(members: &[MemberOf<'_>]) -> [Column; 11] {
+fn member_columns(members: &[MemberOf<'_>]) -> [Column; 12] {
     [
         ints(members, |((_, group, _), _)| group.get()),
         ints(members, |((user, ..), _)| user.get()),
@@ -309,6 +324,7 @@ fn member_columns(members: &[MemberOf<'_>]) -> [Column; 11] {
         ints(members, |(_, row)| row.level.row().1),
         ints(members, |(_, row)| row.again.as_ref().map_or(0, |again| again.read_seq() + 1)),
         Column::Bytes(members.iter().map(|(_, row)| row.again.as_ref().map(Reading::extra_data).unwrap_or_default()).collect()),
+        Column::Text(members.iter().map(|(_, row)| row.mentions.to_string()).collect()),
         ints(members, |(_, row)| row.at.0),
     ]
 }
@@ -327,10 +343,11 @@ pub(super) async fn save_groups(conn: &mut Conn, groups: &[(GroupId, Group)]) ->
 }
 
 pub(super) async fn insert_members(conn: &mut Conn, members: &[MemberOf<'_>]) -> DbResult<()> {
-    let [group, user, span, to_seq, read_seq, extra, level, until, unread_from, again, at] = member_columns(members);
+    let [group, user, span, to_seq, read_seq, extra, level, until, unread_from, again, mentions, at] = member_columns(members);
     let ordinal = ints(members, |(_, row)| row.ordinal);
     let (from_seq, joined_at) = (ints(members, |(_, row)| row.from_seq), ints(members, |(_, row)| row.joined_at.0));
-    let columns = [group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, unread_from, again, joined_at, at];
+    let columns =
+        [group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, unread_from, again, mentions, joined_at, at];
     conn.insert(&INSERT_MEMBERS, &columns).await
 }
 
@@ -338,16 +355,31 @@ pub(super) async fn update_members(conn: &mut Conn, members: &[MemberOf<'_>]) ->
     conn.later(&UPDATE_MEMBERS, &member_columns(members)).await
 }
 
-pub(super) async fn insert_messages(conn: &mut Conn, messages: &[((GroupId, i64), &Message)]) -> DbResult<()> {
+/// Ids between spaces, so that one is found by the spaces around it.
+fn named(mentions: &Mentions) -> String {
+    let mut text = String::new();
+    for user in &mentions.named {
+        // Writing to a String cannot fail.
+        let _ = write!(text, " {user}");
+    }
+    if !text.is_empty() {
+        text.push(' ');
+    }
+    text
+}
+
+pub(super) async fn insert_messages(conn: &mut Conn, messages: &[((GroupId, i64), &Message, Mentions)]) -> DbResult<()> {
     let columns = [
-        ints(messages, |((group, _), _)| group.get()),
-        ints(messages, |((_, seq), _)| *seq),
-        ints(messages, |(_, message)| message.sender.get()),
-        Column::Text(messages.iter().map(|(_, message)| message.client_id.to_string()).collect()),
-        Column::Text(messages.iter().map(|(_, message)| message.content.clone()).collect()),
-        ints(messages, |(_, message)| message.sent_at.0),
-        ints(messages, |(_, message)| i64::from(message.recalled)),
-        ints(messages, |(_, message)| i64::from(message.written)),
+        ints(messages, |((group, _), ..)| group.get()),
+        ints(messages, |((_, seq), ..)| *seq),
+        ints(messages, |(_, message, _)| message.sender.get()),
+        Column::Text(messages.iter().map(|(_, message, _)| message.client_id.to_string()).collect()),
+        Column::Text(messages.iter().map(|(_, message, _)| message.content.clone()).collect()),
+        ints(messages, |(_, message, _)| message.sent_at.0),
+        ints(messages, |(_, message, _)| i64::from(message.recalled)),
+        ints(messages, |(_, message, _)| i64::from(message.written)),
+        Column::Text(messages.iter().map(|(.., mentions)| named(mentions)).collect()),
+        ints(messages, |(.., mentions)| i64::from(mentions.all)),
     ];
     conn.insert(&INSERT_MESSAGES, &columns).await
 }

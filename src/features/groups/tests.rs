@@ -8,8 +8,10 @@ use serde_json::Value;
 
 use super::*;
 use crate::base::error::Code;
+use crate::cache::Parts;
 use crate::engine::lanes::{Command as _, Rows};
-use crate::engine::marks::StreamKey;
+use crate::engine::marks::{Numbers, StreamKey, numbers};
+use crate::features::groups::part::{group_part, groups};
 use crate::features::groups::rows::GroupRows;
 use crate::features::level::LevelUntil;
 use crate::features::receipts::{Count, Span, Spans};
@@ -20,23 +22,28 @@ const USERS: i64 = 5;
 enum Act {
     Join(BTreeSet<i64>),
     Leave(i64),
-    Send { user: i64, client: u8 },
+    Send { user: i64, client: u8, named: Vec<i64>, all: bool },
     Recall { seq: i64, by: Option<i64> },
     Read { user: i64, up_to: Option<i64> },
     One { user: i64, seq: i64 },
+    Unread { user: i64, from: i64 },
     Level { user: i64, level: LevelUntil },
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
     let (user, seq) = (1..=USERS, 0..20_i64);
     let level = (0..3_i64, 0..3_i64).prop_map(|(code, until)| LevelUntil::from_row(code, until));
+    let named = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(user.clone(), 1..3)];
+    let send = (user.clone(), 0..40_u8, named, prop::bool::weighted(0.2));
+    let send = send.prop_map(|(user, client, named, all)| Act::Send { user, client, named, all });
     let act = prop_oneof![
         3 => prop::collection::btree_set(user.clone(), 1..4).prop_map(Act::Join),
         2 => user.clone().prop_map(Act::Leave),
-        6 => (user.clone(), 0..40_u8).prop_map(|(user, client)| Act::Send { user, client }),
+        6 => send,
         1 => (seq.clone(), prop::option::of(user.clone())).prop_map(|(seq, by)| Act::Recall { seq, by }),
         3 => (user.clone(), prop::option::of(seq.clone())).prop_map(|(user, up_to)| Act::Read { user, up_to }),
-        4 => (user.clone(), seq).prop_map(|(user, seq)| Act::One { user, seq }),
+        4 => (user.clone(), seq.clone()).prop_map(|(user, seq)| Act::One { user, seq }),
+        3 => (user.clone(), seq).prop_map(|(user, from)| Act::Unread { user, from }),
         1 => (user, level).prop_map(|(user, level)| Act::Level { user, level }),
     ];
     prop::collection::vec(act, 1..80)
@@ -50,6 +57,8 @@ struct Stay {
     level: LevelUntil,
     there: BTreeSet<i64>,
     read: BTreeSet<i64>,
+    /// Those that show as read.
+    shown: BTreeSet<i64>,
     open: bool,
 }
 
@@ -63,6 +72,8 @@ struct Person {
 struct Model {
     /// The sender and her id of each message, and whether it was recalled.
     messages: Vec<(i64, u8, bool)>,
+    /// Whom each message mentions: by name, and all.
+    mentions: Vec<(BTreeSet<i64>, bool)>,
     people: BTreeMap<i64, Person>,
     revisions: BTreeMap<i64, i64>,
 }
@@ -101,11 +112,17 @@ impl Model {
                 let left = self.stay(*user).map(|stay| stay.open = false).is_some();
                 self.revise(*user, left);
             }
-            Act::Send { user, client } => {
+            Act::Send { user, client, named, all } => {
                 if let Some((.., recalled)) = self.messages.iter().find(|(sender, id, _)| sender == user && id == client) {
                     return if *recalled { Err(Code::Gone) } else { Ok(()) };
                 }
                 self.stay(*user).ok_or(Code::Forbidden)?;
+                if named.iter().any(|id| self.stay(*id).is_none()) {
+                    return Err(Code::InvalidBody);
+                }
+                let named: BTreeSet<_> = named.iter().copied().filter(|id| id != user).collect();
+                named.iter().for_each(|id| self.revise(*id, true));
+                self.mentions.push((named, *all));
                 self.messages.push((*user, *client, false));
                 let seq = self.head();
                 for stay in self.people.values_mut().flat_map(|person| &mut person.stays).filter(|stay| stay.open) {
@@ -113,6 +130,7 @@ impl Model {
                 }
                 let stay = self.stay(*user).unwrap();
                 stay.read = stay.there.clone();
+                stay.shown = stay.there.clone();
                 self.revise(*user, true);
             }
             Act::Recall { seq, by } => {
@@ -126,9 +144,10 @@ impl Model {
             Act::Read { user, up_to } => {
                 let up_to = up_to.unwrap_or(i64::MAX);
                 let stay = self.stay(*user).ok_or(Code::Forbidden)?;
-                let before = stay.read.len();
+                let before = (stay.read.len(), stay.shown.len());
                 stay.read.extend(stay.there.iter().filter(|seq| **seq <= up_to));
-                let changed = stay.read.len() > before;
+                stay.shown.extend(stay.there.iter().filter(|seq| **seq <= up_to));
+                let changed = (stay.read.len(), stay.shown.len()) != before;
                 self.revise(*user, changed);
             }
             Act::One { user, seq } => {
@@ -139,7 +158,19 @@ impl Model {
                 if self.message(*seq).unwrap().2 {
                     return Err(Code::Gone);
                 }
-                let changed = self.stay(*user).unwrap().read.insert(*seq);
+                let stay = self.stay(*user).unwrap();
+                let (is_new, is_less) = (stay.read.insert(*seq), stay.shown.insert(*seq));
+                self.revise(*user, is_new || is_less);
+            }
+            Act::Unread { user, from } => {
+                let own = (1..).zip(&self.messages).filter(|(_, (by, ..))| by == user).map(|(seq, _)| seq).collect::<BTreeSet<i64>>();
+                let stay = self.stay(*user).ok_or(Code::Forbidden)?;
+                if !stay.there.contains(from) {
+                    return Err(Code::NotFound);
+                }
+                let before = stay.shown.clone();
+                stay.shown.retain(|seq| seq < from || own.contains(seq));
+                let changed = stay.shown != before;
                 self.revise(*user, changed);
             }
             Act::Level { user, level } => {
@@ -151,9 +182,20 @@ impl Model {
         Ok(())
     }
 
-    fn unread(&self, stay: &Stay) -> i64 {
+    fn unread(&self, stay: &Stay) -> impl Iterator<Item = i64> {
         let counts = |seq: &&i64| !self.messages[usize::try_from(**seq - 1).unwrap()].2;
-        stay.there.difference(&stay.read).filter(counts).count().try_into().unwrap()
+        stay.there.difference(&stay.shown).filter(counts).copied()
+    }
+
+    fn numbers(&self, user: i64, stay: &Stay) -> Numbers {
+        let unread: Vec<_> = self.unread(stay).collect();
+        let mentions = |seq: &&i64| {
+            let at = usize::try_from(**seq - 1).unwrap();
+            self.messages[at].0 != user && (self.mentions[at].1 || self.mentions[at].0.contains(&user))
+        };
+        let count = |count: usize| i64::try_from(count).unwrap();
+        let mentions = count(unread.iter().filter(mentions).count());
+        Numbers { unread: count(unread.len()), mentions, first: unread.first().copied() }
     }
 
     /// The recipients of a message with their ordinals, whether they have read it, and whether they
@@ -184,12 +226,15 @@ fn command(act: &Act) -> GroupCommand {
         Act::Join(users) if users.len() == 1 => GroupCommand::Join { group, user: user(*users.first().unwrap()) },
         Act::Join(users) => GroupCommand::JoinMany { group, users: users.into_iter().map(user).collect() },
         Act::Leave(id) => GroupCommand::Leave { group, user: user(id) },
-        Act::Send { user: id, client } => {
-            GroupCommand::Send { group, sender: user(id), client_id: format!("c{client}").parse().unwrap(), content: "hello".to_owned() }
+        Act::Send { user: id, client, named, all } => {
+            let (client_id, content) = (format!("c{client}").parse().unwrap(), "hello".to_owned());
+            let message = NewMessage { client_id, content, mentions: named.into_iter().map(user).collect(), mention_all: all };
+            GroupCommand::Send { group, sender: user(id), message }
         }
         Act::Recall { seq, by } => GroupCommand::Recall { group, seq, by: by.map(user) },
         Act::Read { user: id, up_to } => GroupCommand::Read { user: user(id), group, up_to },
         Act::One { user: id, seq } => GroupCommand::ReadOne { user: user(id), group, seq },
+        Act::Unread { user: id, from } => GroupCommand::Unread { user: user(id), group, from },
         Act::Level { user: id, level } => GroupCommand::SetLevel { user: user(id), group, level },
     }
 }
@@ -240,8 +285,12 @@ fn compare(model: &Model, rows: &Rows) {
         let level = person.stays.last().filter(|stay| stay.open).map(|stay| stay.level).unwrap_or_default();
         assert_eq!((of.ordinal, of.level, of.is_open()), (person.ordinal.try_into().unwrap(), level, open(&person)));
         if of.is_open() {
-            let unread = stream.unread(of.reading.read_seq(), &of.reading.extra_runs());
-            assert_eq!(unread, Some(model.unread(person.stays.last().unwrap())));
+            let gone = stream.retracted.union(&of.shown().extra_runs());
+            let counted = numbers(stream.head, of.shown().read_seq(), &gone, &stream.mention_all.union(&of.mentions));
+            assert_eq!(counted, model.numbers(*id, person.stays.last().unwrap()));
+            let mut parts = Parts::new();
+            parts.extend([group_part(the_group(), Some(&GroupMark::from(of)))]);
+            assert_eq!(groups(&parts).next(), Some((the_group(), GroupMark::from(of))), "the entry holds all of it");
         }
         assert_eq!(rows.user(user(*id)).chat_groups, i64::from(of.is_open()));
     }
@@ -285,9 +334,9 @@ proptest! {
         for act in &acts {
             let (wanted, got) = (model.act(act), run(&mut rows, &command(act)));
             prop_assert_eq!(wanted.err(), got.as_ref().err().copied(), "{:?}", act);
-            if let (Act::Read { user, .. } | Act::One { user, .. }, Ok(body)) = (act, &got) {
-                let unread = model.unread(model.people[user].stays.last().unwrap());
-                prop_assert_eq!(body["unread"].as_i64(), Some(unread), "{:?}", act);
+            if let (Act::Read { user, .. } | Act::One { user, .. } | Act::Unread { user, .. }, Ok(body)) = (act, &got) {
+                let unread = model.unread(model.people[user].stays.last().unwrap()).count();
+                prop_assert_eq!(body["unread"].as_u64(), u64::try_from(unread).ok(), "{:?}", act);
             }
             compare(&model, &rows);
             let now = spans(&rows).progress();
@@ -300,7 +349,12 @@ proptest! {
 #[test]
 fn nothing_is_done_in_a_group_that_is_not_there() {
     let mut rows = Rows::new(crate::app::ROW_SETS);
-    for act in [Act::Join([1].into()), Act::Leave(1), Act::Read { user: 1, up_to: None }, Act::Send { user: 1, client: 1 }] {
+    for act in [
+        Act::Join([1].into()),
+        Act::Leave(1),
+        Act::Read { user: 1, up_to: None },
+        Act::Send { user: 1, client: 1, named: vec![], all: false },
+    ] {
         assert_eq!(run(&mut rows, &command(&act)), Err(Code::NotFound), "{act:?}");
     }
 }

@@ -27,6 +27,13 @@ pub struct UserGroup {
     pub numbers: Numbers,
 }
 
+impl UserGroup {
+    /// Whether the user's own row knows of a message that the head does not have yet.
+    fn is_ahead(&self) -> bool {
+        self.mark.read_seq.max(self.mark.mentions.last().unwrap_or(0)) > self.head
+    }
+}
+
 /// Groups of a user, as of one reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserGroups {
@@ -53,7 +60,7 @@ pub async fn read(context: &GroupContext, user: UserId, which: Which, seen: Seen
     let list = context.chats.list(user, entry.revision, groups(&entry.parts));
     let found = terms(context, &list, which, entry.revision).await?;
     // The user's own marks tell too: one that lies beyond a head was set on a node that is further.
-    let may_be_behind = seen.has_other(found.versions) || found.groups.iter().any(|of| of.mark.read_seq > of.head);
+    let may_be_behind = seen.has_other(found.versions) || found.groups.iter().any(|of| of.is_ahead());
     if !may_be_behind {
         return Ok(found);
     }

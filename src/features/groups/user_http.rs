@@ -98,6 +98,9 @@ pub struct UserGroupOut {
     /// The number of unread messages.
     #[schema(minimum = 0, example = 3)]
     pub unread: i64,
+    /// How many of them mention the user, by name or with all members.
+    #[schema(minimum = 0, example = 1)]
+    pub mentions: i64,
     /// The number of messages ever sent; send it back as `up_to` to clear exactly what the user
     /// saw.
     #[schema(minimum = 0, example = 120)]
@@ -125,6 +128,7 @@ impl UserGroupOut {
         Self {
             group_id: *group,
             unread: numbers.unread,
+            mentions: numbers.mentions,
             head: *head,
             read_seq: mark.read_seq,
             first_unread_seq: numbers.first,

@@ -39,7 +39,7 @@ both_tiers! {
         let all = node.client.post("/v1/users/42/badges/reset", &json!({})).await;
         insta::assert_snapshot!(
             all.without_epoch(),
-            @r#"{"user_id":"42","epoch":"EPOCH","revision":5,"shared_revision":0,"total":0,"degraded":false,"counters":{"mention":{"unread":0,"head":5}},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"groups":0,"directs":0},"notifications":{}}"#
+            @r#"{"user_id":"42","epoch":"EPOCH","revision":5,"shared_revision":0,"total":0,"degraded":false,"counters":{"mention":{"unread":0,"head":5}},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"mentions":0,"groups":0,"directs":0},"notifications":{}}"#
         );
         node.stop().await;
     }
@@ -233,7 +233,7 @@ both_tiers! {
         let summary = node.client.get("/v1/users/9223372036854775807/badges").await;
         insta::assert_snapshot!(
             summary.without_epoch(),
-            @r#"{"user_id":"9223372036854775807","epoch":"EPOCH","revision":1,"shared_revision":0,"total":0,"degraded":false,"counters":{},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"groups":0,"directs":0},"notifications":{}}"#
+            @r#"{"user_id":"9223372036854775807","epoch":"EPOCH","revision":1,"shared_revision":0,"total":0,"degraded":false,"counters":{},"broadcasts":{},"dots":{},"feed":{"unread":0},"chats":{"unread":0,"mentions":0,"groups":0,"directs":0},"notifications":{}}"#
         );
         for (what, body) in [("reset", json!({})), ("reset", json!({"up_to": 9})), ("retract", json!({"by": 2}))] {
             let answer = node.client.post(&format!("{MENTION}/{what}"), &body).await.ok();

@@ -139,7 +139,7 @@ both_tiers! {
                         eventually("every node shows the same", async || shown(&node.client, user).await == wanted).await;
                         let sum: i64 = wanted.values().map(|(unread, _)| unread).sum();
                         let some = wanted.values().filter(|(unread, _)| *unread > 0).count();
-                        assert_eq!(chats(&node.client, user).await, json!({"unread": sum, "groups": some, "directs": 0}));
+                        assert_eq!(chats(&node.client, user).await, json!({"unread": sum, "mentions": 0, "groups": some, "directs": 0}));
                     }
                 }
             }

@@ -62,7 +62,7 @@ both_tiers! {
             ])
         );
         let summary = client.summary(3).await;
-        assert_eq!((&summary["chats"], &summary["total"]), (&json!({"unread": 2, "groups": 1, "directs": 0}), &json!(2)));
+        assert_eq!((&summary["chats"], &summary["total"]), (&json!({"unread": 2, "mentions": 0, "groups": 1, "directs": 0}), &json!(2)));
         read(client, 3, 9, None).await.ok();
         assert_eq!(client.summary(3).await["chats"]["unread"], 0);
         // Anyone who leaves stays a recipient of what was sent before; who joins gets what comes.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{chats, join, leave, make, send, shown};
 use crate::both_tiers;
-use crate::support::{Client, Reply, eventually};
+use crate::support::{Client, Hand, Reply, Tier, eventually};
 
 /// When the clock of these tests begins.
 const BEGIN: i64 = 1_800_000_000_000;
@@ -36,7 +36,7 @@ both_tiers! {
         insta::assert_snapshot!(silent.text, @r#"{"group_id":"1","level":"none","revision":4}"#);
         assert_eq!(set(client, 1, 1, json!({"level": "none"})).await.text, silent.text, "again changes nothing");
         let summary = client.summary(1).await;
-        assert_eq!((&summary["chats"], &summary["total"]), (&json!({"unread": 1, "groups": 1, "directs": 0}), &json!(1)));
+        assert_eq!((&summary["chats"], &summary["total"]), (&json!({"unread": 1, "mentions": 0, "groups": 1, "directs": 0}), &json!(1)));
         assert_eq!(shown(client, 1).await, [(1, (2, 2)), (2, (1, 1))].into(), "it keeps its own number");
         let page = client.get("/v1/users/1/groups").await.ok();
         assert_eq!((&page["items"][0]["level"], &page["items"][1]["level"]), (&json!("none"), &json!("all")));
@@ -45,9 +45,9 @@ both_tiers! {
         join(client, 1, 1).await.ok();
         assert_eq!(client.get("/v1/users/1/groups").await.ok()["items"][0]["level"], "all");
         send(client, 1, 2, "d").await.ok();
-        assert_eq!(chats(client, 1).await, json!({"unread": 2, "groups": 2, "directs": 0}));
+        assert_eq!(chats(client, 1).await, json!({"unread": 2, "mentions": 0, "groups": 2, "directs": 0}));
         let capped = client.get("/v1/users/1/badges?cap=1&include=chats").await.ok();
-        assert_eq!(capped["chats"], json!({"unread": 1, "groups": 1, "directs": 0, "capped": true}));
+        assert_eq!(capped["chats"], json!({"unread": 1, "mentions": 0, "groups": 1, "directs": 0, "capped": true}));
         assert!(capped.get("total").is_none(), "one of its four kinds is left out");
         let query = client.post("/v1/badges/query", &json!({"user_ids": [1, 2]})).await.ok();
         assert_eq!((&query["items"][0]["total"], &query["items"][1]["total"]), (&json!(2), &json!(0)));
@@ -61,11 +61,11 @@ both_tiers! {
         make(client, 9, &[1, 2]).await;
         send(client, 9, 2, "a").await.ok();
         let silent = set(client, 1, 9, json!({"level": "none", "until": at(60_000)})).await;
-        insta::assert_snapshot!(silent.text, @r#"{"group_id":"9","level":"none","level_until":"2027-01-15T08:01:00.000Z","revision":2}"#);
+        insta::assert_snapshot!(silent.text, @r#"{"group_id":"9","level":"none","level_until":"2027-01-15T08:01:00.000Z","revision":3}"#);
         let item = client.get("/v1/users/1/groups/9").await;
         insta::assert_snapshot!(
             item.text,
-            @r#"{"group_id":"9","unread":1,"head":1,"read_seq":0,"first_unread_seq":1,"last_access_at":"2027-01-15T08:00:00.000Z","level":"none","level_until":"2027-01-15T08:01:00.000Z"}"#
+            @r#"{"group_id":"9","unread":1,"mentions":0,"head":1,"read_seq":0,"first_unread_seq":1,"last_access_at":"2027-01-15T08:00:00.000Z","level":"none","level_until":"2027-01-15T08:01:00.000Z"}"#
         );
         let paths = ["/v1/users/1/badges", "/v1/users/1/groups", "/v1/users/1/groups/9"];
         let mut before = Vec::new();
@@ -119,6 +119,26 @@ both_tiers! {
         }
         assert_eq!(other.summary(1).await["total"], 1);
         crate::support::Node::stop_all(nodes).await;
+    }
+
+    async fn muted_groups_of_an_earlier_version_count_nothing(world: World) {
+        let mut hand = Hand::earlier(&world, 29).await;
+        let none = if world.tier == Tier::Embedded { "x''" } else { "''" };
+        hand.run("insert into chat_groups (group_id, delivery, receipts, members, ordinals, jobs, created_at) values (8, 0, 1, 1, 1, 0, 1), (9, 0, 1, 1, 1, 0, 1)").await;
+        hand.run(&format!("insert into memberships (group_id, ordinal, span, user_id, from_seq, to_seq, read_seq, extra, muted, joined_at, at) values
+            (8, 1, 1, 1, 0, -1, 0, {none}, 1, 1, 1), (9, 1, 1, 1, 0, -1, 1, {none}, 0, 1, 1)")).await;
+        hand.run("insert into heads (owner_id, kind, name, head, retracted, floor, version, position, at, lane_id, batch) values
+            (8, 6, '', 3, '', 0, 3, 0, 1, 0, 0), (9, 6, '', 3, '2', 0, 4, 0, 1, 0, 0)").await;
+        hand.run("insert into users (user_id, version, revision, marks, chat_groups) values (1, 2, 2, '', 2)").await;
+        let node = world.node().await;
+        let client = &node.client;
+        assert_eq!(shown(client, 1).await, [(8, (3, 3)), (9, (1, 3))].into());
+        assert_eq!(chats(client, 1).await, json!({"unread": 1, "mentions": 0, "groups": 1, "directs": 0}));
+        let items = client.get("/v1/users/1/groups").await.ok()["items"].clone();
+        assert_eq!([0, 1].map(|at: usize| (items[at]["level"].clone(), items[at]["first_unread_seq"].clone())), [(json!("none"), json!(1)), (json!("all"), json!(3))]);
+        set(client, 1, 8, json!({"level": "all"})).await.ok();
+        assert_eq!(client.summary(1).await["total"], 4);
+        node.stop().await;
     }
 
     async fn settings_that_are_wrong_are_refused(world: World) {

@@ -1,9 +1,11 @@
 //! Groups, over HTTP, as the contract has them.
 
+mod again;
 mod crowds;
 mod expiry;
 pub mod fan_out;
 mod levels;
+mod mentions;
 mod routes;
 
 use std::collections::BTreeMap;

@@ -43,14 +43,14 @@ both_tiers! {
         let summaries: Vec<_> = join_all([1, 2, 3].map(|user| client.summary(user))).await.iter().map(|summary| (summary["chats"].to_string(), summary["total"].clone())).collect();
         insta::assert_debug_snapshot!(summaries.iter().map(|(chats, total)| format!("{chats} {total}")).collect::<Vec<_>>(), @r#"
         [
-            "{\"directs\":0,\"groups\":1,\"unread\":2} 2",
-            "{\"directs\":0,\"groups\":0,\"unread\":0} 0",
-            "{\"directs\":0,\"groups\":1,\"unread\":3} 3",
+            "{\"directs\":0,\"groups\":1,\"mentions\":0,\"unread\":2} 2",
+            "{\"directs\":0,\"groups\":0,\"mentions\":0,\"unread\":0} 0",
+            "{\"directs\":0,\"groups\":1,\"mentions\":0,\"unread\":3} 3",
         ]
         "#);
         insta::assert_snapshot!(
             client.get("/v1/users/1/groups").await.text,
-            @r#"{"items":[{"group_id":"9","unread":2,"head":3,"read_seq":1,"first_unread_seq":2,"last_access_at":"2027-01-15T08:00:01.500Z","level":"all"}],"next_cursor":null}"#
+            @r#"{"items":[{"group_id":"9","unread":2,"mentions":0,"head":3,"read_seq":1,"first_unread_seq":2,"last_access_at":"2027-01-15T08:00:01.500Z","level":"all"}],"next_cursor":null}"#
         );
         at.fetch_add(1500, Ordering::SeqCst);
         let part = read(client, 3, 9, Some(2)).await;
@@ -83,7 +83,7 @@ both_tiers! {
         assert_eq!((shown(client, 3).await, chats(client, 3).await["unread"].clone()), ([(5, (1, 4))].into(), json!(1)));
         assert_eq!((leave(client, 5, 3).await, leave(client, 5, 3).await), (204, 204));
         assert!(shown(client, 3).await.is_empty(), "it is no longer among the user's groups");
-        assert_eq!(chats(client, 3).await, json!({"unread": 0, "groups": 0, "directs": 0}));
+        assert_eq!(chats(client, 3).await, json!({"unread": 0, "mentions": 0, "groups": 0, "directs": 0}));
         read(client, 3, 5, None).await.problem(403, "forbidden");
         send(client, 5, 3, "x").await.problem(403, "forbidden");
         send(client, 5, 1, "m4").await.ok();

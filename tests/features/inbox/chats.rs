@@ -58,7 +58,7 @@ both_tiers! {
         assert_eq!(mute(client, 9, 1, true).await, muted.body, "again changes nothing");
         assert_eq!((sums(&node, 9).await, chats(client, 9).await), ((3, 1), vec![(2, 3, false), (1, 3, true)]));
         let summary = client.summary(9).await;
-        assert_eq!((&summary["chats"], &summary["total"]), (&json!({"unread": 3, "groups": 0, "directs": 1}), &json!(3)));
+        assert_eq!((&summary["chats"], &summary["total"]), (&json!({"unread": 3, "mentions": 0, "groups": 0, "directs": 1}), &json!(3)));
         send(client, 1, 9, "a3").await;
         assert_eq!((sums(&node, 9).await, read(client, 9, 1, &json!({"up_to": 3})).await, sums(&node, 9).await), ((3, 1), 2, (3, 1)));
         mute(client, 9, 1, false).await;

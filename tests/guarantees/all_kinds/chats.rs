@@ -7,7 +7,7 @@ use headmark::base::clock::UnixMs;
 use headmark::features::groups::expiry::{Walk, sweep_before};
 use serde_json::json;
 
-use super::model::{Group, Thing, read, unread};
+use super::model::{Group, Thing, USERS, read, unread};
 use super::run::{Run, part, up_to};
 use super::steps::{Step, What};
 use crate::support::{Reply, eventually};
@@ -50,7 +50,10 @@ impl Run<'_> {
                 group.levels.remove(&user);
                 read(&mut group.messages, user, usize::MAX);
             }
-            What::Say => self.say(id, user).await,
+            What::Say => self.say(id, user, &[], false).await,
+            // Now and then somebody who is not a member.
+            What::Mention => self.say(id, user, &[step.other, (step.other + step.which) % USERS], false).await,
+            What::MentionAll => self.say(id, user, if step.which.is_multiple_of(3) { &[0] } else { &[] }, true).await,
             What::SayAgain => self.say_again(id, step.which / 2).await,
             _ => {
                 let at = step.which / 2 % (self.model.groups[&id].messages.len() + 1);
@@ -60,21 +63,26 @@ impl Run<'_> {
         }
     }
 
-    async fn say_to(&mut self, group: i64, sender: usize, client_id: &str) -> Reply {
-        let body = json!({"sender_id": self.user(sender), "client_id": client_id, "content": client_id});
+    async fn say_to(&mut self, group: i64, sender: usize, client_id: &str, named: &[usize], all: bool) -> Reply {
+        let named: Vec<_> = named.iter().map(|user| self.user(*user)).collect();
+        let sender = self.user(sender);
+        let body = json!({"sender_id": sender, "client_id": client_id, "content": client_id, "mentions": named, "mention_all": all});
         self.post(&format!("/v1/groups/{group}/messages"), body).await
     }
 
-    async fn say(&mut self, id: i64, sender: usize) {
+    async fn say(&mut self, id: i64, sender: usize, named: &[usize], all: bool) {
         let client_id = self.fresh();
-        self.say_as(id, sender, client_id).await;
+        self.say_as(id, sender, client_id, named, all).await;
     }
 
-    async fn say_as(&mut self, id: i64, sender: usize, client_id: String) {
-        let reply = self.say_to(id, sender, &client_id).await;
+    async fn say_as(&mut self, id: i64, sender: usize, client_id: String, named: &[usize], all: bool) {
+        let reply = self.say_to(id, sender, &client_id, named, all).await;
         let group = self.model.groups.get_mut(&id).unwrap();
         if !group.members.contains_key(&sender) {
             return drop(reply.problem(403, "forbidden"));
+        }
+        if let Some(at) = named.iter().position(|user| !group.members.contains_key(user)) {
+            return assert_eq!(reply.pointers(422, "invalid_body").first(), Some(&format!("/mentions/{at}")));
         }
         // Who says something has read what was said before.
         read(&mut group.messages, sender, usize::MAX);
@@ -82,7 +90,9 @@ impl Run<'_> {
         let others = to.iter().copied().filter(|member| *member != sender);
         let message = Thing { id: client_id, by: sender, ..Thing::unread_by(others) };
         let sent_at = self.fleet.now().unwrap_or_default();
-        group.messages.push(Thing { to: to.clone(), written: group.writes, sent_at, ..message });
+        let mentions = if all { to.clone() } else { named.iter().copied().collect() };
+        let mentions = mentions.into_iter().filter(|member| *member != sender).collect();
+        group.messages.push(Thing { to: to.clone(), written: group.writes, sent_at, mentions, ..message });
         let seq = group.messages.len();
         if group.writes {
             to.into_iter().for_each(|member| self.model.inboxes.entry((member, id)).or_default().push((seq, false)));
@@ -97,9 +107,9 @@ impl Run<'_> {
         let Some(message) = messages.get(at).cloned() else { return };
         // The id of what has expired is free, unless it was sent again.
         let is_it = |other: &Thing| (&other.id, other.by, other.expired) == (&message.id, message.by, false);
-        let Some(at) = messages.iter().position(is_it) else { return self.say_as(id, message.by, message.id).await };
+        let Some(at) = messages.iter().position(is_it) else { return self.say_as(id, message.by, message.id, &[], false).await };
         let message = messages[at].clone();
-        let reply = self.say_to(id, message.by, &message.id).await;
+        let reply = self.say_to(id, message.by, &message.id, &[], false).await;
         if message.gone {
             return drop(reply.problem(410, "gone"));
         }
@@ -167,6 +177,7 @@ impl Run<'_> {
         let reply = match step.what {
             What::ReadGroup => self.post(&format!("{path}/read"), up_to(head, step.percent)).await,
             What::ReadOne => self.post(&format!("{path}/messages/{}/read", at + 1), json!({})).await,
+            What::UnreadGroup => self.post(&format!("{path}/unread"), json!({"from": at + 1})).await,
             _ => {
                 let mut settings = json!({"level": level});
                 until.into_iter().for_each(|until| settings["until"] = json!(UnixMs(until)));
@@ -180,8 +191,16 @@ impl Run<'_> {
             What::ReadOne => match group.messages.get_mut(at).filter(|_| at >= from) {
                 None => return drop(reply.problem(404, "not_found")),
                 Some(message) if message.gone => return drop(reply.problem(410, "gone")),
-                Some(message) => {
-                    message.unread_by.remove(&user);
+                Some(message) => message.read_by(user),
+            },
+            What::UnreadGroup => match group.messages.get(at).filter(|_| at >= from) {
+                None => return drop(reply.problem(404, "not_found")),
+                Some(message) if message.expired => return drop(reply.problem(410, "gone")),
+                Some(_) => {
+                    let others = group.messages.iter_mut().skip(at).filter(|message| message.by != user);
+                    others.for_each(|message| {
+                        message.again_by.insert(user);
+                    });
                 }
             },
             _ => drop(group.levels.insert(user, (level, until))),

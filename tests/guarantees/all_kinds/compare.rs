@@ -142,10 +142,10 @@ impl Run<'_> {
                 let id: i64 = item["group_id"].as_str().unwrap().parse().unwrap();
                 let level = item["level"].as_str().unwrap().to_owned();
                 let first = item.get("first_unread_seq").map(|_| number(item, "first_unread_seq"));
-                (id, (number(item, "unread"), number(item, "head"), first, level))
+                (id, (number(item, "unread"), number(item, "mentions"), number(item, "head"), first, level))
             });
             let groups = self.model.groups_of(user).into_iter();
-            let expected = groups.map(|(id, of)| (id, (of.unread, of.head, of.first, of.level.to_owned())));
+            let expected = groups.map(|(id, of)| (id, (of.unread, of.mentions, of.head, of.first, of.level.to_owned())));
             shown.collect::<BTreeMap<_, _>>() == expected.collect()
         })
         .await;

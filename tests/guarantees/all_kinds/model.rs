@@ -35,6 +35,10 @@ pub struct Thing {
     pub to: BTreeSet<usize>,
     /// Who has yet to read it.
     pub unread_by: BTreeSet<usize>,
+    /// To whom it shows as unread again, though it was read.
+    pub again_by: BTreeSet<usize>,
+    /// Of a message in a group: whom it mentions, but for the one who made it.
+    pub mentions: BTreeSet<usize>,
     /// Of a direct message: its number in the receiver's inbox, as the answer told it.
     pub seq: i64,
     /// Of a message in a group: whether it was put into inboxes, when it was sent, and whether it is
@@ -49,18 +53,27 @@ impl Thing {
     pub fn unread_by(users: impl IntoIterator<Item = usize>) -> Self {
         Self { unread_by: users.into_iter().collect(), ..Self::default() }
     }
+
+    /// Whether a user has yet to read it, or shows it as unread again.
+    pub fn is_unread_to(&self, user: usize) -> bool {
+        !self.gone && (self.unread_by.contains(&user) || self.again_by.contains(&user))
+    }
+
+    /// A user reads it.
+    pub fn read_by(&mut self, user: usize) {
+        self.unread_by.remove(&user);
+        self.again_by.remove(&user);
+    }
 }
 
 /// How many of these a user has yet to read.
 pub fn unread(things: &[Thing], user: usize) -> usize {
-    things.iter().filter(|thing| !thing.gone && thing.unread_by.contains(&user)).count()
+    things.iter().filter(|thing| thing.is_unread_to(user)).count()
 }
 
 /// A user reads the first so many of these.
 pub fn read(things: &mut [Thing], user: usize, up_to: usize) {
-    for thing in things.iter_mut().take(up_to) {
-        thing.unread_by.remove(&user);
-    }
+    things.iter_mut().take(up_to).for_each(|thing| thing.read_by(user));
 }
 
 /// A view, with who has visited it, and when last.
@@ -101,6 +114,7 @@ pub struct Group {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownGroup {
     pub unread: usize,
+    pub mentions: usize,
     pub head: usize,
     pub first: Option<usize>,
     pub level: &'static str,
@@ -111,6 +125,7 @@ impl ShownGroup {
     fn counted(&self) -> usize {
         match self.level {
             "all" => self.unread,
+            "mentions" => self.mentions,
             _ => 0,
         }
     }
@@ -118,10 +133,12 @@ impl ShownGroup {
 
 impl Group {
     fn shown_to(&self, user: usize, now: i64) -> ShownGroup {
-        let is_unread = |thing: &Thing| !thing.gone && thing.unread_by.contains(&user);
+        let is_unread = |thing: &Thing| thing.is_unread_to(user);
+        let is_mention = |thing: &&Thing| is_unread(thing) && thing.mentions.contains(&user);
         let level = self.levels.get(&user).filter(|(_, until)| until.is_none_or(|until| until > now));
         ShownGroup {
             unread: unread(&self.messages, user),
+            mentions: self.messages.iter().filter(is_mention).count(),
             head: self.messages.len(),
             first: self.messages.iter().position(is_unread).map(|at| at + 1),
             level: level.map_or("all", |(level, _)| level),
@@ -209,11 +226,13 @@ impl Model {
         self.posts.values().map(|posts| unread(posts, user)).sum()
     }
 
-    fn chats(&self, user: usize) -> (usize, usize, usize) {
+    fn chats(&self, user: usize) -> (usize, usize, usize, usize) {
+        let heard = self.groups_of(user).into_values().filter(|group| group.level != "none");
+        let mentions = heard.map(|group| group.mentions).sum();
         let groups: Vec<_> = self.groups_of(user).values().map(ShownGroup::counted).filter(|counted| *counted > 0).collect();
         let directs: Vec<_> = self.directs_of(user).into_values().filter(|(_, muted)| !muted).collect();
         let sum = groups.iter().sum::<usize>() + directs.iter().map(|(unread, _)| unread).sum::<usize>();
-        (sum, groups.len(), directs.len())
+        (sum, mentions, groups.len(), directs.len())
     }
 
     fn notifications(&self, user: usize) -> BTreeMap<&'static str, usize> {
@@ -246,7 +265,7 @@ impl Model {
         let counters: Map<_, _> = mine.map(|((_, badge), things)| ((*badge).to_owned(), counted(things))).collect();
         let channels: Map<_, _> = self.channels.iter().map(|(name, notices)| (name.clone(), counted(notices))).collect();
         let dots = self.dots.iter().map(|(name, lights)| (name.clone(), json!({"lit": unread(lights, user) > 0, "head": lights.len()})));
-        let (chats, groups, directs) = self.chats(user);
+        let (chats, mentions, groups, directs) = self.chats(user);
         let notifications = self.notifications(user);
         let sum = |kind: &Map<String, Value>| kind.values().map(|value| value["unread"].as_u64().unwrap()).sum::<u64>();
         let total = sum(&counters) + sum(&channels) + u64::try_from(chats + notifications.values().sum::<usize>()).unwrap();
@@ -258,7 +277,7 @@ impl Model {
             "broadcasts": channels,
             "dots": dots.collect::<Map<_, _>>(),
             "feed": {"unread": self.feed(user)},
-            "chats": {"unread": chats, "groups": groups, "directs": directs},
+            "chats": {"unread": chats, "mentions": mentions, "groups": groups, "directs": directs},
             "notifications": notifications,
         });
         if views {

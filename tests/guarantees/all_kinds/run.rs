@@ -238,8 +238,10 @@ impl<'a> Run<'a> {
             What::Light | What::ClearDot => self.dots(step).await,
             What::Post | What::PostAgain | What::DeletePost | What::ResetFeed => self.posts(step).await,
             What::Follow | What::Unfollow | What::RemoveFollower | What::Block | What::Unblock => self.relations(step).await,
-            What::PutGroup | What::Join | What::Leave | What::Say | What::SayAgain | What::Recall => self.groups(step).await,
-            What::ReadGroup | What::ReadOne | What::SetLevel => self.memberships(step).await,
+            What::PutGroup | What::Join | What::Leave | What::Say | What::SayAgain | What::Mention | What::MentionAll | What::Recall => {
+                self.groups(step).await
+            }
+            What::ReadGroup | What::ReadOne | What::UnreadGroup | What::SetLevel => self.memberships(step).await,
             What::ExpireMessages => self.expire_messages(step).await,
             _ => self.directs(step).await,
         }

@@ -42,8 +42,11 @@ pub enum What {
     Leave,
     Say,
     SayAgain,
+    Mention,
+    MentionAll,
     ReadGroup,
     ReadOne,
+    UnreadGroup,
     Recall,
     SetLevel,
     ExpireMessages,
@@ -68,7 +71,7 @@ pub enum What {
 }
 
 /// How often each comes.
-const WEIGHTS: [(usize, What); 50] = [
+const WEIGHTS: [(usize, What); 53] = [
     (5, What::Increment),
     (2, What::IncrementMany),
     (3, What::RetractAt),
@@ -103,8 +106,11 @@ const WEIGHTS: [(usize, What); 50] = [
     (2, What::Leave),
     (8, What::Say),
     (1, What::SayAgain),
+    (4, What::Mention),
+    (2, What::MentionAll),
     (3, What::ReadGroup),
     (3, What::ReadOne),
+    (3, What::UnreadGroup),
     (2, What::Recall),
     (2, What::SetLevel),
     (2, What::ExpireMessages),

@@ -57,7 +57,7 @@ both_tiers! {
         let before = shown(&node.client).await;
         assert_eq!(before, json!({
             "feed": {"unread": 3},
-            "chats": {"unread": 3, "groups": 1, "directs": 0},
+            "chats": {"unread": 3, "mentions": 0, "groups": 1, "directs": 0},
             "views": {"room:1": {"unread": 3, "head": 4}},
             "broadcasts": {"news": {"unread": 1, "head": 2}, "system": {"unread": 2, "head": 2}},
             "dots": {"mall": {"lit": true, "head": 1}},

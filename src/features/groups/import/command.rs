@@ -15,10 +15,10 @@ use crate::base::error::Problem;
 use crate::base::ids::ClientId;
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::marks::StreamKey;
-use crate::features::groups::Membership;
 use crate::features::groups::members::{join, leave, put, tell};
 use crate::features::groups::messages::{add_message, send};
 use crate::features::groups::rows::GroupRows;
+use crate::features::groups::{Membership, NewMessage};
 
 /// What became of the lines of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -178,10 +178,13 @@ fn take_message(
         done.known += 1;
         return Ok(true);
     }
+    // Logs do not tell whom a message mentions.
+    let (client_id, content) = (client.clone(), content.to_owned());
+    let message = NewMessage { client_id, content, mentions: Vec::new(), mention_all: false };
     let sent = if is_member {
-        send(rows, step.group, step.user, client, content, step.at).map(|_| ())
+        send(rows, step.group, step.user, &message, step.at).map(|_| ())
     } else {
-        add_message(rows, step.group, step.user, client, content, step.at).map(|_| ())
+        add_message(rows, step.group, step.user, &message, step.at).map(|_| ())
     };
     done.sent += u64::from(sent.is_ok());
     Ok(sent.is_ok())
