@@ -52,6 +52,10 @@ pub enum What {
     Head(Kind),
     /// How many positions of such a stream, above its floor, are taken back.
     Retracted(Kind),
+    /// How many positions of a group mention all.
+    MentionAll,
+    /// An unread message that names a member.
+    Mention,
     /// How many posts of a creator are gone.
     PostsGone,
     /// How far a user has read a counter, channel, dot or view, beyond its head.
@@ -71,6 +75,7 @@ impl What {
         match self {
             Self::Head(kind) | Self::Retracted(kind) => Some(kind),
             Self::PostsGone => Some(Kind::Post),
+            Self::MentionAll => Some(Kind::Group),
             _ => None,
         }
     }
@@ -99,6 +104,8 @@ impl What {
             Self::Head(Kind::Post) => "posts head",
             Self::Retracted(Kind::Post) => "posts retracted",
             Self::PostsGone => "posts gone",
+            Self::MentionAll => "mention_all",
+            Self::Mention => "mention in group",
             Self::Head(_) => "head",
             Self::Retracted(_) => "retracted",
             Self::Mark(Kind::Broadcast) => "mark of channel",
@@ -119,10 +126,10 @@ pub struct Difference {
     pub user: i64,
     /// Which number.
     pub what: What,
-    /// For a row: the follower. For a direct chat: the other side. For a row of an inbox: the
-    /// message.
+    /// For a row: the follower. For a direct chat: the other side. For a row of an inbox, and for a
+    /// mention: the message.
     pub other: Option<i64>,
-    /// For notifications: their type. For a row of an inbox: the group. For a view or a channel:
+    /// For notifications: their type. For a row of an inbox, and for a mention: the group. For a view or a channel:
     /// which one.
     pub name: Option<Arc<str>>,
     /// What is stored.
@@ -159,7 +166,7 @@ impl fmt::Display for Difference {
             (Some(Kind::Broadcast), _) => write!(f, "channel {name} {word}")?,
             (Some(Kind::BroadcastState), _) => write!(f, "broadcast_state {word}")?,
             (Some(Kind::Group), _) | (_, What::GroupMembers | What::GroupOrdinals) => write!(f, "group {} {word}", self.user)?,
-            (_, What::NotificationUnread | What::InboxMessage | What::InboxRecall | What::Mark(_)) => {
+            (_, What::NotificationUnread | What::InboxMessage | What::InboxRecall | What::Mention | What::Mark(_)) => {
                 write!(f, "user {} {word} {name}", self.user)?;
             }
             _ => write!(f, "user {} {word}", self.user)?,

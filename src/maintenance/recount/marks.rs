@@ -155,7 +155,7 @@ static REMOVE_SNAPSHOTS: Statement = Statement::new(
 .by("user_id");
 
 /// Polls show what is unread, and lists of creators belong to a revision: so both are raised.
-static REVISE: Statement = Statement::new(
+pub(super) static REVISE: Statement = Statement::new(
     "update users
     set version = users.version + 1, revision = users.revision + 1, feed = case when r.feed = 1 then users.revision + 1 else users.feed end
     from {rows} r

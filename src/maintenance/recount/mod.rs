@@ -33,6 +33,8 @@ mod distributed;
 mod groups;
 mod inboxes;
 mod marks;
+mod mentions;
+mod named;
 mod notifications;
 mod store;
 mod streams;
@@ -51,7 +53,15 @@ use crate::engine::marks::Kind;
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
     let of_users = [store::statements().as_slice(), &directs::statements(), &notifications::statements(), &groups::statements()].concat();
-    [of_users.as_slice(), &inboxes::statements(), &marks::statements(), &streams::statements()].concat()
+    [
+        of_users.as_slice(),
+        &inboxes::statements(),
+        &marks::statements(),
+        &mentions::statements(),
+        &named::statements(),
+        &streams::statements(),
+    ]
+    .concat()
 }
 
 /// How many users are compared by one statement.
@@ -120,6 +130,8 @@ impl Recount {
         while let Some(users) = self.next_users(&mut conn, &mut after).await? {
             let found = marks::count(&mut conn, &users).await?;
             told(&self.settle(&mut conn, found, Repair::Marks).await?);
+            let found = named::extra(&mut conn, &users).await?;
+            self.mentions(&mut conn, &found, &mut told).await?;
         }
         Ok(Report { users: users_seen, ..report })
     }
@@ -176,7 +188,22 @@ impl Recount {
             let found = groups::count_groups(conn, &groups).await?;
             told(&self.settle(conn, found, Repair::Groups).await?);
             self.streams(conn, Streams::Groups(&groups), told).await?;
+            let mut after = Some((0, 0));
+            while let Some(place) = after {
+                let (found, next) = named::missing(conn, &groups, place).await?;
+                self.mentions(conn, &found, told).await?;
+                after = next;
+            }
         }
+    }
+
+    /// Tells and repairs mentions.
+    async fn mentions(self, conn: &mut Conn, found: &[Difference], told: &mut impl FnMut(&[Difference])) -> DbResult<()> {
+        told(found);
+        if !found.is_empty() && !self.dry_run {
+            repair(conn, &Repair::Mentions(found)).await?;
+        }
+        Ok(())
     }
 
     /// The next users after the last of the batch before; None at the end.
@@ -272,6 +299,7 @@ enum Repair<'a> {
     Groups(Owners),
     Inboxes(&'a [inboxes::Row]),
     Streams(&'a [Difference]),
+    Mentions(&'a [Difference]),
     Numbers(Owners),
     Marks(Owners),
 }
@@ -306,6 +334,7 @@ async fn try_repair(conn: &mut Conn, what: &Repair<'_>) -> DbResult<Vec<Differen
         Repair::Groups(groups) => groups::repair_groups(conn, groups).await?,
         Repair::Inboxes(rows) => inboxes::repair(conn, rows, Clock::System.now()).await.map(|()| Vec::new())?,
         Repair::Streams(found) => streams::repair(conn, found).await.map(|()| Vec::new())?,
+        Repair::Mentions(found) => named::repair(conn, found).await.map(|()| Vec::new())?,
         Repair::Marks(users) => marks::repair(conn, users).await?,
         Repair::Numbers(users) => repair_numbers(conn, users).await?,
     };

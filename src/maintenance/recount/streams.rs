@@ -4,7 +4,7 @@
 //! | stream | rows | head | taken back |
 //! | --- | --- | --- | --- |
 //! | posts of a creator, view | `posts`, `view_items`; those that are not gone may be swept | at least the highest position of a row | the rows that are gone |
-//! | group | `group_messages`, which go from the lowest on | the same | every position without a message that is not recalled: those that have expired, too |
+//! | group | `group_messages`, which go from the lowest on | the same | every position without a message that is not recalled: those that have expired, too. `mentions.rs` compares what mentions all |
 //! | channel | `notices`, which all stay | the same | every position without a notice; which are withdrawn, the notices themselves say |
 //! | broadcast state | none of its own | at least every position of it that a notice, a channel or a dot names | |
 //!
@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::distributed;
-use super::{Difference, What};
+use super::{Difference, What, mentions};
 use crate::base::clock::Clock;
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 use crate::engine::heads::store as heads;
@@ -275,9 +275,13 @@ async fn read(conn: &mut Conn, streams: Streams<'_>) -> DbResult<Vec<Counted>> {
     Ok(rows.into_iter().map(|row| Counted::of_row(kind, row)).collect())
 }
 
-/// Compares these streams. One statement, and so of one moment.
+/// Compares these streams. Each comparison is one statement, and so of one moment.
 pub(super) async fn count(conn: &mut Conn, streams: Streams<'_>) -> DbResult<Vec<Difference>> {
-    Ok(read(conn, streams).await?.iter().flat_map(Counted::differences).collect())
+    let mut found: Vec<_> = read(conn, streams).await?.iter().flat_map(Counted::differences).collect();
+    if let Streams::Groups(groups) = streams {
+        found.extend(mentions::count(conn, groups).await?);
+    }
+    Ok(found)
 }
 
 /// The next views after a name, or the next channels.
@@ -326,6 +330,7 @@ async fn rebuilt(conn: &mut Conn, key: &StreamKey, mut stream: Stream) -> DbResu
         // One more, so that those who compare heads see that there is something new.
         Kind::BroadcastState => stream.head += 1,
         Kind::Post => stream.position = counted.gone,
+        Kind::Group => stream.mention_all = mentions::runs(conn, key.owner).await?.1,
         _ => {}
     }
     if key.kind != Kind::BroadcastState {

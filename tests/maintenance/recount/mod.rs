@@ -2,6 +2,7 @@
 
 mod inboxes;
 mod marks;
+mod mentions;
 mod notifications;
 mod streams;
 
