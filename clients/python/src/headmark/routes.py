@@ -174,7 +174,13 @@ def list_group_messages(
 
 
 def send_group_message(
-    group: Id, *, client_id: types.ClientId, content: str, sender_id: Id | None = None
+    group: Id,
+    *,
+    client_id: types.ClientId,
+    content: str,
+    mention_all: bool | None = None,
+    mentions: Sequence[Id] | None = None,
+    sender_id: Id | None = None,
 ) -> Call[types.GroupSentOut]:
     """Send a message to a group."""
     return Call(
@@ -182,7 +188,13 @@ def send_group_message(
         "POST",
         "/v1/groups/{group}/messages",
         path={"group": group},
-        body={"client_id": client_id, "content": content, "sender_id": sender_id},
+        body={
+            "client_id": client_id,
+            "content": content,
+            "mention_all": mention_all,
+            "mentions": mentions,
+            "sender_id": sender_id,
+        },
     )
 
 
@@ -632,6 +644,17 @@ def list_user_groups(
     )
 
 
+def get_user_group(user: Id, group: Id, *, wait: int | None = None) -> Call[types.UserGroupOut]:
+    """Get a user's group."""
+    return Call(
+        "get_user_group",
+        "GET",
+        "/v1/users/{user}/groups/{group}",
+        path={"user": user, "group": group},
+        query={"wait": wait},
+    )
+
+
 def read_group_message(user: Id, group: Id, seq: types.Seq) -> Call[types.ReadGroupOut]:
     """Mark one group message as read."""
     return Call(
@@ -654,14 +677,27 @@ def read_group(user: Id, group: Id, *, up_to: int | None = None) -> Call[types.R
     )
 
 
-def put_group_settings(user: Id, group: Id, *, muted: bool) -> Call[types.GroupSettingsOut]:
+def put_group_settings(
+    user: Id, group: Id, *, level: types.Level, until: types.UnixMs | None = None
+) -> Call[types.GroupSettingsOut]:
     """Update a user's settings of a group."""
     return Call(
         "put_group_settings",
         "PUT",
         "/v1/users/{user}/groups/{group}/settings",
         path={"user": user, "group": group},
-        body={"muted": muted},
+        body={"level": level, "until": until},
+    )
+
+
+def unread_group(user: Id, group: Id, *, from_: int) -> Call[types.ReadGroupOut]:
+    """Mark group messages as unread again."""
+    return Call(
+        "unread_group",
+        "POST",
+        "/v1/users/{user}/groups/{group}/unread",
+        path={"user": user, "group": group},
+        body={"from": from_},
     )
 
 

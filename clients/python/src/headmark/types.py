@@ -58,6 +58,8 @@ IdempotencyKey: TypeAlias = str
 
 KindName: TypeAlias = str
 
+Level: TypeAlias = Literal["all", "mentions", "none"]
+
 Name: TypeAlias = str
 
 NotificationId: TypeAlias = str
@@ -133,7 +135,7 @@ class ChannelTermsOut(TypedDict):
 
 
 class ChatTermsOut(TypedDict):
-    """Groups and direct chats: the sum over the chats that are not muted."""
+    """Groups and direct chats: the sum over what counts of each."""
 
     directs: list[DirectTermsOut]
     groups: list[GroupTermsOut]
@@ -146,6 +148,7 @@ class ChatsOut(TypedDict):
     capped: NotRequired[bool]
     directs: int
     groups: int
+    mentions: int
     unread: int
 
 
@@ -414,19 +417,23 @@ class GroupSettingsOut(TypedDict):
     """A member's settings of a group."""
 
     group_id: GroupId
-    muted: bool
+    level: Level
+    level_until: NotRequired[UnixMs]
     revision: int
 
 
 class GroupTermsOut(TypedDict):
-    """A group: unread = head − read_seq − messages above it that were recalled or read out of order."""
+    """A group: unread = head − read_seq − messages above it that were recalled, have expired or were read out of order."""
 
     gone: int
     group_id: GroupId
     head: int
-    muted: bool
+    level: Level
+    level_until: NotRequired[UnixMs]
+    mentions: int
     read_seq: int
     unread: int
+    unread_from: NotRequired[int]
 
 
 class HealthOut(TypedDict):
@@ -712,7 +719,8 @@ class PutGroupIn(TypedDict):
 class PutGroupSettingsIn(TypedDict):
     """A member's settings of a group."""
 
-    muted: bool
+    level: Level
+    until: NotRequired[UnixMs]
 
 
 class PutPostIn(TypedDict):
@@ -960,6 +968,8 @@ class SendGroupMessageIn(TypedDict):
 
     client_id: ClientId
     content: str
+    mention_all: NotRequired[bool]
+    mentions: NotRequired[Sequence[Id]]
     sender_id: NotRequired[Id]
 
 
@@ -978,6 +988,9 @@ class SentOut(TypedDict):
     own_seq: NotRequired[int]
     sent_at: UnixMs
     seq: int
+
+
+UnreadGroupIn = TypedDict("UnreadGroupIn", {"from": "int"})
 
 
 class UnreadOut(TypedDict):
@@ -1030,10 +1043,13 @@ class UserDotOut(TypedDict):
 class UserGroupOut(TypedDict):
     """A group of a user."""
 
+    first_unread_seq: NotRequired[int]
     group_id: GroupId
     head: int
     last_access_at: UnixMs
-    muted: bool
+    level: Level
+    level_until: NotRequired[UnixMs]
+    mentions: int
     read_seq: int
     unread: int
 

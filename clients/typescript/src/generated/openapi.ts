@@ -290,7 +290,8 @@ export interface paths {
         /**
          * Send a message to a group
          * @description Marks the group as read by the sender, up to this message. A repeat with the same `client_id`
-         *     returns 200 with the same `seq`.
+         *     returns 200 with the same `seq`, also after a mentioned member has left. Returns 422 if a
+         *     mentioned user is not a member.
          */
         post: operations["send_group_message"];
         delete?: never;
@@ -998,6 +999,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users/{user}/groups/{group}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a user's group
+         * @description The unread counts of one group.
+         */
+        get: operations["get_user_group"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users/{user}/groups/{group}/messages/{seq}/read": {
         parameters: {
             query?: never;
@@ -1048,10 +1069,34 @@ export interface paths {
         get?: never;
         /**
          * Update a user's settings of a group
-         * @description A muted group keeps its own count, which `chats` and `total` exclude.
+         * @description At every level, the group keeps its own count. `chats` and `total` include all of it, its unread
+         *     mentions only, or nothing. At `until`, the level becomes `all` again, as for a member who rejoins.
          */
         put: operations["put_group_settings"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/groups/{group}/unread": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark group messages as unread again
+         * @description Messages of others from `from` on, which were not recalled, show as unread until the user reads
+         *     them. Reading up to a message moves that point forward; reading up to the head, and sending, end
+         *     it. `read_seq` and receipts do not change. Returns 409 `too_many` if more than 10,000 messages
+         *     that were read would be unread again.
+         */
+        post: operations["unread_group"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1508,18 +1553,25 @@ export interface components {
             directs: number;
             /**
              * Format: int64
-             * @description The number of groups with unread messages.
+             * @description The number of groups with unread messages that count.
              * @example 2
              */
             groups: number;
             /**
              * Format: int64
-             * @description The number of unread messages, without muted chats.
+             * @description How many of them mention the user.
+             * @example 1
+             */
+            mentions: number;
+            /**
+             * Format: int64
+             * @description The number of unread messages that count: by the level of each chat all, its mentions only,
+             *     or none.
              * @example 6
              */
             unread: number;
         };
-        /** @description Groups and direct chats: the sum over the chats that are not muted. */
+        /** @description Groups and direct chats: the sum over what counts of each. */
         ChatTermsOut: {
             /** @description The direct chats with unread messages; at most 1000. */
             directs: components["schemas"]["DirectTermsOut"][];
@@ -2008,8 +2060,10 @@ export interface components {
         GroupSettingsOut: {
             /** @description The group. */
             group_id: components["schemas"]["GroupId"];
-            /** @description Whether `chats` and `total` exclude the group. */
-            muted: boolean;
+            /** @description What of the group `chats` and `total` count. */
+            level: components["schemas"]["Level"];
+            /** @description When the level ends; omitted if it does not end. */
+            level_until?: components["schemas"]["UnixMs"];
             /**
              * Format: int64
              * @description The user's revision.
@@ -2019,7 +2073,8 @@ export interface components {
         };
         /**
          * @description A group: unread = head − read_seq − messages above it that were recalled, have expired or were
-         *     read out of order.
+         *     read out of order. While messages are unread again, the one before `unread_from` stands for
+         *     `read_seq`, and own messages above it are gone, too.
          */
         GroupTermsOut: {
             /**
@@ -2035,8 +2090,15 @@ export interface components {
              * @description The number of messages ever sent.
              */
             head: number;
-            /** @description Whether `chats` and `total` exclude it. */
-            muted: boolean;
+            /** @description What of it `chats` and `total` count. */
+            level: components["schemas"]["Level"];
+            /** @description When the level ends; omitted if it does not end. */
+            level_until?: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The number of unread messages that mention the user.
+             */
+            mentions: number;
             /**
              * Format: int64
              * @description The message up to which the user has read, or the last one before the user joined.
@@ -2047,6 +2109,11 @@ export interface components {
              * @description The unread count.
              */
             unread: number;
+            /**
+             * Format: int64
+             * @description While messages are unread again: the first message that may be; omitted otherwise.
+             */
+            unread_from?: number;
         };
         /** @description Liveness. */
         HealthOut: {
@@ -2167,6 +2234,11 @@ export interface components {
          * @example counters
          */
         KindName: string;
+        /**
+         * @description What of a chat `chats` and `total` count.
+         * @enum {string}
+         */
+        Level: "all" | "mentions" | "none";
         /** @description A user in a list of relations. */
         ListedUserOut: {
             /** @description Whether the two users follow each other, neither in secret. */
@@ -2469,6 +2541,12 @@ export interface components {
         PageOut_UserGroupOut: {
             /** @description The items. */
             items: {
+                /**
+                 * Format: int64
+                 * @description The first unread message; omitted if there is none.
+                 * @example 118
+                 */
+                first_unread_seq?: number;
                 /** @description The group. */
                 group_id: components["schemas"]["GroupId"];
                 /**
@@ -2480,8 +2558,16 @@ export interface components {
                 head: number;
                 /** @description When the user last read a new message or sent one; initially, when the user joined. */
                 last_access_at: components["schemas"]["UnixMs"];
-                /** @description Whether `chats` and `total` exclude the group. */
-                muted: boolean;
+                /** @description What of the group `chats` and `total` count. */
+                level: components["schemas"]["Level"];
+                /** @description When the level ends; omitted if it does not end. */
+                level_until?: components["schemas"]["UnixMs"];
+                /**
+                 * Format: int64
+                 * @description How many of them mention the user, by name or with all members.
+                 * @example 1
+                 */
+                mentions: number;
                 /**
                  * Format: int64
                  * @description The message up to which the user has read.
@@ -2656,8 +2742,13 @@ export interface components {
         };
         /** @description A member's settings of a group. */
         PutGroupSettingsIn: {
-            /** @description Whether `chats` and `total` exclude the group. */
-            muted: boolean;
+            /** @description What of the group `chats` and `total` count. */
+            level: components["schemas"]["Level"];
+            /**
+             * @description When the level ends and becomes `all` again, which must be in the future. By default, it
+             *     does not end.
+             */
+            until?: components["schemas"]["UnixMs"];
         };
         /** @description The body of a post, which has no fields. */
         PutPostIn: Record<string, never>;
@@ -3141,6 +3232,13 @@ export interface components {
              */
             content: string;
             /**
+             * @description Whether to mention all members.
+             * @default false
+             */
+            mention_all?: boolean;
+            /** @description Members to mention by name. For them, the message counts in `mentions` while it is unread. */
+            mentions?: components["schemas"]["UserId"][];
+            /**
              * @description The sender, who must be a member. With a user token, it is always the user of the token, and
              *     the field can be omitted or `me`.
              */
@@ -3202,6 +3300,15 @@ export interface components {
          * @example 2026-01-31T09:30:00.123Z
          */
         UnixMs: string;
+        /** @description From where on messages show as unread. */
+        UnreadGroupIn: {
+            /**
+             * Format: int64
+             * @description The first message to show as unread.
+             * @example 118
+             */
+            from: number;
+        };
         /** @description An unread count. */
         UnreadOut: {
             /** @description With `cap`: whether the count is higher than shown. */
@@ -3307,6 +3414,12 @@ export interface components {
         };
         /** @description A group of a user. */
         UserGroupOut: {
+            /**
+             * Format: int64
+             * @description The first unread message; omitted if there is none.
+             * @example 118
+             */
+            first_unread_seq?: number;
             /** @description The group. */
             group_id: components["schemas"]["GroupId"];
             /**
@@ -3318,8 +3431,16 @@ export interface components {
             head: number;
             /** @description When the user last read a new message or sent one; initially, when the user joined. */
             last_access_at: components["schemas"]["UnixMs"];
-            /** @description Whether `chats` and `total` exclude the group. */
-            muted: boolean;
+            /** @description What of the group `chats` and `total` count. */
+            level: components["schemas"]["Level"];
+            /** @description When the level ends; omitted if it does not end. */
+            level_until?: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description How many of them mention the user, by name or with all members.
+             * @example 1
+             */
+            mentions: number;
             /**
              * Format: int64
              * @description The message up to which the user has read.
@@ -5947,6 +6068,64 @@ export interface operations {
             };
         };
     };
+    get_user_group: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                group: components["schemas"]["GroupId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserGroupOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     read_group_message: {
         parameters: {
             query?: never;
@@ -6072,6 +6251,48 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["GroupSettingsOut"];
+                };
+            };
+        };
+    };
+    unread_group: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UnreadGroupIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadGroupOut"];
                 };
             };
         };
