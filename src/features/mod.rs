@@ -8,6 +8,7 @@ pub mod events;
 pub mod feed;
 pub mod groups;
 pub mod inbox;
+pub mod level;
 pub mod notifications;
 pub mod old_rows;
 pub mod operations;
