@@ -98,16 +98,18 @@ impl App {
             broadcasts: BroadcastPart,
             dots: DotPart,
             feed: FeedPart { feeds: Arc::new(feeds) },
-            chats: ChatPart { db: db.clone(), entries: Arc::clone(&entries), chats: Arc::clone(&chats) },
+            chats: ChatPart { db: db.clone(), entries: Arc::clone(&entries), chats: Arc::clone(&chats), clock: clock.clone() },
             notifications: NotificationPart,
         };
-        let summaries = Summaries { entries: Arc::clone(&entries), heads: Arc::clone(&heads), parts, views: Arc::clone(&views) };
+        let (heads_of, views_of) = (Arc::clone(&heads), Arc::clone(&views));
+        let summaries = Summaries { entries: Arc::clone(&entries), heads: heads_of, parts, views: views_of, clock: clock.clone() };
         let polling = Arc::new(Polling {
             cache: Arc::clone(&cache),
             heads: Arc::clone(&heads),
             waiting: Waiting::new(config.polls.waiting_polls, config.polls.waiting_shares(auth.is_open())),
             draining: CancellationToken::new(),
             interval_s: config.polls.poll_interval,
+            clock: clock.clone(),
         });
         let group_changes = GroupChanges::new();
         let receipts = Receipts::new(&config.receipts, db.clone(), turns, Arc::clone(&group_changes));

@@ -113,6 +113,18 @@ impl LevelUntil {
         (self.level.code(), self.until.map_or(0, |until| until.0))
     }
 
+    /// The level that was set, whether it has ended or not.
+    #[must_use]
+    pub fn set(self) -> Level {
+        self.level
+    }
+
+    /// When it ends; None: never.
+    #[must_use]
+    pub fn until(self) -> Option<UnixMs> {
+        self.until
+    }
+
     /// The level at this time.
     #[must_use]
     pub fn at(self, now: UnixMs) -> Level {

@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
+use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::cache::{Entry, Revision};
@@ -35,6 +36,8 @@ pub struct SummaryFacts<'a> {
     pub broadcast_state: &'a BroadcastState,
     /// The highest number to show.
     pub cap: Cap,
+    /// When it is counted.
+    pub now: UnixMs,
 }
 
 impl SummaryFacts<'_> {
@@ -112,6 +115,11 @@ pub trait SummaryPart: fmt::Debug + Send + Sync {
     /// The versions of the heads that were counted, for [`Shared::Heads`].
     fn versions(_count: &Self::Count) -> Versions {
         Versions::default()
+    }
+
+    /// When the count is another one without a write; None: never.
+    fn changes_at(_count: &Self::Count) -> Option<UnixMs> {
+        None
     }
 
     /// The revision of the user that the count needs, where it was counted from newer rows than the

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::tags::{Scope, Seen, Version};
 pub use self::waiting::{Waiting, WaitingPlace};
+use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Code, Error, Fault, Problem};
 use crate::base::ids::UserId;
 use crate::cache::{Cache, Listener};
@@ -65,6 +66,16 @@ pub struct Polling {
     pub draining: CancellationToken,
     /// The pace asked of polling clients, in seconds.
     pub interval_s: u32,
+    /// Tells when a value changes by itself.
+    pub clock: Clock,
+}
+
+impl Polling {
+    /// How long it is until then.
+    fn until(&self, at: Option<UnixMs>) -> Duration {
+        let left_ms = at.map(|at| at.0.saturating_sub(self.clock.now().0));
+        left_ms.map_or(Duration::MAX, |left_ms| Duration::from_millis(u64::try_from(left_ms).unwrap_or_default().max(1)))
+    }
 }
 
 /// One reading of a polled resource.
@@ -74,6 +85,8 @@ pub struct PolledValue<T> {
     pub value: T,
     /// The version that its tag is made from; None for a degraded answer, which has no tag.
     pub version: Option<Version>,
+    /// When it is another one without a write; None: never.
+    pub changes_at: Option<UnixMs>,
 }
 
 /// A poll: what the client has, and for how long it asks to be held.
@@ -156,6 +169,27 @@ where
 {
     let asked = Asked { tags, about: user, wait };
     poll_on(node, asked, Wakers { user, also: changes, shared: false }, resource).await
+}
+
+/// Answers a poll about one user that the rows of another one decide, such as what the peer of a
+/// chat has read: changes of those rows wake it.
+///
+/// # Errors
+/// Those of `read` and `write`.
+pub async fn poll_of_peer<T, R, F, W>(
+    node: &Polling,
+    (user, peer): (UserId, UserId),
+    wait: u32,
+    tags: &IfNoneMatch,
+    resource: Resource<R, W>,
+) -> Result<Response, Error>
+where
+    R: Fn(Seen) -> F,
+    F: Future<Output = Result<PolledValue<T>, Error>>,
+    W: Fn(&T) -> Result<Bytes, Error>,
+{
+    let asked = Asked { tags, about: Some(user), wait };
+    poll_on(node, asked, Wakers { user: Some(peer), also: None, shared: false }, resource).await
 }
 
 /// Answers a poll for what comes after a place in one of the user's streams: `wait` needs no tag,
@@ -264,6 +298,7 @@ where
             return answer(node, asked, seen, &reading, &resource.write);
         }
         let recheck = RECHECK + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
+        let recheck = recheck.min(node.until(reading.changes_at));
         tokio::select! {
             () = woken(&mut listener) => {}
             () = told(&mut wakers.also) => {}

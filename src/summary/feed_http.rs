@@ -98,7 +98,7 @@ async fn get_feed(state: Served<SummaryContext>, path: UserPath, Query(params): 
             let Some(feed) = summary.counts.feed else { return Err(Error::store_unavailable()) };
             let version = summary.version().filter(|_| has_it || token.is_some());
             let value = FeedOut { unread: feed.unread, creators: feed.creators, token, degraded: version.is_none().then_some(true) };
-            Ok(PolledValue { value, version })
+            Ok(PolledValue { value, version, changes_at: None })
         }
     };
     polling::poll(&state.polling, user, wait, &tags, Resource { read, write: polling::json::<FeedOut> }).await

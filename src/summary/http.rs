@@ -182,8 +182,8 @@ async fn get_unread_summary(
         let (state, views) = (state.clone(), &views);
         async move {
             let value = state.summaries.read_with(user, wanted, views, seen).await;
-            let version = value.version();
-            Ok(PolledValue { value, version })
+            let (version, changes_at) = (value.version(), value.changes_at());
+            Ok(PolledValue { value, version, changes_at })
         }
     };
     let write = |value: &UnreadSummary| state.summaries.body(value);

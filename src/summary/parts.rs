@@ -4,6 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::chats::{ChatPart, ChatTermsOut, ChatsOut};
+use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::cache::Revision;
@@ -100,6 +101,11 @@ macro_rules! kinds {
                     versions = versions.and($part::versions(self.$name.as_ref()?));
                 })+
                 Some(versions)
+            }
+
+            /// When one of the counts is another one without a write.
+            pub(super) fn changes_at(&self) -> Option<UnixMs> {
+                [$(self.$name.as_ref().and_then($part::changes_at)),+].into_iter().flatten().min()
             }
 
             /// What an app icon shows. Each term is at least 0, so that none can eat another.

@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use super::kept::Kept;
 use super::parts::{Counts, Decoded, ExplainOut, Parts, Wanted};
 use super::unread::UnreadSummary;
-use crate::base::clock::UnixMs;
+use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Error, Result};
 use crate::base::ids::UserId;
 use crate::engine::entries::{Entries, State};
@@ -33,6 +33,7 @@ pub struct Summaries {
     /// What counts each kind.
     pub parts: Parts,
     pub views: Arc<views::Reader>,
+    pub clock: Clock,
 }
 
 impl Summaries {
@@ -80,6 +81,7 @@ impl Summaries {
             counts: Counts::default(),
             views: Some(Vec::new()),
             wanted,
+            now: self.clock.now(),
         };
         self.set_own(&mut summary, state);
         self.counted(summary, views).await

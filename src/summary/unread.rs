@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::kept::{Kept, MadeFrom};
 use super::parts::{Counts, Decoded, UnreadSummaryOut, Wanted};
+use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::{ReadEntry, Revision};
 use crate::engine::entries::State;
@@ -34,6 +35,8 @@ pub struct UnreadSummary {
     pub views: Option<Vec<ViewCount>>,
     /// What was asked for.
     pub wanted: Wanted,
+    /// When it was read.
+    pub now: UnixMs,
 }
 
 impl UnreadSummary {
@@ -45,7 +48,7 @@ impl UnreadSummary {
     /// What the kinds are counted from.
     pub(super) fn facts(&self) -> Option<SummaryFacts<'_>> {
         let entry = self.entry.as_ref()?;
-        Some(SummaryFacts { user: self.user, entry, broadcast_state: &self.broadcast_state, cap: self.wanted.cap })
+        Some(SummaryFacts { user: self.user, entry, broadcast_state: &self.broadcast_state, cap: self.wanted.cap, now: self.now })
     }
 
     /// Takes the user's own state as it was read.
@@ -92,6 +95,12 @@ impl UnreadSummary {
     #[must_use]
     pub fn version(&self) -> Option<Version> {
         self.versions().filter(|_| !self.is_stale()).map(|shared| Version::new(self.revision(), shared))
+    }
+
+    /// When it is another one without a write; None: never.
+    #[must_use]
+    pub fn changes_at(&self) -> Option<UnixMs> {
+        self.counts.changes_at()
     }
 
     /// The versions of all shared heads in it; None where a part that was wanted is not known.

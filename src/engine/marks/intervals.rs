@@ -101,6 +101,18 @@ impl Intervals {
         if self.0.is_empty() { None } else { Some(self.0.remove(0).1) }
     }
 
+    /// Removes one position. Returns whether it was in the set.
+    pub fn remove(&mut self, at: i64) -> bool {
+        let next = self.0.partition_point(|(from, _)| *from <= at);
+        let Some((index, (from, to))) = next.checked_sub(1).and_then(|i| Some((i, *self.0.get(i)?))) else { return false };
+        if at > to {
+            return false;
+        }
+        let rest = [(from, at - 1), (at + 1, to)].into_iter().filter(|(from, to)| from <= to);
+        self.0.splice(index..=index, rest);
+        true
+    }
+
     /// Removes all positions up to and including `mark`.
     pub fn drop_up_to(&mut self, mark: i64) {
         self.0.retain(|(_, to)| *to > mark);

@@ -198,7 +198,7 @@ async fn list_user_groups(
         async move {
             let value = user_groups::read(&state, user, seen).await?;
             let version = Some(Version::new(value.revision, value.versions));
-            Ok(PolledValue { value, version })
+            Ok(PolledValue { value, version, changes_at: None })
         }
     };
     let next = OnceLock::new();

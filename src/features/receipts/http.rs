@@ -135,7 +135,7 @@ async fn get_receipts(
             let spans = state.receipts.spans(path.group, least, head).await?;
             let value = answer(&spans, seq, sender, shown, state.receipts.max_members)?;
             let version = Some(version_of(&spans, &value));
-            Ok(PolledValue { value, version })
+            Ok(PolledValue { value, version, changes_at: None })
         }
     };
     let next = OnceLock::new();
@@ -197,7 +197,7 @@ async fn list_receipts(
             let value = screenful(&spans, from, to, &found.0, path.user());
             let numbers = value.items.iter().flat_map(|of| [of.seq, of.read_count, of.unread_count]);
             let version = Some(version(&spans, numbers));
-            Ok(PolledValue { value, version })
+            Ok(PolledValue { value, version, changes_at: None })
         }
     };
     let write = |value: &ScreenfulOut| polling::json(value);

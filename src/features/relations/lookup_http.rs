@@ -180,7 +180,7 @@ async fn read_whole(state: &RelationContext, user: UserId, related: Related, at_
     let out = |list: Arc<WholeList>, degraded| WholeListOut { count: list.ids.len(), ids: list, degraded };
     let State::Current(entry) = state.entries.read(user, at_least).await else {
         let known = state.looks.last_known(user, related).await.ok_or_else(Error::store_unavailable)?;
-        return Ok(PolledValue { value: out(known, Some(true)), version: None });
+        return Ok(PolledValue { value: out(known, Some(true)), version: None, changes_at: None });
     };
     let versions = list_versions(&entry);
     let version = match related {
@@ -189,7 +189,7 @@ async fn read_whole(state: &RelationContext, user: UserId, related: Related, at_
     };
     let list = state.looks.whole(user, related, version).await?;
     let version = Version::from(list.version.revision);
-    Ok(PolledValue { value: out(list, None), version: Some(version) })
+    Ok(PolledValue { value: out(list, None), version: Some(version), changes_at: None })
 }
 
 /// Look up a user's relations

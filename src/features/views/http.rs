@@ -204,7 +204,7 @@ async fn read(state: &ViewContext, user: UserId, view: &ViewKey, seen: Seen) -> 
         }
     }
     let version = (!is_stale).then(|| Version::new(entry.revision, versions(&count)));
-    Ok(PolledValue { value: (count, entry.revision), version })
+    Ok(PolledValue { value: (count, entry.revision), version, changes_at: None })
 }
 
 /// From what is here, or else from SQL, in a turn.

@@ -35,8 +35,11 @@ pub struct Thing {
     pub to: BTreeSet<usize>,
     /// Who has yet to read it.
     pub unread_by: BTreeSet<usize>,
-    /// Of a direct message: its number in the receiver's inbox, as the answer told it.
+    /// Of a direct message: its number in the receiver's inbox and in the sender's, as the answer
+    /// told them, and whether the receiver has ever read it.
     pub seq: i64,
+    pub own_seq: i64,
+    pub was_read: bool,
     /// Of a message in a group: whether it was put into inboxes, when it was sent, and whether it is
     /// kept no longer.
     pub written: bool,
@@ -117,7 +120,8 @@ pub struct Model {
     pub groups: BTreeMap<i64, Group>,
     /// Of each receiver and sender.
     pub directs: BTreeMap<(usize, usize), Vec<Thing>>,
-    pub muted_directs: BTreeSet<(usize, usize)>,
+    /// The chats that count in no sum, and until when.
+    pub silent_directs: BTreeMap<(usize, usize), Option<i64>>,
     /// Of each user and group.
     pub inboxes: BTreeMap<(usize, i64), Vec<Delivered>>,
 }
@@ -152,6 +156,7 @@ impl Model {
     pub fn pass(&mut self, now: i64) {
         let notices = self.channels.values_mut().flatten();
         notices.filter(|notice| notice.expires_at.is_some_and(|at| at <= now)).for_each(|notice| notice.gone = true);
+        self.silent_directs.retain(|_, until| until.is_none_or(|until| until > now));
     }
 
     /// Unread in each of a user's groups: which group, how many, and whether it is muted.
@@ -164,7 +169,7 @@ impl Model {
     /// counts in no sum.
     pub fn directs_of(&self, user: usize) -> BTreeMap<usize, (usize, bool)> {
         let mine = self.directs.iter().filter(|((receiver, _), _)| *receiver == user);
-        let silent = |chat: (usize, usize)| self.muted_directs.contains(&chat) || self.blocks.contains(&chat);
+        let silent = |chat: (usize, usize)| self.silent_directs.contains_key(&chat) || self.blocks.contains(&chat);
         let counted = mine.map(|((_, sender), things)| (*sender, (unread(things, user), silent((user, *sender)))));
         counted.filter(|(_, (unread, _))| *unread > 0).collect()
     }

@@ -50,7 +50,9 @@ pub enum What {
     Tell,
     TellAgain,
     ReadDirect,
-    MuteDirect,
+    UnreadDirect,
+    RecallDirect,
+    SilenceDirect,
     /// An earlier request again, under its key.
     Repeat,
     /// The cache loses one user.
@@ -68,7 +70,7 @@ pub enum What {
 }
 
 /// How often each comes.
-const WEIGHTS: [(usize, What); 50] = [
+const WEIGHTS: [(usize, What); 52] = [
     (5, What::Increment),
     (2, What::IncrementMany),
     (3, What::RetractAt),
@@ -111,7 +113,9 @@ const WEIGHTS: [(usize, What); 50] = [
     (6, What::Tell),
     (1, What::TellAgain),
     (3, What::ReadDirect),
-    (1, What::MuteDirect),
+    (2, What::UnreadDirect),
+    (2, What::RecallDirect),
+    (2, What::SilenceDirect),
     (4, What::Repeat),
     (2, What::ForgetUser),
     (1, What::Forget),
