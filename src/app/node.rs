@@ -101,8 +101,8 @@ impl App {
             chats: ChatPart { db: db.clone(), entries: Arc::clone(&entries), chats: Arc::clone(&chats), clock: clock.clone() },
             notifications: NotificationPart,
         };
-        let summaries =
-            Summaries { entries: Arc::clone(&entries), heads: Arc::clone(&heads), parts, views: Arc::clone(&views), clock: clock.clone() };
+        let (heads_of, views_of) = (Arc::clone(&heads), Arc::clone(&views));
+        let summaries = Summaries { entries: Arc::clone(&entries), heads: heads_of, parts, views: views_of, clock: clock.clone() };
         let polling = Arc::new(Polling {
             cache: Arc::clone(&cache),
             heads: Arc::clone(&heads),

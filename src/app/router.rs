@@ -85,6 +85,7 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
         .and(groups::http::routes(), |node| &node.contexts.groups)
         .and(groups::user_http::routes(), |node| &node.contexts.groups)
         .and(inbox::http::routes(), |node| &node.contexts.inbox)
+        .and(inbox::directs_http::routes(), |node| &node.contexts.inbox)
         .and(notifications::http::routes(), |node| &node.contexts.notifications)
         .and(receipts::http::routes(), |node| &node.contexts.receipts)
         .and(relations::http::routes(), |node| &node.contexts.relations)

@@ -41,7 +41,7 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 23] = [
+    let others: [&[&'static Statement]; 25] = [
         &lanes::statements(),
         &marks::store::statements(),
         &marks::users::statements(),
@@ -55,6 +55,8 @@ pub fn statements() -> Vec<&'static Statement> {
         &groups::lists::statements(),
         &inbox::expiry::statements(),
         &inbox::lists::statements(),
+        &inbox::direct_lists::statements(),
+        &inbox::receipts::statements(),
         &notifications::expiry::statements(),
         &notifications::lists::statements(),
         &relations::export::statements(),

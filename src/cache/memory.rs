@@ -303,6 +303,10 @@ impl Memory {
         }
     }
 
+    pub(super) fn wake(&self, user: UserId) {
+        self.hub.wake([user]);
+    }
+
     pub(super) fn listen(&self, user: UserId) -> Listener {
         self.hub.listen(user)
     }

@@ -322,6 +322,15 @@ impl Cache {
         }
     }
 
+    /// Wakes anyone who listens to a user, on any node, where what polls show of the user to others
+    /// has changed without a new revision. A hint: one that is lost costs a poll its next recheck.
+    pub async fn wake(&self, user: UserId) {
+        match self {
+            Self::Memory(memory) => memory.wake(user),
+            Self::Redis(redis) => redis.wake(user).await,
+        }
+    }
+
     /// Wakes this node's listeners of these users: after commits made while Redis was away.
     #[cfg(test)]
     pub(crate) fn wake_local(&self, users: &[UserId]) {

@@ -66,6 +66,7 @@ pub struct Polling {
     pub draining: CancellationToken,
     /// The pace asked of polling clients, in seconds.
     pub interval_s: u32,
+    /// Tells when a value changes by itself.
     pub clock: Clock,
 }
 
@@ -160,6 +161,27 @@ where
 {
     let asked = Asked { tags, about: user, wait };
     poll_on(node, asked, Wakers { user, also: changes, shared: false }, resource).await
+}
+
+/// Answers a poll about one user that the rows of another one decide, such as what the peer of a
+/// chat has read: changes of those rows wake it.
+///
+/// # Errors
+/// Those of `read` and `write`.
+pub async fn poll_of_peer<T, R, F, W>(
+    node: &Polling,
+    (user, peer): (UserId, UserId),
+    wait: u32,
+    tags: &IfNoneMatch,
+    resource: Resource<R, W>,
+) -> Result<Response, Error>
+where
+    R: Fn(Seen) -> F,
+    F: Future<Output = Result<PolledValue<T>, Error>>,
+    W: Fn(&T) -> Result<Bytes, Error>,
+{
+    let asked = Asked { tags, about: Some(user), wait };
+    poll_on(node, asked, Wakers { user: Some(peer), also: None, shared: false }, resource).await
 }
 
 /// Answers a poll for what comes after a place in one of the user's streams: `wait` needs no tag,

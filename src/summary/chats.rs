@@ -14,7 +14,9 @@ use crate::engine::heads::{BroadcastState, Versions};
 use crate::engine::marks::parts::directs;
 use crate::features::groups::chats::{ChatCount, ChatList, ChatTerm, Chats, Which};
 use crate::features::groups::part::groups;
-use crate::features::inbox;
+use crate::features::inbox::DirectLevel;
+use crate::features::inbox::direct_lists::{self, UnreadDirect};
+use crate::features::inbox::timed::Ended;
 use crate::features::level::Level;
 use crate::features::summary_part::{Shared, SummaryFacts, SummaryPart};
 
@@ -29,7 +31,16 @@ pub struct ChatPart {
     /// Whose turn it is to ask the database.
     pub entries: Arc<Entries>,
     pub chats: Arc<Chats>,
+    /// By which levels end.
     pub clock: Clock,
+}
+
+/// What is counted of chats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChatsCount {
+    groups: ChatCount,
+    /// The direct chats that the user's own sums do not count yet.
+    ended: Ended,
 }
 
 /// Unread messages of groups and direct chats.
@@ -109,22 +120,38 @@ impl GroupTermsOut {
     }
 }
 
-/// A direct chat with unread messages: unread = head − mark.
+/// A direct chat with unread messages: unread = head − mark − recalled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct DirectTermsOut {
     /// The other user.
     peer_id: UserId,
     /// The number of messages that the peer ever sent.
     head: i64,
-    /// The number of those messages that the user has read.
+    /// The number of those messages that do not count as unread, because the user has read them.
     mark: i64,
+    /// The number of later messages that were recalled.
+    recalled: i64,
     /// The unread count.
     unread: i64,
-    /// Whether `chats` and `total` exclude it.
-    muted: bool,
+    /// What `chats` and `total` count: `all` messages or `none`.
+    #[schema(inline)]
+    level: DirectLevel,
+    /// When the level ends and is `all` again; omitted if it does not end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    level_until: Option<UnixMs>,
 }
 
-/// Groups and direct chats: the sum over what counts of each.
+impl DirectTermsOut {
+    fn new(chat: &UnreadDirect, now: UnixMs) -> Self {
+        let UnreadDirect { peer, head, mark, recalled, level } = *chat;
+        // None: the user blocks the peer.
+        let (level, level_until) = level.map_or((Level::None, None), |level| (level.at(now), level.ends_at(now)));
+        Self { peer_id: peer, head, mark, recalled, unread: head - mark - recalled, level: level.into(), level_until }
+    }
+}
+
+/// Groups and direct chats: the sum over the chats that count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChatTermsOut {
     /// The sum.
@@ -138,7 +165,7 @@ pub struct ChatTermsOut {
 impl SummaryPart for ChatPart {
     const SHARED: Shared = Shared::Heads;
     const IN_TOTAL: bool = true;
-    type Count = ChatCount;
+    type Count = ChatsCount;
     /// None: the user is in no group.
     type Decoded = Option<Arc<ChatList>>;
     type Out<'a> = ChatsOut;
@@ -154,32 +181,35 @@ impl SummaryPart for ChatPart {
         list.as_ref().map_or(0, |list| list.size_bytes())
     }
 
-    async fn count(&self, facts: SummaryFacts<'_>, list: &Option<Arc<ChatList>>) -> Option<ChatCount> {
-        let Some(list) = list else { return Some(ChatCount::default()) };
+    async fn count(&self, facts: SummaryFacts<'_>, list: &Option<Arc<ChatList>>) -> Option<ChatsCount> {
+        let ended = Ended::of(&facts.entry.parts, facts.now);
+        let Some(list) = list else { return Some(ChatsCount { ended, ..ChatsCount::default() }) };
         let enough = facts.cap.enough();
-        match self.chats.count_here(list, enough, facts.now) {
+        let groups = match self.chats.count_here(list, enough, facts.now) {
             Some(count) => Some(count),
             // Boxed, so that polls that do not need it do not carry its room.
             None => Box::pin(self.entries.in_turn_or_none("groups", self.chats.count(list, enough, facts.now))).await,
-        }
+        }?;
+        Some(ChatsCount { groups, ended })
     }
 
-    fn versions(count: &ChatCount) -> Versions {
-        count.versions
+    fn versions(count: &ChatsCount) -> Versions {
+        count.groups.versions.and(count.ended.versions())
     }
 
-    fn changes_at(count: &ChatCount) -> Option<UnixMs> {
-        count.changes_at
+    fn changes_at(count: &ChatsCount) -> Option<UnixMs> {
+        count.groups.changes_at.into_iter().chain(count.ended.next).min()
     }
 
-    fn unread(facts: SummaryFacts<'_>, count: &ChatCount) -> i64 {
-        count.unread.saturating_add(directs(&facts.entry.parts).0)
+    fn unread(facts: SummaryFacts<'_>, count: &ChatsCount) -> i64 {
+        count.groups.unread.saturating_add(directs(&facts.entry.parts).0).saturating_add(count.ended.unread)
     }
 
-    fn show(facts: SummaryFacts<'_>, count: &ChatCount) -> ChatsOut {
+    fn show(facts: SummaryFacts<'_>, count: &ChatsCount) -> ChatsOut {
         let (unread, capped) = facts.cap.show(Self::unread(facts, count));
-        let (groups, directs) = (facts.cap.show(count.groups).0, facts.cap.show(directs(&facts.entry.parts).1).0);
-        let mentions = facts.cap.show(count.mentions).0;
+        let directs = directs(&facts.entry.parts).1.saturating_add(count.ended.chats);
+        let (groups, directs) = (facts.cap.show(count.groups.groups).0, facts.cap.show(directs).0);
+        let mentions = facts.cap.show(count.groups.mentions).0;
         ChatsOut { unread, mentions, groups, directs, capped }
     }
 
@@ -188,11 +218,11 @@ impl SummaryPart for ChatPart {
         let now = self.clock.now();
         let found = self.chats.terms(&list, Which::All, now).await?;
         let groups: Vec<_> = found.terms.iter().map(|term| GroupTermsOut::new(term, now)).collect();
-        let direct =
-            |(peer_id, head, mark, muted): (UserId, i64, i64, bool)| DirectTermsOut { peer_id, head, mark, unread: head - mark, muted };
-        let directs = inbox::lists::unread(&self.db, rows.user, MAX_DIRECTS).await?.into_iter().map(direct).collect();
+        let directs = direct_lists::unread(&self.db, rows.user, MAX_DIRECTS).await?;
+        let directs = directs.iter().map(|chat| DirectTermsOut::new(chat, now)).collect();
         let counted = groups.iter().map(GroupTermsOut::counted);
-        let unread = counted.fold(rows.row.direct_unread, i64::saturating_add);
+        let ended = Ended::of(&rows.entry.parts, now).unread;
+        let unread = counted.fold(rows.row.direct_unread, i64::saturating_add).saturating_add(ended);
         Ok(ChatTermsOut { unread, groups, directs })
     }
 

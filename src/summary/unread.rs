@@ -97,6 +97,12 @@ impl UnreadSummary {
         self.versions().filter(|_| !self.is_stale()).map(|shared| Version::new(self.revision(), shared))
     }
 
+    /// When it is another one without a write; None: never.
+    #[must_use]
+    pub fn changes_at(&self) -> Option<UnixMs> {
+        self.counts.changes_at()
+    }
+
     /// The versions of all shared heads in it; None where a part that was wanted is not known.
     #[must_use]
     pub fn versions(&self) -> Option<Versions> {

@@ -50,7 +50,7 @@ fn value(table: &str, column: &str, kind: &str, is_owner: bool, is_key: bool) ->
         ("users", "enrolled", _) => "0",
         ("memberships", "ordinal", _) => "o",
         ("memberships", "to_seq", _) => "-1",
-        (_, "gone" | "withdrawn" | "read_at" | "secret" | "muted" | "level", _) => "k % 2",
+        (_, "gone" | "withdrawn" | "read_at" | "secret" | "muted" | "level" | "recalled", _) => "k % 2",
         (_, _, "text") if is_owner => "'v' || o",
         (_, _, "text") if is_key => "'t' || k",
         (_, _, "text") => "'t7'",

@@ -10,7 +10,7 @@ use reqwest::Method;
 use crate::both_tiers;
 use crate::support::{Client, Reply, World};
 
-const WRITES: [(Method, &str); 11] = [
+const WRITES: [(Method, &str); 12] = [
     (Method::POST, "/v1/users/42/badges/mention/increment"),
     (Method::POST, "/v1/users/42/badges/mention/retract"),
     (Method::POST, "/v1/users/42/badges/mention/reset"),
@@ -20,6 +20,7 @@ const WRITES: [(Method, &str); 11] = [
     (Method::PUT, "/v1/users/42/following/7"),
     (Method::POST, "/v1/users/42/inbox"),
     (Method::POST, "/v1/users/42/directs/7/read"),
+    (Method::POST, "/v1/users/42/directs/7/unread"),
     (Method::PUT, "/v1/users/42/directs/7/settings"),
     (Method::PUT, "/v1/users/42/devices/phone-1/cursor"),
 ];
@@ -56,6 +57,7 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
             "muted",
             "level",
             "until",
+            "from",
             "seq"
         ])
         .prop_map(str::to_owned),

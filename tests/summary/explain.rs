@@ -67,7 +67,7 @@ both_tiers! {
                     {"group_id": "5", "head": 4, "read_seq": 1, "gone": 1, "unread": 2, "mentions": 0, "level": "all"},
                     {"group_id": "6", "head": 4, "read_seq": 0, "gone": 0, "unread": 4, "mentions": 0, "level": "none"}
                 ],
-                "directs": [{"peer_id": "3", "head": 2, "mark": 0, "unread": 2, "muted": false}]
+                "directs": [{"peer_id": "3", "head": 2, "mark": 0, "recalled": 0, "unread": 2, "level": "all"}]
             })
         );
         assert_eq!(summary["chats"], json!({"unread": 4, "mentions": 0, "groups": 1, "directs": 1}));

@@ -34,6 +34,8 @@ const WAITING = [
   "/v1/users/{user}/feed",
   "/v1/users/{user}/groups",
   "/v1/users/{user}/directs",
+  "/v1/users/{user}/directs/{peer}",
+  "/v1/users/{user}/directs/{peer}/receipts",
   "/v1/users/{user}/inbox",
   "/v1/users/{user}/following/ids",
   "/v1/users/{user}/blocks/ids",

@@ -24,8 +24,10 @@ const GROUPS: Column<UserGroup>[] = [
 const DIRECTS: Column<Direct>[] = [
   { name: "With", cell: ({ peer_id }) => <UserLink id={peer_id} /> },
   { name: "Unread", isNumber: true, cell: ({ unread }) => <b>{count(unread)}</b> },
-  { name: "Last inbox item", isNumber: true, cell: ({ head }) => count(head) },
-  { name: "Muted", cell: ({ muted }) => <YesNo is={muted} /> },
+  { name: "Last inbox item", isNumber: true, cell: ({ last_seq }) => count(last_seq) },
+  { name: "Read up to", isNumber: true, cell: ({ read_seq }) => count(read_seq) },
+  { name: "Level", cell: ({ level }) => <code>{level}</code> },
+  { name: "Level ends", cell: ({ level_until }) => (level_until === undefined ? "" : <Time at={level_until} />) },
   { name: "Last message", cell: ({ last_at }) => (last_at === undefined ? "" : <Time at={last_at} />) },
 ];
 

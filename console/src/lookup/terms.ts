@@ -104,11 +104,12 @@ function chats(summary: UnreadSummary, explain: Explain): Line[] {
       takenBack: gone,
       note: notesOf(level, mentions, unread_from !== undefined),
     })),
-    ...shownOf(directs).map(({ peer_id, head, mark, unread, muted }) => ({
+    ...shownOf(directs).map(({ peer_id, head, mark, recalled, unread, level }) => ({
       ...term(`chats.direct.${peer_id}`, "direct with", peer_id, unread),
       head,
       mark,
-      note: muted ? "muted: not in the sum" : "",
+      takenBack: recalled,
+      note: level === "none" ? "level none: not in the sum" : "",
     })),
   ];
 }

@@ -137,10 +137,10 @@ export class World {
       phone.app.GET("/v1/users/{user}/groups", { params }),
     ]);
     const unreadDirects = directs.data.items.filter(({ unread }) => unread > 0);
-    for (const { peer_id: peer, head } of unreadDirects) {
+    for (const { peer_id: peer, last_seq } of unreadDirects) {
       await phone.app.POST("/v1/users/{user}/directs/{peer}/read", {
         params: { path: { ...params.path, peer } },
-        body: { up_to: head },
+        body: { up_to: last_seq },
       });
     }
     const unreadGroups = groups.data.items.filter(({ unread }) => unread > 0);

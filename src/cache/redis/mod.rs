@@ -108,6 +108,19 @@ impl Redis {
         &self.shared.config.prefix
     }
 
+    /// The node that has it sent hears of it over its own subscription too, if anybody there
+    /// listens.
+    pub(super) async fn wake(&self, user: UserId) {
+        let mut publish = cmd("PUBLISH");
+        publish.arg(self.shared.wake_channel(user)).arg("");
+        let sent = self.shared.send(self.shared.scripts_wire(), vec![publish], self.shared.deadline()).await;
+        if let Err(error) = sent {
+            // Whoever waits looks again by itself.
+            tracing::debug!(%error, %user, "could not wake the polls of a user");
+            self.hub.wake([user]);
+        }
+    }
+
     pub(super) fn listen(&self, user: UserId) -> Listener {
         self.hub.listen(user)
     }

@@ -10,6 +10,7 @@
 //! | `m:notice` | `1` | notifications of a type: unread (they were called messages once; the letter stays, as entries outlive an upgrade) |
 //! | `l` | `917 12` | the revisions at which the user's following list and block list changed last |
 //! | `g:42` | `120 1767225600123m 122-124` | a group: read up to, when the user was there last, what of it counts, single messages above that are read (`groups/part.rs`); empty: not in it any more |
+//! | `t:7` | `1767225600123 3` | a direct chat that the sums do not count until a time: then, and how many messages are unread; empty: counted for ever, or not at all |
 //!
 //! `reader.rs` makes entries from rows. `marks/parts.rs` and the features' row sets say how each
 //! part is written.

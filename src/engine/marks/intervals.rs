@@ -58,15 +58,6 @@ impl Intervals {
         self.0.insert(first, merged);
     }
 
-    /// Takes this position out.
-    pub fn remove(&mut self, at: i64) {
-        let next = self.0.partition_point(|(from, _)| *from <= at);
-        let Some(place) = next.checked_sub(1) else { return };
-        let Some((from, to)) = self.0.get(place).copied().filter(|(_, to)| at <= *to) else { return };
-        let left = [(from, at - 1), (at + 1, to)].into_iter().filter(|(from, to)| from <= to);
-        self.0.splice(place..next, left);
-    }
-
     /// Every position, in order.
     pub fn positions(&self) -> impl Iterator<Item = i64> + '_ {
         self.0.iter().flat_map(|(from, to)| *from..=*to)
@@ -140,6 +131,18 @@ impl Intervals {
     /// Removes the lowest run and returns where it ended.
     pub fn drop_first(&mut self) -> Option<i64> {
         if self.0.is_empty() { None } else { Some(self.0.remove(0).1) }
+    }
+
+    /// Removes one position. Returns whether it was in the set.
+    pub fn remove(&mut self, at: i64) -> bool {
+        let next = self.0.partition_point(|(from, _)| *from <= at);
+        let Some((index, (from, to))) = next.checked_sub(1).and_then(|i| Some((i, *self.0.get(i)?))) else { return false };
+        if at > to {
+            return false;
+        }
+        let rest = [(from, at - 1), (at + 1, to)].into_iter().filter(|(from, to)| from <= to);
+        self.0.splice(index..=index, rest);
+        true
     }
 
     /// Removes all positions up to and including `mark`.

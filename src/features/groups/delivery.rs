@@ -314,7 +314,7 @@ mod tests {
             .map(|(user, item)| match item.of {
                 Of::Group { seq, .. } => (user.get(), seq, item.own, false),
                 Of::Recall { seq, .. } => (user.get(), seq, item.own, true),
-                Of::Direct { .. } => panic!("no direct message"),
+                Of::Direct { .. } | Of::DirectRecall { .. } => panic!("no direct message"),
             })
             .collect();
         assert_eq!(got, [(11, 5, false, false), (11, 5, false, true), (2, 6, true, false), (1, 5, true, false)]);

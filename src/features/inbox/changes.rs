@@ -6,6 +6,7 @@ use super::{Direct, Item};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::engine::lanes::Rows;
+use crate::features::level::LevelUntil;
 
 /// Puts an item into a user's inbox, whose own row must have been asked for
 /// ([`Needs::user`](crate::engine::lanes::Needs::user)), and raises the user's revision. Returns
@@ -19,10 +20,16 @@ pub fn append_inbox(rows: &mut Rows, user: UserId, item: Item, now: UnixMs) -> i
 
 /// Sets a side of a direct chat, takes the sums in the user's own row along, and raises the user's
 /// revision. The same as before changes nothing.
-pub(super) fn set_direct(rows: &mut Rows, user: UserId, peer: UserId, direct: Direct) {
+///
+/// Sums count the chat by its level: one that has ended is [`Level::All`](crate::features::level::Level)
+/// from this write on.
+pub(super) fn set_direct(rows: &mut Rows, user: UserId, peer: UserId, mut direct: Direct, now: UnixMs) {
     let before = rows.get::<InboxRows>().direct(user, peer);
     if before == direct {
         return;
+    }
+    if direct.level.has_ended(now) {
+        direct.level = LevelUntil::default();
     }
     change_direct(rows, user, peer, |inbox| inbox.set_direct(user, peer, direct));
 }

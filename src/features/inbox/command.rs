@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use super::devices::Device;
-use super::{CursorOut, Direct, DirectSettingsOut, Item, MAX_DEVICES, MAX_EMPTY_CHATS, MAX_GONE_RUNS, Of, ReadDirectOut, SentOut};
+use super::recalls::recall;
+use super::timed::MAX_TIMED_CHATS;
+use super::{CursorOut, Direct, DirectSettingsOut, Item, MAX_DEVICES, MAX_EMPTY_CHATS, Of, ReadDirectOut, SentOut};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{ClientId, UserId};
@@ -13,6 +15,7 @@ use crate::engine::pairs::{Pair, need_pair_seen};
 use crate::features::inbox::changes::{append_inbox, set_direct};
 use crate::features::inbox::devices::DeviceRows;
 use crate::features::inbox::rows::InboxRows;
+use crate::features::level::LevelUntil;
 
 /// A write to inboxes, direct chats or devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,13 +37,28 @@ pub enum InboxCommand {
         /// Up to which row of the user's inbox; None: all that is there.
         up_to: Option<i64>,
     },
-    /// A user has a direct chat count in no sum, or count again.
-    Mute {
+    /// A user has messages of a direct chat show as unread again.
+    Unread {
         user: UserId,
         /// The other side.
         peer: UserId,
-        /// Whether it is to count in no sum.
-        muted: bool,
+        /// From which row of the user's inbox on.
+        from: i64,
+    },
+    /// A user recalls one of its direct messages.
+    Recall {
+        user: UserId,
+        /// The other side.
+        peer: UserId,
+        /// Its number in the user's inbox.
+        seq: i64,
+    },
+    /// A user decides whether sums count a direct chat.
+    SetLevel {
+        user: UserId,
+        /// The other side.
+        peer: UserId,
+        level: LevelUntil,
     },
     /// A device has read the inbox up to a row.
     PutCursor {
@@ -88,10 +106,27 @@ impl lanes::Command for InboxCommand {
                 needs.of::<InboxRows>().directs.insert((*user, *peer));
                 needs.of::<InboxRows>().places.extend(up_to.map(|up_to| (*user, *peer, up_to)));
             }
-            Self::Mute { user, peer, .. } => {
+            Self::Unread { user, peer, from } => {
                 needs.user(*user);
-                needs.of::<InboxRows>().directs.insert((*user, *peer));
-                needs.of::<InboxRows>().empty_chats.insert(*user);
+                let inbox = needs.of::<InboxRows>();
+                inbox.directs.insert((*user, *peer));
+                inbox.places.insert((*user, *peer, from - 1));
+                inbox.earliest.insert(*user);
+            }
+            Self::Recall { user, peer, seq } => {
+                needs.user(*user);
+                needs.user(*peer);
+                let inbox = needs.of::<InboxRows>();
+                inbox.directs.extend([(*user, *peer), (*peer, *user)]);
+                inbox.messages.insert((*user, *peer, *seq));
+                inbox.earliest.insert(*user);
+            }
+            Self::SetLevel { user, peer, .. } => {
+                needs.user(*user);
+                let inbox = needs.of::<InboxRows>();
+                inbox.directs.insert((*user, *peer));
+                inbox.empty_chats.insert(*user);
+                inbox.timed.insert(*user);
             }
             Self::PutCursor { user, .. } | Self::DeleteDevice { user, .. } => {
                 needs.user(*user);
@@ -110,7 +145,9 @@ impl lanes::Command for InboxCommand {
         match self {
             Self::Send { receiver: user, .. }
             | Self::Read { user, .. }
-            | Self::Mute { user, .. }
+            | Self::Unread { user, .. }
+            | Self::Recall { user, .. }
+            | Self::SetLevel { user, .. }
             | Self::PutCursor { user, .. }
             | Self::DeleteDevice { user, .. }
             | Self::Expire { user, .. } => user.get(),
@@ -119,17 +156,19 @@ impl lanes::Command for InboxCommand {
 
     fn weight(&self) -> u32 {
         match self {
-            Self::Send { .. } => 2,
+            Self::Send { .. } | Self::Recall { .. } => 2,
             Self::Expire { rows, .. } => (*rows).max(1),
-            Self::Read { .. } | Self::Mute { .. } | Self::PutCursor { .. } | Self::DeleteDevice { .. } => 1,
+            Self::Read { .. } | Self::Unread { .. } | Self::SetLevel { .. } | Self::PutCursor { .. } | Self::DeleteDevice { .. } => 1,
         }
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         match self {
             Self::Send { receiver, sender, client, content } => send(rows, *receiver, *sender, Text { client, content, sent_at: now }, now),
-            Self::Read { user, peer, up_to } => Ok(Answer::ok(read(rows, *user, *peer, *up_to))),
-            Self::Mute { user, peer, muted } => Ok(Answer::ok(mute(rows, *user, *peer, *muted)?)),
+            Self::Read { user, peer, up_to } => Ok(Answer::ok(read(rows, *user, *peer, *up_to, now))),
+            Self::Unread { user, peer, from } => Ok(Answer::ok(unread(rows, *user, *peer, *from, now)?)),
+            Self::Recall { user, peer, seq } => recall(rows, *user, *peer, *seq, now),
+            Self::SetLevel { user, peer, level } => Ok(Answer::ok(set_level(rows, *user, *peer, *level, now)?)),
             Self::PutCursor { user, device, seq } => Ok(Answer::ok(put_cursor(rows, *user, device, *seq, now)?)),
             Self::DeleteDevice { user, device } => {
                 rows.get::<DeviceRows>().get(*user, device).ok_or_else(|| unknown_device(device))?;
@@ -173,69 +212,102 @@ pub(super) fn send(rows: &mut Rows, receiver: UserId, sender: UserId, text: Text
     let own = |rows: &Rows| rows.get::<InboxRows>().sent(&(sender, receiver, true, client.clone()));
     let to_oneself = receiver == sender;
     if let Some(sent) = rows.get::<InboxRows>().sent(&(receiver, sender, to_oneself, client.clone())) {
+        if sent.recalled {
+            return Err(Problem::new(Code::Gone, "The message with this client_id was recalled."));
+        }
         let own_seq = own(rows).map(|own| own.seq);
         return Ok(Answer::ok(SentOut { seq: sent.seq, own_seq, sent_at: sent.at }));
     }
     refuse_if_blocked(rows, receiver, sender)?;
-    let item = |own, peer, peer_seq| {
-        let of = Of::Direct { peer, peer_seq, client: client.clone(), content: Arc::clone(content), sent_at };
-        Item { sender, own, of }
+    let [seq, own_seq] = [receiver, sender].map(|user| rows.user(user).inbox_seq + 1);
+    let item = |peer, peer_seq, own, other_seq| {
+        let (client, content) = (client.clone(), Arc::clone(content));
+        Item { sender, own, of: Of::Direct { peer, peer_seq, client, content, sent_at, other_seq, recalled: false } }
     };
-    let mut direct = rows.get::<InboxRows>().direct(receiver, sender);
-    let seq = if to_oneself {
-        // One row, which is nobody's to be told of.
-        append_inbox(rows, receiver, item(true, sender, 0), now)
-    } else {
-        direct.head += 1;
-        append_inbox(rows, receiver, item(false, sender, direct.head), now)
-    };
-    set_direct(rows, receiver, sender, Direct { last_seq: seq, last_at: direct.last_at.max(sent_at), ..direct });
-    let mut own_seq = seq;
     if !to_oneself {
-        let mine = rows.get::<InboxRows>().direct(sender, receiver);
-        own_seq = append_inbox(rows, sender, item(true, receiver, mine.head), now);
-        set_direct(rows, sender, receiver, Direct { last_seq: own_seq, last_at: mine.last_at.max(sent_at), ..mine });
+        let theirs = rows.get::<InboxRows>().direct(receiver, sender);
+        let head = theirs.head + 1;
+        append_inbox(rows, receiver, item(sender, head, false, own_seq), now);
+        let last_at = theirs.last_at.max(sent_at);
+        set_direct(rows, receiver, sender, Direct { head, last_seq: seq, last_at, ..theirs }, now);
     }
+    // To oneself there is one row, which is nobody's to be told of.
+    let mut mine = rows.get::<InboxRows>().direct(sender, receiver);
+    append_inbox(rows, sender, item(receiver, mine.head, true, if to_oneself { 0 } else { seq }), now);
+    (mine.last_seq, mine.last_at) = (own_seq, mine.last_at.max(sent_at));
+    // A sender has read what came before.
+    mine.read(mine.end(), own_seq);
+    set_direct(rows, sender, receiver, mine, now);
     Ok(Answer::created(SentOut { seq, own_seq: Some(own_seq), sent_at }))
 }
 
-/// How many of the peer's messages are at or before this row of the user's inbox. Of what has
-/// expired it is known where that was which had not been read.
-fn place(rows: &Rows, user: UserId, peer: UserId, direct: &Direct, up_to: i64) -> i64 {
-    if up_to >= rows.user(user).inbox_seq {
-        return direct.head;
-    }
-    rows.get::<InboxRows>().place(user, peer, up_to).unwrap_or_else(|| direct.gone - direct.gone_seqs.count_within(up_to, i64::MAX))
-}
-
-fn read(rows: &mut Rows, user: UserId, peer: UserId, up_to: Option<i64>) -> ReadDirectOut {
+fn read(rows: &mut Rows, user: UserId, peer: UserId, up_to: Option<i64>, now: UnixMs) -> ReadDirectOut {
     let mut direct = rows.get::<InboxRows>().direct(user, peer);
-    let place = up_to.map_or(direct.head, |up_to| place(rows, user, peer, &direct, up_to));
-    if place > direct.mark {
-        direct.mark = place.min(direct.head);
-        if direct.mark >= direct.gone {
-            direct.gone_seqs = crate::engine::marks::Intervals::default();
-        } else if let Some(up_to) = up_to {
-            direct.gone_seqs.drop_up_to(up_to);
-        }
-        set_direct(rows, user, peer, direct.clone());
-    }
-    ReadDirectOut { peer_id: peer, unread: direct.unread(), head: direct.last_seq, revision: rows.revision(user) }
+    let head = rows.user(user).inbox_seq;
+    let up_to = up_to.map_or(head, |up_to| up_to.min(head));
+    let place = if up_to == head { direct.end() } else { rows.get::<InboxRows>().place(user, peer, up_to) };
+    direct.read(place, up_to);
+    set_direct(rows, user, peer, direct, now);
+    shown(rows, user, peer)
 }
 
-fn mute(rows: &mut Rows, user: UserId, peer: UserId, muted: bool) -> Result<DirectSettingsOut, Problem> {
+/// Unread again: marks and receipts stay as they are.
+fn unread(rows: &mut Rows, user: UserId, peer: UserId, from: i64, now: UnixMs) -> Result<ReadDirectOut, Problem> {
+    let mut direct = rows.get::<InboxRows>().direct(user, peer);
+    let head = rows.user(user).inbox_seq;
+    if from > head || direct.last_seq == 0 {
+        return Err(Problem::new(Code::NotFound, format!("Item {from} of the inbox does not exist in the chat with user {peer}.")));
+    }
+    let earliest = rows.get::<InboxRows>().earliest(user, head);
+    if from < earliest {
+        let detail = format!("Inbox items before {earliest} have expired.");
+        return Err(Problem::new(Code::CursorExpired, detail).kept_from(earliest));
+    }
+    direct.unread_again(rows.get::<InboxRows>().place(user, peer, from - 1), from);
+    set_direct(rows, user, peer, direct, now);
+    Ok(shown(rows, user, peer))
+}
+
+fn shown(rows: &Rows, user: UserId, peer: UserId) -> ReadDirectOut {
     let direct = rows.get::<InboxRows>().direct(user, peer);
-    // A row without a message is one that only the setting has made, and goes with it.
-    if muted != direct.muted && direct.last_seq == 0 {
-        if muted && rows.get::<InboxRows>().empty_chats(user) >= MAX_EMPTY_CHATS {
-            let detail = format!("The user has reached the limit of {MAX_EMPTY_CHATS} muted chats without messages. Unmute one first.");
+    let Direct { last_seq, read_seq, .. } = direct;
+    ReadDirectOut { peer_id: peer, unread: direct.unread(), last_seq, read_seq, revision: rows.revision(user) }
+}
+
+/// The level of a chat. Those of the user's other chats that have ended are counted in the sums from
+/// now on, which makes room.
+fn set_level(rows: &mut Rows, user: UserId, peer: UserId, level: LevelUntil, now: UnixMs) -> Result<DirectSettingsOut, Problem> {
+    for other in rows.get::<InboxRows>().timed(user) {
+        let direct = rows.get::<InboxRows>().direct(user, other);
+        if direct.level.has_ended(now) {
+            put_level(rows, user, other, LevelUntil::default(), now)?;
+        }
+    }
+    let timed = rows.get::<InboxRows>().timed(user);
+    if level.until().is_some() && !timed.contains(&peer) && timed.len() >= MAX_TIMED_CHATS {
+        let detail = format!("The user has reached the limit of {MAX_TIMED_CHATS} direct chats with a level that ends.");
+        return Err(Problem::new(Code::TooMany, detail));
+    }
+    put_level(rows, user, peer, level, now)?;
+    let direct = rows.get::<InboxRows>().direct(user, peer);
+    let (level, level_until) = rows.get::<InboxRows>().level(user, peer, now);
+    let (unread, last_seq, revision) = (direct.unread(), direct.last_seq, rows.revision(user));
+    Ok(DirectSettingsOut { peer_id: peer, level: level.into(), level_until, unread, last_seq, revision })
+}
+
+/// A row without a message is one that only the setting has made, and goes with it.
+fn put_level(rows: &mut Rows, user: UserId, peer: UserId, level: LevelUntil, now: UnixMs) -> Result<(), Problem> {
+    let direct = rows.get::<InboxRows>().direct(user, peer);
+    let is_set = |level: LevelUntil| level != LevelUntil::default();
+    if is_set(level) != is_set(direct.level) && direct.last_seq == 0 {
+        if is_set(level) && rows.get::<InboxRows>().empty_chats(user) >= MAX_EMPTY_CHATS {
+            let detail = format!("The user has reached the limit of {MAX_EMPTY_CHATS} silenced chats without messages.");
             return Err(Problem::new(Code::TooMany, detail));
         }
-        rows.get_mut::<InboxRows>().add_empty_chats(user, if muted { 1 } else { -1 });
+        rows.get_mut::<InboxRows>().add_empty_chats(user, if is_set(level) { 1 } else { -1 });
     }
-    set_direct(rows, user, peer, Direct { muted, ..direct.clone() });
-    let muted = rows.get::<InboxRows>().is_silent(user, peer);
-    Ok(DirectSettingsOut { peer_id: peer, muted, unread: direct.unread(), head: direct.last_seq, revision: rows.revision(user) })
+    set_direct(rows, user, peer, Direct { level, ..direct }, now);
+    Ok(())
 }
 
 fn put_cursor(rows: &mut Rows, user: UserId, device: &ClientId, seq: i64, now: UnixMs) -> Result<CursorOut, Problem> {
@@ -258,18 +330,11 @@ fn expire(rows: &mut Rows, user: UserId, up_to: i64, seen_since: UnixMs) {
     if up_to < 1 {
         return;
     }
-    let oldest: Vec<_> = rows.get::<InboxRows>().oldest(user).iter().take_while(|row| row.seq <= up_to).copied().collect();
-    for row in oldest {
+    let oldest = rows.get::<InboxRows>().oldest(user);
+    for row in oldest.iter().take_while(|row| row.seq <= up_to) {
         let before = rows.get::<InboxRows>().direct(user, row.peer);
         let mut direct = before.clone();
-        direct.gone = direct.gone.max(row.peer_seq);
-        if !row.own && row.peer_seq > direct.mark {
-            direct.gone_seqs.insert(row.seq, row.seq);
-            // Of those that are left out it is known only that they are the lowest.
-            while direct.gone_seqs.runs() > MAX_GONE_RUNS {
-                direct.gone_seqs.drop_first();
-            }
-        }
+        direct.expire(row);
         // Where rows went is nobody's to be told of: no number changes, and no revision.
         if direct != before {
             rows.get_mut::<InboxRows>().set_direct(user, row.peer, direct);

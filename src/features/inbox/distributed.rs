@@ -6,7 +6,7 @@
 pub(super) const READ_INBOX: &str = "with u as materialized (
         select u.inbox_seq, u.revision from users u where u.user_id = $1
     ), i as materialized (
-        select n.seq, n.sender_id, n.peer_id, n.group_id, n.group_seq, n.own, n.recall, n.client_id, n.content, n.put_at, n.sent_at
+        select n.seq, n.sender_id, n.peer_id, n.group_id, n.group_seq, n.own, n.recall, n.client_id, n.content, n.put_at, n.sent_at, n.recalled
         from inbox n
         where n.user_id = $1 and n.seq > $2 and n.seq <= (select u.inbox_seq from u)
         order by n.seq
@@ -25,7 +25,7 @@ pub(super) const READ_INBOX: &str = "with u as materialized (
     where e.id = 1
     union all
     select i.seq, i.sender_id, i.peer_id, i.group_id, i.group_seq, i.own, i.recall,
-        case when i.group_id > 0 then coalesce(g.recalled, 1) else 0 end,
+        case when i.group_id > 0 then coalesce(g.recalled, 1) else i.recalled end,
         i.client_id, coalesce(g.content, i.content),
         case when i.sent_at > 0 then i.sent_at when i.recall = 1 then i.put_at else coalesce(g.sent_at, i.put_at) end
     from i

@@ -1,9 +1,8 @@
-//! The routes of inboxes, direct chats and devices.
+//! The routes of inboxes and devices. `directs_http.rs` has those of direct chats.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
-use axum::http::Uri;
 use axum::response::Response;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
@@ -11,12 +10,10 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{
-    CursorOut, DevicesOut, DirectOut, DirectSettingsOut, InboxCommand, InboxConfig, InboxOut, ReadDirectOut, SentOut, devices, lists,
-};
+use super::{CursorOut, DevicesOut, InboxCommand, InboxConfig, InboxOut, SentOut, devices, lists};
 use crate::base::clock::Clock;
 use crate::base::error::{Code, Error, Fault, Problem, Result};
-use crate::base::ids::{ClientId, MAX_HEAD, UserId};
+use crate::base::ids::{ClientId, MAX_HEAD};
 use crate::db::{Db, in_time};
 use crate::engine::entries::{Entries, State};
 use crate::engine::lanes::{Answer, Job, Lanes};
@@ -24,7 +21,7 @@ use crate::features::inbox::MAX_CONTENT_CHARS;
 use crate::http::answer::no_cache;
 use crate::http::auth::Caller;
 use crate::http::body::{Body, in_range, present, text_within};
-use crate::http::pages::{self, PageOut, PageParams, Position};
+use crate::http::pages;
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{AnyUserPath, UserOrMe, UserPath};
 use crate::http::polling::{self, PolledValue, Polling, Resource, Seen, Version};
@@ -46,9 +43,6 @@ pub struct InboxContext {
 pub fn routes() -> OpenApiRouter<Served<InboxContext>> {
     OpenApiRouter::new()
         .routes(routes!(get_inbox, send_direct))
-        .routes(routes!(list_directs))
-        .routes(routes!(read_direct))
-        .routes(routes!(put_direct_settings))
         .routes(routes!(put_cursor))
         .routes(routes!(list_devices))
         .routes(routes!(delete_device))
@@ -76,55 +70,24 @@ pub struct SendDirectIn {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct InboxParams {
-    /// The last item that the device has. By default, items start with the oldest one kept.
+    /// The last item that the device has. By default, items start with the oldest one kept. Cannot be
+    /// combined with `device`.
     #[param(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64, example = 57)]
     after: Option<i64>,
+    /// Return the items after the cursor of this device. A new device starts with the oldest item
+    /// kept.
+    #[param(nullable = false, value_type = Option<ClientId>, example = "phone-1")]
+    device: Option<String>,
     /// The maximum number of items.
     #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
     limit: Option<u32>,
-    /// Hold the request for up to this many seconds while there are no items after `after`.
+    /// Hold the request for up to this many seconds while there are no such items.
     #[param(nullable = false, minimum = 0, maximum = 60)]
     wait: Option<u32>,
     /// The `epoch` of the response that `after` is from. If inbox numbering was reset since, the
     /// response is 410 `inbox_reset`.
     #[param(nullable = false, example = "6f1c0b9de2a47785")]
     epoch: Option<String>,
-}
-
-/// Which page of a user's direct chats.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ListDirectsParams {
-    /// The maximum number of items.
-    #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
-    limit: Option<u32>,
-    /// The `next_cursor` of the previous page.
-    #[param(nullable = false, pattern = "^2[0-9a-f]{36}$")]
-    cursor: Option<String>,
-    /// Hold the request for up to this many seconds until the response differs from the one that
-    /// `If-None-Match` names; then return 304. Requires that header.
-    #[param(nullable = false, minimum = 0, maximum = 60)]
-    wait: Option<u32>,
-}
-
-/// How far a user has read a direct chat.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ReadDirectIn {
-    /// An item of the user's own inbox: later messages of the peer stay unread. By default, all
-    /// current messages are marked as read.
-    #[serde(default, deserialize_with = "present")]
-    #[schema(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64, example = 57)]
-    up_to: Option<i64>,
-}
-
-/// Settings of a direct chat.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PutDirectSettingsIn {
-    /// Whether `chats` and `total` exclude the chat. The chat keeps its own count.
-    muted: bool,
 }
 
 /// How far a device has read.
@@ -136,7 +99,7 @@ pub struct PutCursorIn {
     seq: i64,
 }
 
-async fn submit(state: &InboxContext, command: InboxCommand) -> Result<Answer> {
+pub(super) async fn submit(state: &InboxContext, command: InboxCommand) -> Result<Answer> {
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }
 
@@ -161,8 +124,8 @@ async fn send_direct(state: Served<InboxContext>, caller: Caller, path: AnyUserP
 
 /// Fetch a user's inbox
 ///
-/// Returns the items after the last item that the device has, in ascending order. Numbers have no
-/// gaps: no new item appears at or below a number that a device has fetched. With `wait`, the
+/// Returns the items after the last item that the device has, in ascending order. With `device`, the
+/// server knows that item by the cursor of the device. Numbers have no gaps: no new item appears at or below a number that a device has fetched. With `wait`, the
 /// request is held while there are no new items. Returns 410 `cursor_expired` with `earliest_seq`
 /// if items after `after` have expired. Returns 410 `inbox_reset` if `after` is from an earlier
 /// numbering, for example after a restore; read again without `after`.
@@ -175,15 +138,19 @@ async fn send_direct(state: Served<InboxContext>, caller: Caller, path: AnyUserP
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
         (status = 304, description = "Not modified")))]
 async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Query<InboxParams>, tags: IfNoneMatch) -> Result<Response> {
-    let InboxParams { after, limit, wait, epoch } = params;
+    let InboxParams { after, device, limit, wait, epoch } = params;
     let (user, wait) = (path.user, polling::wait_of(wait)?);
     let limit = pages::limit_of(limit)?;
     let after = pages::after_of(after)?;
+    let device = device.map(|device| device.parse::<ClientId>()).transpose().map_err(|rule| Problem::query("device", rule.0))?;
+    if after.is_some() && device.is_some() {
+        return Err(Problem::query("device", "must be omitted when 'after' is set").into());
+    }
     // What a waiting poll found to be nothing, and at which revision: it is so for as long as the
     // user has that one.
     let nothing: Mutex<Option<(i64, Found)>> = Mutex::new(None);
     let read = |_: Seen| {
-        let (state, epoch, nothing) = (state.clone(), epoch.as_deref(), &nothing);
+        let (state, epoch, nothing, device) = (state.clone(), epoch.as_deref(), &nothing, &device);
         async move {
             let known = nothing.lock().unwrap_or_else(PoisonError::into_inner).clone();
             if let Some((revision, found)) = known
@@ -191,6 +158,10 @@ async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Q
             {
                 return Ok(PolledValue { version: Some(found.version), value: found, changes_at: None });
             }
+            let after = match device {
+                Some(device) => in_time(lists::cursor(&state.db, user, device)).await?,
+                None => after,
+            };
             let read = in_time(lists::read(&state.db, user, after.unwrap_or(0), i64::from(limit))).await?;
             let read = read.ok_or_else(|| Error::from(Fault::Bug("there is no epoch of inboxes".to_owned())))?;
             let revision = read.revision;
@@ -237,81 +208,6 @@ impl Found {
     }
 }
 
-/// Poll a user's direct chats
-///
-/// Most recently active first.
-#[utoipa::path(get, path = "/v1/users/{user}/directs", tag = "inbox",
-    params(("user" = UserOrMe, Path), ListDirectsParams,
-        ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
-    responses(
-        (status = 200, body = PageOut<DirectOut>, headers(
-            ("ETag" = String, description = "The version of the response"),
-            ("Link" = String, description = "The next page, if any"),
-            ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
-        (status = 304, description = "Not modified")))]
-async fn list_directs(
-    state: Served<InboxContext>,
-    path: UserPath,
-    uri: Uri,
-    Query(params): Query<ListDirectsParams>,
-    tags: IfNoneMatch,
-) -> Result<Response> {
-    let (user, wait) = (path.user, polling::wait_of(params.wait)?);
-    let wanted = PageParams { limit: params.limit, cursor: params.cursor }.wanted("directs", user)?;
-    let read = |seen: Seen| {
-        let (state, tags) = (state.clone(), &tags);
-        async move {
-            // The list changes with the user's revision alone, so where the client has this one
-            // already the database need not be asked.
-            if let State::Current(entry) = state.entries.read(user, seen.revision()).await
-                && tags.matches(&seen.tag(entry.revision.into()))
-            {
-                return Ok(PolledValue { value: Vec::new(), version: Some(entry.revision.into()), changes_at: None });
-            }
-            let before = (wanted.after.at, wanted.after.id);
-            let (revision, chats) = in_time(lists::directs(&state.db, user, before, wanted.rows())).await?;
-            Ok(PolledValue { value: chats, version: Some(revision.into()), changes_at: None })
-        }
-    };
-    let next = OnceLock::new();
-    let write = |chats: &Vec<DirectOut>| {
-        let position = |chat: &DirectOut| Position { at: chat.head, id: chat.peer_id.get() };
-        let page = pages::page(wanted, chats, position, DirectOut::clone);
-        next.get_or_init(|| page.next_cursor.clone());
-        polling::json(&page)
-    };
-    let mut response = polling::poll(&state.polling, user, wait, &tags, Resource { read, write }).await?;
-    pages::add_link(&mut response, &uri, next.get().and_then(Option::as_deref))?;
-    Ok(response)
-}
-
-/// Mark a direct chat as read
-///
-/// Marks messages as read up to an item of the user's own inbox, or all current messages. Marks
-/// never go back. An expired message stays unread until it is marked by the number of its item.
-#[utoipa::path(post, path = "/v1/users/{user}/directs/{peer}/read", tag = "inbox",
-    params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7")),
-    request_body(content = ReadDirectIn, description = "Optional. Default: all current items"),
-    responses(
-        (status = 200, body = ReadDirectOut)))]
-async fn read_direct(state: Served<InboxContext>, path: UserPath, body: Body<ReadDirectIn>) -> Result<Answer> {
-    let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
-    submit(&state, InboxCommand::Read { user: path.user, peer: path.get("peer")?, up_to }).await
-}
-
-/// Update the settings of a direct chat
-///
-/// A muted chat keeps its own count, which `chats` and `total` exclude. While the user blocks the
-/// other user, the chat counts as muted; this setting applies again after the block ends.
-#[utoipa::path(put, path = "/v1/users/{user}/directs/{peer}/settings", tag = "inbox",
-    params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7")),
-    request_body = PutDirectSettingsIn,
-    responses(
-        (status = 200, body = DirectSettingsOut)))]
-async fn put_direct_settings(state: Served<InboxContext>, path: UserPath, body: Body<PutDirectSettingsIn>) -> Result<Answer> {
-    submit(&state, InboxCommand::Mute { user: path.user, peer: path.get("peer")?, muted: body.value.muted }).await
-}
-
 /// Update a device's inbox cursor
 ///
 /// The first call registers the device. A cursor never goes back, and one beyond the head of the
@@ -324,7 +220,10 @@ async fn put_direct_settings(state: Served<InboxContext>, path: UserPath, body: 
         (status = 200, body = CursorOut)))]
 async fn put_cursor(state: Served<InboxContext>, path: UserPath, body: Body<PutCursorIn>) -> Result<Answer> {
     let seq = in_range(body.value.seq, 0, MAX_HEAD, || "/seq".to_owned())?;
-    submit(&state, InboxCommand::PutCursor { user: path.user, device: path.get("device_id")?, seq }).await
+    let answer = submit(&state, InboxCommand::PutCursor { user: path.user, device: path.get("device_id")?, seq }).await?;
+    // Nothing that the user is shown has changed, but what the peers of its chats are: receipts.
+    state.polling.cache.wake(path.user).await;
+    Ok(answer)
 }
 
 /// List a user's devices

@@ -1,7 +1,7 @@
-//! What is read of inboxes and direct chats outside of batches.
+//! What is read of inboxes outside of batches. `direct_lists.rs` has the direct chats.
 
+use super::ItemOut;
 use super::distributed;
-use super::{Direct, DirectOut, ItemOut};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::db::{Column, Db, DbResult, Statement, Type};
@@ -19,10 +19,10 @@ static READ_INBOX: Statement = Statement::one(
     where e.id = 1
     union all
     select i.seq, i.sender_id, i.peer_id, i.group_id, i.group_seq, i.own, i.recall,
-        case when i.group_id > 0 then coalesce(g.recalled, 1) else 0 end,
+        case when i.group_id > 0 then coalesce(g.recalled, 1) else i.recalled end,
         i.client_id, coalesce(g.content, i.content), case when i.sent_at > 0 then i.sent_at when i.recall = 1 then i.put_at else coalesce(g.sent_at, i.put_at) end
     from (
-        select n.seq, n.sender_id, n.peer_id, n.group_id, n.group_seq, n.own, n.recall, n.client_id, n.content, n.put_at, n.sent_at
+        select n.seq, n.sender_id, n.peer_id, n.group_id, n.group_seq, n.own, n.recall, n.client_id, n.content, n.put_at, n.sent_at, n.recalled
         from inbox n
         where n.user_id = $1 and n.seq > $2
         order by n.seq
@@ -33,41 +33,18 @@ static READ_INBOX: Statement = Statement::one(
     &[("user_id", Type::Int), ("after", Type::Int), ("max_rows", Type::Int)],
 ).distributed(distributed::READ_INBOX);
 
-/// A user's direct chats, the one in which something came last first. The first row (peer 0) has
-/// the user's revision.
-static LIST_DIRECTS: Statement = Statement::one(
-    "select 0 as peer_id, u.revision as head, 0 as mark, 0 as last_seq, 0 as last_at, 0 as muted, 0 as place
-    from users u
-    where u.user_id = $1
-    union all
-    select d.peer_id, d.head, d.mark, d.last_seq, d.last_at,
-        d.muted + (select count(*) from blocks b where b.user_id = $1 and b.target_id = d.peer_id), 1
-    from (
-        select n.peer_id, n.head, n.mark, n.last_seq, n.last_at, n.muted
-        from directs n
-        where n.user_id = $1 and (n.last_seq, n.peer_id) < ($2, $3)
-        order by n.last_seq desc, n.peer_id desc
-        limit $4
-    ) d
-    order by place, last_seq desc, peer_id desc",
-    &[("user_id", Type::Int), ("before_seq", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int)],
-);
-
-/// A user's direct chats with something unread.
-static UNREAD: Statement = Statement::one(
-    "select d.peer_id, d.head, d.mark,
-        d.muted + (select count(*) from blocks b where b.user_id = d.user_id and b.target_id = d.peer_id)
-    from directs d
-    where d.user_id = $1 and d.head > d.mark
-    order by d.user_id, d.peer_id
-    limit $2",
-    &[("user_id", Type::Int), ("max_rows", Type::Int)],
+/// How far a device has read; no row for one that is not known.
+static CURSOR: Statement = Statement::one(
+    "select d.seq
+    from devices d
+    where d.user_id = $1 and d.device_id = $2",
+    &[("user_id", Type::Int), ("device_id", Type::Text)],
 );
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 3] {
-    [&READ_INBOX, &LIST_DIRECTS, &UNREAD]
+pub fn statements() -> [&'static Statement; 2] {
+    [&READ_INBOX, &CURSOR]
 }
 
 /// Some of an inbox, as of one moment.
@@ -85,7 +62,7 @@ pub struct Read {
 }
 
 /// A row of [`READ_INBOX`].
-type InboxRow = (i64, i64, i64, i64, i64, i64, i64, i64, String, String, i64);
+pub(super) type InboxRow = (i64, i64, i64, i64, i64, i64, i64, i64, String, String, i64);
 
 /// Reads up to `limit` rows after this seq; None where the database has no epoch, which every node
 /// makes as it starts.
@@ -96,7 +73,7 @@ pub async fn read(db: &Db, user: UserId, after: i64, limit: i64) -> DbResult<Opt
     Ok(Some(Read { epoch, head, revision, earliest, items: rows.filter_map(item_of_row).collect() }))
 }
 
-fn item_of_row(row: InboxRow) -> Option<ItemOut> {
+pub(super) fn item_of_row(row: InboxRow) -> Option<ItemOut> {
     let (seq, sender, peer, group, group_seq, own, recall, recalled, client, content, sent_at) = row;
     let (own, is_recall) = (own == 1, recall == 1);
     // What is not there any more is as good as recalled.
@@ -116,29 +93,9 @@ fn item_of_row(row: InboxRow) -> Option<ItemOut> {
     })
 }
 
-/// The direct chats in which something is unread, in the order of the peers: peer, how many
-/// messages the peer ever sent, how many of them are read, and whether the chat counts in no sum.
-pub async fn unread(db: &Db, user: UserId, limit: i64) -> DbResult<Vec<(UserId, i64, i64, bool)>> {
-    let rows: Vec<(i64, i64, i64, i64)> = db.fetch(&UNREAD, &[user.get(), limit].map(|value| Column::Int(vec![value]))).await?;
-    Ok(rows.into_iter().filter_map(|(peer, head, mark, muted)| Some((UserId::try_from(peer).ok()?, head, mark, muted > 0))).collect())
-}
-
-/// Direct chats of a user as of one moment: the user's revision, and the chats.
-pub type Directs = (i64, Vec<DirectOut>);
-
-/// Up to `limit` direct chats after this place in the list.
-pub async fn directs(db: &Db, user: UserId, before: (i64, i64), limit: i64) -> DbResult<Directs> {
-    let columns = [user.get(), before.0, before.1, limit].map(|value| Column::Int(vec![value]));
-    let (mut revision, mut chats) = (0, Vec::new());
-    for (peer, head, mark, last_seq, last_at, muted, place) in
-        db.fetch::<(i64, i64, i64, i64, i64, i64, i32)>(&LIST_DIRECTS, &columns).await?
-    {
-        if place == 0 {
-            revision = head;
-        } else if let Ok(peer) = UserId::try_from(peer) {
-            let direct = Direct { head, mark, last_seq, last_at: UnixMs(last_at), muted: muted > 0, ..Direct::default() };
-            chats.push(DirectOut::new(peer, &direct));
-        }
-    }
-    Ok((revision, chats))
+/// How far a device has read the inbox; None for one that is not known.
+pub async fn cursor(db: &Db, user: UserId, device: &ClientId) -> DbResult<Option<i64>> {
+    let columns = [Column::Int(vec![user.get()]), Column::Text(vec![device.as_str().to_owned()])];
+    let rows: Vec<(i64,)> = db.fetch(&CURSOR, &columns).await?;
+    Ok(rows.first().map(|(seq,)| *seq))
 }

@@ -8,40 +8,50 @@
 //! ([`expiry`]), so that what is kept is always one run up to the head.
 //!
 //! A direct chat has a row in `directs` for each of its two sides: how many messages the peer ever
-//! sent, how many of those are read, and where in the inbox the chat was last. What of it is
-//! unread, muted chats and those with users whom the user blocks aside, is summed up in the user's
-//! own row. Whether it is such a one is looked up in `blocks`, under the lock of that row, which
-//! anyone who blocks takes too.
+//! sent, how many of those are read, and where in the inbox the chat was last. The user's own row
+//! sums up what is unread, without chats of level `none` and chats with users whom the user blocks.
+//! Blocks are looked up in `blocks`, under the lock of that row, which every block takes too. Chats
+//! whose level ends are in `timed.rs`.
 //!
-//! `command.rs` has the rules, `http.rs` the routes, `rows.rs` and `devices.rs` the rows of
-//! batches, `store.rs` the statements of the former, `lists.rs` what is read beside them, `epoch.rs` which numbering it is. To put something
-//! else into inboxes: a variant of [`Of`], its columns in `store.rs`, its fields in `lists.rs`.
+//! `direct.rs` has the rules of a chat, `command.rs` and `recalls.rs` those over the rows of a
+//! batch, `http.rs` and `directs_http.rs` the routes, `rows.rs` and `devices.rs` the rows of
+//! batches, `store.rs` the statements of the former, `lists.rs` and `direct_lists.rs` what is read
+//! beside them. To put something else into inboxes: a variant of [`Of`], its columns in `store.rs`,
+//! its fields in `lists.rs`.
 
 mod changes;
 mod command;
 mod config;
 pub mod devices;
+mod direct;
+pub mod direct_lists;
+pub mod directs_http;
 mod distributed;
 pub mod expiry;
+mod history;
 pub mod http;
 pub mod import;
 pub mod lists;
 mod needs;
+mod recalls;
+pub mod receipts;
 pub mod rows;
 mod store;
+pub mod timed;
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
-use crate::engine::marks::Intervals;
+use crate::features::level::Level;
 
 pub use changes::{append_inbox, set_direct_blocked};
 pub use command::InboxCommand;
 pub use config::InboxConfig;
+pub use direct::{Direct, Place};
 pub use needs::{InboxNeeds, Oldest, Sent, SentKey};
 
 /// How many characters a message may have.
@@ -50,7 +60,7 @@ pub const MAX_CONTENT_CHARS: usize = 10_000;
 /// How many devices a user may have.
 pub const MAX_DEVICES: usize = 100;
 
-/// How many direct chats a user may mute in which there is no message. Unmuting one makes room for
+/// How many direct chats without a message a user may silence. Level `all` for one makes room for
 /// another.
 pub const MAX_EMPTY_CHATS: i64 = 1000;
 
@@ -82,6 +92,19 @@ pub enum Of {
         content: Arc<str>,
         /// When it was sent: earlier than it was put here where it was imported.
         sent_at: UnixMs,
+        /// Its number in the other side's inbox; 0: there is no other.
+        other_seq: i64,
+        /// Whether it was recalled, and the content removed.
+        recalled: bool,
+    },
+    /// A direct message was recalled.
+    DirectRecall {
+        /// The other side of the chat.
+        peer: UserId,
+        /// How many messages the peer had sent by then.
+        peer_seq: i64,
+        /// The number of the message in this inbox.
+        seq: i64,
     },
     /// A message of a group. What it says stays with the group, and is looked up when the inbox is
     /// read.
@@ -96,34 +119,6 @@ pub enum Of {
         /// Which message of it.
         seq: i64,
     },
-}
-
-/// A direct chat as one of its sides has it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Direct {
-    /// The number of messages that the peer ever sent.
-    pub head: i64,
-    /// The number of those messages that the user has read.
-    pub mark: i64,
-    /// The chat's last row in the user's inbox; 0: there never was one.
-    pub last_seq: i64,
-    /// When it came.
-    pub last_at: UnixMs,
-    /// Whether the user had the chat count in no sum. Nor does it while the user blocks the peer
-    /// ([`rows::InboxRows::is_silent`]).
-    pub muted: bool,
-    /// How many of the peer's messages have expired.
-    pub gone: i64,
-    /// Where in the inbox those of them were that had not been read by then.
-    pub gone_seqs: Intervals,
-}
-
-impl Direct {
-    /// The number of unread messages from the peer.
-    #[must_use]
-    pub fn unread(&self) -> i64 {
-        (self.head - self.mark).max(0)
-    }
 }
 
 /// A sent direct message.
@@ -148,10 +143,13 @@ pub struct ReadDirectOut {
     /// The number of unread messages from the peer.
     #[schema(minimum = 0, example = 0)]
     pub unread: i64,
-    /// The last item of the chat in the user's inbox, or 0. Send it back as `up_to` to clear
+    /// The last message of the chat in the user's inbox, or 0. Send it back as `up_to` to clear
     /// exactly what the user saw.
     #[schema(minimum = 0, example = 57)]
-    pub head: i64,
+    pub last_seq: i64,
+    /// The last message of the chat that the user has read, or 0. It never goes back.
+    #[schema(minimum = 0, example = 57)]
+    pub read_seq: i64,
     /// The user's revision after the write.
     #[schema(minimum = 0, example = 918)]
     pub revision: i64,
@@ -162,18 +160,67 @@ pub struct ReadDirectOut {
 pub struct DirectSettingsOut {
     /// The other user.
     pub peer_id: UserId,
-    /// Whether `chats` and `total` exclude the chat. Also true while the user blocks the other
-    /// user.
-    pub muted: bool,
+    /// What `chats` and `total` count: `all` messages or `none`. Always `none` while the user
+    /// blocks the other user.
+    #[schema(inline)]
+    pub level: DirectLevel,
+    /// When the level ends and is `all` again; omitted if it does not end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub level_until: Option<UnixMs>,
     /// The number of unread messages from the peer.
     #[schema(minimum = 0, example = 3)]
     pub unread: i64,
-    /// The last item of the chat in the user's inbox, or 0.
+    /// The last message of the chat in the user's inbox, or 0.
     #[schema(minimum = 0, example = 57)]
-    pub head: i64,
+    pub last_seq: i64,
     /// The user's revision after the write.
     #[schema(minimum = 0, example = 918)]
     pub revision: i64,
+}
+
+/// What of a direct chat `chats` and `total` count.
+// Read as a text first: of a null that stands for an enum, serde_json says that the JSON is
+// malformed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case", try_from = "String")]
+#[schema(rename_all = "snake_case")]
+pub enum DirectLevel {
+    /// Every unread message.
+    All,
+    /// Nothing.
+    None,
+}
+
+impl TryFrom<String> for DirectLevel {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.as_str() {
+            "all" => Ok(Self::All),
+            "none" => Ok(Self::None),
+            _ => Err("must be 'all' or 'none'"),
+        }
+    }
+}
+
+impl From<DirectLevel> for Level {
+    fn from(level: DirectLevel) -> Self {
+        match level {
+            DirectLevel::All => Self::All,
+            DirectLevel::None => Self::None,
+        }
+    }
+}
+
+impl From<Level> for DirectLevel {
+    /// A direct chat has no mentions.
+    fn from(level: Level) -> Self {
+        match level {
+            Level::All => Self::All,
+            Level::Mentions | Level::None => Self::None,
+        }
+    }
 }
 
 /// How far a device has read the inbox.
@@ -193,7 +240,7 @@ pub struct CursorOut {
     pub created_at: UnixMs,
 }
 
-/// A direct chat in a user's list.
+/// A direct chat of a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DirectOut {
     /// The other user.
@@ -201,24 +248,29 @@ pub struct DirectOut {
     /// The number of unread messages from the peer.
     #[schema(minimum = 0, example = 3)]
     pub unread: i64,
-    /// The last item of the chat in the user's inbox, or 0. Send it back as `up_to` to clear
+    /// The last message of the chat in the user's inbox, or 0. Send it back as `up_to` to clear
     /// exactly what the user saw.
     #[schema(minimum = 0, example = 57)]
-    pub head: i64,
-    /// The time of that item; omitted if there is no item.
+    pub last_seq: i64,
+    /// The last message of the chat that the user has read, or 0. It never goes back.
+    #[schema(minimum = 0, example = 54)]
+    pub read_seq: i64,
+    /// The first unread message that is kept; omitted if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1, example = 55)]
+    pub first_unread_seq: Option<i64>,
+    /// The time of the last message; omitted if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub last_at: Option<UnixMs>,
-    /// Whether `chats` and `total` exclude the chat. Also true while the user blocks the other
-    /// user.
-    pub muted: bool,
-}
-
-impl DirectOut {
-    fn new(peer: UserId, direct: &Direct) -> Self {
-        let last_at = Some(direct.last_at).filter(|_| direct.last_seq > 0);
-        Self { peer_id: peer, unread: direct.unread(), head: direct.last_seq, last_at, muted: direct.muted }
-    }
+    /// What `chats` and `total` count: `all` messages or `none`. Always `none` while the user
+    /// blocks the other user.
+    #[schema(inline)]
+    pub level: DirectLevel,
+    /// When the level ends and is `all` again; omitted if it does not end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub level_until: Option<UnixMs>,
 }
 
 /// An inbox item.
@@ -249,11 +301,12 @@ pub struct ItemOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub client_id: Option<ClientId>,
-    /// True if the item says that this group message was recalled. Such an item has no content.
+    /// Set if the item says that a message was recalled: the number of that message in the group, or,
+    /// of a direct message, in this inbox. Such an item has no content.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 1, example = 12)]
     pub recall: Option<i64>,
-    /// True if the group message was recalled since, and its content removed; omitted otherwise.
+    /// True if the message was recalled since, and its content removed; omitted otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub recalled: bool,
@@ -281,6 +334,41 @@ pub struct InboxOut {
     pub next_after: i64,
     /// Whether there are more items.
     pub has_more: bool,
+}
+
+/// A page of a direct chat: in descending order with `before`, otherwise in ascending order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct DirectMessagesOut {
+    /// The messages of both sides.
+    pub items: Vec<ItemOut>,
+    /// The value of `after` that continues with newer messages.
+    #[schema(minimum = 0, example = 57)]
+    pub next_after: i64,
+    /// With `before` and `around`: the value of `before` that continues with older messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1, example = 38)]
+    pub next_before: Option<i64>,
+    /// Whether there are more messages in the direction of the page: older ones with `before`,
+    /// otherwise newer ones.
+    pub has_more: bool,
+    /// With `around`: whether there are older messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub has_older: Option<bool>,
+    /// The number of the last item of the inbox.
+    #[schema(minimum = 0, example = 60)]
+    pub head: i64,
+}
+
+/// How far the other user of a direct chat is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct DirectReceiptsOut {
+    /// The last own message that a device of the other user has fetched, or 0.
+    #[schema(minimum = 0, example = 57)]
+    pub delivered_seq: i64,
+    /// The last own message that the other user has read, or 0.
+    #[schema(minimum = 0, example = 54)]
+    pub read_seq: i64,
 }
 
 /// A user's devices.

@@ -20,10 +20,16 @@ pub struct InboxNeeds {
     pub sent: BTreeSet<SentKey>,
     /// Sides of direct chats.
     pub directs: BTreeSet<ChatKey>,
-    /// How many messages a peer had sent by a row of the user's inbox.
+    /// What rows of the user's inbox are in a chat.
     pub places: BTreeSet<(UserId, UserId, i64)>,
     /// Users of whom the chats with nothing in them are counted.
     pub empty_chats: BTreeSet<UserId>,
+    /// Users of whom the chats are needed whose level ends.
+    pub timed: BTreeSet<UserId>,
+    /// Messages by their place, as the user has them: whose inbox, the other side, the seq.
+    pub messages: BTreeSet<(UserId, UserId, i64)>,
+    /// Users of whom the first row that is kept is needed.
+    pub earliest: BTreeSet<UserId>,
     /// Users whose rows up to this seq may go; with it the chats that they are of.
     pub oldest: BTreeMap<UserId, i64>,
 }
@@ -35,6 +41,25 @@ pub struct Sent {
     pub seq: i64,
     /// When it was sent.
     pub at: UnixMs,
+    /// How many messages the peer had sent by then.
+    pub peer_seq: i64,
+    /// Whether it was recalled since.
+    pub recalled: bool,
+}
+
+/// A direct message as one side has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Message {
+    /// The other side.
+    pub(super) peer: UserId,
+    /// Whether it is the owner's own.
+    pub(super) own: bool,
+    /// The id that its sender gave it.
+    pub(super) client: ClientId,
+    /// Its number in the other side's inbox; 0: not known.
+    pub(super) other_seq: i64,
+    /// Whether it was recalled.
+    pub(super) recalled: bool,
 }
 
 /// A direct message that may go.
@@ -44,8 +69,10 @@ pub struct Oldest {
     pub peer: UserId,
     /// How many messages the peer had sent by then.
     pub peer_seq: i64,
-    /// Whether it was the user's own.
+    /// Whether it was the user's own, or told of a recall.
     pub own: bool,
+    /// Whether it was recalled.
+    pub recalled: bool,
     /// Its number in the inbox.
     pub seq: i64,
 }

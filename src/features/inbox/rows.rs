@@ -1,17 +1,20 @@
 //! The rows of `inbox` and `directs` in a batch. All of them belong to one user, whose own row is
 //! locked, so they are locked with it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use futures_util::future::try_join4;
+use futures_util::future::{try_join, try_join5};
 
-use super::needs::ChatKey;
-use super::{Direct, InboxNeeds, Item, Of, Oldest, Sent, SentKey, store};
+use super::needs::{ChatKey, Message};
+use super::{Direct, InboxNeeds, Item, Of, Oldest, Place, Sent, SentKey, recalls, store, timed};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
+use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
+use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
+use crate::features::level::{Level, LevelUntil};
 
 #[derive(Debug, Default)]
 pub struct InboxRows {
@@ -25,15 +28,20 @@ pub struct InboxRows {
     empty_chats: Table<UserId, i64>,
     /// Up to which seq rows are to go.
     gone: Table<UserId, i64>,
-    places: HashMap<(UserId, UserId, i64), i64>,
+    /// Stored rows that were recalled: the other side, and whether it is the owner's own.
+    recalled: Table<(UserId, i64), Option<(UserId, bool)>>,
+    places: HashMap<(UserId, UserId, i64), Place>,
+    messages: HashMap<(UserId, i64), Message>,
+    earliest: HashMap<UserId, i64>,
     oldest: HashMap<UserId, Vec<Oldest>>,
 }
 
 impl InboxRows {
     /// Puts a row into an inbox.
     pub(super) fn put(&mut self, user: UserId, seq: i64, item: Item, now: UnixMs) {
-        if let Of::Direct { peer, client, sent_at, .. } = &item.of {
-            self.sent.set(&(user, *peer, item.own, client.clone()), Some(Sent { seq, at: *sent_at }));
+        if let Of::Direct { peer, peer_seq, client, sent_at, .. } = &item.of {
+            let sent = Sent { seq, at: *sent_at, peer_seq: *peer_seq, recalled: false };
+            self.sent.set(&(user, *peer, item.own, client.clone()), Some(sent));
         }
         self.rows.set(&(user, seq), Some((item, now)));
     }
@@ -64,28 +72,91 @@ impl InboxRows {
         self.blocked.get(&(user, peer))
     }
 
-    /// Whether a chat counts in no sum: it is muted, or the user blocks the peer.
-    #[must_use]
-    pub fn is_silent(&self, user: UserId, peer: UserId) -> bool {
-        self.is_blocked(user, peer) || self.direct(user, peer).muted
-    }
-
-    /// How many unread messages of a chat count in sums.
+    /// How many unread messages of a chat the sums count. A level that has ended counts as it was
+    /// until the next write to the chat.
     pub(super) fn counted(&self, user: UserId, peer: UserId) -> i64 {
-        if self.is_silent(user, peer) { 0 } else { self.direct(user, peer).unread() }
+        let direct = self.direct(user, peer);
+        let silent = self.is_blocked(user, peer) || direct.level != LevelUntil::default();
+        if silent { 0 } else { direct.unread() }
     }
 
-    /// How many messages the peer had sent by this row of the user's inbox; None where nothing of
-    /// the chat is kept up to there.
+    /// What this row of the user's inbox is in a chat.
     #[must_use]
-    pub fn place(&self, user: UserId, peer: UserId, up_to: i64) -> Option<i64> {
+    pub fn place(&self, user: UserId, peer: UserId, up_to: i64) -> Place {
+        let direct = self.direct(user, peer);
+        let stored = self.places.get(&(user, peer, up_to)).copied().unwrap_or(Place { peer_seq: -1, ..Place::default() });
+        let recalled_after = stored.recalled_after + self.recalled_in_batch(user, peer, up_to);
         // What the batch itself has made is looked at first, as it comes after all that is stored.
         let new = self.rows.from(&(user, 0)).take_while(|((of, seq), _)| *of == user && *seq <= up_to);
-        let of_peer = new.filter_map(|(_, row)| match &row.as_ref()?.0.of {
-            Of::Direct { peer: of, peer_seq, .. } if *of == peer => Some(*peer_seq),
+        let of_peer = new.filter_map(|((_, seq), row)| match &row.as_ref()?.0.of {
+            Of::Direct { peer: of, peer_seq, .. } if *of == peer => Some(Place { peer_seq: *peer_seq, seq: *seq, recalled_after }),
             _ => None,
         });
-        of_peer.last().or_else(|| self.places.get(&(user, peer, up_to)).copied().filter(|place| *place >= 0))
+        match of_peer.last() {
+            Some(place) => place,
+            None if stored.peer_seq >= 0 => Place { recalled_after, ..stored },
+            None => direct.place_of_expired(up_to, recalled_after),
+        }
+    }
+
+    /// How many of the peer's messages after a row the batch has recalled.
+    fn recalled_in_batch(&self, user: UserId, peer: UserId, after: i64) -> i64 {
+        let first = (user, after.saturating_add(1));
+        let stored = self.recalled.from(&first).take_while(|((of, _), _)| *of == user);
+        let stored = stored.filter(|(_, row)| **row == Some((peer, false))).count();
+        let new = self.rows.from(&first).take_while(|((of, _), _)| *of == user);
+        let is_recalled = |row: &Option<(Item, UnixMs)>| {
+            row.as_ref()
+                .is_some_and(|(item, _)| !item.own && matches!(&item.of, Of::Direct { peer: of, recalled: true, .. } if *of == peer))
+        };
+        i64::try_from(stored + new.filter(|(_, row)| is_recalled(row)).count()).unwrap_or(i64::MAX)
+    }
+
+    /// A message by its place in the user's inbox.
+    pub(super) fn message(&self, user: UserId, seq: i64) -> Option<Message> {
+        if let Some((item, _)) = self.rows.look(&(user, seq)).and_then(Option::as_ref) {
+            let Of::Direct { peer, client, other_seq, recalled, .. } = &item.of else { return None };
+            let (client, own) = (client.clone(), item.own);
+            return Some(Message { peer: *peer, own, client, other_seq: *other_seq, recalled: *recalled });
+        }
+        let mut message = self.messages.get(&(user, seq)).filter(|_| self.gone.get(&user) < seq).cloned()?;
+        message.recalled |= self.recalled.look(&(user, seq)).is_some_and(Option::is_some);
+        Some(message)
+    }
+
+    /// Takes the content out of a message that was found.
+    pub(super) fn recall(&mut self, user: UserId, seq: i64, message: &Message) {
+        let key = (user, message.peer, message.own, message.client.clone());
+        if let Some(sent) = self.sent.get(&key).filter(|sent| sent.seq == seq) {
+            self.sent.set(&key, Some(Sent { recalled: true, ..sent }));
+        }
+        let Some(Some((mut item, at))) = self.rows.look(&(user, seq)).cloned() else {
+            return self.recalled.set(&(user, seq), Some((message.peer, message.own)));
+        };
+        if let Of::Direct { content, recalled, .. } = &mut item.of {
+            (*content, *recalled) = ("".into(), true);
+        }
+        self.rows.set(&(user, seq), Some((item, at)));
+    }
+
+    /// The first row of a user that is kept; one beyond the head where none is.
+    pub(super) fn earliest(&self, user: UserId, head: i64) -> i64 {
+        let stored = self.earliest.get(&user).copied().filter(|seq| *seq > 0);
+        let new = self.rows.from(&(user, 0)).take_while(|((of, _), _)| *of == user).map(|((_, seq), _)| *seq).next();
+        stored.or(new).unwrap_or(head + 1).max(self.gone.get(&user) + 1)
+    }
+
+    /// The user's chats in the batch whose level ends, or has ended without a write since.
+    pub(super) fn timed(&self, user: UserId) -> Vec<UserId> {
+        let Ok(lowest) = UserId::try_from(1) else { return Vec::new() };
+        let mine = self.directs.from(&(user, lowest)).take_while(|((of, _), _)| *of == user);
+        mine.filter(|(_, direct)| direct.level.until().is_some()).map(|((_, peer), _)| *peer).collect()
+    }
+
+    /// The level of a chat as its user sees it, and when it ends.
+    pub(super) fn level(&self, user: UserId, peer: UserId, now: UnixMs) -> (Level, Option<UnixMs>) {
+        let level = self.direct(user, peer).level;
+        if self.is_blocked(user, peer) { (Level::None, None) } else { (level.at(now), level.ends_at(now)) }
     }
 
     /// How many chats a user has a row for, but nothing in it.
@@ -102,8 +173,10 @@ impl InboxRows {
 
     /// The direct messages of a user that may go, in the order of seq.
     #[must_use]
-    pub fn oldest(&self, user: UserId) -> &[Oldest] {
-        self.oldest.get(&user).map_or(&[], Vec::as_slice)
+    pub fn oldest(&self, user: UserId) -> Vec<Oldest> {
+        let is_recalled = |seq: i64| self.recalled.look(&(user, seq)).is_some_and(Option::is_some);
+        let rows = self.oldest.get(&user).into_iter().flatten();
+        rows.map(|row| Oldest { recalled: row.recalled || is_recalled(row.seq), ..*row }).collect()
     }
 
     /// A user's rows up to this seq go.
@@ -113,40 +186,49 @@ impl InboxRows {
 }
 
 impl RowSet for InboxRows {
+    const ENTRY_ROWS: Option<EntryRows> = Some(timed::ENTRY_ROWS);
+
     type Needs = InboxNeeds;
 
     fn statements() -> Vec<&'static Statement> {
-        store::statements().into()
+        [store::statements().as_slice(), &recalls::statements(), &timed::statements()].concat()
     }
 
     async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &InboxNeeds) -> DbResult<()> {
-        // With the chats that the oldest rows are of.
+        // With the chats that the oldest rows are of, and those whose level ends.
         let directs = async {
-            let oldest = store::load_oldest(pipeline, needs).await?;
+            let (oldest, timed) = try_join(store::load_oldest(pipeline, needs), timed::load(pipeline, &needs.timed)).await?;
             let of_oldest = oldest.iter().flat_map(|(user, rows)| rows.iter().map(|row| (*user, row.peer)));
-            let directs = store::load_directs(pipeline, &needs.directs.iter().copied().chain(of_oldest).collect()).await?;
-            Ok((oldest, directs))
+            let timed = timed.into_iter().filter_map(|(user, peer)| Some((user.try_into().ok()?, peer.try_into().ok()?)));
+            let directs = needs.directs.iter().copied().chain(of_oldest).chain(timed).collect();
+            Ok((oldest, store::load_directs(pipeline, &directs).await?))
         };
-        let (sent, (oldest, directs), places, empty_chats) = try_join4(
-            store::load_sent(pipeline, needs),
+        // With both sides of the messages that are named by their place.
+        let sent = async {
+            let messages = recalls::load_messages(pipeline, &needs.messages).await?;
+            let sides = messages.iter().flat_map(|((user, _), message)| message.sides(*user));
+            let sent = store::load_sent(pipeline, &needs.sent.iter().cloned().chain(sides).collect()).await?;
+            Ok((messages, sent))
+        };
+        let ((messages, sent), (oldest, directs), places, empty_chats, earliest) = try_join5(
+            sent,
             directs,
             store::load_places(pipeline, needs),
             store::count_empty_chats(pipeline, needs),
+            store::load_earliest(pipeline, needs),
         )
         .await?;
-        let sent = sent.into_iter().filter_map(|(user, peer, own, client, seq, at)| {
-            let key = (UserId::try_from(user).ok()?, UserId::try_from(peer).ok()?, own == 1, client.parse().ok()?);
-            Some((key, Some(Sent { seq, at: UnixMs(at) })))
-        });
-        self.sent.insert_loaded(sent);
+        self.messages = messages;
+        self.earliest = earliest.into_iter().filter_map(|(user, seq)| Some((UserId::try_from(user).ok()?, seq))).collect();
+        self.sent.insert_loaded(sent.into_iter().filter_map(store::sent_of_row));
         self.oldest = oldest;
         for (chat, direct, blocked) in directs.into_iter().filter_map(store::direct_of_row) {
             self.directs.insert_loaded([(chat, direct)]);
             self.blocked.insert_loaded([(chat, blocked)]);
         }
-        for (user, peer, up_to, place) in places {
+        for (user, peer, up_to, peer_seq, seq, recalled_after) in places {
             let (Ok(user), Ok(peer)) = (UserId::try_from(user), UserId::try_from(peer)) else { continue };
-            self.places.insert((user, peer, up_to), place);
+            self.places.insert((user, peer, up_to), Place { peer_seq, seq, recalled_after });
         }
         self.empty_chats.insert_loaded(empty_chats.into_iter().filter_map(|(user, count)| Some((UserId::try_from(user).ok()?, count))));
         Ok(())
@@ -160,6 +242,10 @@ impl RowSet for InboxRows {
         let rows: Vec<_> = self.rows.changed().filter_map(|(key, row)| Some((key, row.as_ref()?))).collect();
         if !rows.is_empty() {
             store::insert_rows(conn, &rows).await?;
+        }
+        let recalled: Vec<_> = self.recalled.changed().map(|((user, seq), _)| (*user, *seq)).collect();
+        if !recalled.is_empty() {
+            recalls::save(conn, &recalled).await?;
         }
         let (empty, directs): (Vec<_>, Vec<_>) = self.directs.changed().partition(|(_, direct)| **direct == Direct::default());
         if !empty.is_empty() {
@@ -178,6 +264,7 @@ impl RowSet for InboxRows {
         self.blocked.settle();
         self.empty_chats.settle();
         self.gone.settle();
+        self.recalled.settle();
     }
 
     fn undo(&mut self) {
@@ -187,5 +274,17 @@ impl RowSet for InboxRows {
         self.blocked.undo();
         self.empty_chats.undo();
         self.gone.undo();
+        self.recalled.undo();
+    }
+
+    fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
+        let blocked = |key: &ChatKey| self.blocked.rows.get(key).copied().unwrap_or_default();
+        for (key, (loaded, now)) in &self.directs.rows {
+            let (was_blocked, is_blocked) = blocked(key);
+            let (before, after) = (timed::timed(loaded, was_blocked), timed::timed(now, is_blocked));
+            if before != after {
+                parts.entry(key.0).or_default().extend([timed::part(key.1, after)]);
+            }
+        }
     }
 }

@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::needs::ChatKey;
-use super::{Direct, InboxNeeds, Item, Of, Oldest};
+use super::needs::{ChatKey, SentKey};
+use super::{Direct, InboxNeeds, Item, Of, Oldest, Sent};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 use crate::engine::marks::Intervals;
+use crate::features::level::LevelUntil;
 
 /// Those that were sent with these ids, as either side has them. An id may come again after the
 /// receiver's row has expired, while the sender's own is kept: then the last one counts.
 static LOAD_SENT: Statement = Statement::new(
-    "select i.user_id, i.peer_id, i.own, i.client_id, i.seq, i.sent_at
+    "select i.user_id, i.peer_id, i.own, i.client_id, i.seq, i.sent_at, i.peer_seq, i.recalled
     from {rows} r
     join inbox i on i.user_id = r.user_id and i.peer_id = r.peer_id and i.own = r.own and i.client_id = r.client_id
     where i.client_id <> ''
@@ -24,7 +25,8 @@ static LOAD_SENT: Statement = Statement::new(
 /// Whether the user blocks the peer is told of chats, too, that have no row yet.
 static LOAD_DIRECTS: Statement = Statement::new(
     "select r.user_id, r.peer_id, coalesce(d.head, 0), coalesce(d.mark, 0), coalesce(d.last_seq, 0), coalesce(d.last_at, 0),
-        coalesce(d.muted, 0), coalesce(d.gone, 0), coalesce(d.gone_seqs, ''),
+        coalesce(d.level, 0), coalesce(d.gone, 0), coalesce(d.gone_seqs, ''), coalesce(d.level_until, 0), coalesce(d.read_seq, 0),
+        coalesce(d.again, 0), coalesce(d.unread_from, 0), coalesce(d.recalled, 0),
         (select count(*) from blocks b where b.user_id = r.user_id and b.target_id = r.peer_id)
     from {rows} r
     left join directs d on d.user_id = r.user_id and d.peer_id = r.peer_id",
@@ -32,16 +34,27 @@ static LOAD_DIRECTS: Statement = Statement::new(
 )
 .by("user_id");
 
-/// How many messages a peer had sent by a row of the user's inbox; -1 where nothing of the chat is
+/// How many messages a peer had sent by a row of the user's inbox, which is the chat's last message
+/// by then, and how many later messages of the peer were recalled; -1 where nothing of the chat is
 /// kept up to there.
 static LOAD_PLACES: Statement = Statement::new(
     "select r.user_id, r.peer_id, r.up_to, coalesce((
         select i.peer_seq
         from inbox i
-        where i.user_id = r.user_id and i.peer_id = r.peer_id and i.peer_id > 0 and i.seq <= r.up_to
+        where i.user_id = r.user_id and i.peer_id = r.peer_id and i.peer_id > 0 and i.seq <= r.up_to and i.recall = 0
         order by i.seq desc
         limit 1
-    ), -1)
+    ), -1), coalesce((
+        select i.seq
+        from inbox i
+        where i.user_id = r.user_id and i.peer_id = r.peer_id and i.peer_id > 0 and i.seq <= r.up_to and i.recall = 0
+        order by i.seq desc
+        limit 1
+    ), 0), (
+        select count(*)
+        from inbox i
+        where i.user_id = r.user_id and i.peer_id = r.peer_id and i.seq > r.up_to and i.recalled = 1 and i.own = 0
+    )
     from {rows} r",
     &[("user_id", Type::Int), ("peer_id", Type::Int), ("up_to", Type::Int)],
 )
@@ -55,8 +68,16 @@ static COUNT_EMPTY_CHATS: Statement = Statement::new(
 )
 .by("user_id");
 
+/// The first row of each user that is kept; 0 where none is.
+static LOAD_EARLIEST: Statement = Statement::new(
+    "select r.user_id, coalesce((select i.seq from inbox i where i.user_id = r.user_id order by i.seq limit 1), 0)
+    from {rows} r",
+    &[("user_id", Type::Int)],
+)
+.by("user_id");
+
 static LOAD_OLDEST: Statement = Statement::new(
-    "select i.user_id, i.peer_id, i.peer_seq, i.own, i.seq
+    "select i.user_id, i.peer_id, i.peer_seq, i.own + i.recall, i.seq, i.recalled
     from {rows} r
     join inbox i on i.user_id = r.user_id and i.seq <= r.up_to
     where i.peer_id > 0
@@ -81,6 +102,8 @@ static INSERT_ROWS: Statement = Statement::insert(
         ("content", Type::Content),
         ("put_at", Type::Int),
         ("sent_at", Type::Int),
+        ("other_seq", Type::Int),
+        ("recalled", Type::Int),
     ],
 );
 
@@ -96,8 +119,9 @@ static DELETE_OLDEST: Statement = Statement::new(
 .by("user_id");
 
 static SAVE_DIRECTS: Statement = Statement::new(
-    "insert into directs (user_id, peer_id, head, mark, last_seq, last_at, muted, gone, gone_seqs)
-    select user_id, peer_id, head, mark, last_seq, last_at, muted, gone, gone_seqs
+    "insert into directs (user_id, peer_id, head, mark, last_seq, last_at, level, gone, gone_seqs, level_until, read_seq, again,
+        unread_from, recalled)
+    select user_id, peer_id, head, mark, last_seq, last_at, level, gone, gone_seqs, level_until, read_seq, again, unread_from, recalled
     from {rows} r
     where true
     order by user_id, peer_id
@@ -106,9 +130,14 @@ static SAVE_DIRECTS: Statement = Statement::new(
         mark = excluded.mark,
         last_seq = excluded.last_seq,
         last_at = excluded.last_at,
-        muted = excluded.muted,
+        level = excluded.level,
         gone = excluded.gone,
-        gone_seqs = excluded.gone_seqs",
+        gone_seqs = excluded.gone_seqs,
+        level_until = excluded.level_until,
+        read_seq = excluded.read_seq,
+        again = excluded.again,
+        unread_from = excluded.unread_from,
+        recalled = excluded.recalled",
     &[
         ("user_id", Type::Int),
         ("peer_id", Type::Int),
@@ -116,9 +145,14 @@ static SAVE_DIRECTS: Statement = Statement::new(
         ("mark", Type::Int),
         ("last_seq", Type::Int),
         ("last_at", Type::Int),
-        ("muted", Type::Int),
+        ("level", Type::Int),
         ("gone", Type::Int),
         ("gone_seqs", Type::Text),
+        ("level_until", Type::Int),
+        ("read_seq", Type::Int),
+        ("again", Type::Int),
+        ("unread_from", Type::Int),
+        ("recalled", Type::Int),
     ],
 );
 
@@ -132,12 +166,13 @@ static DELETE_DIRECTS: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 9] {
+pub(super) fn statements() -> [&'static Statement; 10] {
     [
         &LOAD_SENT,
         &LOAD_DIRECTS,
         &LOAD_PLACES,
         &COUNT_EMPTY_CHATS,
+        &LOAD_EARLIEST,
         &LOAD_OLDEST,
         &INSERT_ROWS,
         &DELETE_OLDEST,
@@ -147,24 +182,32 @@ pub(super) fn statements() -> [&'static Statement; 9] {
 }
 
 /// A row of `directs`.
-pub(super) type DirectRow = (i64, i64, i64, i64, i64, i64, i64, i64, String, i64);
+pub(super) type DirectRow = (i64, i64, i64, i64, i64, i64, i64, i64, String, i64, i64, i64, i64, i64, i64);
 
 pub(super) fn direct_of_row(row: DirectRow) -> Option<(ChatKey, Direct, bool)> {
-    let (user, peer, head, mark, last_seq, last_at, muted, gone, gone_seqs, blocked) = row;
-    let direct =
-        Direct { head, mark, last_seq, last_at: UnixMs(last_at), muted: muted == 1, gone, gone_seqs: Intervals::parse(&gone_seqs) };
+    let (user, peer, head, mark, last_seq, last_at, level, gone, gone_seqs, until, read_seq, again, unread_from, recalled, blocked) = row;
+    let (last_at, level, gone_seqs) = (UnixMs(last_at), LevelUntil::from_row(level, until), Intervals::parse(&gone_seqs));
+    let direct = Direct { head, mark, again, unread_from, recalled, read_seq, last_seq, last_at, level, gone, gone_seqs };
     Some(((UserId::try_from(user).ok()?, UserId::try_from(peer).ok()?), direct, blocked > 0))
 }
 
-pub(super) async fn load_sent(pipeline: &Pipeline, needs: &InboxNeeds) -> DbResult<Vec<(i64, i64, i64, String, i64, i64)>> {
-    if needs.sent.is_empty() {
+/// A row of [`LOAD_SENT`].
+pub(super) type SentRow = (i64, i64, i64, String, i64, i64, i64, i64);
+
+pub(super) fn sent_of_row((user, peer, own, client, seq, at, peer_seq, recalled): SentRow) -> Option<(SentKey, Option<Sent>)> {
+    let key = (UserId::try_from(user).ok()?, UserId::try_from(peer).ok()?, own == 1, client.parse().ok()?);
+    Some((key, Some(Sent { seq, at: UnixMs(at), peer_seq, recalled: recalled == 1 })))
+}
+
+pub(super) async fn load_sent(pipeline: &Pipeline, sent: &BTreeSet<SentKey>) -> DbResult<Vec<SentRow>> {
+    if sent.is_empty() {
         return Ok(Vec::new());
     }
     let columns = [
-        Column::Int(needs.sent.iter().map(|(user, ..)| user.get()).collect()),
-        Column::Int(needs.sent.iter().map(|(_, peer, ..)| peer.get()).collect()),
-        Column::Int(needs.sent.iter().map(|(_, _, own, _)| i64::from(*own)).collect()),
-        Column::Text(needs.sent.iter().map(|(.., client)| client.as_str().to_owned()).collect()),
+        Column::Int(sent.iter().map(|(user, ..)| user.get()).collect()),
+        Column::Int(sent.iter().map(|(_, peer, ..)| peer.get()).collect()),
+        Column::Int(sent.iter().map(|(_, _, own, _)| i64::from(*own)).collect()),
+        Column::Text(sent.iter().map(|(.., client)| client.as_str().to_owned()).collect()),
     ];
     pipeline.fetch(&LOAD_SENT, columns).await
 }
@@ -176,9 +219,9 @@ pub(super) async fn load_oldest(pipeline: &Pipeline, needs: &InboxNeeds) -> DbRe
     }
     let columns =
         [Column::Int(needs.oldest.keys().map(|user| user.get()).collect()), Column::Int(needs.oldest.values().copied().collect())];
-    for (user, peer, peer_seq, own, seq) in pipeline.fetch::<(i64, i64, i64, i64, i64)>(&LOAD_OLDEST, columns).await? {
+    for (user, peer, peer_seq, own, seq, recalled) in pipeline.fetch::<(i64, i64, i64, i64, i64, i64)>(&LOAD_OLDEST, columns).await? {
         let (Ok(user), Ok(peer)) = (UserId::try_from(user), UserId::try_from(peer)) else { continue };
-        found.entry(user).or_default().push(Oldest { peer, peer_seq, own: own == 1, seq });
+        found.entry(user).or_default().push(Oldest { peer, peer_seq, own: own > 0, recalled: recalled == 1, seq });
     }
     Ok(found)
 }
@@ -194,7 +237,7 @@ pub(super) async fn load_directs(pipeline: &Pipeline, directs: &BTreeSet<ChatKey
     pipeline.fetch(&LOAD_DIRECTS, columns).await
 }
 
-pub(super) async fn load_places(pipeline: &Pipeline, needs: &InboxNeeds) -> DbResult<Vec<(i64, i64, i64, i64)>> {
+pub(super) async fn load_places(pipeline: &Pipeline, needs: &InboxNeeds) -> DbResult<Vec<(i64, i64, i64, i64, i64, i64)>> {
     if needs.places.is_empty() {
         return Ok(Vec::new());
     }
@@ -213,26 +256,35 @@ pub(super) async fn count_empty_chats(pipeline: &Pipeline, needs: &InboxNeeds) -
     pipeline.fetch(&COUNT_EMPTY_CHATS, [Column::Int(needs.empty_chats.iter().map(|user| user.get()).collect())]).await
 }
 
+pub(super) async fn load_earliest(pipeline: &Pipeline, needs: &InboxNeeds) -> DbResult<Vec<(i64, i64)>> {
+    if needs.earliest.is_empty() {
+        return Ok(Vec::new());
+    }
+    pipeline.fetch(&LOAD_EARLIEST, [Column::Int(needs.earliest.iter().map(|user| user.get()).collect())]).await
+}
+
 /// A row that is made: whose and which number, what it holds and since when.
 pub(super) type NewRow<'a> = (&'a (UserId, i64), &'a (Item, UnixMs));
 
-fn inbox_columns(rows: &[NewRow<'_>]) -> [Column; 13] {
+fn inbox_columns(rows: &[NewRow<'_>]) -> [Column; 15] {
     let number = |value: fn(&Item) -> i64| Column::Int(rows.iter().map(|(_, (item, _))| value(item)).collect());
     let text = |value: fn(&Item) -> &str| Column::Text(rows.iter().map(|(_, (item, _))| value(item).to_owned()).collect());
     [
         Column::Int(rows.iter().map(|((user, _), _)| user.get()).collect()),
         Column::Int(rows.iter().map(|((_, seq), _)| *seq).collect()),
         number(|item| item.sender.get()),
-        number(|item| if let Of::Direct { peer, .. } = &item.of { peer.get() } else { 0 }),
-        number(|item| if let Of::Direct { peer_seq, .. } = &item.of { *peer_seq } else { 0 }),
+        number(|item| if let Of::Direct { peer, .. } | Of::DirectRecall { peer, .. } = &item.of { peer.get() } else { 0 }),
+        number(|item| if let Of::Direct { peer_seq, .. } | Of::DirectRecall { peer_seq, .. } = &item.of { *peer_seq } else { 0 }),
         number(|item| if let Of::Group { group, .. } | Of::Recall { group, .. } = &item.of { group.get() } else { 0 }),
-        number(|item| if let Of::Group { seq, .. } | Of::Recall { seq, .. } = &item.of { *seq } else { 0 }),
+        number(|item| if let Of::Group { seq, .. } | Of::Recall { seq, .. } | Of::DirectRecall { seq, .. } = &item.of { *seq } else { 0 }),
         number(|item| i64::from(item.own)),
-        number(|item| i64::from(matches!(item.of, Of::Recall { .. }))),
+        number(|item| i64::from(matches!(item.of, Of::Recall { .. } | Of::DirectRecall { .. }))),
         text(|item| if let Of::Direct { client, .. } = &item.of { client.as_str() } else { "" }),
         text(|item| if let Of::Direct { content, .. } = &item.of { content } else { "" }),
         Column::Int(rows.iter().map(|(_, (_, at))| at.0).collect()),
         number(|item| if let Of::Direct { sent_at, .. } = &item.of { sent_at.0 } else { 0 }),
+        number(|item| if let Of::Direct { other_seq, .. } = &item.of { *other_seq } else { 0 }),
+        number(|item| i64::from(matches!(item.of, Of::Direct { recalled: true, .. }))),
     ]
 }
 
@@ -257,9 +309,14 @@ pub(super) async fn save_directs(conn: &mut Conn, directs: &[(&ChatKey, &Direct)
         column(|direct| direct.mark),
         column(|direct| direct.last_seq),
         column(|direct| direct.last_at.0),
-        column(|direct| i64::from(direct.muted)),
+        column(|direct| direct.level.row().0),
         column(|direct| direct.gone),
         Column::Text(directs.iter().map(|(_, direct)| direct.gone_seqs.to_string()).collect()),
+        column(|direct| direct.level.row().1),
+        column(|direct| direct.read_seq),
+        column(|direct| direct.again),
+        column(|direct| direct.unread_from),
+        column(|direct| direct.recalled),
     ];
     conn.later(&SAVE_DIRECTS, &columns).await
 }

@@ -1,6 +1,6 @@
 //! The rules against a naive model: an inbox as a list, every number as a count of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -8,24 +8,57 @@ use serde_json::Value;
 use super::*;
 use crate::engine::lanes::{Command as _, Rows};
 use crate::features::inbox::rows::InboxRows;
+use crate::features::level::LevelUntil;
 
 const USERS: i64 = 3;
 
 #[derive(Debug, Clone)]
 enum Act {
-    Send { sender: i64, receiver: i64, client: u8 },
-    Read { user: i64, peer: i64, up_to: Option<i64> },
-    Mute { user: i64, peer: i64, muted: bool },
-    Cursor { user: i64, device: u8, seq: i64 },
-    DeleteDevice { user: i64, device: u8 },
+    Send {
+        sender: i64,
+        receiver: i64,
+        client: u8,
+    },
+    Read {
+        user: i64,
+        peer: i64,
+        up_to: Option<i64>,
+    },
+    Unread {
+        user: i64,
+        peer: i64,
+        from: i64,
+    },
+    Recall {
+        user: i64,
+        peer: i64,
+        seq: i64,
+    },
+    /// So much later it ends; 0: never. None: the chat counts.
+    Level {
+        user: i64,
+        peer: i64,
+        none_for: Option<i64>,
+    },
+    Cursor {
+        user: i64,
+        device: u8,
+        seq: i64,
+    },
+    DeleteDevice {
+        user: i64,
+        device: u8,
+    },
 }
 
 fn acts() -> impl Strategy<Value = Vec<(Act, bool)>> {
-    let (user, small) = (1..=USERS, 0..6_u8);
+    let (user, small, seq) = (1..=USERS, 0..6_u8, 1..16_i64);
     let act = prop_oneof![
         6 => (user.clone(), user.clone(), small.clone()).prop_map(|(sender, receiver, client)| Act::Send { sender, receiver, client }),
         4 => (user.clone(), user.clone(), prop::option::of(0..15_i64)).prop_map(|(user, peer, up_to)| Act::Read { user, peer, up_to }),
-        2 => (user.clone(), user.clone(), any::<bool>()).prop_map(|(user, peer, muted)| Act::Mute { user, peer, muted }),
+        3 => (user.clone(), user.clone(), seq.clone()).prop_map(|(user, peer, from)| Act::Unread { user, peer, from }),
+        3 => (user.clone(), user.clone(), seq).prop_map(|(user, peer, seq)| Act::Recall { user, peer, seq }),
+        2 => (user.clone(), user.clone(), prop::option::of(0..12_i64)).prop_map(|(user, peer, none_for)| Act::Level { user, peer, none_for }),
         2 => (user.clone(), small.clone(), 0..15_i64).prop_map(|(user, device, seq)| Act::Cursor { user, device, seq }),
         1 => (user, small).prop_map(|(user, device)| Act::DeleteDevice { user, device }),
     ];
@@ -41,82 +74,166 @@ fn client(n: u8) -> ClientId {
     format!("c-{n}").parse().unwrap()
 }
 
-/// A row of an inbox: the other side, whether it is the owner's own, and its id.
-type Row = (i64, bool, u8);
+/// A row of an inbox: the other side, whether it is the owner's own, its id, and the number on the
+/// other side. Without an id, it tells of a recall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Row {
+    peer: i64,
+    own: bool,
+    client: Option<u8>,
+    other_seq: i64,
+    recalled: bool,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Chat {
+    read_to: usize,
+    unread: BTreeSet<usize>,
+    none: Option<i64>,
+}
 
 #[derive(Debug, Default, Clone)]
 struct Owner {
     rows: Vec<Row>,
-    /// Of each chat, up to which row it is read, and whether it is muted.
-    chats: BTreeMap<i64, (usize, bool)>,
+    chats: BTreeMap<i64, Chat>,
     devices: BTreeMap<u8, usize>,
 }
 
 impl Owner {
-    fn unread(&self, peer: i64) -> i64 {
-        let read_to = self.chats.get(&peer).map_or(0, |(read_to, _)| *read_to);
-        self.rows.iter().skip(read_to).filter(|(of, own, _)| *of == peer && !own).count().try_into().unwrap()
+    /// The numbers of the peer's messages.
+    fn theirs(&self, peer: i64) -> impl Iterator<Item = usize> {
+        let rows = self.rows.iter().enumerate().filter(move |(_, row)| row.peer == peer && !row.own && row.client.is_some());
+        rows.map(|(at, _)| at + 1)
     }
 
-    fn sums(&self) -> (i64, i64) {
-        let unread = |peer: i64| if self.chats.get(&peer).is_some_and(|(_, muted)| *muted) { 0 } else { self.unread(peer) };
-        let each: Vec<_> = (1..=USERS).map(unread).filter(|unread| *unread > 0).collect();
+    fn unread(&self, peer: i64) -> i64 {
+        let Some(chat) = self.chats.get(&peer) else { return 0 };
+        chat.unread.iter().filter(|seq| !self.rows[**seq - 1].recalled).count().try_into().unwrap()
+    }
+
+    /// What sums and ended levels show together at this time.
+    fn sums(&self, now: i64) -> (i64, i64) {
+        let silent = |chat: &Chat| chat.none.is_some_and(|until| until == 0 || until > now);
+        let each: Vec<_> =
+            self.chats.iter().filter(|(_, chat)| !silent(chat)).map(|(peer, _)| self.unread(*peer)).filter(|n| *n > 0).collect();
         (each.iter().sum(), each.len().try_into().unwrap())
     }
 
-    fn seq_of(&self, row: Row) -> Option<i64> {
-        self.rows.iter().position(|known| *known == row).map(|at| i64::try_from(at).unwrap() + 1)
+    fn seq_of(&self, peer: i64, own: bool, client: u8) -> Option<usize> {
+        self.rows.iter().position(|row| (row.peer, row.own, row.client) == (peer, own, Some(client))).map(|at| at + 1)
     }
 
-    fn up_to(&self, up_to: Option<i64>) -> usize {
-        up_to.map_or(self.rows.len(), |up_to| usize::try_from(up_to).unwrap().min(self.rows.len()))
+    fn read(&mut self, peer: i64, up_to: usize) {
+        let last = self.rows.iter().take(up_to).rposition(|row| row.peer == peer && row.client.is_some()).map_or(0, |at| at + 1);
+        let chat = self.chats.entry(peer).or_default();
+        chat.read_to = chat.read_to.max(last);
+        chat.unread.retain(|seq| *seq > up_to);
+    }
+
+    /// As if the mark stood before that row. What was never read stays unread.
+    fn unread_again(&mut self, peer: i64, from: usize) {
+        let theirs: Vec<_> = self.theirs(peer).collect();
+        let chat = self.chats.entry(peer).or_default();
+        // All but what the user has read.
+        let read_to = chat.read_to;
+        if theirs.iter().any(|seq| *seq > read_to && *seq < from) {
+            return;
+        }
+        chat.unread = theirs.into_iter().filter(|seq| *seq >= from || *seq > read_to).collect();
     }
 }
 
-fn command(act: &Act) -> InboxCommand {
+fn command(act: &Act, now: i64) -> InboxCommand {
     match *act {
         Act::Send { sender, receiver, client: n } => {
             InboxCommand::Send { receiver: user(receiver), sender: user(sender), client: client(n), content: "text".into() }
         }
         Act::Read { user: id, peer, up_to } => InboxCommand::Read { user: user(id), peer: user(peer), up_to },
-        Act::Mute { user: id, peer, muted } => InboxCommand::Mute { user: user(id), peer: user(peer), muted },
+        Act::Unread { user: id, peer, from } => InboxCommand::Unread { user: user(id), peer: user(peer), from },
+        Act::Recall { user: id, peer, seq } => InboxCommand::Recall { user: user(id), peer: user(peer), seq },
+        Act::Level { user: id, peer, none_for } => {
+            let level = none_for.map_or(LevelUntil::default(), |ms| LevelUntil::new(Level::None, (ms > 0).then_some(UnixMs(now + ms))));
+            InboxCommand::SetLevel { user: user(id), peer: user(peer), level }
+        }
         Act::Cursor { user: id, device, seq } => InboxCommand::PutCursor { user: user(id), device: client(device), seq },
         Act::DeleteDevice { user: id, device } => InboxCommand::DeleteDevice { user: user(id), device: client(device) },
     }
 }
 
+/// A status, and the number in one field of the body.
+type Expected = (u16, Option<(&'static str, i64)>);
+
+fn send(owners: &mut BTreeMap<i64, Owner>, (sender, receiver, client): (i64, i64, u8)) -> Expected {
+    let own = sender == receiver;
+    let (theirs, mine) = (owners.entry(receiver).or_default().rows.len() + 1, owners.entry(sender).or_default().rows.len() + 1);
+    if let Some(seq) = owners[&receiver].seq_of(sender, own, client) {
+        let recalled = owners[&receiver].rows[seq - 1].recalled;
+        return if recalled { (410, None) } else { (200, Some(("seq", i64::try_from(seq).unwrap()))) };
+    }
+    let row =
+        |peer, own, other_seq: usize| Row { peer, own, client: Some(client), other_seq: other_seq.try_into().unwrap(), recalled: false };
+    if !own {
+        let to = owners.get_mut(&receiver).unwrap();
+        to.rows.push(row(sender, false, mine));
+        to.chats.entry(sender).or_default().unread.insert(theirs);
+    }
+    let from = owners.get_mut(&sender).unwrap();
+    from.rows.push(row(receiver, true, if own { 0 } else { theirs }));
+    from.read(receiver, mine);
+    (201, Some(("seq", i64::try_from(theirs).unwrap())))
+}
+
+fn recall(owners: &mut BTreeMap<i64, Owner>, (user, peer, seq): (i64, i64, i64)) -> Expected {
+    let at = usize::try_from(seq - 1).unwrap();
+    let row = owners.entry(user).or_default().rows.get_mut(at).filter(|row| row.peer == peer && row.client.is_some());
+    let Some(row) = row else { return (404, None) };
+    if !row.own {
+        return (403, None);
+    }
+    if std::mem::replace(&mut row.recalled, true) {
+        return (204, None);
+    }
+    let other_seq = row.other_seq;
+    let told = |peer, own| Row { peer, own, client: None, other_seq: 0, recalled: false };
+    owners.get_mut(&user).unwrap().rows.push(told(peer, true));
+    if user != peer {
+        let other = owners.get_mut(&peer).unwrap();
+        other.rows[usize::try_from(other_seq - 1).unwrap()].recalled = true;
+        other.rows.push(told(user, false));
+    }
+    (204, None)
+}
+
 /// Does it to the model, and says what the answer must have: its status, and the number in one
 /// field of it.
-fn expect(owners: &mut BTreeMap<i64, Owner>, act: &Act) -> (u16, Option<(&'static str, i64)>) {
+fn expect(owners: &mut BTreeMap<i64, Owner>, act: &Act, now: i64) -> Expected {
+    let unread = |owner: &Owner, peer| (200, Some(("unread", owner.unread(peer))));
     match *act {
-        Act::Send { sender, receiver, client } => {
-            let row = (sender, sender == receiver, client);
-            let owner = owners.entry(receiver).or_default();
-            if let Some(seq) = owner.seq_of(row) {
-                return (200, Some(("seq", seq)));
-            }
-            owner.rows.push(row);
-            let seq = i64::try_from(owner.rows.len()).unwrap();
-            if sender != receiver {
-                owners.entry(sender).or_default().rows.push((receiver, true, client));
-            }
-            (201, Some(("seq", seq)))
-        }
+        Act::Send { sender, receiver, client } => send(owners, (sender, receiver, client)),
+        Act::Recall { user, peer, seq } => recall(owners, (user, peer, seq)),
         Act::Read { user, peer, up_to } => {
             let owner = owners.entry(user).or_default();
-            let to = owner.up_to(up_to);
-            let chat = owner.chats.entry(peer).or_default();
-            chat.0 = chat.0.max(to);
-            (200, Some(("unread", owner.unread(peer))))
+            let head = owner.rows.len();
+            owner.read(peer, up_to.map_or(head, |up_to| head.min(up_to.try_into().unwrap())));
+            unread(owner, peer)
         }
-        Act::Mute { user, peer, muted } => {
+        Act::Unread { user, peer, from } => {
             let owner = owners.entry(user).or_default();
-            owner.chats.entry(peer).or_default().1 = muted;
-            (200, Some(("unread", owner.unread(peer))))
+            let from = usize::try_from(from).unwrap();
+            if from > owner.rows.len() || !owner.rows.iter().any(|row| row.peer == peer) {
+                return (404, None);
+            }
+            owner.unread_again(peer, from);
+            unread(owner, peer)
+        }
+        Act::Level { user, peer, none_for } => {
+            let owner = owners.entry(user).or_default();
+            owner.chats.entry(peer).or_default().none = none_for.map(|ms| if ms > 0 { now + ms } else { 0 });
+            unread(owner, peer)
         }
         Act::Cursor { user, device, seq } => {
             let owner = owners.entry(user).or_default();
-            let to = owner.up_to(Some(seq));
+            let to = owner.rows.len().min(seq.try_into().unwrap());
             let cursor = owner.devices.entry(device).or_default();
             *cursor = (*cursor).max(to);
             (200, Some(("cursor", i64::try_from(*cursor).unwrap())))
@@ -128,23 +245,33 @@ fn expect(owners: &mut BTreeMap<i64, Owner>, act: &Act) -> (u16, Option<(&'stati
     }
 }
 
+/// What the sums hold and what of it readers add by the clock.
+fn shown(rows: &Rows, id: i64, now: i64) -> (i64, i64) {
+    let (row, inbox) = (rows.user(user(id)), rows.get::<InboxRows>());
+    let ended: Vec<_> = inbox.timed(user(id)).into_iter().map(|peer| inbox.direct(user(id), peer)).collect();
+    let ended: Vec<_> = ended.iter().filter(|direct| direct.level.has_ended(UnixMs(now))).map(Direct::unread).collect();
+    let chats = i64::try_from(ended.iter().filter(|unread| **unread > 0).count()).unwrap();
+    (row.direct_unread + ended.iter().sum::<i64>(), row.direct_chats + chats)
+}
+
 proptest! {
     #[test]
     fn whatever_is_done_the_numbers_are_counts_of_the_rows(acts in acts()) {
         let (mut rows, mut owners) = (Rows::new(crate::app::ROW_SETS), BTreeMap::new());
         for (at, (act, undone)) in acts.iter().enumerate() {
+            let now = 1000 + i64::try_from(at).unwrap();
             let (before, revisions) = (owners.clone(), [1, 2, 3].map(|id| rows.revision(user(id))));
-            let (status, number) = expect(&mut owners, act);
-            let answer = command(act).apply(&mut rows, UnixMs(1000 + i64::try_from(at).unwrap()));
+            let (status, number) = expect(&mut owners, act, now);
+            let answer = command(act, now).apply(&mut rows, UnixMs(now));
             match &answer {
                 Ok(answer) => {
-                    prop_assert_eq!(answer.status(), status);
+                    prop_assert_eq!(answer.status(), status, "{:?}", act);
                     if let Some((field, expected)) = number {
                         let body: Value = serde_json::from_str(&answer.json().unwrap()).unwrap();
                         prop_assert_eq!(&body[field], expected, "{:?} {}", act, body);
                     }
                 }
-                Err(problem) => prop_assert_eq!(problem.code.status().as_u16(), status),
+                Err(problem) => prop_assert_eq!(problem.code.status().as_u16(), status, "{:?}", act),
             }
             if *undone || answer.is_err() {
                 rows.undo();
@@ -155,12 +282,70 @@ proptest! {
             }
             for id in 1..=USERS {
                 let (row, owner) = (rows.user(user(id)), owners.get(&id).cloned().unwrap_or_default());
-                prop_assert_eq!(((row.direct_unread, row.direct_chats), row.inbox_seq), (owner.sums(), i64::try_from(owner.rows.len()).unwrap()));
+                prop_assert_eq!((shown(&rows, id, now), row.inbox_seq), (owner.sums(now), i64::try_from(owner.rows.len()).unwrap()));
                 prop_assert!(row.revision >= revisions[usize::try_from(id - 1).unwrap()]);
                 for peer in 1..=USERS {
-                    prop_assert_eq!(rows.get::<InboxRows>().direct(user(id), user(peer)).unread(), owner.unread(peer), "{} of {}", id, peer);
+                    let direct = rows.get::<InboxRows>().direct(user(id), user(peer));
+                    let read_to = owner.chats.get(&peer).map_or(0, |chat| i64::try_from(chat.read_to).unwrap());
+                    prop_assert_eq!((direct.unread(), direct.read_seq), (owner.unread(peer), read_to), "{} of {}", id, peer);
                 }
             }
+        }
+    }
+}
+
+/// A message of the peer in a list of its own: whether it is unread, was recalled, and is kept.
+#[derive(Debug, Clone, Copy)]
+struct Theirs {
+    unread: bool,
+    recalled: bool,
+    kept: bool,
+}
+
+proptest! {
+    /// Reads, recalls and expiries of one chat, in which every row is a message of the peer.
+    #[test]
+    fn what_expires_and_is_recalled_counts_as_in_a_list(steps in prop::collection::vec((0..6_u8, 0..12_usize), 1..60)) {
+        let (mut direct, mut list) = (Direct::default(), Vec::<Theirs>::new());
+        for (what, at) in steps {
+            let (len, at) = (list.len(), if list.is_empty() { 0 } else { at % list.len() });
+            let gone = list.iter().take_while(|of| !of.kept).count();
+            let seq = i64::try_from(at + 1).unwrap();
+            match what {
+                0 | 1 => {
+                    list.push(Theirs { unread: true, recalled: false, kept: true });
+                    direct.head += 1;
+                    direct.last_seq = direct.head;
+                }
+                2 if len > 0 => {
+                    let after = list.iter().skip(at + 1).filter(|of| of.recalled && of.kept).count();
+                    let recalled_after = i64::try_from(after).unwrap();
+                    let place = if at >= gone { Place { peer_seq: seq, seq, recalled_after } } else { direct.place_of_expired(seq, recalled_after) };
+                    direct.read(place, seq);
+                    list.iter_mut().take(at + 1).for_each(|of| of.unread = false);
+                }
+                3 if len > 0 && list[at].kept && !list[at].recalled => {
+                    direct.recall(seq);
+                    list[at].recalled = true;
+                }
+                3 if len > 0 && !list[at].recalled => {
+                    direct.recall_expired(seq);
+                    list[at].recalled = true;
+                }
+                4 if gone < len => {
+                    let seq = i64::try_from(gone + 1).unwrap();
+                    direct.expire(&Oldest { peer: user(1), peer_seq: seq, own: false, recalled: list[gone].recalled, seq });
+                    list[gone].kept = false;
+                }
+                5 if at > gone && list.iter().take(at).all(|of| !of.unread) => {
+                    let after = list.iter().skip(at).filter(|of| of.recalled && of.kept).count();
+                    direct.unread_again(Place { peer_seq: seq - 1, seq: seq - 1, recalled_after: i64::try_from(after).unwrap() }, seq);
+                    list.iter_mut().skip(at).for_each(|of| of.unread = true);
+                }
+                _ => {}
+            }
+            let unread = list.iter().filter(|of| of.unread && !of.recalled).count();
+            prop_assert_eq!(direct.unread(), i64::try_from(unread).unwrap(), "{:?} {:?}", direct, list);
         }
     }
 }

@@ -28,6 +28,8 @@ pub enum What {
     DirectHead,
     /// How many of them the user has read.
     DirectMark,
+    /// How many of the others were recalled and are kept.
+    DirectRecalled,
     /// How many direct messages the user has not read.
     DirectUnread,
     /// From how many others those are.
@@ -91,6 +93,7 @@ impl What {
             Self::Missing | Self::Extra => "follower",
             Self::DirectHead => "direct head",
             Self::DirectMark => "direct mark",
+            Self::DirectRecalled => "direct recalled",
             Self::DirectUnread => "direct_unread",
             Self::DirectChats => "direct_chats",
             Self::InboxSeq => "inbox_seq",

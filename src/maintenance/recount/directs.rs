@@ -10,12 +10,17 @@ use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
 use crate::engine::marks;
 
-/// Chats of these users of which the last row that is kept says something else, or whose mark is
-/// beyond the head, after a place in the order of the key.
+/// Chats of these users of which the rows that are kept say something else, or whose mark is beyond
+/// the head, after a place in the order of the key.
 static SIDES: Statement = Statement::new(
-    "select user_id, peer_id, head, head_counted, mark, case when mark > head_counted then head_counted when mark < 0 then 0 else mark end
+    "select user_id, peer_id, head, head_counted, mark, case when mark > head_counted then head_counted when mark < 0 then 0 else mark end,
+        recalled, recalled_counted
     from (
-        select d.user_id, d.peer_id, d.head, d.mark, coalesce((
+        select d.user_id, d.peer_id, d.head, d.mark, d.recalled, (
+            select count(*)
+            from inbox i
+            where i.user_id = d.user_id and i.peer_id = d.peer_id and i.recalled = 1 and i.own = 0 and i.peer_seq > d.mark - d.again
+        ) as recalled_counted, coalesce((
             select i.peer_seq
             from inbox i
             where i.user_id = d.user_id and i.peer_id = d.peer_id and i.peer_id > 0
@@ -26,7 +31,7 @@ static SIDES: Statement = Statement::new(
         join directs d on d.user_id = r.user_id
         where (d.user_id, d.peer_id) > (r.after_user, r.after_peer)
     ) counted
-    where head <> head_counted or mark > head_counted or mark < 0
+    where head <> head_counted or mark > head_counted or mark < 0 or recalled <> recalled_counted
     order by user_id, peer_id
     limit 1000",
     &[("user_id", Type::Int), ("after_user", Type::Int), ("after_peer", Type::Int)],
@@ -35,10 +40,10 @@ static SIDES: Statement = Statement::new(
 
 static ADD_TO_SIDES: Statement = Statement::new(
     "update directs
-    set head = directs.head + r.head, mark = directs.mark + r.mark
+    set head = directs.head + r.head, mark = directs.mark + r.mark, recalled = directs.recalled + r.recalled
     from {rows} r
     where directs.user_id = r.user_id and directs.peer_id = r.peer_id",
-    &[("user_id", Type::Int), ("peer_id", Type::Int), ("head", Type::Int), ("mark", Type::Int)],
+    &[("user_id", Type::Int), ("peer_id", Type::Int), ("head", Type::Int), ("mark", Type::Int), ("recalled", Type::Int)],
 )
 .by("user_id");
 
@@ -50,16 +55,16 @@ static COUNT: Statement = Statement::new(
         select r.user_id,
             coalesce(u.direct_unread, 0) as unread,
             coalesce((
-                select cast(sum(d.head - d.mark) as bigint)
+                select cast(sum(d.head - d.mark + d.again - d.recalled) as bigint)
                 from directs d
-                where d.user_id = r.user_id and d.muted = 0 and d.head > d.mark
+                where d.user_id = r.user_id and d.level = 0 and d.head - d.mark + d.again > d.recalled
                     and not exists (select 1 from blocks b where b.user_id = r.user_id and b.target_id = d.peer_id)
             ), 0) as unread_counted,
             coalesce(u.direct_chats, 0) as chats,
             (
                 select count(*)
                 from directs d
-                where d.user_id = r.user_id and d.muted = 0 and d.head > d.mark
+                where d.user_id = r.user_id and d.level = 0 and d.head - d.mark + d.again > d.recalled
                     and not exists (select 1 from blocks b where b.user_id = r.user_id and b.target_id = d.peer_id)
             ) as chats_counted,
             coalesce(u.inbox_seq, 0) as head,
@@ -101,6 +106,9 @@ pub(super) fn statements() -> [&'static Statement; 4] {
     [&SIDES, &ADD_TO_SIDES, &COUNT, &ADD_TO_USERS]
 }
 
+/// A row of [`SIDES`]: each number as it is stored and as it is counted.
+type SideRow = (i64, i64, i64, i64, i64, i64, i64, i64);
+
 /// A place in the order of the chats: whose, and with whom. Every chat is after the first.
 pub(super) type Place = (i64, i64);
 
@@ -108,11 +116,15 @@ pub(super) type Place = (i64, i64);
 /// there may be more.
 pub(super) async fn sides(conn: &mut Conn, users: &[i64], after: Place) -> DbResult<(Vec<Difference>, Option<Place>)> {
     let columns = [users.to_vec(), vec![after.0; users.len()], vec![after.1; users.len()]].map(Column::Int);
-    let rows: Vec<(i64, i64, i64, i64, i64, i64)> = conn.fetch(&SIDES, &columns).await?;
+    let rows: Vec<SideRow> = conn.fetch(&SIDES, &columns).await?;
     let next = rows.last().map(|row| (row.0, row.1)).filter(|_| rows.len() == PAGE);
-    let differences = |row: (i64, i64, i64, i64, i64, i64)| {
+    let differences = |row: SideRow| {
         let difference = |what, stored, counted| Difference { other: Some(row.1), ..Difference::new(row.0, what, stored, counted) };
-        [difference(What::DirectHead, row.2, row.3), difference(What::DirectMark, row.4, row.5)]
+        [
+            difference(What::DirectHead, row.2, row.3),
+            difference(What::DirectMark, row.4, row.5),
+            difference(What::DirectRecalled, row.6, row.7),
+        ]
     };
     Ok((rows.into_iter().flat_map(differences).filter(|found| found.stored != found.counted).collect(), next))
 }
@@ -126,17 +138,22 @@ pub(super) async fn repair_sides(conn: &mut Conn, users: &[i64], after: Place) -
     if found.is_empty() {
         return Ok(found);
     }
-    let mut sides: BTreeMap<(i64, i64), [i64; 2]> = BTreeMap::new();
+    let mut sides: BTreeMap<(i64, i64), [i64; 3]> = BTreeMap::new();
     for difference in &found {
-        let [head, mark] = sides.entry((difference.user, difference.other.unwrap_or_default())).or_default();
+        let [head, mark, recalled] = sides.entry((difference.user, difference.other.unwrap_or_default())).or_default();
         let by = difference.missing();
-        if difference.what == What::DirectHead { *head += by } else { *mark += by }
+        match difference.what {
+            What::DirectHead => *head += by,
+            What::DirectMark => *mark += by,
+            _ => *recalled += by,
+        }
     }
-    let columns: [Vec<i64>; 4] = [
+    let columns: [Vec<i64>; 5] = [
         sides.keys().map(|(user, _)| *user).collect(),
         sides.keys().map(|(_, peer)| *peer).collect(),
-        sides.values().map(|[head, _]| *head).collect(),
-        sides.values().map(|[_, mark]| *mark).collect(),
+        sides.values().map(|[head, ..]| *head).collect(),
+        sides.values().map(|[_, mark, _]| *mark).collect(),
+        sides.values().map(|[.., recalled]| *recalled).collect(),
     ];
     conn.run(&ADD_TO_SIDES, &columns.map(Column::Int)).await?;
     Ok(found)

@@ -2,10 +2,13 @@
 
 mod chats;
 mod devices;
+mod directs;
 mod epochs;
 mod expiry;
 mod kills;
+mod levels;
 mod model;
+mod receipts;
 mod routes;
 mod sync;
 
@@ -49,14 +52,20 @@ async fn read(client: &Client, user: i64, peer: i64, body: &Value) -> i64 {
     client.post(&format!("/v1/users/{user}/directs/{peer}/read"), body).await.ok()["unread"].as_i64().unwrap()
 }
 
-async fn mute(client: &Client, user: i64, peer: i64, muted: bool) -> Value {
-    client.put(&format!("/v1/users/{user}/directs/{peer}/settings"), &json!({"muted": muted})).await.ok()
+/// Shows a chat as unread again; what is unread after it.
+async fn unread(client: &Client, user: i64, peer: i64, from: i64) -> i64 {
+    client.post(&format!("/v1/users/{user}/directs/{peer}/unread"), &json!({"from": from})).await.ok()["unread"].as_i64().unwrap()
 }
 
-/// Peer, unread and muted of each chat, in the order of the list.
+async fn mute(client: &Client, user: i64, peer: i64, muted: bool) -> Value {
+    client.put(&format!("/v1/users/{user}/directs/{peer}/settings"), &json!({"level": if muted { "none" } else { "all" }})).await.ok()
+}
+
+/// Peer, unread and whether sums leave it out, of each chat in the order of the list.
 async fn chats(client: &Client, user: i64) -> Vec<(i64, i64, bool)> {
     let items = client.walk(&format!("/v1/users/{user}/directs"), 3).await;
-    let chat = |item: &Value| (item["peer_id"].as_str().unwrap().parse().unwrap(), item["unread"].as_i64().unwrap(), item["muted"] == true);
+    let chat =
+        |item: &Value| (item["peer_id"].as_str().unwrap().parse().unwrap(), item["unread"].as_i64().unwrap(), item["level"] == "none");
     items.iter().map(chat).collect()
 }
 

@@ -1,35 +1,49 @@
-//! Random sends, reads, mutes and expiries, with restarts and through two nodes, against a model
-//! that keeps everything.
+//! Random sends, reads, recalls, levels that end and expiries, with restarts and through two nodes,
+//! against a model that keeps everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use headmark::base::clock::{Clock, DAY_MS};
+use headmark::base::clock::{Clock, DAY_MS, UnixMs};
 use headmark::features::inbox::expiry::{Walk, sweep};
 use headmark::maintenance::scrub::scrub;
 use serde_json::json;
 
-use super::{id, message, mute, read, seqs, sums};
+use super::{id, message, read, seqs};
 use crate::both_tiers;
 use crate::support::{Client, Dice, Node, World};
 
 const USERS: i64 = 4;
-const STEPS: usize = 260;
+const STEPS: usize = 320;
 
-/// A row of an inbox: when, the other side, whether it is the owner's own, and its sender's id.
+/// A row of an inbox: when, the other side, whether it is the owner's own, its sender's id, and its
+/// number on the other side.
 #[derive(Debug, Clone)]
 struct Row {
     at: i64,
     peer: i64,
     own: bool,
     client: String,
+    other_seq: i64,
+    recalled: bool,
+    /// It tells that the message of this number was recalled.
+    recall: Option<i64>,
 }
 
 #[derive(Debug, Default, Clone)]
 struct Chat {
     read_to: i64,
-    muted: bool,
+    /// The peer's messages that show as unread.
+    unread: BTreeSet<i64>,
+    /// Until when it counts in no sum; 0: for ever.
+    none_until: Option<i64>,
+}
+
+impl Chat {
+    fn is_silent(&self, now: i64) -> bool {
+        self.none_until.is_some_and(|until| until == 0 || until > now)
+    }
 }
 
 #[derive(Debug, Default, Clone)]
@@ -55,22 +69,56 @@ impl Owner {
     }
 
     fn unread(&self, peer: i64) -> i64 {
-        let read_to = self.chats.get(&peer).map_or(0, |chat| chat.read_to);
-        i64::try_from(self.numbered().filter(|(seq, row)| row.peer == peer && !row.own && *seq > read_to).count()).unwrap()
+        let unread = self.chats.get(&peer).into_iter().flat_map(|chat| &chat.unread);
+        i64::try_from(unread.filter(|seq| !self.row(**seq).recalled).count()).unwrap()
     }
 
-    /// As the list shows it: peer, unread, muted; those with nothing in them last.
-    fn list(&self) -> Vec<(i64, i64, bool)> {
-        let last = |peer: i64| self.numbered().filter(|(_, row)| row.peer == peer).map(|(seq, _)| seq).next_back().unwrap_or(0);
-        let mut chats: Vec<_> = self.chats.iter().map(|(peer, chat)| (last(*peer), *peer, self.unread(*peer), chat.muted)).collect();
-        chats.retain(|(last, _, _, muted)| *last > 0 || *muted);
-        chats.iter_mut().for_each(|(_, peer, _, muted)| *muted |= self.blocked.contains(peer));
+    fn row(&self, seq: i64) -> &Row {
+        &self.rows[usize::try_from(seq - 1).unwrap()]
+    }
+
+    fn messages(&self, peer: i64) -> impl DoubleEndedIterator<Item = (i64, &Row)> {
+        self.numbered().filter(move |(_, row)| row.peer == peer && row.recall.is_none())
+    }
+
+    fn is_kept(&self, seq: i64) -> bool {
+        seq > i64::try_from(self.gone).unwrap()
+    }
+
+    fn read(&mut self, peer: i64, up_to: i64) {
+        let last = self.messages(peer).map(|(seq, _)| seq).take_while(|seq| *seq <= up_to).last().unwrap_or(0);
+        if let Some(chat) = self.chats.get_mut(&peer) {
+            chat.read_to = chat.read_to.max(last);
+            chat.unread.retain(|seq| *seq > up_to);
+        }
+    }
+
+    /// As if the mark stood before that row; what was never read stays unread.
+    fn unread_again(&mut self, peer: i64, from: i64) {
+        let theirs: Vec<_> = self.messages(peer).filter(|(_, row)| !row.own).map(|(seq, _)| seq).collect();
+        let Some(chat) = self.chats.get_mut(&peer) else { return };
+        let read_to = chat.read_to;
+        if !theirs.iter().any(|seq| *seq > read_to && *seq < from) {
+            chat.unread.retain(|seq| *seq > read_to);
+            chat.unread.extend(theirs.into_iter().filter(|seq| *seq >= from));
+        }
+    }
+
+    /// As the list shows it: peer, unread, whether sums leave it out, and the first unread message
+    /// that is kept.
+    fn list(&self, now: i64) -> Vec<(i64, i64, bool, Option<i64>)> {
+        let last = |peer: i64| self.messages(peer).map(|(seq, _)| seq).next_back().unwrap_or(0);
+        let first = |chat: &Chat| chat.unread.iter().copied().find(|seq| self.is_kept(*seq) && !self.row(*seq).recalled);
+        let silent = |peer: i64, chat: &Chat| chat.is_silent(now) || self.blocked.contains(&peer);
+        let mut chats: Vec<_> =
+            self.chats.iter().map(|(peer, chat)| (last(*peer), *peer, self.unread(*peer), silent(*peer, chat), first(chat))).collect();
+        chats.retain(|(last, ..)| *last > 0);
         chats.sort_unstable_by_key(|(last, peer, ..)| (-last, -peer));
-        chats.into_iter().map(|(_, peer, unread, muted)| (peer, unread, muted)).collect()
+        chats.into_iter().map(|(_, peer, unread, silent, first)| (peer, unread, silent, first)).collect()
     }
 
-    fn sums(&self) -> (i64, i64) {
-        let silent = |peer: &i64, chat: &Chat| chat.muted || self.blocked.contains(peer);
+    fn sums(&self, now: i64) -> (i64, i64) {
+        let silent = |peer: &i64, chat: &Chat| chat.is_silent(now) || self.blocked.contains(peer);
         let counted: Vec<_> =
             self.chats.iter().filter(|(peer, chat)| !silent(peer, chat)).map(|(peer, _)| self.unread(*peer)).filter(|n| *n > 0).collect();
         (counted.iter().sum(), i64::try_from(counted.len()).unwrap())
@@ -79,7 +127,7 @@ impl Owner {
     /// The number of what was sent with this id, if its row is kept.
     fn sent(&self, peer: i64, own: bool, client: &str) -> Option<i64> {
         let kept = self.numbered().skip(self.gone);
-        kept.filter(|(_, row)| row.peer == peer && row.own == own && row.client == client).map(|(seq, _)| seq).last()
+        kept.filter(|(_, row)| (row.peer, row.own, row.client.as_str(), row.recall) == (peer, own, client, None)).map(|(seq, _)| seq).last()
     }
 
     fn append(&mut self, row: Row) -> i64 {
@@ -132,6 +180,9 @@ impl Run {
         let reply = client.post(&format!("/v1/users/{receiver}/inbox"), &message(sender, &client_id, &client_id)).await;
         let to_oneself = sender == receiver;
         if let Some(seq) = self.owner(receiver).sent(sender, to_oneself, &client_id) {
+            if self.owner(receiver).row(seq).recalled {
+                return drop(reply.problem(410, "gone"));
+            }
             assert_eq!((reply.status.as_u16(), &reply.body["seq"]), (200, &json!(seq)), "{}", reply.text);
             return;
         }
@@ -139,8 +190,14 @@ impl Run {
             return drop(reply.problem(403, "blocked"));
         }
         let at = self.at.load(Ordering::SeqCst);
-        let seq = self.owner(receiver).append(Row { at, peer: sender, own: to_oneself, client: client_id.clone() });
-        let own = if to_oneself { seq } else { self.owner(sender).append(Row { at, peer: receiver, own: true, client: client_id }) };
+        let row = Row { at, peer: sender, own: to_oneself, client: client_id, other_seq: 0, recalled: false, recall: None };
+        let own = self.owner(sender).head() + 1;
+        let seq = self.owner(receiver).append(Row { other_seq: if to_oneself { 0 } else { own }, ..row.clone() });
+        if !to_oneself {
+            self.owner(receiver).chats.entry(sender).or_default().unread.insert(seq);
+            self.owner(sender).append(Row { peer: receiver, own: true, other_seq: seq, ..row });
+        }
+        self.owner(sender).read(receiver, own);
         assert_eq!((reply.status.as_u16(), &reply.body["seq"], &reply.body["own_seq"]), (201, &json!(seq), &json!(own)), "{}", reply.text);
     }
 
@@ -151,19 +208,62 @@ impl Run {
         let all = self.dice.roll(5) == 0;
         let body = if all { json!({}) } else { json!({"up_to": up_to}) };
         let unread = read(&client, user, peer, &body).await;
-        if let Some(chat) = self.owner(user).chats.get_mut(&peer) {
-            chat.read_to = chat.read_to.max(if all { head } else { up_to.min(head) });
-        }
+        self.owner(user).read(peer, if all { head } else { up_to.min(head) });
         assert_eq!(unread, self.owner(user).unread(peer), "{user} reads {peer} up to {body}: {:?}", self.owner(user));
     }
 
-    async fn mute(&mut self) {
-        let (client, user, peer, muted) = (self.client(), self.user(), self.user(), self.dice.roll(2) == 0);
-        mute(&client, user, peer, muted).await;
+    async fn unread_again(&mut self) {
+        let (client, user, peer) = (self.client(), self.user(), self.user());
+        let head = self.owner(user).head();
+        let from = 1 + i64::try_from(self.dice.roll(usize::try_from(head + 1).unwrap())).unwrap();
+        let reply = client.post(&format!("/v1/users/{user}/directs/{peer}/unread"), &json!({"from": from})).await;
         let owner = self.owner(user);
-        if muted || owner.chats.contains_key(&peer) {
-            owner.chats.entry(peer).or_default().muted = muted;
+        if from > head || owner.messages(peer).next().is_none() {
+            return drop(reply.problem(404, "not_found"));
         }
+        if !owner.is_kept(from) {
+            return drop(reply.problem(410, "cursor_expired"));
+        }
+        owner.unread_again(peer, from);
+        let body = reply.ok();
+        assert_eq!(body["unread"], owner.unread(peer), "{user} has {peer} unread from {from} on: {owner:?}");
+    }
+
+    async fn recall(&mut self) {
+        let (client, user, peer) = (self.client(), self.user(), self.user());
+        let head = self.owner(user).head();
+        let seq = 1 + i64::try_from(self.dice.roll(usize::try_from(head + 1).unwrap())).unwrap();
+        let reply = client.delete(&format!("/v1/users/{user}/directs/{peer}/messages/{seq}")).await;
+        let (at, owner) = (self.at.load(Ordering::SeqCst), self.owner(user));
+        if seq <= head && !owner.is_kept(seq) {
+            return assert_eq!(reply.status, 410, "{}", reply.text);
+        }
+        let row = owner.messages(peer).find(|(of, _)| *of == seq).map(|(_, row)| row.clone());
+        let Some(row) = row else { return assert_eq!(reply.status, 404, "{}", reply.text) };
+        assert_eq!(reply.status, if row.own { 204 } else { 403 }, "{}", reply.text);
+        if !row.own || row.recalled {
+            return;
+        }
+        let told = Row { at, peer, own: true, client: String::new(), other_seq: 0, recalled: false, recall: Some(seq) };
+        owner.rows[usize::try_from(seq - 1).unwrap()].recalled = true;
+        owner.append(told.clone());
+        if user != peer {
+            let other = self.owner(peer);
+            other.rows[usize::try_from(row.other_seq - 1).unwrap()].recalled = true;
+            other.append(Row { peer: user, own: false, recall: Some(row.other_seq), ..told });
+        }
+    }
+
+    async fn set_level(&mut self) {
+        let (client, user, peer, now) = (self.client(), self.user(), self.user(), self.at.load(Ordering::SeqCst));
+        let days = i64::try_from(self.dice.roll(4)).unwrap();
+        let none_until = [None, Some(0), Some(now + 1 + days * DAY_MS)][self.dice.roll(3)];
+        let mut body = json!({"level": if none_until.is_some() { "none" } else { "all" }});
+        if let Some(until) = none_until.filter(|until| *until > 0) {
+            body["until"] = json!(UnixMs(until).to_string());
+        }
+        client.put(&format!("/v1/users/{user}/directs/{peer}/settings"), &body).await.ok();
+        self.owner(user).chats.entry(peer).or_default().none_until = none_until;
     }
 
     async fn block(&mut self) {
@@ -210,13 +310,17 @@ impl Run {
     async fn check(&mut self) {
         for user in 1..=USERS {
             let owner = self.owner(user).clone();
-            let shown: Vec<_> = super::chats(&self.client(), user).await;
-            // A chat that was muted ahead and is so no longer keeps its row.
-            let is_muted = |peer: &i64| owner.chats.get(peer).is_some_and(|chat| chat.muted);
-            let shown: Vec<_> =
-                shown.into_iter().filter(|(peer, ..)| is_muted(peer) || owner.rows.iter().any(|row| row.peer == *peer)).collect();
-            assert_eq!(shown, owner.list(), "{user}");
-            assert_eq!(sums(&self.nodes[0], user).await, owner.sums(), "{user}");
+            let now = self.at.load(Ordering::SeqCst);
+            let items = self.client().walk(&format!("/v1/users/{user}/directs"), 3).await;
+            // One that was only silenced ahead has a row, too.
+            let items = items.iter().filter(|item| item["last_seq"] != 0);
+            let shown = items.map(|item| {
+                let peer = item["peer_id"].as_str().unwrap().parse().unwrap();
+                (peer, item["unread"].as_i64().unwrap(), item["level"] == "none", item["first_unread_seq"].as_i64())
+            });
+            assert_eq!(shown.collect::<Vec<_>>(), owner.list(now), "{user}: {owner:?}");
+            let summary = self.client().summary(user).await["chats"].clone();
+            assert_eq!((summary["unread"].as_i64().unwrap(), summary["directs"].as_i64().unwrap()), owner.sums(now), "{user}");
             let client = self.client();
             let after = self.dice.roll(owner.rows.len() + 2);
             let reply = client.get(&format!("/v1/users/{user}/inbox?after={after}&limit=100")).await;
@@ -230,7 +334,9 @@ impl Run {
                 assert_eq!(seqs(&body), expected.iter().map(|(seq, _)| *seq).collect::<Vec<_>>());
                 for (item, (_, row)) in body["items"].as_array().unwrap().iter().zip(expected) {
                     let (own, peer) = (item["own"] == true, item["peer_id"].as_str().unwrap().parse::<i64>().unwrap());
-                    assert_eq!((own, peer, item["content"].as_str().unwrap()), (row.own, row.peer, row.client.as_str()));
+                    assert_eq!((own, peer, item["recall"].as_i64()), (row.own, row.peer, row.recall));
+                    let content = Some(row.client.as_str()).filter(|_| !row.recalled && row.recall.is_none());
+                    assert_eq!((item["content"].as_str(), item["recalled"] == true), (content, row.recalled));
                 }
             }
         }
@@ -247,11 +353,13 @@ both_tiers! {
             let mut run = Run { world, at, nodes: Vec::new(), owners: BTreeMap::new(), dice: Dice::new(seed * 7919) };
             run.start_nodes().await;
             for step in 0..STEPS {
-                match run.dice.roll(22) {
+                match run.dice.roll(27) {
                     0..=9 => run.send().await,
                     20..=21 => run.block().await,
                     10..=13 => run.read().await,
-                    14..=15 => run.mute().await,
+                    14..=15 => run.set_level().await,
+                    22..=23 => run.unread_again().await,
+                    24..=26 => run.recall().await,
                     16..=17 => run.put_cursor().await,
                     18 => run.pass_time().await,
                     _ => run.check().await,

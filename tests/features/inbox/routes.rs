@@ -74,7 +74,7 @@ both_tiers! {
         );
         let mine = inbox(client, 1, "?after=1").await;
         assert_eq!((&mine["items"][0]["content"], &mine["items"][0]["own"], seqs(&mine)), (&json!("Hi"), &Value::Null, vec![2]));
-        assert_eq!((sums(&node, 1).await, sums(&node, 2).await, sums(&node, 3).await), ((1, 1), (1, 1), (0, 0)));
+        assert_eq!((sums(&node, 1).await, sums(&node, 2).await, sums(&node, 3).await), ((1, 1), (0, 0), (0, 0)));
         assert_eq!(client.summary(2).await["revision"], 3, "one for the enrolment and each of the two messages, none for a repeat");
         assert_eq!(client.summary(2).await["chats"], json!({"unread": 1, "mentions": 0, "groups": 0, "directs": 1}));
         // The same id from another sender, or to another receiver, is another message.
@@ -337,7 +337,7 @@ both_tiers! {
             node.client.get(&format!("/v1/users/2/{path}")).await.problem(401, "unauthorized");
         }
         alice.post("/v1/users/2/directs/1/read", &json!({})).await.problem(403, "forbidden");
-        alice.put("/v1/users/2/directs/1/settings", &json!({"muted": true})).await.problem(403, "forbidden");
+        alice.put("/v1/users/2/directs/1/settings", &json!({"level": "none"})).await.problem(403, "forbidden");
         alice.put("/v1/users/2/devices/d/cursor", &json!({"seq": 1})).await.problem(403, "forbidden");
         alice.delete("/v1/users/2/devices/d").await.problem(403, "forbidden");
         assert_eq!(seqs(&inbox(&bob, 2, "").await), [1, 2]);

@@ -223,32 +223,84 @@ impl Run<'_> {
                 if self.model.blocks.contains(&(receiver, sender)) {
                     return drop(reply.problem(403, "blocked"));
                 }
-                let seq = self.made(reply)["seq"].as_i64().unwrap();
-                let message = Thing { id, by: sender, seq, ..Thing::unread_by([receiver].into_iter().filter(|_| receiver != sender)) };
+                let body = self.made(reply);
+                let [seq, own_seq] = ["seq", "own_seq"].map(|name| body[name].as_i64().unwrap());
+                let message =
+                    Thing { id, by: sender, seq, own_seq, ..Thing::unread_by([receiver].into_iter().filter(|_| receiver != sender)) };
                 self.model.directs.entry((receiver, sender)).or_default().push(message);
+                // Who answers has read.
+                read_all(self.model.directs.entry((sender, receiver)).or_default(), sender, i64::MAX);
             }
             What::TellAgain => {
                 let all = self.model.directs.iter().flat_map(|((receiver, _), things)| things.iter().map(|thing| (*receiver, thing)));
                 let all: Vec<_> = all.map(|(receiver, thing)| (receiver, thing.clone())).collect();
                 let Some((receiver, thing)) = all.get(step.which % all.len().max(1)) else { return };
                 let reply = self.tell(*receiver, thing.by, &thing.id).await;
+                if thing.gone {
+                    return drop(reply.problem(410, "gone"));
+                }
                 assert_eq!((reply.status.as_u16(), reply.body["seq"].as_i64()), (200, Some(thing.seq)));
             }
             What::ReadDirect => self.read_direct(step).await,
-            _ => {
-                let (user, other) = self.own(step);
-                let muted = step.which.is_multiple_of(2);
-                let path = self.user_path(user, &format!("directs/{}/settings", self.user(other)));
-                let body = self.put(&path, json!({"muted": muted})).await.ok();
-                self.note(user, &body);
-                let chat = (user, other);
-                if muted {
-                    self.model.muted_directs.insert(chat)
+            What::UnreadDirect => self.unread_direct(step).await,
+            What::RecallDirect => self.recall_direct(step).await,
+            _ => self.silence_direct(step).await,
+        }
+    }
+
+    /// For ever or until a time, or no longer.
+    async fn silence_direct(&mut self, step: &Step) {
+        let (user, other) = self.own(step);
+        let until = self.fleet.now().zip(step.percent).map(|(now, percent)| now + 1 + i64::try_from(percent).unwrap() * 300);
+        let mut body = json!({"level": if step.which.is_multiple_of(3) { "all" } else { "none" }});
+        if let Some(until) = until {
+            body["until"] = json!(UnixMs(until).to_string());
+        }
+        let path = self.user_path(user, &format!("directs/{}/settings", self.user(other)));
+        let body = self.put(&path, body).await.ok();
+        self.note(user, &body);
+        if step.which.is_multiple_of(3) {
+            self.model.silent_directs.remove(&(user, other));
+        } else {
+            self.model.silent_directs.insert((user, other), until);
+        }
+    }
+
+    /// As if the mark stood before a message. What was never read is unread in any case.
+    async fn unread_direct(&mut self, step: &Step) {
+        let (user, other) = self.own(step);
+        let things = self.model.directs.get(&(user, other)).cloned().unwrap_or_default();
+        let Some(from) = things.get(step.which % things.len().max(1)).map(|thing| thing.seq) else { return };
+        let path = self.user_path(user, &format!("directs/{}/unread", self.user(other)));
+        let body = self.post(&path, json!({"from": from})).await.ok();
+        self.note(user, &body);
+        let things = self.model.directs.get_mut(&(user, other)).unwrap();
+        if things.iter().all(|thing| thing.seq >= from || thing.was_read) {
+            for thing in things.iter_mut() {
+                if thing.seq >= from {
+                    thing.unread_by.insert(user)
                 } else {
-                    self.model.muted_directs.remove(&chat)
+                    thing.unread_by.remove(&user)
                 };
             }
         }
+        assert_eq!(body["unread"], unread(things, user));
+    }
+
+    /// By its sender, or by the receiver in vain.
+    async fn recall_direct(&mut self, step: &Step) {
+        let all = self.model.directs.iter().flat_map(|(chat, things)| things.iter().map(|thing| (*chat, thing.clone())));
+        let all: Vec<_> = all.collect();
+        let Some(((receiver, sender), thing)) = all.get(step.which % all.len().max(1)).cloned() else { return };
+        let by_sender = step.percent.is_some() || receiver == sender;
+        let (user, other, seq) = if by_sender { (sender, receiver, thing.own_seq) } else { (receiver, sender, thing.seq) };
+        let reply = self.delete(&self.user_path(user, &format!("directs/{}/messages/{seq}", self.user(other)))).await;
+        if !by_sender {
+            return drop(reply.problem(403, "forbidden"));
+        }
+        assert_eq!(reply.status, 204, "{}", reply.text);
+        let things = self.model.directs.get_mut(&(receiver, sender)).unwrap();
+        things.iter_mut().filter(|of| of.seq == thing.seq).for_each(|of| of.gone = true);
     }
 
     async fn tell(&mut self, receiver: usize, sender: usize, id: &str) -> Reply {
@@ -268,9 +320,15 @@ impl Run<'_> {
         self.note(user, &body);
         let mut none = Vec::new();
         let things = self.model.directs.get_mut(&(user, other)).unwrap_or(&mut none);
-        for thing in things.iter_mut().filter(|thing| up_to.is_none_or(|up_to| thing.seq <= up_to)) {
-            thing.unread_by.remove(&user);
-        }
+        read_all(things, user, up_to.unwrap_or(i64::MAX));
         assert_eq!(body["unread"], unread(things, user));
+    }
+}
+
+/// A user reads the direct messages up to a number in its inbox.
+fn read_all(things: &mut [Thing], user: usize, up_to: i64) {
+    for thing in things.iter_mut().filter(|thing| thing.seq <= up_to) {
+        thing.unread_by.remove(&user);
+        thing.was_read = true;
     }
 }

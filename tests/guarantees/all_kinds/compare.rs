@@ -151,7 +151,7 @@ impl Run<'_> {
         .await;
         let items = node.walk(&self.user_path(user, "directs"), 100).await;
         let peer = |item: &Value| self.users().iter().position(|id| item["peer_id"].as_str() == Some(id.to_string().as_str())).unwrap();
-        let shown = items.iter().map(|item| (peer(item), (number(item, "unread"), item["muted"] == true)));
+        let shown = items.iter().map(|item| (peer(item), (number(item, "unread"), item["level"] == "none")));
         let shown: BTreeMap<_, _> = shown.filter(|(_, (unread, _))| *unread > 0).collect();
         assert_eq!(shown, self.model.directs_of(user), "user {user} after {after}");
     }

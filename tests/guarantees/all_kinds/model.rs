@@ -39,8 +39,11 @@ pub struct Thing {
     pub again_by: BTreeSet<usize>,
     /// Of a message in a group: whom it mentions, but for the one who made it.
     pub mentions: BTreeSet<usize>,
-    /// Of a direct message: its number in the receiver's inbox, as the answer told it.
+    /// Of a direct message: its number in the receiver's inbox and in the sender's, as the answer
+    /// told them, and whether the receiver has ever read it.
     pub seq: i64,
+    pub own_seq: i64,
+    pub was_read: bool,
     /// Of a message in a group: whether it was put into inboxes, when it was sent, and whether it is
     /// kept no longer.
     pub written: bool,
@@ -169,7 +172,8 @@ pub struct Model {
     pub groups: BTreeMap<i64, Group>,
     /// Of each receiver and sender.
     pub directs: BTreeMap<(usize, usize), Vec<Thing>>,
-    pub muted_directs: BTreeSet<(usize, usize)>,
+    /// The chats that count in no sum, and until when.
+    pub silent_directs: BTreeMap<(usize, usize), Option<i64>>,
     /// Of each user and group.
     pub inboxes: BTreeMap<(usize, i64), Vec<Delivered>>,
 }
@@ -205,6 +209,7 @@ impl Model {
         self.now = now;
         let notices = self.channels.values_mut().flatten();
         notices.filter(|notice| notice.expires_at.is_some_and(|at| at <= now)).for_each(|notice| notice.gone = true);
+        self.silent_directs.retain(|_, until| until.is_none_or(|until| until > now));
     }
 
     /// A user's groups, as its list shows them.
@@ -217,7 +222,7 @@ impl Model {
     /// counts in no sum.
     pub fn directs_of(&self, user: usize) -> BTreeMap<usize, (usize, bool)> {
         let mine = self.directs.iter().filter(|((receiver, _), _)| *receiver == user);
-        let silent = |chat: (usize, usize)| self.muted_directs.contains(&chat) || self.blocks.contains(&chat);
+        let silent = |chat: (usize, usize)| self.silent_directs.contains_key(&chat) || self.blocks.contains(&chat);
         let counted = mine.map(|((_, sender), things)| (*sender, (unread(things, user), silent((user, *sender)))));
         counted.filter(|(_, (unread, _))| *unread > 0).collect()
     }

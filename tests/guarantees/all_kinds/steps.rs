@@ -53,7 +53,9 @@ pub enum What {
     Tell,
     TellAgain,
     ReadDirect,
-    MuteDirect,
+    UnreadDirect,
+    RecallDirect,
+    SilenceDirect,
     /// An earlier request again, under its key.
     Repeat,
     /// The cache loses one user.
@@ -71,7 +73,7 @@ pub enum What {
 }
 
 /// How often each comes.
-const WEIGHTS: [(usize, What); 53] = [
+const WEIGHTS: [(usize, What); 55] = [
     (5, What::Increment),
     (2, What::IncrementMany),
     (3, What::RetractAt),
@@ -117,7 +119,9 @@ const WEIGHTS: [(usize, What); 53] = [
     (6, What::Tell),
     (1, What::TellAgain),
     (3, What::ReadDirect),
-    (1, What::MuteDirect),
+    (2, What::UnreadDirect),
+    (2, What::RecallDirect),
+    (2, What::SilenceDirect),
     (4, What::Repeat),
     (2, What::ForgetUser),
     (1, What::Forget),

@@ -129,7 +129,7 @@ both_tiers! {
         for (sender, id) in [(1, "a"), (1, "b"), (2, "a"), (3, "a")] {
             node.client.post("/v1/users/9/inbox", &json!({"sender_id": sender, "client_id": id, "content": "x"})).await.ok();
         }
-        let mute = node.client.request(reqwest::Method::PUT, "/v1/users/9/directs/3/settings").json(&json!({"muted": true}));
+        let mute = node.client.request(reqwest::Method::PUT, "/v1/users/9/directs/3/settings").json(&json!({"level": "none"}));
         crate::support::Client::send(mute).await.ok();
         node.stop().await;
         assert!(recount(&world, &["--dry-run"]).await.out.contains(HEALTHY));

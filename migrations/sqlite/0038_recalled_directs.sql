@@ -1,0 +1,1 @@
+create index if not exists inbox_recalled on inbox (user_id, peer_id, seq) where recalled = 1;

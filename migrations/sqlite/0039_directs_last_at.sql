@@ -1,0 +1,1 @@
+create index if not exists directs_last_at on directs (user_id, last_at, peer_id);

@@ -1,0 +1,162 @@
+//! A direct chat as one of its sides has it, and the rules of what is unread in it.
+
+use super::{MAX_GONE_RUNS, Oldest};
+use crate::base::clock::UnixMs;
+use crate::engine::marks::Intervals;
+use crate::features::level::LevelUntil;
+
+/// A direct chat as one of its sides has it.
+///
+/// Unread are the peer's messages above the mark, without those that were recalled. *Unread again*
+/// counts as if the mark were lower; it ends when the user reads up to the mark.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Direct {
+    /// The number of messages that the peer ever sent.
+    pub head: i64,
+    /// The number of those messages that the user has read. It also passes messages that were
+    /// recalled before the user read them, once they expire.
+    pub mark: i64,
+    /// How many messages below the mark are unread again.
+    pub again: i64,
+    /// With `again`: from which row of the inbox on.
+    pub unread_from: i64,
+    /// How many of the peer's messages above the mark, or unread again, were recalled and are kept.
+    pub recalled: i64,
+    /// The chat's last row in the user's inbox that the user has read. It never goes back.
+    pub read_seq: i64,
+    /// The chat's last message in the user's inbox; 0: there never was one.
+    pub last_seq: i64,
+    /// When it came.
+    pub last_at: UnixMs,
+    /// Whether sums count the chat. They never do while the user blocks the peer.
+    pub level: LevelUntil,
+    /// How many of the peer's messages have expired.
+    pub gone: i64,
+    /// Where in the inbox those of them were that had not been read by then.
+    pub gone_seqs: Intervals,
+}
+
+/// What a row of the user's inbox is in a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// How many messages the peer had sent by then.
+    pub peer_seq: i64,
+    /// The chat's last message up to there.
+    pub seq: i64,
+    /// How many of the peer's later messages were recalled and are kept.
+    pub recalled_after: i64,
+}
+
+impl Direct {
+    /// The number of unread messages from the peer.
+    #[must_use]
+    pub fn unread(&self) -> i64 {
+        (self.head - self.counted_from() - self.recalled).max(0)
+    }
+
+    /// The mark that counts: messages up to it are not unread.
+    #[must_use]
+    pub fn counted_from(&self) -> i64 {
+        self.mark - self.again
+    }
+
+    /// The place of everything that is there.
+    pub(super) fn end(&self) -> Place {
+        Place { peer_seq: self.head, seq: self.last_seq, recalled_after: 0 }
+    }
+
+    /// The place of a row before which nothing of the chat is kept. Of what has expired it is known
+    /// where that was which had not been read.
+    pub(super) fn place_of_expired(&self, up_to: i64, recalled_after: i64) -> Place {
+        let peer_seq = self.gone - self.gone_seqs.count_within(up_to, i64::MAX);
+        let seq = if self.gone > 0 { up_to.min(self.last_seq) } else { 0 };
+        Place { peer_seq, seq, recalled_after }
+    }
+
+    /// The user has read up to a row.
+    pub(super) fn read(&mut self, place: Place, up_to: i64) {
+        self.read_seq = self.read_seq.max(place.seq);
+        if place.peer_seq <= self.counted_from() {
+            return;
+        }
+        let to = place.peer_seq.min(self.head);
+        self.recalled = place.recalled_after;
+        if to < self.mark {
+            (self.again, self.unread_from) = (self.mark - to, up_to.saturating_add(1));
+        } else {
+            (self.mark, self.again, self.unread_from) = (to, 0, 0);
+        }
+        if to >= self.gone {
+            self.gone_seqs = Intervals::default();
+        } else {
+            self.gone_seqs.drop_up_to(up_to);
+        }
+    }
+
+    /// Messages from a row on are unread again; `before` is the place of the row before it. What
+    /// was never read is unread in any case.
+    pub(super) fn unread_again(&mut self, before: Place, from: i64) {
+        if before.peer_seq > self.mark {
+            return;
+        }
+        self.again = self.mark - before.peer_seq;
+        self.unread_from = if self.again > 0 { from } else { 0 };
+        self.recalled = before.recalled_after;
+        // The row is kept, so nothing that has expired counts.
+        self.gone_seqs = Intervals::default();
+    }
+
+    /// A message of the peer was recalled whose row is kept.
+    pub(super) fn recall(&mut self, peer_seq: i64) {
+        self.recalled += i64::from(peer_seq > self.counted_from());
+    }
+
+    /// A message of the peer was recalled whose row has expired. It may still count as unread.
+    pub(super) fn recall_expired(&mut self, seq: i64) {
+        if self.gone_seqs.remove(seq) {
+            self.pass_one();
+            self.bound_gone();
+        }
+    }
+
+    /// A row of the chat expires. A message that counts as unread stays so until its number is
+    /// read, but not one that was recalled.
+    pub(super) fn expire(&mut self, row: &Oldest) {
+        self.gone = self.gone.max(row.peer_seq);
+        if row.own || row.peer_seq <= self.counted_from() {
+            return;
+        }
+        if row.recalled {
+            self.recalled -= 1;
+            self.pass_one();
+        } else {
+            self.gone_seqs.insert(row.seq, row.seq);
+            self.bound_gone();
+        }
+    }
+
+    /// The lowest message above the mark is no longer unread.
+    fn pass_one(&mut self) {
+        if self.again > 0 {
+            self.again -= 1;
+        } else {
+            self.mark += 1;
+        }
+        if self.again == 0 {
+            self.unread_from = 0;
+        }
+    }
+
+    /// Of those that are left out it is known only that they are the lowest.
+    fn bound_gone(&mut self) {
+        while self.gone_seqs.runs() > MAX_GONE_RUNS {
+            self.gone_seqs.drop_first();
+        }
+    }
+
+    /// The row that is after this in the inbox may be the first unread one.
+    #[must_use]
+    pub fn unread_after(&self) -> i64 {
+        if self.again > 0 { self.unread_from - 1 } else { self.read_seq }
+    }
+}

@@ -1,0 +1,217 @@
+//! What is read of direct chats outside of batches.
+
+use super::lists::{InboxRow, item_of_row};
+use super::timed::Ended;
+use super::{DirectOut, ItemOut};
+use crate::base::clock::UnixMs;
+use crate::base::ids::UserId;
+use crate::db::{Column, Db, DbResult, Statement, Type};
+use crate::features::level::{Level, LevelUntil};
+
+/// A user's direct chats, the one in which a message came last first. The first row (peer 0) has the
+/// user's revision, how many levels have ended without a write since, and when the next one ends.
+static LIST: Statement = Statement::one(
+    "select 0 as peer_id, u.revision as unread, 0 as last_seq, 0 as last_at, 0 as read_seq,
+        (select count(*) from directs t where t.user_id = $1 and t.level_until > 0 and t.level_until <= $5) as first_unread,
+        0 as level,
+        coalesce((select min(t.level_until) from directs t where t.user_id = $1 and t.level_until > 0 and t.level_until > $5), 0) as until,
+        0 as blocked, 0 as place
+    from users u
+    where u.user_id = $1
+    union all
+    select d.peer_id, d.head - d.mark + d.again - d.recalled, d.last_seq, d.last_at, d.read_seq,
+        case when d.head - d.mark + d.again - d.recalled > 0 then coalesce((
+            select i.seq
+            from inbox i
+            where i.user_id = $1 and i.peer_id = d.peer_id and i.peer_id > 0 and i.own = 0 and i.recall = 0 and i.recalled = 0
+                and i.seq > case when d.again > 0 then d.unread_from - 1 else d.read_seq end and i.peer_seq > d.mark - d.again
+            order by i.seq
+            limit 1
+        ), 0) else 0 end,
+        d.level, d.level_until, (select count(*) from blocks b where b.user_id = $1 and b.target_id = d.peer_id), 1
+    from (
+        select n.peer_id, n.head, n.mark, n.again, n.recalled, n.unread_from, n.last_seq, n.last_at, n.read_seq, n.level, n.level_until
+        from directs n
+        where n.user_id = $1 and (n.last_seq, n.peer_id) < ($2, $3)
+        order by n.last_seq desc, n.peer_id desc
+        limit $4
+    ) d
+    order by place, last_seq desc, peer_id desc",
+    &[("user_id", Type::Int), ("before_seq", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int), ("now", Type::Int)],
+);
+
+/// One chat in the same way. There need be no row of it.
+static ONE: Statement = Statement::one(
+    "select cast($2 as bigint) as peer_id, coalesce(u.revision, 0) as unread, 0 as last_seq, 0 as last_at, 0 as read_seq,
+        (select count(*) from directs t where t.user_id = $1 and t.level_until > 0 and t.level_until <= $3) as first_unread,
+        0 as level,
+        coalesce((select min(t.level_until) from directs t where t.user_id = $1 and t.level_until > 0 and t.level_until > $3), 0) as until,
+        (select count(*) from blocks b where b.user_id = $1 and b.target_id = $2) as blocked, 0 as place
+    from (select 1 as one) o
+    left join users u on u.user_id = $1
+    union all
+    select d.peer_id, d.head - d.mark + d.again - d.recalled, d.last_seq, d.last_at, d.read_seq,
+        case when d.head - d.mark + d.again - d.recalled > 0 then coalesce((
+            select i.seq
+            from inbox i
+            where i.user_id = $1 and i.peer_id = $2 and i.peer_id > 0 and i.own = 0 and i.recall = 0 and i.recalled = 0
+                and i.seq > case when d.again > 0 then d.unread_from - 1 else d.read_seq end and i.peer_seq > d.mark - d.again
+            order by i.seq
+            limit 1
+        ), 0) else 0 end,
+        d.level, d.level_until, 0, 1
+    from directs d
+    where d.user_id = $1 and d.peer_id = $2
+    order by place",
+    &[("user_id", Type::Int), ("peer_id", Type::Int), ("now", Type::Int)],
+);
+
+/// A user's direct chats with something unread.
+static UNREAD: Statement = Statement::one(
+    "select d.peer_id, d.head, d.mark - d.again, d.recalled, d.level, d.level_until,
+        (select count(*) from blocks b where b.user_id = d.user_id and b.target_id = d.peer_id)
+    from directs d
+    where d.user_id = $1 and d.head - d.mark + d.again - d.recalled > 0
+    order by d.user_id, d.peer_id
+    limit $2",
+    &[("user_id", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// The messages of a chat after a place in the user's inbox.
+static AFTER: Statement = Statement::one(
+    "select i.seq, i.sender_id, i.peer_id, i.group_id, i.group_seq, i.own, i.recall, i.recalled, i.client_id, i.content, i.sent_at
+    from inbox i
+    where i.user_id = $1 and i.peer_id = $2 and i.peer_id > 0 and i.seq > $3 and i.recall = 0
+    order by i.seq
+    limit $4",
+    &[("user_id", Type::Int), ("peer_id", Type::Int), ("after", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// The messages of a chat before a place in the user's inbox, the last first.
+static BEFORE: Statement = Statement::one(
+    "select i.seq, i.sender_id, i.peer_id, i.group_id, i.group_seq, i.own, i.recall, i.recalled, i.client_id, i.content, i.sent_at
+    from inbox i
+    where i.user_id = $1 and i.peer_id = $2 and i.peer_id > 0 and i.seq < $3 and i.recall = 0
+    order by i.seq desc
+    limit $4",
+    &[("user_id", Type::Int), ("peer_id", Type::Int), ("before", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// The first row of an inbox that is kept, or where it would be, and the head.
+static KEPT: Statement = Statement::one(
+    "select coalesce((select i.seq from inbox i where i.user_id = u.user_id order by i.seq limit 1), u.inbox_seq + 1), u.inbox_seq
+    from users u
+    where u.user_id = $1",
+    &[("user_id", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub fn statements() -> [&'static Statement; 6] {
+    [&LIST, &ONE, &UNREAD, &AFTER, &BEFORE, &KEPT]
+}
+
+/// A row of [`LIST`] and [`ONE`].
+type ChatRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i32);
+
+/// Direct chats of a user as of one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Directs {
+    /// The user's revision.
+    pub revision: i64,
+    /// Which levels have ended, and when the next one does. Without numbers of messages.
+    pub ended: Ended,
+    pub chats: Vec<DirectOut>,
+}
+
+/// A chat without a row has only what a block makes of it.
+fn chat(row: ChatRow, now: UnixMs) -> Option<DirectOut> {
+    let (peer, unread, last_seq, last_at, read_seq, first_unread, level, until, blocked, _) = row;
+    let level = LevelUntil::from_row(level, until);
+    let (level, level_until) = if blocked > 0 { (Level::None, None) } else { (level.at(now), level.ends_at(now)) };
+    Some(DirectOut {
+        peer_id: UserId::try_from(peer).ok()?,
+        unread,
+        last_seq,
+        read_seq,
+        first_unread_seq: Some(first_unread).filter(|seq| *seq > 0),
+        last_at: Some(UnixMs(last_at)).filter(|_| last_seq > 0),
+        level: level.into(),
+        level_until,
+    })
+}
+
+fn ended(row: &ChatRow) -> Ended {
+    Ended { levels: row.5, next: Some(UnixMs(row.7)).filter(|at| at.0 > 0), ..Ended::default() }
+}
+
+/// Up to `limit` direct chats after this place in the list.
+pub async fn list(db: &Db, user: UserId, before: (i64, i64), limit: i64, now: UnixMs) -> DbResult<Directs> {
+    let columns = [user.get(), before.0, before.1, limit, now.0].map(|value| Column::Int(vec![value]));
+    let mut found = Directs::default();
+    for row in db.fetch::<ChatRow>(&LIST, &columns).await? {
+        if row.9 == 0 {
+            (found.revision, found.ended) = (row.1, ended(&row));
+        } else {
+            found.chats.extend(chat(row, now));
+        }
+    }
+    Ok(found)
+}
+
+/// One direct chat.
+pub async fn one(db: &Db, user: UserId, peer: UserId, now: UnixMs) -> DbResult<Directs> {
+    let columns = [user.get(), peer.get(), now.0].map(|value| Column::Int(vec![value]));
+    let mut rows = db.fetch::<ChatRow>(&ONE, &columns).await?.into_iter();
+    let Some(first) = rows.next() else { return Ok(Directs::default()) };
+    let (id, blocked) = (first.0, first.8);
+    let row = rows.next().unwrap_or((id, 0, 0, 0, 0, 0, 0, 0, 0, 1));
+    let row = (row.0, row.1, row.2, row.3, row.4, row.5, row.6, row.7, blocked, row.9);
+    Ok(Directs { revision: first.1, ended: ended(&first), chats: chat(row, now).into_iter().collect() })
+}
+
+/// A direct chat with something unread, as its row counts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnreadDirect {
+    pub peer: UserId,
+    /// How many messages the peer ever sent.
+    pub head: i64,
+    /// The mark that counts.
+    pub mark: i64,
+    /// How many messages above it were recalled.
+    pub recalled: i64,
+    /// None: the user blocks the peer.
+    pub level: Option<LevelUntil>,
+}
+
+/// The direct chats in which something is unread, in the order of the peers.
+pub async fn unread(db: &Db, user: UserId, limit: i64) -> DbResult<Vec<UnreadDirect>> {
+    let columns = [user.get(), limit].map(|value| Column::Int(vec![value]));
+    let rows: Vec<(i64, i64, i64, i64, i64, i64, i64)> = db.fetch(&UNREAD, &columns).await?;
+    let chat = |(peer, head, mark, recalled, level, until, blocked): (i64, i64, i64, i64, i64, i64, i64)| {
+        let level = (blocked == 0).then(|| LevelUntil::from_row(level, until));
+        Some(UnreadDirect { peer: UserId::try_from(peer).ok()?, head, mark, recalled, level })
+    };
+    Ok(rows.into_iter().filter_map(chat).collect())
+}
+
+async fn messages(db: &Db, statement: &'static Statement, numbers: [i64; 4]) -> DbResult<Vec<ItemOut>> {
+    let rows: Vec<InboxRow> = db.fetch(statement, &numbers.map(|value| Column::Int(vec![value]))).await?;
+    Ok(rows.into_iter().filter_map(item_of_row).collect())
+}
+
+/// Up to so many messages of a chat after a row of the user's inbox.
+pub async fn after(db: &Db, user: UserId, peer: UserId, seq: i64, limit: i64) -> DbResult<Vec<ItemOut>> {
+    messages(db, &AFTER, [user.get(), peer.get(), seq, limit]).await
+}
+
+/// Up to so many messages of a chat before a row of the user's inbox, the last first.
+pub async fn before(db: &Db, user: UserId, peer: UserId, seq: i64, limit: i64) -> DbResult<Vec<ItemOut>> {
+    messages(db, &BEFORE, [user.get(), peer.get(), seq, limit]).await
+}
+
+/// The first row of a user's inbox that is kept, or where it would be, and the head.
+pub async fn kept(db: &Db, user: UserId) -> DbResult<(i64, i64)> {
+    let rows: Vec<(i64, i64)> = db.fetch(&KEPT, &[Column::Int(vec![user.get()])]).await?;
+    Ok(rows.first().copied().unwrap_or((1, 0)))
+}

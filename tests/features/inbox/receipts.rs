@@ -1,0 +1,103 @@
+//! Receipts of direct chats, against a list of what was sent.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{message, read, send, unread};
+use crate::both_tiers;
+use crate::support::{Client, Dice, Node, eventually};
+
+const PATH: &str = "/v1/users/1/directs/2/receipts";
+
+/// Delivered and read.
+fn shown(body: &Value) -> (i64, i64) {
+    (body["delivered_seq"].as_i64().unwrap(), body["read_seq"].as_i64().unwrap())
+}
+
+async fn put_cursor(client: &Client, device: &str, seq: i64) {
+    client.put(&format!("/v1/users/2/devices/{device}/cursor"), &json!({"seq": seq})).await.ok();
+}
+
+async fn wait_for(node: &Node, tag: &str) -> tokio::task::JoinHandle<crate::support::Reply> {
+    let request = node.client.request(reqwest::Method::GET, &format!("{PATH}?wait=60")).header("if-none-match", tag);
+    let poll = tokio::spawn(Client::send(request));
+    eventually("it waits", async || node.app.state().polling.waiting.taken() == 1).await;
+    poll
+}
+
+both_tiers! {
+    async fn receipts_are_in_the_numbers_of_the_senders_inbox(world: World) {
+        let nodes = world.nodes().await;
+        let (client, last) = (&nodes[0].client, nodes.last().unwrap());
+        let nothing = client.get(PATH).await;
+        insta::assert_snapshot!(nothing.text, @r#"{"delivered_seq":0,"read_seq":0}"#);
+        // In the inbox of 2: from 1 at 2, 4, 6; in that of 1: at 1, 2, 3.
+        for id in ["a", "b", "c"] {
+            send(client, 3, 2, id).await;
+            send(client, 1, 2, id).await;
+        }
+        assert_eq!(shown(&client.get(PATH).await.ok()), (0, 0));
+        put_cursor(client, "phone", 5).await;
+        put_cursor(client, "tablet", 1).await;
+        let known = client.get(PATH).await;
+        assert_eq!(shown(&known.body), (2, 0), "the furthest device counts");
+        for node in &nodes {
+            assert_eq!(node.client.get_if_changed(PATH, known.header("etag")).await.status, 304);
+        }
+        // The peer reads on another node.
+        let poll = wait_for(&nodes[0], known.header("etag")).await;
+        let written = Instant::now();
+        read(&last.client, 2, 1, &json!({"up_to": 2})).await;
+        let reply = poll.await.unwrap();
+        assert_eq!(shown(&reply.body), (2, 1));
+        // A device moves.
+        let poll = wait_for(&nodes[0], reply.header("etag")).await;
+        put_cursor(&last.client, "tablet", 6).await;
+        assert_eq!(shown(&poll.await.unwrap().ok()), (3, 1));
+        assert!(written.elapsed() < Duration::from_secs(4), "{:?}", written.elapsed());
+        // An answer reads, and unread again is the peer's own view.
+        client.post("/v1/users/1/inbox", &message(2, "re", "re")).await.ok();
+        assert_eq!((unread(client, 2, 1, 1).await, shown(&client.get(PATH).await.ok())), (3, (3, 3)));
+        assert_eq!(shown(&client.get("/v1/users/2/directs/1/receipts").await.ok()), (0, 0));
+        client.get(&format!("{PATH}?wait=5")).await.problem(400, "wait_needs_tag");
+        Node::stop_all(nodes).await;
+    }
+
+    async fn receipts_match_a_list(world: World) {
+        let nodes = world.nodes().await;
+        let mut dice = Dice::new(77);
+        // Of each message of 1 its numbers in both inboxes, and how far 2 and its devices are.
+        let (mut sent, mut head, mut fetched, mut read_to) = (Vec::<(i64, i64)>::new(), 0, 0, 0);
+        for step in 0..120 {
+            let client = nodes[dice.roll(nodes.len())].client.clone();
+            let place = i64::try_from(dice.roll(usize::try_from(head + 2).unwrap())).unwrap();
+            match dice.roll(8) {
+                0..=2 => {
+                    let reply = client.post("/v1/users/2/inbox", &message(1, &format!("m{step}"), "x")).await.ok();
+                    head = reply["seq"].as_i64().unwrap();
+                    sent.push((head, reply["own_seq"].as_i64().unwrap()));
+                }
+                3 => head = send(&client, 3, 2, &format!("o{step}")).await,
+                4 => {
+                    let reply = client.post("/v1/users/1/inbox", &message(2, &format!("r{step}"), "x")).await.ok();
+                    head = reply["own_seq"].as_i64().unwrap();
+                    read_to = head;
+                }
+                5 => {
+                    put_cursor(&client, &format!("d{}", dice.roll(2)), place).await;
+                    fetched = fetched.max(place.min(head));
+                }
+                6 => {
+                    read(&client, 2, 1, &json!({"up_to": place})).await;
+                    read_to = read_to.max(place.min(head));
+                }
+                _ => {
+                    let last = |to: i64| sent.iter().rev().find(|(theirs, _)| *theirs <= to).map_or(0, |(_, own)| *own);
+                    assert_eq!(shown(&client.get(PATH).await.ok()), (last(fetched), last(read_to)), "{sent:?} {fetched} {read_to}");
+                }
+            }
+        }
+        Node::stop_all(nodes).await;
+    }
+}
