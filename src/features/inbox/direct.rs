@@ -1,9 +1,13 @@
 //! A direct chat as one of its sides has it, and the rules of what is unread in it.
 
-use super::{MAX_GONE_RUNS, Oldest};
+use super::needs::Oldest;
 use crate::base::clock::UnixMs;
 use crate::engine::marks::Intervals;
 use crate::features::level::LevelUntil;
+
+/// How many runs of expired messages are kept for each direct chat that had not been read; below
+/// those any `up_to` clears.
+const MAX_GONE_RUNS: usize = 100;
 
 /// A direct chat as one of its sides has it.
 ///

@@ -33,6 +33,7 @@ pub mod http;
 pub mod import;
 pub mod lists;
 mod needs;
+mod recall_store;
 mod recalls;
 pub mod receipts;
 pub mod rows;
@@ -63,10 +64,6 @@ pub const MAX_DEVICES: usize = 100;
 /// How many direct chats without a message a user may silence. Level `all` for one makes room for
 /// another.
 pub const MAX_EMPTY_CHATS: i64 = 1000;
-
-/// How many runs of expired messages are kept for each direct chat that had not been read; below
-/// those any `up_to` clears.
-const MAX_GONE_RUNS: usize = 100;
 
 /// What is put into an inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]

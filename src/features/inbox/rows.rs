@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use futures_util::future::{try_join, try_join5};
 
 use super::needs::{ChatKey, Message};
-use super::{Direct, InboxNeeds, Item, Of, Oldest, Place, Sent, SentKey, recalls, store, timed};
+use super::{Direct, InboxNeeds, Item, Of, Oldest, Place, Sent, SentKey, recall_store, store, timed};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::Parts;
@@ -191,7 +191,7 @@ impl RowSet for InboxRows {
     type Needs = InboxNeeds;
 
     fn statements() -> Vec<&'static Statement> {
-        [store::statements().as_slice(), &recalls::statements(), &timed::statements()].concat()
+        [store::statements().as_slice(), &recall_store::statements(), &timed::statements()].concat()
     }
 
     async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &InboxNeeds) -> DbResult<()> {
@@ -205,7 +205,7 @@ impl RowSet for InboxRows {
         };
         // With both sides of the messages that are named by their place.
         let sent = async {
-            let messages = recalls::load_messages(pipeline, &needs.messages).await?;
+            let messages = recall_store::load_messages(pipeline, &needs.messages).await?;
             let sides = messages.iter().flat_map(|((user, _), message)| message.sides(*user));
             let sent = store::load_sent(pipeline, &needs.sent.iter().cloned().chain(sides).collect()).await?;
             Ok((messages, sent))
@@ -245,7 +245,7 @@ impl RowSet for InboxRows {
         }
         let recalled: Vec<_> = self.recalled.changed().map(|((user, seq), _)| (*user, *seq)).collect();
         if !recalled.is_empty() {
-            recalls::save(conn, &recalled).await?;
+            recall_store::save(conn, &recalled).await?;
         }
         let (empty, directs): (Vec<_>, Vec<_>) = self.directs.changed().partition(|(_, direct)| **direct == Direct::default());
         if !empty.is_empty() {
