@@ -24,6 +24,7 @@ use crate::features::users::{LastSeen, LastSeenContext};
 use crate::features::views::http::ViewContext;
 use crate::http::served::{Callers, Served};
 use crate::maintenance::scrub::ScrubContext;
+use crate::summary::chat_list_http::ChatListContext;
 use crate::summary::http::SummaryContext;
 
 /// What the handlers and tasks of each feature work with.
@@ -31,6 +32,7 @@ use crate::summary::http::SummaryContext;
 pub struct Contexts {
     pub badges: Served<BadgeContext>,
     pub broadcasts: Served<BroadcastContext>,
+    pub chat_list: Served<ChatListContext>,
     pub dots: Served<DotContext>,
     pub events: Served<EventContext>,
     pub fan_out: Arc<FanOutContext>,
@@ -55,6 +57,7 @@ impl Contexts {
         let callers = Callers { auth: Arc::clone(&engines.auth), witness: Arc::<LastSeen>::clone(&engines.last_seen) };
         let operations = callers.serve(engines.operations(config));
         let worker = Arc::new(engines.worker(config, operations.clone()));
+        let groups = callers.serve(engines.groups(config));
         let Engines { lanes, db, heads, polling, receipts, .. } = engines;
         Self {
             badges: callers.serve(BadgeContext { lanes: lanes.clone() }),
@@ -63,7 +66,8 @@ impl Contexts {
             events: callers.serve(engines.event_stream(config)),
             fan_out: Arc::new(engines.fan_out()),
             feed: callers.serve(FeedContext { lanes: lanes.clone(), db: db.clone(), config: config.feed.clone() }),
-            groups: callers.serve(engines.groups(config)),
+            chat_list: callers.serve(ChatListContext { groups: groups.clone(), summaries: Arc::clone(&engines.summaries) }),
+            groups,
             inbox: callers.serve(engines.inbox(config)),
             notifications: callers.serve(engines.notifications(config)),
             last_seen: engines.last_seen(config),

@@ -28,6 +28,7 @@ use crate::summary;
         (name = "dots", description = "Red dots, lit for all users by one write."),
         (name = "feed", description = "Posts of the users that a user follows."),
         (name = "groups", description = "Group chats: members, messages, and how far each member has read."),
+        (name = "chats", description = "The chats of a user: groups and direct chats in one list."),
         (name = "inbox", description = "Direct messages, and the inbox from which devices fetch new items."),
         (name = "notifications", description = "Notifications that users read one by one, such as site mail."),
         (name = "receipts", description = "Read receipts of group messages."),
@@ -78,6 +79,7 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
     let routes = Routes { node, all: OpenApiRouter::with_openapi(Document::openapi()) }
         .and(badges::http::routes(), |node| &node.contexts.badges)
         .and(summary::http::routes(), |node| &node.contexts.summary)
+        .and(summary::chat_list_http::routes(), |node| &node.contexts.chat_list)
         .and(summary::feed_http::routes(), |node| &node.contexts.summary)
         .and(broadcasts::http::routes(), |node| &node.contexts.broadcasts)
         .and(dots::http::routes(), |node| &node.contexts.dots)

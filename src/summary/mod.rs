@@ -3,14 +3,17 @@
 //!
 //! `parts.rs` lists the kinds of badges, `read.rs` puts summaries together, `unread.rs` is one of
 //! them, `kept.rs` what is kept of it for the next poll, `chats.rs` is the kind that two features
-//! make together.
+//! make together. `chat_list.rs` has their chats in one list, and `read_chats.rs` reads many at once.
 
+mod chat_list;
+pub mod chat_list_http;
 mod chats;
 pub mod feed_http;
 pub mod http;
 mod kept;
 mod parts;
 mod read;
+mod read_chats;
 mod unread;
 mod wanted;
 

@@ -1,5 +1,6 @@
 //! The unread summary: what one poll returns, queries of many users, and what a number is made of.
 
+mod chat_list;
 mod explain;
 mod poll;
 mod query;

@@ -56,6 +56,8 @@ pub struct ChatTerm<'a> {
     pub mark: &'a GroupMark,
     /// How many messages there ever were.
     pub head: i64,
+    /// When the last one was sent.
+    pub sent_at: UnixMs,
     /// What of them is unread.
     pub numbers: Numbers,
 }
@@ -79,6 +81,7 @@ pub struct ChatCount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     All,
+    None,
     /// This one alone.
     One(GroupId),
 }
@@ -87,6 +90,7 @@ impl Which {
     fn is_wanted(self, group: GroupId) -> bool {
         match self {
             Self::All => true,
+            Self::None => false,
             Self::One(one) => one == group,
         }
     }
@@ -255,7 +259,13 @@ impl Chats {
             let (numbers, version) = list.known(chat)?;
             chat.add_to(&mut found.versions, version);
             chat.add_level(&mut found.versions, &mut found.changes_at, now);
-            found.terms.push(ChatTerm { group: chat.group, mark: &chat.mark, head: chat.cached_head.head(), numbers });
+            found.terms.push(ChatTerm {
+                group: chat.group,
+                mark: &chat.mark,
+                head: chat.cached_head.head(),
+                sent_at: chat.cached_head.at(),
+                numbers,
+            });
         }
         Some(found)
     }

@@ -202,7 +202,7 @@ pub struct GroupMessageOut {
 }
 
 impl GroupMessageOut {
-    fn new(seq: i64, message: Message) -> Self {
+    pub(crate) fn new(seq: i64, message: Message) -> Self {
         let shown = !message.recalled;
         Self {
             seq,

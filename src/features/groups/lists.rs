@@ -1,7 +1,7 @@
 //! What is read of groups beside the batches of lanes: who may see one, its members, its messages.
 
 use super::distributed;
-use super::store::{MessageRow, message_of_row};
+use super::store::{LOAD_MESSAGES, MessageRow, message_of_row};
 use super::{Delivery, Group, MemberOut, Message};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
@@ -119,6 +119,13 @@ pub async fn members(db: &Db, group: GroupId, after: i64, max_rows: i64) -> DbRe
 pub async fn messages(db: &Db, group: GroupId, after: i64, up_to: i64, max_rows: i64) -> DbResult<Vec<(i64, Message)>> {
     let rows: Vec<MessageRow> = db.fetch(&MESSAGES, &one(&[group.get(), after, up_to, max_rows])).await?;
     Ok(rows.into_iter().filter_map(message_of_row).map(|((_, seq), message)| (seq, message)).collect())
+}
+
+/// Messages by their groups and numbers, where they are kept.
+pub async fn messages_at(db: &Db, at: &[(GroupId, i64)]) -> DbResult<Vec<(GroupId, i64, Message)>> {
+    let columns = [at.iter().map(|(group, _)| group.get()).collect(), at.iter().map(|(_, seq)| *seq).collect()].map(Column::Int);
+    let rows: Vec<MessageRow> = db.fetch(&LOAD_MESSAGES, &columns).await?;
+    Ok(rows.into_iter().filter_map(message_of_row).map(|((group, seq), message)| (group, seq, message)).collect())
 }
 
 /// The positions after a seq and up to another whose messages were recalled or have expired.

@@ -201,10 +201,16 @@ pub struct GroupMark {
     pub level: LevelUntil,
     /// When the user last read something new or sent.
     pub at: UnixMs,
+    /// Whether the user has read nothing since joining: `read_seq` is the head of that moment, and
+    /// `at` is when that was.
+    pub is_new: bool,
 }
 
+/// Added to the level of a row where the member has read nothing since joining.
+pub(crate) const NEW_MEMBER: i64 = 8;
+
 impl GroupMark {
-    /// As a row of `memberships` holds it.
+    /// As a row of `memberships` holds it; `level` with [`NEW_MEMBER`] where that applies.
     #[must_use]
     pub fn from_row([read_seq, level, at, until, unread_from]: [i64; 5], extra: &[u8], mentions: &str) -> Self {
         let mark = if unread_from > 0 { unread_from - 1 } else { read_seq };
@@ -214,9 +220,16 @@ impl GroupMark {
             mark: shown.read_seq(),
             extra: shown.extra_runs(),
             mentions: Intervals::parse(mentions),
-            level: LevelUntil::from_row(level, until),
+            level: LevelUntil::from_row(level % NEW_MEMBER, until),
             at: UnixMs(at),
+            is_new: level >= NEW_MEMBER,
         }
+    }
+
+    /// Whether a message was sent since the user joined, in a group with this head.
+    #[must_use]
+    pub fn has_messages(&self, head: i64) -> bool {
+        head > self.read_seq || !self.is_new
     }
 }
 
@@ -229,6 +242,7 @@ impl From<&Membership> for GroupMark {
             mentions: of.mentions.clone(),
             level: of.level,
             at: of.at,
+            is_new: of.reading.read_seq() == of.from_seq,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! - `m` right behind it where nothing of the group counts, `l2` where its mentions do;
 //! - `u` with the time when that level ends;
 //! - `a` with the message up to which all shows as read, while messages are unread again;
+//! - `j` where the user has read nothing since joining;
 //! - `n` with messages that mention the user by name, as runs with commas: `n118,120-121`;
 //! - single messages above that show as read.
 //!
@@ -41,6 +42,9 @@ fn text(mark: &GroupMark) -> String {
     if mark.mark != mark.read_seq {
         let _ = write!(text, " a{}", mark.mark);
     }
+    if mark.is_new {
+        text.push_str(" j");
+    }
     if !mark.mentions.is_empty() {
         let _ = write!(text, " n{}", mark.mentions.to_string().replace(' ', ","));
     }
@@ -61,7 +65,7 @@ fn parse(text: &str) -> Option<GroupMark> {
     let (at, muted) = at.strip_suffix('m').map_or((at, false), |at| (at, true));
     let (read_seq, at) = (read_seq.parse().ok()?, UnixMs(at.parse().ok()?));
     let (mut level, mut until) = (if muted { Level::None } else { Level::All }, None);
-    let (mut mark, mut mentions) = (read_seq, Intervals::default());
+    let (mut mark, mut mentions, mut is_new) = (read_seq, Intervals::default(), false);
     for word in rest.split_ascii_whitespace() {
         if let Some(code) = word.strip_prefix('l') {
             level = code.parse().map_or(level, Level::from_code);
@@ -69,11 +73,13 @@ fn parse(text: &str) -> Option<GroupMark> {
             until = at.parse().ok().map(UnixMs);
         } else if let Some(seq) = word.strip_prefix('a') {
             mark = seq.parse().unwrap_or(mark);
+        } else if word == "j" {
+            is_new = true;
         } else if let Some(runs) = word.strip_prefix('n') {
             mentions = Intervals::parse(&runs.replace(',', " "));
         }
     }
     // It skips words that are no runs.
     let extra = Intervals::parse(rest);
-    Some(GroupMark { read_seq, mark, extra, mentions, level: LevelUntil::new(level, until), at })
+    Some(GroupMark { read_seq, mark, extra, mentions, level: LevelUntil::new(level, until), at, is_new })
 }

@@ -183,7 +183,8 @@ impl GroupRows {
 
 impl RowSet for GroupRows {
     const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
-        select: "select s.user_id, {kind}, s.mentions, s.group_id, s.read_seq, s.level, s.at, s.level_until, s.unread_from,
+        select: "select s.user_id, {kind}, s.mentions, s.group_id, s.read_seq,
+        s.level + case when s.read_seq = s.from_seq then 8 else 0 end, s.at, s.level_until, s.unread_from,
         case when s.unread_from > 0 then s.again else s.extra end
     from {rows} r
     join memberships s on s.user_id = r.user_id and s.to_seq < 0",

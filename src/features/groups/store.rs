@@ -111,7 +111,7 @@ static LOAD_CLIENTS: Statement = Statement::new(
 )
 .by("group_id");
 
-static LOAD_MESSAGES: Statement = Statement::new(
+pub(super) static LOAD_MESSAGES: Statement = Statement::new(
     "select m.group_id, m.seq, m.sender_id, m.client_id, m.content, m.sent_at, m.recalled, m.written
     from {rows} r
     join group_messages m on m.group_id = r.group_id and m.seq = r.seq",

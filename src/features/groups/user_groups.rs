@@ -9,7 +9,7 @@ use super::part::groups;
 use crate::base::clock::UnixMs;
 use crate::base::error::Error;
 use crate::base::ids::{GroupId, UserId};
-use crate::cache::Revision;
+use crate::cache::{Entry, Revision};
 use crate::engine::entries::State;
 use crate::engine::heads::Versions;
 use crate::engine::marks::Numbers;
@@ -23,11 +23,25 @@ pub struct UserGroup {
     pub mark: GroupMark,
     /// How many messages there ever were.
     pub head: i64,
+    /// When the last one was sent.
+    pub sent_at: UnixMs,
     /// What of them is unread.
     pub numbers: Numbers,
 }
 
 impl UserGroup {
+    /// Whether a message was sent since the user joined.
+    #[must_use]
+    pub fn has_messages(&self) -> bool {
+        self.mark.has_messages(self.head)
+    }
+
+    /// When the last message was sent; where there is none, when the user joined.
+    #[must_use]
+    pub fn last_at(&self) -> UnixMs {
+        if self.has_messages() { self.sent_at } else { self.mark.at }
+    }
+
     /// Whether the user's own row knows of a message that the head does not have yet.
     fn is_ahead(&self) -> bool {
         self.mark.read_seq.max(self.mark.mentions.last().unwrap_or(0)) > self.head
@@ -54,6 +68,14 @@ pub struct UserGroups {
 /// 503 where that cannot be had.
 pub async fn read(context: &GroupContext, user: UserId, which: Which, seen: Seen) -> Result<UserGroups, Error> {
     let State::Current(entry) = context.entries.read(user, seen.revision()).await else { return Err(Error::store_unavailable()) };
+    of_entry(context, user, &entry, which, seen).await
+}
+
+/// The same, given the user's entry.
+///
+/// # Errors
+/// 503 where that cannot be had.
+pub async fn of_entry(context: &GroupContext, user: UserId, entry: &Entry, which: Which, seen: Seen) -> Result<UserGroups, Error> {
     if !context.heads.is_fresh() && !Box::pin(context.entries.catch_up()).await {
         return Err(Error::store_unavailable());
     }
@@ -76,6 +98,12 @@ async fn terms(context: &GroupContext, list: &Arc<ChatList>, which: Which, revis
         Some(terms) => terms,
         None => context.entries.in_turn(context.chats.terms(list, which, now)).await?,
     };
-    let group = |term: &ChatTerm<'_>| UserGroup { group: term.group, mark: term.mark.clone(), head: term.head, numbers: term.numbers };
+    let group = |term: &ChatTerm<'_>| UserGroup {
+        group: term.group,
+        mark: term.mark.clone(),
+        head: term.head,
+        sent_at: term.sent_at,
+        numbers: term.numbers,
+    };
     Ok(UserGroups { groups: terms.iter().map(group).collect(), revision, versions, now, changes_at })
 }

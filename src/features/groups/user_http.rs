@@ -124,7 +124,7 @@ pub struct UserGroupOut {
 
 impl UserGroupOut {
     fn new(of: &UserGroup, now: UnixMs) -> Self {
-        let UserGroup { group, mark, head, numbers } = of;
+        let UserGroup { group, mark, head, numbers, .. } = of;
         Self {
             group_id: *group,
             unread: numbers.unread,

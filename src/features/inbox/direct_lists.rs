@@ -8,36 +8,66 @@ use crate::base::ids::UserId;
 use crate::db::{Column, Db, DbResult, Statement, Type};
 use crate::features::level::{Level, LevelUntil};
 
-/// A user's direct chats, the one in which a message came last first. The first row (peer 0) has the
-/// user's revision, how many levels have ended without a write since, and when the next one ends.
+/// A user's direct chats in an order, of which a page is given by a place in it. The first row (peer
+/// 0) has the user's revision, how many levels have ended without a write since, and when the next
+/// one ends.
+macro_rules! chats {
+    ($column:literal, $which:literal) => {
+        concat!(
+            "select 0 as peer_id, u.revision as unread, 0 as last_seq, 0 as last_at, 0 as read_seq,
+            (select count(*) from directs t where t.user_id = $1 and t.level_until > 0 and t.level_until <= $5) as first_unread,
+            0 as level,
+            coalesce((select min(t.level_until) from directs t where t.user_id = $1 and t.level_until > 0 and t.level_until > $5), 0) as until,
+            0 as blocked, 0 as place
+        from users u
+        where u.user_id = $1
+        union all
+        select d.peer_id, d.head - d.mark + d.again - d.recalled, d.last_seq, d.last_at, d.read_seq,
+            case when d.head - d.mark + d.again - d.recalled > 0 then coalesce((
+                select i.seq
+                from inbox i
+                where i.user_id = $1 and i.peer_id = d.peer_id and i.peer_id > 0 and i.own = 0 and i.recall = 0 and i.recalled = 0
+                    and i.seq > case when d.again > 0 then d.unread_from - 1 else d.read_seq end and i.peer_seq > d.mark - d.again
+                order by i.seq
+                limit 1
+            ), 0) else 0 end,
+            d.level, d.level_until, (select count(*) from blocks b where b.user_id = $1 and b.target_id = d.peer_id), 1
+        from (
+            select n.peer_id, n.head, n.mark, n.again, n.recalled, n.unread_from, n.last_seq, n.last_at, n.read_seq, n.level, n.level_until
+            from directs n
+            where n.user_id = $1 and ",
+            $which,
+            " and (n.",
+            $column,
+            ", n.peer_id) < ($2, $3)
+            order by n.",
+            $column,
+            " desc, n.peer_id desc
+            limit $4
+        ) d
+        order by place, ",
+            $column,
+            " desc, peer_id desc"
+        )
+    };
+}
+
+/// The chat in which a message came last first.
 static LIST: Statement = Statement::one(
-    "select 0 as peer_id, u.revision as unread, 0 as last_seq, 0 as last_at, 0 as read_seq,
-        (select count(*) from directs t where t.user_id = $1 and t.level_until > 0 and t.level_until <= $5) as first_unread,
-        0 as level,
-        coalesce((select min(t.level_until) from directs t where t.user_id = $1 and t.level_until > 0 and t.level_until > $5), 0) as until,
-        0 as blocked, 0 as place
-    from users u
-    where u.user_id = $1
-    union all
-    select d.peer_id, d.head - d.mark + d.again - d.recalled, d.last_seq, d.last_at, d.read_seq,
-        case when d.head - d.mark + d.again - d.recalled > 0 then coalesce((
-            select i.seq
-            from inbox i
-            where i.user_id = $1 and i.peer_id = d.peer_id and i.peer_id > 0 and i.own = 0 and i.recall = 0 and i.recalled = 0
-                and i.seq > case when d.again > 0 then d.unread_from - 1 else d.read_seq end and i.peer_seq > d.mark - d.again
-            order by i.seq
-            limit 1
-        ), 0) else 0 end,
-        d.level, d.level_until, (select count(*) from blocks b where b.user_id = $1 and b.target_id = d.peer_id), 1
-    from (
-        select n.peer_id, n.head, n.mark, n.again, n.recalled, n.unread_from, n.last_seq, n.last_at, n.read_seq, n.level, n.level_until
-        from directs n
-        where n.user_id = $1 and (n.last_seq, n.peer_id) < ($2, $3)
-        order by n.last_seq desc, n.peer_id desc
-        limit $4
-    ) d
-    order by place, last_seq desc, peer_id desc",
+    chats!("last_seq", "true"),
     &[("user_id", Type::Int), ("before_seq", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int), ("now", Type::Int)],
+);
+
+/// Chats with a message, the one whose last message was sent last first.
+static BY_ACTIVITY: Statement = Statement::one(
+    chats!("last_at", "n.last_seq > 0"),
+    &[("user_id", Type::Int), ("before_at", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int), ("now", Type::Int)],
+);
+
+/// Of these, only chats with something unread.
+static UNREAD_BY_ACTIVITY: Statement = Statement::one(
+    chats!("last_at", "n.last_seq > 0 and n.head - n.mark + n.again - n.recalled > 0"),
+    &[("user_id", Type::Int), ("before_at", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int), ("now", Type::Int)],
 );
 
 /// One chat in the same way. There need be no row of it.
@@ -97,6 +127,15 @@ static BEFORE: Statement = Statement::one(
     &[("user_id", Type::Int), ("peer_id", Type::Int), ("before", Type::Int), ("max_rows", Type::Int)],
 );
 
+/// Rows of the user's inbox by their numbers.
+static MESSAGES_AT: Statement = Statement::new(
+    "select i.seq, i.sender_id, i.peer_id, i.group_id, i.group_seq, i.own, i.recall, i.recalled, i.client_id, i.content, i.sent_at
+    from {rows} r
+    join inbox i on i.user_id = r.user_id and i.seq = r.seq",
+    &[("user_id", Type::Int), ("seq", Type::Int)],
+)
+.by("user_id");
+
 /// The first row of an inbox that is kept, or where it would be, and the head.
 static KEPT: Statement = Statement::one(
     "select coalesce((select i.seq from inbox i where i.user_id = u.user_id order by i.seq limit 1), u.inbox_seq + 1), u.inbox_seq
@@ -107,8 +146,8 @@ static KEPT: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 6] {
-    [&LIST, &ONE, &UNREAD, &AFTER, &BEFORE, &KEPT]
+pub fn statements() -> [&'static Statement; 9] {
+    [&LIST, &BY_ACTIVITY, &UNREAD_BY_ACTIVITY, &MESSAGES_AT, &ONE, &UNREAD, &AFTER, &BEFORE, &KEPT]
 }
 
 /// A row of [`LIST`] and [`ONE`].
@@ -147,9 +186,23 @@ fn ended(row: &ChatRow) -> Ended {
 
 /// Up to `limit` direct chats after this place in the list.
 pub async fn list(db: &Db, user: UserId, before: (i64, i64), limit: i64, now: UnixMs) -> DbResult<Directs> {
+    chats(db, &LIST, user, before, limit, now).await
+}
+
+/// Up to `limit` chats with a message after this time and peer, the latest first.
+pub async fn by_activity(db: &Db, user: UserId, before: (i64, i64), limit: i64, now: UnixMs) -> DbResult<Directs> {
+    chats(db, &BY_ACTIVITY, user, before, limit, now).await
+}
+
+/// The same without chats that have nothing unread.
+pub async fn unread_by_activity(db: &Db, user: UserId, before: (i64, i64), limit: i64, now: UnixMs) -> DbResult<Directs> {
+    chats(db, &UNREAD_BY_ACTIVITY, user, before, limit, now).await
+}
+
+async fn chats(db: &Db, statement: &'static Statement, user: UserId, before: (i64, i64), limit: i64, now: UnixMs) -> DbResult<Directs> {
     let columns = [user.get(), before.0, before.1, limit, now.0].map(|value| Column::Int(vec![value]));
     let mut found = Directs::default();
-    for row in db.fetch::<ChatRow>(&LIST, &columns).await? {
+    for row in db.fetch::<ChatRow>(statement, &columns).await? {
         if row.9 == 0 {
             (found.revision, found.ended) = (row.1, ended(&row));
         } else {
@@ -197,6 +250,13 @@ pub async fn unread(db: &Db, user: UserId, limit: i64) -> DbResult<Vec<UnreadDir
 
 async fn messages(db: &Db, statement: &'static Statement, numbers: [i64; 4]) -> DbResult<Vec<ItemOut>> {
     let rows: Vec<InboxRow> = db.fetch(statement, &numbers.map(|value| Column::Int(vec![value]))).await?;
+    Ok(rows.into_iter().filter_map(item_of_row).collect())
+}
+
+/// Rows of a user's inbox by their numbers, where they are kept.
+pub async fn messages_at(db: &Db, user: UserId, seqs: &[i64]) -> DbResult<Vec<ItemOut>> {
+    let columns = [vec![user.get(); seqs.len()], seqs.to_vec()].map(Column::Int);
+    let rows: Vec<InboxRow> = db.fetch(&MESSAGES_AT, &columns).await?;
     Ok(rows.into_iter().filter_map(item_of_row).collect())
 }
 

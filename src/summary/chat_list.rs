@@ -1,0 +1,298 @@
+//! A user's chats: groups and direct chats in one list, the latest activity first.
+//!
+//! The groups come from the user's entry and from heads in memory, the direct chats from SQL in the
+//! order of the list. Last messages are read only for the chats that are shown.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use futures_util::future::try_join;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::chat_list_http::ChatListContext;
+use crate::base::clock::UnixMs;
+use crate::base::error::{Error, Problem, Result};
+use crate::base::ids::{GroupId, UserId};
+use crate::db::{DbResult, in_time};
+use crate::engine::entries::State;
+use crate::features::groups;
+use crate::features::groups::chats::Which;
+use crate::features::groups::http::GroupMessageOut;
+use crate::features::groups::user_groups::{self, UserGroup};
+use crate::features::inbox::timed::Ended;
+use crate::features::inbox::{DirectOut, ItemOut, direct_lists};
+use crate::features::level::Level;
+use crate::http::pages::Position;
+use crate::http::params::IfNoneMatch;
+use crate::http::polling::{PolledValue, Seen, Version};
+
+/// How often the user's own state is read again because the direct chats are of a newer one.
+const MAX_READS: u32 = 4;
+
+/// Which sort of chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(rename_all = "snake_case")]
+pub(super) enum ChatKind {
+    /// A group.
+    Group,
+    /// A direct chat.
+    Direct,
+}
+
+/// A chat of a user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct ChatOut {
+    /// Whether `id` is a group or the other user of a direct chat.
+    #[schema(inline)]
+    pub kind: ChatKind,
+    /// The group, or the other user.
+    #[schema(pattern = "^[1-9][0-9]{0,18}$", example = "9")]
+    pub id: String,
+    /// The number of unread messages.
+    #[schema(minimum = 0, example = 3)]
+    pub unread: i64,
+    /// The number of unread messages that mention the user. Always 0 in a direct chat.
+    #[schema(minimum = 0, example = 1)]
+    pub mentions: i64,
+    /// The last message, or 0; send it back as `up_to` to clear exactly what the user saw. For a
+    /// direct chat, it is a number in the user's own inbox.
+    #[schema(minimum = 0, example = 120)]
+    pub head: i64,
+    /// The message up to which the user has read.
+    #[schema(minimum = 0, example = 117)]
+    pub read_seq: i64,
+    /// The first unread message that is kept; omitted if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1, example = 118)]
+    pub first_unread_seq: Option<i64>,
+    /// What of the chat `chats` and `total` count.
+    pub level: Level,
+    /// When the level ends and is `all` again; omitted if it does not end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub level_until: Option<UnixMs>,
+    /// The last message; null if there is none, or if it has expired.
+    #[schema(required = true)]
+    pub last: Option<GroupMessageOut>,
+    /// When the last message was sent; in a group without a message, when the user joined.
+    pub last_at: UnixMs,
+}
+
+/// A chat before its last message is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Chat {
+    Group(UserGroup),
+    Direct(DirectOut),
+}
+
+impl Chat {
+    fn kind(&self) -> ChatKind {
+        match self {
+            Self::Group(_) => ChatKind::Group,
+            Self::Direct(_) => ChatKind::Direct,
+        }
+    }
+
+    fn id(&self) -> i64 {
+        match self {
+            Self::Group(of) => of.group.get(),
+            Self::Direct(of) => of.peer_id.get(),
+        }
+    }
+
+    fn last_at(&self) -> UnixMs {
+        match self {
+            Self::Group(of) => of.last_at(),
+            Self::Direct(of) => of.last_at.unwrap_or_default(),
+        }
+    }
+
+    fn is_unread(&self) -> bool {
+        match self {
+            Self::Group(of) => of.numbers.unread > 0,
+            Self::Direct(of) => of.unread > 0,
+        }
+    }
+
+    /// The place in the list: by time, then groups before direct chats, then by id. Both numbers go
+    /// down, as in every list that shows the highest first.
+    pub(super) fn position(&self) -> Position {
+        let is_group = i64::from(self.kind() == ChatKind::Group);
+        Position { at: self.last_at().0.saturating_mul(2).saturating_add(is_group), id: self.id() }
+    }
+}
+
+/// The time and the peer that a page of direct chats goes on after.
+fn direct_place(after: Position) -> (i64, i64) {
+    if after == Position::TOP {
+        return (i64::MAX, i64::MAX);
+    }
+    // Behind a group, all direct chats of the same time follow.
+    let (at, is_group) = (after.at.div_euclid(2), after.at.rem_euclid(2) == 1);
+    (at, if is_group { i64::MAX } else { after.id })
+}
+
+/// Which part of the list.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Page {
+    /// What it goes on after.
+    pub(super) after: Position,
+    /// How many chats at most.
+    pub(super) rows: i64,
+    /// Whether chats without unread messages are left out.
+    pub(super) unread_only: bool,
+}
+
+/// Which chats are asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Asked {
+    Page(Page),
+    Group(GroupId),
+    Direct(UserId),
+}
+
+/// Some chats of a user, as of one reading.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Chats {
+    /// In the order of the list.
+    pub(super) chats: Vec<Chat>,
+    /// Their last messages.
+    last: HashMap<(bool, i64), GroupMessageOut>,
+    now: UnixMs,
+}
+
+impl Chats {
+    pub(super) fn out(&self, chat: &Chat) -> ChatOut {
+        let last = self.last.get(&(chat.kind() == ChatKind::Group, chat.id())).cloned();
+        let (kind, last_at) = (chat.kind(), chat.last_at());
+        match chat {
+            Chat::Group(of) => ChatOut {
+                kind,
+                id: of.group.to_string(),
+                unread: of.numbers.unread,
+                mentions: of.numbers.mentions,
+                head: of.head,
+                read_seq: of.mark.read_seq,
+                first_unread_seq: of.numbers.first,
+                level: of.mark.level.at(self.now),
+                level_until: of.mark.level.ends_at(self.now),
+                last,
+                last_at,
+            },
+            Chat::Direct(of) => ChatOut {
+                kind,
+                id: of.peer_id.to_string(),
+                unread: of.unread,
+                mentions: 0,
+                head: of.last_seq,
+                read_seq: of.read_seq,
+                first_unread_seq: of.first_unread_seq,
+                level: of.level.into(),
+                level_until: of.level_until,
+                last,
+                last_at,
+            },
+        }
+    }
+}
+
+/// Reads chats of a user, not older than what the client has seen. Where the client has the answer
+/// already by its tag, nothing but the tag is made.
+///
+/// # Errors
+/// 503 where a store is away.
+pub(super) async fn read(
+    state: &ChatListContext,
+    user: UserId,
+    asked: Asked,
+    seen: Seen,
+    tags: &IfNoneMatch,
+) -> Result<PolledValue<Chats>> {
+    let mut revision = seen.revision();
+    for _ in 0..MAX_READS {
+        let State::Current(entry) = state.groups.entries.read(user, revision).await else { break };
+        let which = match asked {
+            Asked::Page(_) => Which::All,
+            Asked::Group(group) => Which::One(group),
+            Asked::Direct(_) => Which::None,
+        };
+        let found = user_groups::of_entry(&state.groups, user, &entry, which, seen).await?;
+        let ended = Ended::of(&entry.parts, found.now);
+        let version = Some(Version::new(found.revision, found.versions.and(ended.versions())));
+        let changes_at = found.changes_at.into_iter().chain(ended.next).min();
+        let mut chats = Chats { now: found.now, ..Chats::default() };
+        if version.is_some_and(|version| tags.matches(&seen.tag(version))) {
+            return Ok(PolledValue { value: chats, version, changes_at });
+        }
+        if let (Asked::Group(group), true) = (asked, found.groups.is_empty()) {
+            return Err(no_chat(state, user, group).await?.into());
+        }
+        let directs = in_time(directs(state, user, asked, found.now)).await?;
+        // Both must be of one state of the user, or the revision would lie.
+        if directs.revision > found.revision {
+            revision = directs.revision;
+            continue;
+        }
+        chats.chats = merged(found.groups, directs.chats, asked);
+        chats.last = last_messages(state, user, &chats.chats).await?;
+        return Ok(PolledValue { value: chats, version, changes_at });
+    }
+    Err(Error::store_unavailable())
+}
+
+/// Why a group is not among the user's chats.
+async fn no_chat(state: &ChatListContext, user: UserId, group: GroupId) -> Result<Problem> {
+    let is_known = in_time(groups::lists::view(&state.groups.db, group, None)).await?.is_some();
+    Ok(if is_known { groups::no_member(group, user) } else { groups::unknown(group) })
+}
+
+async fn directs(state: &ChatListContext, user: UserId, asked: Asked, now: UnixMs) -> DbResult<direct_lists::Directs> {
+    let db = &state.groups.db;
+    match asked {
+        Asked::Page(page) if page.unread_only => direct_lists::unread_by_activity(db, user, direct_place(page.after), page.rows, now).await,
+        Asked::Page(page) => direct_lists::by_activity(db, user, direct_place(page.after), page.rows, now).await,
+        Asked::Direct(peer) => direct_lists::one(db, user, peer, now).await,
+        Asked::Group(_) => Ok(direct_lists::Directs::default()),
+    }
+}
+
+/// The chats of a page in their order, given all groups and the direct chats of the page.
+fn merged(groups: Vec<UserGroup>, directs: Vec<DirectOut>, asked: Asked) -> Vec<Chat> {
+    let mut chats: Vec<_> = groups.into_iter().map(Chat::Group).chain(directs.into_iter().map(Chat::Direct)).collect();
+    let Asked::Page(page) = asked else { return chats };
+    let place = |chat: &Chat| {
+        let Position { at, id } = chat.position();
+        (at, id)
+    };
+    chats.retain(|chat| place(chat) < (page.after.at, page.after.id) && (chat.is_unread() || !page.unread_only));
+    chats.sort_unstable_by_key(|chat| Reverse(place(chat)));
+    chats.truncate(usize::try_from(page.rows).unwrap_or(usize::MAX));
+    chats
+}
+
+/// The last messages of these chats, where they are kept.
+async fn last_messages(state: &ChatListContext, user: UserId, chats: &[Chat]) -> Result<HashMap<(bool, i64), GroupMessageOut>> {
+    let (mut of_groups, mut of_directs) = (Vec::new(), Vec::new());
+    for chat in chats {
+        match chat {
+            Chat::Group(of) if of.has_messages() => of_groups.push((of.group, of.head)),
+            Chat::Direct(of) if of.last_seq > 0 => of_directs.push(of.last_seq),
+            Chat::Group(_) | Chat::Direct(_) => {}
+        }
+    }
+    let db = &state.groups.db;
+    let groups = async { if of_groups.is_empty() { Ok(Vec::new()) } else { groups::lists::messages_at(db, &of_groups).await } };
+    let directs = async { if of_directs.is_empty() { Ok(Vec::new()) } else { direct_lists::messages_at(db, user, &of_directs).await } };
+    let (groups, directs) = in_time(try_join(groups, directs)).await?;
+    let groups = groups.into_iter().map(|(group, seq, message)| ((true, group.get()), GroupMessageOut::new(seq, message)));
+    let directs = directs.into_iter().filter_map(|item| Some(((false, item.peer_id?.get()), direct_message(item))));
+    Ok(groups.chain(directs).collect())
+}
+
+/// An item of the inbox as a message of a chat.
+fn direct_message(item: ItemOut) -> GroupMessageOut {
+    let ItemOut { seq, sender_id, content, sent_at, recalled, .. } = item;
+    GroupMessageOut { seq, sender_id, content, sent_at: (!recalled).then_some(sent_at), recalled: recalled.then_some(true) }
+}
