@@ -132,7 +132,9 @@ impl Stream {
     /// changed.
     pub fn expire(&mut self, up_to: i64) -> bool {
         let up_to = up_to.min(self.head);
-        if up_to < 1 || self.retracted.count_within(0, up_to) == up_to {
+        // Also of what was taken back before, nothing is left to mention anybody.
+        let mentions = self.mention_all.first().is_some_and(|first| first <= up_to);
+        if up_to < 1 || (self.retracted.count_within(0, up_to) == up_to && !mentions) {
             return false;
         }
         self.version += 1;
@@ -232,10 +234,12 @@ mod tests {
                     }
                     Step::Retract(at) => { stream.retract(at); there.remove(&at); }
                     Step::Expire(up_to) => {
-                        let (before, counted) = (stream.version, there.len());
+                        let (before, counted, mentioned) = (stream.version, there.len(), all.len());
                         let changed = stream.expire(up_to);
                         there.retain(|at| *at > up_to);
-                        prop_assert_eq!((stream.version > before, changed), (changed, there.len() < counted));
+                        all.retain(|at| *at > up_to);
+                        let is_less = there.len() < counted || all.len() < mentioned;
+                        prop_assert_eq!((stream.version > before, changed), (changed, is_less));
                     }
                 }
             }

@@ -82,7 +82,7 @@ pub async fn of_entry(context: &GroupContext, user: UserId, entry: &Entry, which
     let list = context.chats.list(user, entry.revision, groups(&entry.parts));
     let found = terms(context, &list, which, entry.revision).await?;
     // The user's own marks tell too: one that lies beyond a head was set on a node that is further.
-    let may_be_behind = seen.has_other(found.versions) || found.groups.iter().any(|of| of.is_ahead());
+    let may_be_behind = seen.has_other(found.versions) || found.groups.iter().any(UserGroup::is_ahead);
     if !may_be_behind {
         return Ok(found);
     }

@@ -239,7 +239,7 @@ impl<'a> Run<'a> {
             What::Post | What::PostAgain | What::DeletePost | What::ResetFeed => self.posts(step).await,
             What::Follow | What::Unfollow | What::RemoveFollower | What::Block | What::Unblock => self.relations(step).await,
             What::PutGroup | What::Join | What::Leave | What::Say | What::SayAgain | What::Mention | What::MentionAll | What::Recall => {
-                self.groups(step).await
+                self.groups(step).await;
             }
             What::ReadGroup | What::ReadOne | What::UnreadGroup | What::SetLevel => self.memberships(step).await,
             What::ExpireMessages => self.expire_messages(step).await,
