@@ -66,7 +66,7 @@ OperationId: TypeAlias = str
 
 OperationStatus: TypeAlias = Literal["pending", "done", "failed"]
 
-PartState: TypeAlias = Literal["ok", "away", "bypassed", "draining", "failed"]
+PartState: TypeAlias = Literal["ok", "away", "lagging", "bypassed", "draining", "failed"]
 
 SenderIn: TypeAlias = str
 
@@ -419,7 +419,7 @@ class GroupSettingsOut(TypedDict):
 
 
 class GroupTermsOut(TypedDict):
-    """A group: unread = head − read_seq − messages above it that were recalled or read out of order."""
+    """A group: unread = head − read_seq − messages above it that were recalled, have expired or were read out of order."""
 
     gone: int
     group_id: GroupId
@@ -822,6 +822,7 @@ class ReadyOut(TypedDict):
     degraded: bool
     node: PartState
     ready: bool
+    replica: NotRequired[PartState]
 
 
 class ReceiptBitmapsOut(TypedDict):
