@@ -41,6 +41,8 @@ WRITES_A_DAY = {
     "first request of the day": 1,
 }
 FOLLOWS = 100
+# Who has a secret or special follow, or blocks somebody.
+WITH_SECRETS = 0.2
 VIEWS = 2
 GROUPS = 10
 CHATS = 10
@@ -62,6 +64,11 @@ CPU_MISS = {"node": 138.1, "redis": 41.0, "postgres": 88.0}
 BUSY = 0.5
 NODE_CORES = 4
 
+# One large primary: its cores, and the bytes of its disks. Where what is kept for ever by default is bounded, for how many days.
+PRIMARY_CORES = 64
+PRIMARY_BYTES = 30e12
+BOUNDED_DAYS = {"group_messages": 90, "notification_receivers": 30, "view_items": 90}
+
 # Bytes in Redis of a user who polled within HEADMARK_CACHE_TTL_S at the peak: the entry, and the lists beside it for each followee.
 REDIS_ENTRY = 568
 REDIS_FOLLOWEE = 10.5
@@ -69,27 +76,27 @@ REDIS_FOLLOWEE = 10.5
 # Bytes a row with its indexes, by `scripts/size.py fill`, in Postgres 15; of small tables, where whole pages weigh, rather too many. A snapshot is for FOLLOWS
 # creators (60 bytes, and 8.9 each by docs/benchmarks.md), a row of an inbox is a direct message (docs/operations/growth.md, Inboxes), an event stands for itself.
 ROW = {
-    "users": 1155,
+    "users": 889,
     "marks": 197,
     "following": 203,
     "followers": 109,
-    "relation_counts": 180,
-    "follower_counts": 176,
+    "relation_counts": 254,
+    "follower_counts": 180,
     "feed_snapshots": 950,
     "memberships": 247,
-    "directs": 270,
+    "directs": 295,
     "devices": 208,
-    "group_messages": 360,
+    "group_messages": 401,
     "inbox": 480,
-    "notification_receivers": 290,
-    "notification_types": 228,
-    "posts": 228,
+    "notification_receivers": 320,
+    "notification_types": 227,
+    "posts": 229,
     "view_items": 270,
-    "idempotency_keys": 350,
-    "events": 31,
+    "idempotency_keys": 360,
+    "events": 32,
 }
 # What the log of Postgres grows by for each increment that is alone in its transaction, once its pages are in it since the checkpoint.
-WAL_A_WRITE = 375
+WAL_A_WRITE = 377
 
 # ---- measuring ----------------------------------------------------------------------------------------------------------------
 
@@ -381,7 +388,7 @@ def rows_of(users):
         ("marks", active * VIEWS, 0, 0),
         ("following", users * FOLLOWS, 0, 0),
         ("followers", users * FOLLOWS, 0, 0),
-        ("relation_counts", users, 0, 0),
+        ("relation_counts", users * WITH_SECRETS, 0, 0),
         ("follower_counts", users * 4, 0, 0),
         ("feed_snapshots", active, 0, 0),
         ("memberships", users * GROUPS, 0, 0),
@@ -441,9 +448,21 @@ def plan():
     rest = lambda users: sum(rows * ROW[table] for table, rows, _, _ in rows_of(users))
     kept = lambda users: sum(day * days * ROW[table] for table, _, day, days in rows_of(users) if days != YEAR)
     year = lambda users: sum(day * days * ROW[table] for table, _, day, days in rows_of(users) if days == YEAR)
+    bounded = lambda users: rest(users) + kept(users) + sum(day * BOUNDED_DAYS[table] * ROW[table] for table, _, day, days in rows_of(users) if days == YEAR)
     line("bytes in Postgres: what is there once", "rows × bytes a row, below", rest)
     line("bytes in Postgres: what is swept", "rows a day × days × bytes a row", kept)
     line("bytes in Postgres: what a year adds that is kept", "the same for 365 days", year)
+    days = ", ".join(f"`{table}` {days}" for table, days in BOUNDED_DAYS.items())
+    line("bytes in Postgres: all of it, where each is kept for so many days", days, bounded)
+    carries = lambda most, of: short(sizes[1] * most / of(sizes[1]))
+    lines += [
+        "",
+        "| one primary | how it is reckoned | users |",
+        "| --- | --- | ---: |",
+        f"| by its CPU | {PRIMARY_CORES} cores / cores of Postgres for a user | {carries(PRIMARY_CORES, of_store('postgres'))} |",
+        f"| by its bytes | {short(PRIMARY_BYTES)}B / bytes of a user, all bounded | {carries(PRIMARY_BYTES, bounded)} |",
+        f"| by its bytes, everything kept for ever | the same after one year; less with each more | {carries(PRIMARY_BYTES, lambda users: rest(users) + kept(users) + year(users))} |",
+    ]
     lines += ["", "| table | bytes a row | rows, 10^6 users | bytes | rows, 10^8 users | bytes |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
     for at, (table, rows, day, days) in enumerate(rows_of(sizes[0])):
         _, large, large_day, _ = rows_of(sizes[1])[at]

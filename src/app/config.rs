@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::app::serve::HttpConfig;
 use crate::base::secret::{from_file, path, secret, settle, unless_empty};
 use crate::cache::{CacheConfig, RedisConfig};
-use crate::db::StoreConfig;
+use crate::db::{ReplicaConfig, StoreConfig};
 use crate::engine::events::EventConfig;
 use crate::engine::lanes::LaneConfig;
 use crate::features::feed::FeedConfig;
@@ -38,6 +38,9 @@ pub struct Config {
     /// Where the truth is.
     #[command(flatten)]
     pub stores: StoreConfig,
+    /// Where pages are read that may be a moment old.
+    #[command(flatten)]
+    pub replica: ReplicaConfig,
     /// Where the cache is.
     #[command(flatten)]
     pub cache: CacheArgs,
@@ -222,6 +225,7 @@ impl Config {
     /// A sentence for the operator: a secret and its file are both set, or the file cannot be used.
     pub fn resolved(mut self) -> Result<Self, String> {
         self.stores = self.stores.resolved()?;
+        self.replica = self.replica.resolved()?;
         self.cache = self.cache.resolved()?;
         self.auth = self.auth.resolved()?;
         unless_blank(&mut self.traces.otlp_endpoint);
@@ -234,6 +238,7 @@ impl Config {
     /// A sentence for the operator: which settings do not go together, and what to do.
     pub fn check(&self) -> Result<(), String> {
         self.cache.check(&self.stores)?;
+        self.replica.check(&self.stores)?;
         self.relations.check()?;
         self.http.check()?;
         self.polls.check()?;
@@ -272,6 +277,17 @@ impl StoreConfig {
     /// A sentence for the operator: the URL and its file are both set.
     pub fn resolved(mut self) -> Result<Self, String> {
         settle("DATABASE_URL", &mut self.database_url, &mut self.database_url_file)?;
+        Ok(self)
+    }
+}
+
+impl ReplicaConfig {
+    /// Takes a URL that is empty for one that is not there, and takes it from its file.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the URL and its file are both set.
+    pub fn resolved(mut self) -> Result<Self, String> {
+        settle("HEADMARK_REPLICA_URL", &mut self.replica_url, &mut self.replica_url_file)?;
         Ok(self)
     }
 }

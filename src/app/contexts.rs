@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::app::config::Config;
 use crate::app::engines::Engines;
+use crate::base::lately::Lately;
 use crate::features::badges::http::BadgeContext;
 use crate::features::broadcasts::http::BroadcastContext;
 use crate::features::dots::http::DotContext;
@@ -87,6 +88,8 @@ impl Engines {
         BroadcastContext {
             lanes: self.lanes.clone(),
             db: self.db.clone(),
+            pages: self.pages.clone(),
+            withdrawn: Lately::default(),
             heads: Arc::clone(&self.heads),
             entries: Arc::clone(&self.entries),
             clock: self.clock.clone(),
@@ -116,6 +119,8 @@ impl Engines {
         GroupContext {
             lanes: self.lanes.clone(),
             db: self.db.clone(),
+            pages: self.pages.clone(),
+            recalled: Lately::default(),
             entries: Arc::clone(&self.entries),
             chats: Arc::clone(&self.chats),
             heads: Arc::clone(&self.heads),
@@ -170,6 +175,7 @@ impl Engines {
         RelationContext {
             lanes: self.lanes.clone(),
             db: db.clone(),
+            pages: self.pages.clone(),
             entries: Arc::clone(&self.entries),
             looks: Lookups::new(&config.relations, db.clone(), Arc::clone(cache), Arc::clone(guard), Arc::clone(hot)),
             hot: Arc::clone(hot),

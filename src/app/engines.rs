@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::base::clock::Clock;
 use crate::cache::Cache;
-use crate::db::Db;
+use crate::db::{Db, PageReads};
 use crate::engine::entries::Entries;
 use crate::engine::events::Publisher;
 use crate::engine::guard::Guard;
@@ -33,6 +33,8 @@ pub struct Engines {
     pub views: Arc<views::Reader>,
     pub summaries: Arc<Summaries>,
     pub db: Db,
+    /// Where pages are read that may be a moment old.
+    pub pages: PageReads,
     pub cache: Arc<Cache>,
     pub guard: Arc<Guard>,
     pub heads: Arc<Heads>,

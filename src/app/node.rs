@@ -16,6 +16,7 @@ use crate::app::state::AppState;
 use crate::app::stores::Stores;
 use crate::app::{ENTRY_READER, ROW_SETS, router, sweeps, telemetry};
 use crate::base::clock::Clock;
+use crate::db::{PageReads, Replica};
 use crate::engine::entries::Entries;
 use crate::engine::events::{Bell, Publisher};
 use crate::engine::lanes::{self, Lanes};
@@ -71,6 +72,8 @@ impl App {
         let metrics = telemetry::metrics();
         let traces = Traces::start(&config.traces)?;
         let Stores { db, cache, guard, heads, data_lock } = Stores::open(&config.stores, &config.cache, clock.clone()).await?;
+        let replica = Replica::open(&config.replica, &config.stores, &db, clock.clone())?;
+        let pages = PageReads::new(db.clone(), replica.clone());
         let bell = Bell::default();
         let events = Arc::new(Publisher::new(&config.events, db.clone(), Arc::clone(&cache), bell.clone()));
         let (hot, fan_out) = (Arc::new(HotUsers::new(cache.is_shared())), Arc::<FanOut>::default());
@@ -121,6 +124,7 @@ impl App {
             views,
             summaries: Arc::new(summaries),
             db,
+            pages,
             cache,
             guard,
             heads,
@@ -140,6 +144,9 @@ impl App {
         let router = router::build(&state, edge);
         let this = Self { state, router, traces, tasks: TaskTracker::new(), stop: CancellationToken::new(), _data_lock: data_lock };
         this.spawn_tasks(limiter);
+        if let Some(replica) = replica {
+            this.tasks.spawn(replica.run(this.stop.clone()));
+        }
         this.tasks.spawn(fan_out::run(Arc::clone(&this.state.contexts.fan_out), this.stop.clone()));
         this.tasks.spawn(scrub::run(Arc::clone(&this.state.contexts.scrub), config.scrub.clone(), this.stop.clone()));
         Ok(this)

@@ -12,6 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::state::AppState;
+use crate::db::ReplicaState;
 use crate::engine::guard::Trust;
 
 /// How long a store may take to answer before it counts as away.
@@ -37,6 +38,9 @@ pub enum PartState {
     Ok,
     /// It does not answer.
     Away,
+    /// It answers, but what it shows may be too old: what it would be read for comes from the
+    /// database.
+    Lagging,
     /// It works, but polls go to the database until all nodes agree on the cache again.
     Bypassed,
     /// It is stopping.
@@ -58,6 +62,11 @@ pub struct ReadyOut {
     database: PartState,
     /// The cache.
     cache: PartState,
+    /// The replica, if there is one. Without it its reads go to the database, so it makes nothing
+    /// degraded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    replica: Option<PartState>,
     /// The node itself.
     node: PartState,
 }
@@ -94,10 +103,15 @@ async fn get_readyz(State(state): State<AppState>) -> Response {
         false if state.lanes.have_failed() => PartState::Failed,
         false => PartState::Ok,
     };
+    let replica = state.pages.replica_state().map(|replica| match replica {
+        ReplicaState::Ok => PartState::Ok,
+        ReplicaState::Lagging => PartState::Lagging,
+        ReplicaState::Away => PartState::Away,
+    });
     let ready = node == PartState::Ok && (database == PartState::Ok || cache != PartState::Away);
     let degraded = database == PartState::Away || cache != PartState::Ok;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let mut response = (status, Json(ReadyOut { ready, degraded, database, cache, node })).into_response();
+    let mut response = (status, Json(ReadyOut { ready, degraded, database, cache, replica, node })).into_response();
     if !ready {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use crate::db::Statement;
+use crate::db::{self, Statement};
 use crate::engine::entries::EntryReader;
 use crate::engine::lanes::{self, NewRowSet};
 use crate::engine::pairs::PairLocks;
@@ -41,7 +41,7 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 25] = [
+    let others: [&[&'static Statement]; 26] = [
         &lanes::statements(),
         &marks::store::statements(),
         &marks::users::statements(),
@@ -50,6 +50,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &idempotency::statements(),
         &epoch::statements(),
         &guard::statements(),
+        &db::replica_statements(),
         &groups::expiry::statements(),
         &groups::import::store::statements(),
         &groups::lists::statements(),

@@ -5,6 +5,7 @@ pub mod error;
 pub mod fingerprint;
 pub mod id_hash;
 pub mod ids;
+pub mod lately;
 pub mod recent;
 pub mod secret;
 pub mod seldom;

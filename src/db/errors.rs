@@ -40,6 +40,9 @@ impl ErrorClass {
 /// What Postgres says of a unique key that is there already.
 const DUPLICATE: &str = "duplicate key value violates unique constraint";
 
+/// What the coordinator of Citus says of a worker that dies while it is at work, and of itself.
+const LOST: [&str; 2] = ["server closed the connection unexpectedly", "postmaster was shut down"];
+
 /// What this error means.
 #[must_use]
 pub fn classify(error: &sqlx::Error) -> ErrorClass {
@@ -48,12 +51,21 @@ pub fn classify(error: &sqlx::Error) -> ErrorClass {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => ErrorClass::Unknown,
         sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => ErrorClass::Outage,
         sqlx::Error::Database(database) => match (database.try_downcast_ref::<PgDatabaseError>(), database.code()) {
-            // As a worker of Citus says it while rows are copied to it.
-            (Some(error), _) if error.code() == "XX000" && error.message().starts_with(DUPLICATE) => ErrorClass::Retry,
+            (Some(error), _) if error.code() == "XX000" && error.severity() == PgSeverity::Error => of_internal(error.message()),
             (Some(error), _) => of_postgres(error.code(), matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic)),
             (None, Some(code)) => code.parse().map_or(ErrorClass::Refuse, of_sqlite),
             (None, None) => ErrorClass::Refuse,
         },
+        _ => ErrorClass::Refuse,
+    }
+}
+
+/// An internal error, by what Postgres says: Citus passes on some errors of its workers as such.
+fn of_internal(message: &str) -> ErrorClass {
+    match message {
+        // As a worker says it while rows are copied to it.
+        _ if message.starts_with(DUPLICATE) => ErrorClass::Retry,
+        _ if LOST.iter().any(|lost| message.starts_with(lost)) => ErrorClass::Unknown,
         _ => ErrorClass::Refuse,
     }
 }
@@ -176,6 +188,15 @@ mod tests {
         for code in ["57P03", "53300", "28P01", "3D000"] {
             assert_eq!(of_postgres(code, true), ErrorClass::Outage, "{code} comes before any statement");
         }
+    }
+
+    #[test]
+    fn what_citus_passes_on_has_the_class_of_what_it_says() {
+        let lost = "server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally";
+        assert_eq!(of_internal(lost), ErrorClass::Unknown);
+        assert_eq!(of_internal("postmaster was shut down, exiting"), ErrorClass::Unknown);
+        assert_eq!(of_internal("duplicate key value violates unique constraint \"users_pkey_102008\""), ErrorClass::Retry);
+        assert_eq!(of_internal("cache lookup failed"), ErrorClass::Refuse);
     }
 
     #[test]

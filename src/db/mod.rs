@@ -27,6 +27,7 @@ mod pipeline;
 mod plans;
 mod pool;
 mod postgres;
+mod replica;
 mod sent;
 mod shards;
 mod sqlite;
@@ -53,6 +54,7 @@ pub use plans::Plans;
 use pool::Opener;
 pub use pool::Pool;
 pub use postgres::PgConn;
+pub use replica::{PageReads, Replica, ReplicaConfig, ReplicaState, statements as replica_statements};
 pub use shards::Shards;
 
 /// The database of this process, chosen once at start.

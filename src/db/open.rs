@@ -142,6 +142,20 @@ impl Db {
     }
 }
 
+impl Db {
+    /// A replica of Postgres that the settings name. It is connected to when it is first read.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub(super) fn open_replica(config: &StoreConfig, url: &SecretString) -> Result<Self, String> {
+        let options = postgres_options(config, url, "HEADMARK_REPLICA_URL")?
+            .options(config.plans.settings(false).iter().copied())
+            .options([("default_transaction_read_only", "on")]);
+        let reads = pool(config, Opener::Postgres(options.clone(), None), config.db_connections);
+        Ok(Self::Postgres { reads, options, shards: None })
+    }
+}
+
 /// After how many pages of 4 KiB the log is put into the file: the more, the more writes of a page
 /// are put there as one. 16 MiB; 4 as it comes.
 const WAL_PAGES: &str = "4000";
@@ -154,12 +168,13 @@ const KEPT_STATEMENTS: usize = 512;
 /// rows, both threads sleep and wake all the time.
 const ROWS_AHEAD: usize = 2048;
 
-async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, String> {
+/// How Postgres is connected to at the address in this variable.
+fn postgres_options(config: &StoreConfig, url: &SecretString, variable: &str) -> Result<PgConnectOptions, String> {
     // The parser's error may repeat parts of the URL, so it is not shown. It takes any scheme.
     let text = Some(url.expose_secret()).filter(|url| url.starts_with("postgres://") || url.starts_with("postgresql://"));
     let options = text.and_then(|url| PgConnectOptions::from_str(url).ok());
     let options = options
-        .ok_or("DATABASE_URL is not a valid postgres:// URL")?
+        .ok_or_else(|| format!("{variable} is not a valid postgres:// URL"))?
         .application_name("headmark")
         .options([
             ("statement_timeout", config.statement_timeout_ms.to_string()),
@@ -173,6 +188,11 @@ async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, S
             ("standard_conforming_strings", "on".to_owned()),
         ])
         .disable_statement_logging();
+    Ok(options)
+}
+
+async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, String> {
+    let options = postgres_options(config, url, "DATABASE_URL")?;
     let opened = async {
         let shards = distributed::look(&options).await?.shards.map(Arc::new);
         let options = options.options(config.plans.settings(shards.is_some()).iter().copied());

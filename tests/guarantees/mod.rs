@@ -7,6 +7,7 @@
 //! - Every number is what a naive model says: `all_kinds`, `concurrent`, `model`.
 //! - Counts equal lists, and nobody sees what is secret: `follows`, `relations`, `contents`.
 //! - Whatever the load, everything is bounded: `bounds`, `locks`.
+//! - A replica is read for what may be a moment old, and never when it is older: `replicas`.
 //! - Both engines run every statement, and migrations run while nodes serve: `errors`,
 //!   `migrations`, `statements`, `sqlite_rows`.
 //! - Statements keep to the partitions of their rows, and rows move to another number of them
@@ -37,6 +38,7 @@ mod nodes;
 mod partitions;
 mod plans;
 mod relations;
+mod replicas;
 mod shared_heads;
 mod sqlite_rows;
 mod statements;

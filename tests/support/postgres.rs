@@ -1,7 +1,7 @@
 //! A Postgres of a test's own, which it may stop hard.
 
 use std::fs::Permissions;
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,26 +24,38 @@ pub struct PostgresServer {
 impl PostgresServer {
     /// Makes a cluster in this folder and starts it.
     pub fn start(dir: &Path) -> Self {
-        let owner = std::env::var("HEADMARK_PG_OWNER").ok().map(|owner| {
-            let (uid, gid) = owner.split_once(':').unwrap();
-            (uid.parse().unwrap(), gid.parse().unwrap())
-        });
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let password = format!("{:032x}", rand::rng().random::<u128>());
-        let this = Self { data: dir.join("pg"), bin: PathBuf::from(engine("HEADMARK_PG_BIN")), owner, port, password };
-        std::fs::create_dir(&this.data).unwrap();
-        if let Some((uid, gid)) = owner {
-            chown(&this.data, Some(uid), Some(gid)).unwrap();
-        }
+        let this = Self::new(dir.join("pg"), format!("{:032x}", rand::rng().random::<u128>()));
         let secret = dir.join("password");
         std::fs::write(&secret, &this.password).unwrap();
         std::fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
-        if let Some((uid, gid)) = owner {
+        if let Some((uid, gid)) = this.owner {
             chown(&secret, Some(uid), Some(gid)).unwrap();
         }
         this.run("initdb", &["-U", "headmark", "-A", "scram-sha-256", "--pwfile", secret.to_str().unwrap(), "--no-sync"]);
         this.begin();
         this
+    }
+
+    /// A server of its own that follows this one.
+    pub fn replica(&self) -> Self {
+        let this = Self::new(self.data.with_file_name("replica"), self.password.clone());
+        this.run("pg_basebackup", &["-d", &self.url(), "-R", "-X", "stream", "-c", "fast", "--no-sync"]);
+        this.begin();
+        this
+    }
+
+    /// With an empty folder.
+    fn new(data: PathBuf, password: String) -> Self {
+        let owner = std::env::var("HEADMARK_PG_OWNER").ok().map(|owner| {
+            let (uid, gid) = owner.split_once(':').unwrap();
+            (uid.parse().unwrap(), gid.parse().unwrap())
+        });
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        std::fs::DirBuilder::new().mode(0o700).create(&data).unwrap();
+        if let Some((uid, gid)) = owner {
+            chown(&data, Some(uid), Some(gid)).unwrap();
+        }
+        Self { data, bin: PathBuf::from(engine("HEADMARK_PG_BIN")), owner, port, password }
     }
 
     /// Starts it again at the same address.

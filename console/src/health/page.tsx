@@ -75,6 +75,7 @@ interface Said {
 const SAYS: Record<Ready["database"], Said> = {
   ok: { word: "ok", isGood: true },
   away: { word: "does not answer", isGood: false },
+  lagging: { word: "behind: its reads go to the database", isGood: false },
   bypassed: { word: "bypassed: polls read the database", isGood: false },
   draining: { word: "is stopping", isGood: false },
   failed: { word: "failed: start it again", isGood: false },
@@ -102,6 +103,7 @@ function Stores({ health }: { health: Health }) {
         <Tile name="Ready" {...readySays(health)} />
         <Tile name="Database" {...(ready ? SAYS[ready.database] : UNKNOWN)} />
         <Tile name="Cache" {...(ready ? SAYS[ready.cache] : UNKNOWN)} />
+        {ready?.replica && <Tile name="Replica" {...SAYS[ready.replica]} />}
         <Tile name="Node" {...(ready ? SAYS[ready.node] : UNKNOWN)} />
         {last && drift !== null && metricsTrouble === null && (
           <Tile name={`Drift, in ${count(scrubbedOf(last))} comparisons`} word={count(drift)} isGood={drift === 0} />

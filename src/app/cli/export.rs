@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::shared::{CommandLogs, Done, block_on};
+use crate::base::clock::Clock;
 use crate::base::ids::UserId;
-use crate::db::{Db, StoreConfig};
+use crate::db::{Db, Replica, ReplicaConfig, StoreConfig};
 use crate::features::relations::export::{self, ExportError};
 
 /// What to export.
@@ -18,7 +19,8 @@ pub(super) enum ExportCommand {
     /// in RFC 3339 and milliseconds. Secret follows are included.
     ///
     /// It can run beside servers, also on SQLite. It reads in batches, and may include or miss
-    /// concurrent changes. It ends without an error if the reader goes away (`| head`).
+    /// concurrent changes. With HEADMARK_REPLICA_URL it reads the replica, once that shows what was
+    /// there when the export began. It ends without an error if the reader goes away (`| head`).
     ///
     /// Exit status: 0 everything was written, or the reader went away; 1 the export could not start
     /// or finish; 2 invalid usage.
@@ -40,23 +42,34 @@ pub(super) struct ExportFollowsArgs {
     #[command(flatten)]
     stores: StoreConfig,
     #[command(flatten)]
+    replica: ReplicaConfig,
+    #[command(flatten)]
     logs: CommandLogs,
 }
 
 pub(super) fn run(args: ExportFollowsArgs) -> Result<Done, String> {
     args.logs.init()?;
     block_on(async {
-        let db = Db::open_to_read(&args.stores.resolved()?).await?;
+        let (stores, replica) = (args.stores.resolved()?, args.replica.resolved()?);
+        let db = Db::open_to_read(&stores).await?;
+        let replica = Replica::open(&replica, &stores, &db, Clock::System)?;
+        let source = match &replica {
+            Some(replica) => replica.caught_up().await.unwrap_or_else(|| {
+                tracing::warn!("the replica is away or too far behind; exporting from DATABASE_URL");
+                &db
+            }),
+            None => &db,
+        };
         let written = match &args.output {
             Some(path) => {
                 let mut file = File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-                let written = export::run(&db, args.user, &mut file).await;
+                let written = export::run(source, args.user, &mut file).await;
                 if written.is_ok() {
                     file.sync_all().map_err(|error| format!("cannot write {}: {error}", path.display()))?;
                 }
                 written
             }
-            None => export::run(&db, args.user, &mut io::stdout()).await.and_then(|()| Ok(io::stdout().flush()?)),
+            None => export::run(source, args.user, &mut io::stdout()).await.and_then(|()| Ok(io::stdout().flush()?)),
         };
         db.close().await;
         match written {

@@ -16,7 +16,8 @@ use super::{BroadcastCommand, ContentOut, NoticeOut, store};
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{MAX_HEAD, Name, Seq, UserId};
-use crate::db::Db;
+use crate::base::lately::Lately;
+use crate::db::{Db, PageReads};
 use crate::engine::entries::{Entries, State};
 use crate::engine::heads::Heads;
 use crate::engine::lanes::{Answer, Job, Lanes};
@@ -44,6 +45,10 @@ pub const MAX_DATA_BYTES: usize = 16 * 1024;
 pub struct BroadcastContext {
     pub lanes: Lanes,
     pub db: Db,
+    /// For pages behind the first one.
+    pub pages: PageReads,
+    /// The channels of which this node has withdrawn something lately.
+    pub withdrawn: Lately<Name>,
     pub heads: Arc<Heads>,
     pub entries: Arc<Entries>,
     pub clock: Clock,
@@ -144,14 +149,17 @@ async fn send_broadcast(
         (status = 200, body = PageOut<NoticeOut>, headers(("Link" = String, description = "The next page, if any")))))]
 async fn list_broadcasts(
     state: Served<BroadcastContext>,
-    _: Caller,
+    caller: Caller,
     path: PathParams,
     uri: Uri,
     Query(params): Query<PageParams>,
 ) -> Result<Response> {
     let channel = path.name("channel")?;
     let wanted = params.wanted("broadcasts", &channel)?;
-    let notices = store::page(&state.db, &channel, wanted.after.at, state.clock.now(), wanted.rows()).await?;
+    let read = |db| store::page(db, &channel, wanted.after.at, state.clock.now(), wanted.rows());
+    // Behind the first page nothing is new. The first one must have what unread numbers count.
+    let is_old = wanted.after != Position::TOP && matches!(caller, Caller::User { .. }) && !state.withdrawn.has(&channel);
+    let notices = if is_old { state.pages.read(read).await? } else { read(&state.db).await? };
     pages::respond(&uri, wanted, &notices, place, |(seq, notice)| NoticeOut::new(&channel, *seq, notice, None))
 }
 
@@ -168,8 +176,11 @@ fn place<T>((seq, _): &(i64, T)) -> Position {
     responses(
         (status = 204, description = "Withdrawn")))]
 async fn withdraw_broadcast(state: Served<BroadcastContext>, _: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
-    let command = BroadcastCommand::Withdraw { channel: path.name("channel")?, seq: path.get::<Seq>("seq")?.get() };
-    state.lanes.submit(Job { command: Arc::new(command), key: None }).await
+    let channel = path.name("channel")?;
+    let command = BroadcastCommand::Withdraw { channel: channel.clone(), seq: path.get::<Seq>("seq")?.get() };
+    let answer = state.lanes.submit(Job { command: Arc::new(command), key: None }).await;
+    state.withdrawn.changed(channel);
+    answer
 }
 
 /// How far a user has read a channel: a notice is read by either.

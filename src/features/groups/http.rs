@@ -24,7 +24,8 @@ use super::{
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{ClientId, GroupId, Seq, UserId};
-use crate::db::Db;
+use crate::base::lately::Lately;
+use crate::db::{Db, DbResult, PageReads};
 use crate::engine::entries::Entries;
 use crate::engine::heads::Heads;
 use crate::engine::lanes::{Answer, Job, Lanes};
@@ -44,6 +45,10 @@ use crate::http::served::Served;
 pub struct GroupContext {
     pub lanes: Lanes,
     pub db: Db,
+    /// For messages.
+    pub pages: PageReads,
+    /// The groups of which this node has recalled something lately.
+    pub recalled: Lately<GroupId>,
     pub entries: Arc<Entries>,
     /// What counts the groups of users.
     pub chats: Arc<Chats>,
@@ -337,6 +342,21 @@ async fn send_group_message(state: Served<GroupContext>, path: GroupPath, body: 
     submit(&state, GroupCommand::Send { group: path.group, sender, message }).await
 }
 
+/// Reads messages, from a replica too where a member asks. Head and membership are the primary's, so
+/// what a replica does not have yet is missed and read there. What this node has recalled shows here
+/// at once.
+async fn messages(state: &GroupContext, path: &GroupPath, after: i64, head: i64, limit: i64) -> DbResult<Vec<(i64, Message)>> {
+    let read = |db| lists::messages(db, path.group, after, head, limit);
+    if path.user().is_some() && !state.recalled.has(&path.group) {
+        let messages = state.pages.read(read).await?;
+        let last = messages.last().map_or(after, |(seq, _)| *seq);
+        if last == head || i64::try_from(messages.len()) == Ok(limit) {
+            return Ok(messages);
+        }
+    }
+    read(&state.db).await
+}
+
 /// List the messages of a group
 ///
 /// Oldest first. A member sees the messages sent since the last time the member joined. Returns 410
@@ -350,7 +370,7 @@ async fn list_group_messages(state: Served<GroupContext>, path: GroupPath, Query
     let view = path.view(&state.db).await?;
     let after = asked.unwrap_or(0).max(view.since.unwrap_or(0));
     // Up to the head that was read first: then head and messages belong together.
-    let messages = lists::messages(&state.db, path.group, after, view.head, i64::from(limit)).await?;
+    let messages = messages(&state, &path, after, view.head, i64::from(limit)).await?;
     // Up to the head nothing is left out but what has expired.
     let first = messages.first().map_or(view.head + 1, |(seq, _)| *seq);
     if asked.is_some() && after + 1 < first {
@@ -371,5 +391,7 @@ async fn list_group_messages(state: Served<GroupContext>, path: GroupPath, Query
         (status = 204, description = "Recalled")))]
 async fn recall_group_message(state: Served<GroupContext>, path: GroupPath, _: Query<NoParams>) -> Result<Answer> {
     let seq: Seq = path.params.get("seq")?;
-    submit(&state, GroupCommand::Recall { group: path.group, seq: seq.get(), by: path.user() }).await
+    let answer = submit(&state, GroupCommand::Recall { group: path.group, seq: seq.get(), by: path.user() }).await;
+    state.recalled.changed(path.group);
+    answer
 }

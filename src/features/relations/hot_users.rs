@@ -23,6 +23,7 @@ use super::{Changed, Counts, Listed, Pair};
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::base::ids::UserId;
+use crate::base::lately::Lately;
 use crate::cache::Revision;
 use crate::db::DbResult;
 use crate::engine::get_or_read::get_or_read;
@@ -68,6 +69,8 @@ pub struct HotUsers {
     writes: AtomicU64,
     /// Which of them changed last what strangers are shown of a user.
     written: moka::sync::Cache<UserId, u64>,
+    /// Of whom strangers are shown what a replica may not show yet.
+    lately: Lately<UserId>,
     looks: moka::sync::Cache<Pair, Look>,
     /// Which of the writes changed last what the first of a pair is told of the second.
     looked: moka::sync::Cache<Pair, u64>,
@@ -112,6 +115,7 @@ impl HotUsers {
             counts: Cache::builder().max_capacity(MAX_KEPT).time_to_live(KEPT).build(),
             writes: AtomicU64::new(0),
             written: moka::sync::Cache::builder().max_capacity(MAX_WRITTEN).time_to_live(WRITTEN_FOR).build(),
+            lately: Lately::default(),
             looks: moka::sync::Cache::builder().max_capacity(MAX_LOOKS).time_to_live(KEPT).build(),
             looked: moka::sync::Cache::builder().max_capacity(MAX_WRITTEN).time_to_live(WRITTEN_FOR).build(),
             stars: moka::sync::Cache::builder().max_capacity(MAX_STARS).time_to_live(STAR_FOR).build(),
@@ -124,14 +128,24 @@ impl HotUsers {
         if changes.is_empty() {
             return;
         }
+        // Before the number: an answer that is as new as the number was then read where the change
+        // shows.
+        let shown = || changes.iter().flat_map(|change| change.shown_to_strangers().into_iter().flatten());
+        shown().for_each(|user| self.lately.changed(user));
         let number = self.writes.fetch_add(1, Ordering::AcqRel) + 1;
+        shown().for_each(|user| remember(&self.written, user, number));
         for change in changes {
-            change.shown_to_strangers().into_iter().flatten().for_each(|user| remember(&self.written, user, number));
             remember(&self.looked, change.pair, number);
             if change.is_told_to_the_other() {
                 remember(&self.looked, change.pair.reversed(), number);
             }
         }
+    }
+
+    /// Whether this node has lately changed what strangers are shown of a user.
+    #[must_use]
+    pub fn has_changed_lately(&self, user: UserId) -> bool {
+        self.lately.has(&user)
     }
 
     /// From here on a user is a star, for a while.

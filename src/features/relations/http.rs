@@ -14,7 +14,7 @@ use super::worker::{self, WorkerContext};
 use super::{HotUsers, Lookups, Pair, PairAction, RelationCommand, RelationConfig, RelationOut};
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::UserId;
-use crate::db::Db;
+use crate::db::{Db, PageReads};
 use crate::engine::entries::Entries;
 use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::features::operations;
@@ -34,6 +34,8 @@ const MAX_TURNS: u32 = 50;
 pub struct RelationContext {
     pub lanes: Lanes,
     pub db: Db,
+    /// For what strangers are shown.
+    pub pages: PageReads,
     pub entries: Arc<Entries>,
     /// What is shown of much-read users from memory.
     pub hot: Arc<HotUsers>,

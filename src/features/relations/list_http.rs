@@ -17,6 +17,7 @@ use super::{Counts, Listed};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem, Result};
 use crate::base::ids::UserId;
+use crate::db::{Db, DbResult};
 use crate::http::answer::no_cache;
 use crate::http::pages::{self, MAX_LIMIT, PageOut, PageParams, Position};
 use crate::http::params::{NoParams, Query};
@@ -206,14 +207,27 @@ async fn list_blocks(state: Served<RelationContext>, path: UserPath, uri: Uri, Q
 /// A page for anyone who asks: strangers get first pages from memory.
 async fn list(state: &RelationContext, path: &AnyUserPath, list: List, told: Told, uri: &Uri, params: &PageParams) -> Result<Response> {
     let wanted = params.wanted(list.route(), path.user)?;
-    if path.is_own() || wanted.after != Position::TOP {
+    if path.is_own() {
         let rows = lists::page(&state.db, list, path.user, wanted.after, wanted.rows()).await?;
         return respond(uri, wanted, &rows, told);
     }
+    let read = |after, most| read_for_others(state, path.user, move |db| lists::page(db, list, path.user, after, most));
+    if wanted.after != Position::TOP {
+        return respond(uri, wanted, &read(wanted.after, wanted.rows()).await?, told);
+    }
     let most = i64::from(MAX_LIMIT) + 1;
-    let mut rows = state.hot.page(path.user, list, || lists::page(&state.db, list, path.user, Position::TOP, most)).await?;
+    let mut rows = state.hot.page(path.user, list, || read(Position::TOP, most)).await?;
     rows.truncate(usize::try_from(wanted.rows()).unwrap_or(usize::MAX));
     respond(uri, wanted, &rows, told)
+}
+
+/// Reads what strangers are shown of a user: from a replica too, unless this node has changed it
+/// lately. What it has changed shows here at once.
+async fn read_for_others<'s, T, F>(state: &'s RelationContext, user: UserId, read: impl Fn(&'s Db) -> F) -> DbResult<T>
+where
+    F: Future<Output = DbResult<T>>,
+{
+    if state.hot.has_changed_lately(user) { read(&state.db).await } else { state.pages.read(read).await }
 }
 
 async fn own_list(state: &RelationContext, path: &UserPath, list: List, told: Told, uri: &Uri, params: &PageParams) -> Result<Response> {
@@ -243,7 +257,10 @@ fn respond(uri: &Uri, wanted: pages::Wanted, rows: &[Listed], told: Told) -> Res
         (status = 200, body = RelationCountsOut)))]
 async fn get_relation_counts(state: Served<RelationContext>, path: AnyUserPath, _: Query<NoParams>) -> Result<Response> {
     let own = path.is_own();
-    let read = || lists::counts(&state.db, path.user);
-    let counts = if own { read().await? } else { state.hot.counts(path.user, read).await? };
+    let counts = if own {
+        lists::counts(&state.db, path.user).await?
+    } else {
+        state.hot.counts(path.user, || read_for_others(&state, path.user, |db| lists::counts(db, path.user))).await?
+    };
     Ok(no_cache(&RelationCountsOut::new(&counts, own)))
 }

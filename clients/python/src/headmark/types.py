@@ -68,7 +68,7 @@ OperationId: TypeAlias = str
 
 OperationStatus: TypeAlias = Literal["pending", "done", "failed"]
 
-PartState: TypeAlias = Literal["ok", "away", "bypassed", "draining", "failed"]
+PartState: TypeAlias = Literal["ok", "away", "lagging", "bypassed", "draining", "failed"]
 
 SenderIn: TypeAlias = str
 
@@ -830,6 +830,7 @@ class ReadyOut(TypedDict):
     degraded: bool
     node: PartState
     ready: bool
+    replica: NotRequired[PartState]
 
 
 class ReceiptBitmapsOut(TypedDict):

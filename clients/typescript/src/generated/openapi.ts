@@ -2647,7 +2647,7 @@ export interface components {
          * @description The state of a store or a part.
          * @enum {string}
          */
-        PartState: "ok" | "away" | "bypassed" | "draining" | "failed";
+        PartState: "ok" | "away" | "lagging" | "bypassed" | "draining" | "failed";
         /** @description The number of posts of a creator. */
         PostCountOut: {
             /**
@@ -2948,6 +2948,11 @@ export interface components {
              *     cache and writes return 503.
              */
             ready: boolean;
+            /**
+             * @description The replica, if there is one. Without it its reads go to the database, so it makes nothing
+             *     degraded.
+             */
+            replica?: components["schemas"]["PartState"];
         };
         /**
          * @description Receipts of a message as base64 bitmaps: ordinal `i` (from 1) is bit `i - 1`, with the lowest
