@@ -25,7 +25,7 @@ use crate::features::users::{LastSeen, LastSeenContext};
 use crate::features::views::http::ViewContext;
 use crate::http::served::{Callers, Served};
 use crate::maintenance::scrub::ScrubContext;
-use crate::summary::chat_list_http::ChatListContext;
+use crate::summary::chat_list::ChatListContext;
 use crate::summary::http::SummaryContext;
 
 /// What the handlers and tasks of each feature work with.

@@ -5,12 +5,13 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use futures_util::future::try_join;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::chat_list_http::ChatListContext;
+use super::Summaries;
 use crate::base::clock::UnixMs;
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{GroupId, UserId};
@@ -18,7 +19,7 @@ use crate::db::{DbResult, in_time};
 use crate::engine::entries::State;
 use crate::features::groups;
 use crate::features::groups::chats::Which;
-use crate::features::groups::http::GroupMessageOut;
+use crate::features::groups::http::{GroupContext, GroupMessageOut};
 use crate::features::groups::user_groups::{self, UserGroup};
 use crate::features::inbox::timed::Ended;
 use crate::features::inbox::{DirectOut, ItemOut, direct_lists};
@@ -26,15 +27,24 @@ use crate::features::level::Level;
 use crate::http::pages::Position;
 use crate::http::params::IfNoneMatch;
 use crate::http::polling::{PolledValue, Seen, Version};
+use crate::http::served::Served;
 
 /// How often the user's own state is read again because the direct chats are of a newer one.
 const MAX_READS: u32 = 4;
+
+/// What the handlers of the chat list work with.
+#[derive(Debug)]
+pub struct ChatListContext {
+    /// What reads groups.
+    pub groups: Served<GroupContext>,
+    pub summaries: Arc<Summaries>,
+}
 
 /// Which sort of chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(rename_all = "snake_case")]
-pub(super) enum ChatKind {
+pub enum ChatKind {
     /// A group.
     Group,
     /// A direct chat.
@@ -43,7 +53,7 @@ pub(super) enum ChatKind {
 
 /// A chat of a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub(super) struct ChatOut {
+pub struct ChatOut {
     /// Whether `id` is a group or the other user of a direct chat.
     #[schema(inline)]
     pub kind: ChatKind,

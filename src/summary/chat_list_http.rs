@@ -11,17 +11,16 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::chat_list::{self, Asked, Chat, ChatOut, Chats, Page};
+use super::chat_list::{self, Asked, Chat, ChatListContext, ChatOut, Chats, Page};
 use super::http::ShownHead;
 use super::read_chats::ReadChats;
-use super::{Summaries, UnreadSummaryOut, Wanted};
+use super::{UnreadSummaryOut, Wanted};
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::{GroupId, MAX_HEAD, UserId};
 use crate::db::in_time;
 use crate::engine::entries::State;
 use crate::engine::lanes::Job;
 use crate::features::badges::ResetOut;
-use crate::features::groups::http::GroupContext;
 use crate::features::groups::part::groups;
 use crate::features::inbox::direct_lists;
 use crate::http::body::{Body, in_range, present, unique_map};
@@ -30,14 +29,6 @@ use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
 use crate::http::polling::{self, Resource, Seen};
 use crate::http::served::Served;
-
-/// What the handlers of the chat list work with.
-#[derive(Debug)]
-pub struct ChatListContext {
-    /// What reads groups.
-    pub groups: Served<GroupContext>,
-    pub summaries: Arc<Summaries>,
-}
 
 /// The routes of this part.
 pub fn routes() -> OpenApiRouter<Served<ChatListContext>> {

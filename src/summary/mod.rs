@@ -5,7 +5,7 @@
 //! them, `kept.rs` what is kept of it for the next poll, `chats.rs` is the kind that two features
 //! make together. `chat_list.rs` has their chats in one list, and `read_chats.rs` reads many at once.
 
-mod chat_list;
+pub mod chat_list;
 pub mod chat_list_http;
 mod chats;
 pub mod feed_http;

@@ -8,15 +8,11 @@
 use super::members::member;
 use super::messages::{no_message, not_there, scattered, step};
 use super::rows::GroupRows;
-use super::{MAX_MENTION_RUNS, Membership, TooScattered};
+use super::{MAX_MENTION_RUNS, MAX_UNREAD_AGAIN, Membership, TooScattered};
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{GroupId, UserId};
 use crate::engine::lanes::{Answer, Rows};
 use crate::engine::marks::StreamKey;
-
-/// How many messages that are read may be unread again: the rows between the two marks are looked
-/// through for the member's own.
-pub const MAX_UNREAD_AGAIN: i64 = 10_000;
 
 impl Membership {
     /// All up to this message is read. Returns whether anything changed.

@@ -34,7 +34,6 @@ mod store;
 pub mod user_groups;
 pub mod user_http;
 
-pub use again::MAX_UNREAD_AGAIN;
 pub use command::GroupCommand;
 pub use config::GroupConfig;
 pub use members::GroupSettingsOut;
@@ -67,6 +66,10 @@ pub const MAX_MENTIONS: usize = 50;
 /// How many runs of unread messages that mention a member by name are kept for each membership. With
 /// more, the oldest count as messages only.
 pub const MAX_MENTION_RUNS: usize = 1000;
+
+/// How many messages that are read may be unread again: the rows between the two marks are looked
+/// through for the member's own.
+pub const MAX_UNREAD_AGAIN: i64 = 10_000;
 
 /// How a group's messages reach its members.
 // Read as a text first: of a null that stands for an enum, serde_json says that the JSON is

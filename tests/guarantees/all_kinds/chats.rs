@@ -173,7 +173,8 @@ impl Run<'_> {
         let path = self.user_path(user, &format!("groups/{id}"));
         let level = ["all", "mentions", "none"][step.which / 2 % 3];
         // Where the clock is known, some levels end, soon or later.
-        let until = self.fleet.now().filter(|_| step.percent.is_some()).map(|now| now + 1000 * (1 + i64::try_from(step.which % 5).unwrap()));
+        let until =
+            self.fleet.now().filter(|_| step.percent.is_some()).map(|now| now + 1000 * (1 + i64::try_from(step.which % 5).unwrap()));
         let reply = match step.what {
             What::ReadGroup => self.post(&format!("{path}/read"), up_to(head, step.percent)).await,
             What::ReadOne => self.post(&format!("{path}/messages/{}/read", at + 1), json!({})).await,
