@@ -1,8 +1,9 @@
 //! What is read of groups beside the batches of lanes: who may see one, its members, its messages.
 
 use super::distributed;
+use super::history::{Found, Stretch};
 use super::store::{MessageRow, message_of_row};
-use super::{Delivery, Group, MemberOut, Message};
+use super::{Delivery, Group, MemberOut};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Db, DbResult, Statement, Type};
@@ -37,6 +38,16 @@ static MESSAGES: Statement = Statement::one(
     &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int)],
 );
 
+/// The same downwards.
+static MESSAGES_DOWN: Statement = Statement::one(
+    "select m.group_id, m.seq, m.sender_id, m.client_id, m.content, m.sent_at, m.recalled, m.written
+    from group_messages m
+    where m.group_id = $1 and m.seq > $2 and m.seq <= $3
+    order by m.group_id desc, m.seq desc
+    limit $4",
+    &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int)],
+);
+
 /// What was recalled in a stretch of a group; before it where it begins to be kept, as of the same
 /// moment.
 static GONE: Statement = Statement::one(
@@ -64,8 +75,8 @@ static EARLIEST: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 5] {
-    [&VIEW, &MEMBERS, &MESSAGES, &GONE, &EARLIEST]
+pub fn statements() -> [&'static Statement; 6] {
+    [&VIEW, &MEMBERS, &MESSAGES, &MESSAGES_DOWN, &GONE, &EARLIEST]
 }
 
 fn one(values: &[i64]) -> Vec<Column> {
@@ -106,9 +117,19 @@ pub async fn members(db: &Db, group: GroupId, after: i64, max_rows: i64) -> DbRe
     Ok(rows.into_iter().filter_map(row).collect())
 }
 
-/// The messages after a seq and up to another, in their order.
-pub async fn messages(db: &Db, group: GroupId, after: i64, up_to: i64, max_rows: i64) -> DbResult<Vec<(i64, Message)>> {
-    let rows: Vec<MessageRow> = db.fetch(&MESSAGES, &one(&[group.get(), after, up_to, max_rows])).await?;
+/// The first messages of a stretch, in their order.
+pub async fn messages(db: &Db, group: GroupId, stretch: Stretch) -> DbResult<Found> {
+    read_messages(db, &MESSAGES, group, stretch).await
+}
+
+/// The last messages of a stretch, the newest first.
+pub async fn messages_down(db: &Db, group: GroupId, stretch: Stretch) -> DbResult<Found> {
+    read_messages(db, &MESSAGES_DOWN, group, stretch).await
+}
+
+async fn read_messages(db: &Db, statement: &'static Statement, group: GroupId, stretch: Stretch) -> DbResult<Found> {
+    let columns = one(&[group.get(), stretch.above, stretch.up_to, stretch.rows()]);
+    let rows: Vec<MessageRow> = db.fetch(statement, &columns).await?;
     Ok(rows.into_iter().filter_map(message_of_row).map(|((_, seq), message)| (seq, message)).collect())
 }
 

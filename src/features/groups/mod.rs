@@ -9,7 +9,9 @@
 //!
 //! `command.rs` has the commands, `members.rs` and `messages.rs` their rules, `rows.rs` the rows of batches, `store.rs` their statements, `lists.rs` what is read beside them,
 //! `chats.rs` the groups of a user as its unread summary counts them, `fan_out.rs` and
-//! `delivery.rs` what puts messages into inboxes, `expiry.rs` what removes old ones, `http.rs` and `user_http.rs` the routes,
+//! `delivery.rs` what puts messages into inboxes, `expiry.rs` what removes old ones. `history.rs` has
+//! the pages of messages, `held.rs` what polls for them remember. `http.rs`, `history_http.rs` and
+//! `user_http.rs` have the routes,
 //! `import/` takes over chat logs.
 
 pub mod changes;
@@ -20,6 +22,9 @@ pub mod delivery;
 mod distributed;
 pub mod expiry;
 pub mod fan_out;
+mod held;
+pub mod history;
+pub mod history_http;
 pub mod http;
 pub mod import;
 pub mod lists;

@@ -3,6 +3,7 @@
 mod crowds;
 mod expiry;
 pub mod fan_out;
+mod history;
 mod routes;
 
 use std::collections::BTreeMap;
