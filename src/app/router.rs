@@ -84,6 +84,7 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
         .and(feed::http::routes(), |node| &node.contexts.feed)
         .and(groups::http::routes(), |node| &node.contexts.groups)
         .and(groups::history_http::routes(), |node| &node.contexts.groups)
+        .and(groups::message_changes_http::routes(), |node| &node.contexts.groups)
         .and(groups::user_http::routes(), |node| &node.contexts.groups)
         .and(inbox::http::routes(), |node| &node.contexts.inbox)
         .and(notifications::http::routes(), |node| &node.contexts.notifications)

@@ -50,13 +50,13 @@ pub struct Window {
 }
 
 /// Messages with their numbers.
-pub type Found = Vec<(i64, Message)>;
+pub type FoundMessages = Vec<(i64, Message)>;
 
 /// A page of a group's history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct HistoryPage {
     /// In the order of the place that was asked for.
-    pub messages: Found,
+    pub messages: FoundMessages,
     /// Where newer messages go on.
     pub next_after: i64,
     /// Where older messages go on; None where they were not asked for.
@@ -70,7 +70,7 @@ pub struct Page {
 
 /// The page begins with a message that has expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expired;
+pub struct HistoryExpired;
 
 impl Window {
     /// The window of a reader who sees what comes after `since`, in a group with this head.
@@ -96,9 +96,9 @@ impl Window {
     ///
     /// # Errors
     /// Where the page would begin with a message that has expired.
-    pub fn page(self, mut older: Found, mut newer: Found) -> Result<Page, Expired> {
+    pub fn page(self, mut older: FoundMessages, mut newer: FoundMessages) -> Result<HistoryPage, HistoryExpired> {
         if self.has_expired(&older, &newer) {
-            return Err(Expired);
+            return Err(HistoryExpired);
         }
         let has_older = self.older.map(|stretch| cut(&mut older, stretch.limit));
         let has_newer = self.newer.map(|stretch| cut(&mut newer, stretch.limit));
@@ -116,10 +116,10 @@ impl Window {
         }
         older.append(&mut newer);
         let has_newer = has_newer.unwrap_or(next_after < self.head);
-        Ok(Page { messages: older, next_after, next_before, has_older, has_newer, head: self.head })
+        Ok(HistoryPage { messages: older, next_after, next_before, has_older, has_newer, head: self.head })
     }
 
-    fn has_expired(&self, older: &Found, newer: &Found) -> bool {
+    fn has_expired(&self, older: &FoundMessages, newer: &FoundMessages) -> bool {
         // Without a row, the whole stretch has expired.
         let misses_first = |stretch: Stretch| newer.first().map_or(stretch.up_to + 1, |(seq, _)| *seq) > stretch.above + 1;
         match (self.place, self.older, self.newer) {
@@ -132,7 +132,7 @@ impl Window {
 }
 
 /// Cuts off what is not shown; whether there was anything.
-fn cut(found: &mut Found, limit: i64) -> bool {
+fn cut(found: &mut FoundMessages, limit: i64) -> bool {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let has_more = found.len() > limit;
     found.truncate(limit);
@@ -168,7 +168,7 @@ mod tests {
             let window = Window::new(place, limit, since, head);
             // What the statements read.
             let all = |stretch: Option<Stretch>| stretch.map_or(Vec::new(), |of| (of.above + 1..=of.up_to).filter(|seq| *seq >= kept).collect::<Vec<_>>());
-            let take = |seqs: Vec<i64>, stretch: Option<Stretch>| seqs.into_iter().take(stretch.map_or(0, |of| of.rows() as usize)).map(message).collect();
+            let take = |seqs: Vec<i64>, stretch: Option<Stretch>| seqs.into_iter().take(stretch.map_or(0, |of| usize::try_from(of.rows()).unwrap())).map(message).collect();
             let mut down = all(window.older);
             down.reverse();
             let page = window.page(take(down, window.older), take(all(window.newer), window.newer));

@@ -1,24 +1,22 @@
 //! The route of a group's history: pages of its messages, in both directions.
 
-use axum::body::Bytes;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::held::Held;
-use super::history::{Found, Page, Place, Stretch, Window};
+use super::history::{FoundMessages, HistoryPage, Place, Stretch, Window};
 use super::http::{GroupContext, GroupPath};
+use super::last_read::{LastRead, PageBody};
 use super::{Message, expired, lists};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Problem, Result};
-use crate::base::fingerprint::Fingerprint;
 use crate::base::ids::{GroupId, MAX_HEAD, UserId};
 use crate::db::{Db, DbResult, in_time};
 use crate::http::pages;
 use crate::http::params::{IfNoneMatch, Query};
-use crate::http::polling::{self, PolledValue, Resource, Seen, Version};
+use crate::http::polling::{self, PolledValue, Resource, Seen};
 use crate::http::served::Served;
 
 /// The routes of this part.
@@ -130,34 +128,14 @@ pub struct GroupMessagesOut {
 }
 
 impl GroupMessagesOut {
-    fn new(page: Page, place: Place) -> Self {
-        let Page { messages, next_after, next_before, has_older, has_newer, head } = page;
+    fn new(page: HistoryPage, place: Place) -> Self {
+        let HistoryPage { messages, next_after, next_before, has_older, has_newer, head } = page;
         let items = messages.into_iter().map(GroupMessageOut::new).collect();
         let (has_more, has_older) = match place {
             Place::Before(_) => (has_older.unwrap_or_default(), None),
             _ => (has_newer, has_older),
         };
         Self { items, next_after, next_before, has_more, has_older, head }
-    }
-}
-
-/// A page as it is sent.
-#[derive(Debug, Clone)]
-struct Sent {
-    body: Bytes,
-    version: Version,
-    is_empty: bool,
-}
-
-impl Sent {
-    /// The tag is made from the body: a member and a service who are shown the same have the same
-    /// tag.
-    fn new(page: &GroupMessagesOut) -> Result<Self> {
-        let body = polling::json(page)?;
-        let mut print = Fingerprint::default();
-        print.add_bytes(&body);
-        let version = Version { revision: page.head, shared: print.finish() };
-        Ok(Self { body, version, is_empty: page.items.is_empty() })
     }
 }
 
@@ -183,43 +161,46 @@ async fn list_group_messages(
 ) -> Result<Response> {
     let (place, limit, wait) = (params.place()?, pages::limit_of(params.limit)?, polling::wait_of(params.wait)?);
     let (user, changes) = (path.user(), (wait > 0).then(|| state.changes.listen(path.group)).flatten());
-    let held = Held::new(&state, path.group, user, wait > 0);
+    let last = LastRead::new(&state, path.group, user, wait > 0);
     let read = |_: Seen| {
-        let (state, path, held) = (&state, &path, &held);
+        let (state, path, last) = (&state, &path, &last);
         async move {
-            let sent = held.read(read(state, path, place, limit)).await?;
-            Ok(PolledValue { version: Some(sent.version), value: sent })
+            let page = last.read(read(state, path, place, limit)).await?;
+            Ok(PolledValue { version: Some(page.version), value: page })
         }
     };
-    let resource = Resource { read, write: |sent: &Sent| Ok(sent.body.clone()) };
+    let resource = Resource { read, write: |page: &PageBody| Ok(page.bytes.clone()) };
     match place {
         Place::Start | Place::After(_) => {
-            polling::poll_shared_after(&state.polling, user, wait, &tags, changes, resource, |sent| sent.is_empty).await
+            polling::poll_shared_after(&state.polling, user, wait, &tags, changes, resource, |page| page.is_empty).await
         }
         Place::Before(_) | Place::Around(_) => polling::poll_shared(&state.polling, user, wait, &tags, changes, resource).await,
     }
 }
 
-async fn read(state: &GroupContext, path: &GroupPath, place: Place, limit: u32) -> Result<Sent> {
+async fn read(state: &GroupContext, path: &GroupPath, place: Place, limit: u32) -> Result<PageBody> {
     let view = path.view(&state.db).await?;
     // Up to the head that was read first: then head and messages belong together.
     let window = Window::new(place, limit, view.since.unwrap_or(0), view.head);
     let older = in_time(older(&state.db, path.group, window.older)).await?;
     let newer = in_time(newer(&state.db, path.group, window.newer)).await?;
     match window.page(older, newer) {
-        Ok(page) => Sent::new(&GroupMessagesOut::new(page, place)),
+        Ok(page) => {
+            let page = GroupMessagesOut::new(page, place);
+            PageBody::new(&page, page.head, page.items.is_empty())
+        }
         Err(_) => Err(expired(path.group, lists::earliest(&state.db, path.group).await?).into()),
     }
 }
 
-async fn older(db: &Db, group: GroupId, stretch: Option<Stretch>) -> DbResult<Found> {
+async fn older(db: &Db, group: GroupId, stretch: Option<Stretch>) -> DbResult<FoundMessages> {
     match stretch {
         Some(stretch) if stretch.up_to > stretch.above => lists::messages_down(db, group, stretch).await,
         _ => Ok(Vec::new()),
     }
 }
 
-async fn newer(db: &Db, group: GroupId, stretch: Option<Stretch>) -> DbResult<Found> {
+async fn newer(db: &Db, group: GroupId, stretch: Option<Stretch>) -> DbResult<FoundMessages> {
     match stretch {
         Some(stretch) if stretch.up_to > stretch.above => lists::messages(db, group, stretch).await,
         _ => Ok(Vec::new()),

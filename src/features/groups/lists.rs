@@ -1,7 +1,7 @@
 //! What is read of groups beside the batches of lanes: who may see one, its members, its messages.
 
 use super::distributed;
-use super::history::{Found, Stretch};
+use super::history::{FoundMessages, Stretch};
 use super::store::{MessageRow, message_of_row};
 use super::{Delivery, Group, MemberOut};
 use crate::base::clock::UnixMs;
@@ -13,7 +13,8 @@ use crate::engine::marks::Intervals;
 static VIEW: Statement = Statement::one(
     "select g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at,
         coalesce((select h.head from heads h where h.owner_id = g.group_id and h.kind = 6 and h.name = ''), 0),
-        coalesce((select m.from_seq from memberships m where m.user_id = $2 and m.group_id = g.group_id and m.to_seq < 0), -1)
+        coalesce((select m.from_seq from memberships m where m.user_id = $2 and m.group_id = g.group_id and m.to_seq < 0), -1),
+        g.changes
     from chat_groups g
     where g.group_id = $1",
     &[("group_id", Type::Int), ("user_id", Type::Int)],
@@ -79,7 +80,7 @@ pub fn statements() -> [&'static Statement; 6] {
     [&VIEW, &MEMBERS, &MESSAGES, &MESSAGES_DOWN, &GONE, &EARLIEST]
 }
 
-fn one(values: &[i64]) -> Vec<Column> {
+pub(super) fn one(values: &[i64]) -> Vec<Column> {
     values.iter().map(|value| Column::Int(vec![*value])).collect()
 }
 
@@ -94,15 +95,15 @@ pub struct View {
 }
 
 /// A row of [`VIEW`].
-type ViewRow = (i64, i64, i64, i64, i64, i64, i64, i64);
+type ViewRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64);
 
 /// Reads a group for somebody; None where there is no such group.
 pub async fn view(db: &Db, group: GroupId, viewer: Option<UserId>) -> DbResult<Option<View>> {
     let columns = one(&[group.get(), viewer.map_or(0, UserId::get)]);
     let rows: Vec<ViewRow> = db.fetch(&VIEW, &columns).await?;
-    let row = |(delivery, receipts, members, ordinals, jobs, created_at, head, since): ViewRow| {
+    let row = |(delivery, receipts, members, ordinals, jobs, created_at, head, since, changes): ViewRow| {
         let delivery = if delivery == 1 { Delivery::Write } else { Delivery::Read };
-        let group = Group { delivery, receipts: receipts == 1, members, ordinals, jobs, created_at: UnixMs(created_at) };
+        let group = Group { delivery, receipts: receipts == 1, members, ordinals, jobs, created_at: UnixMs(created_at), changes };
         View { group, head, since: (since >= 0).then_some(since) }
     };
     Ok(rows.into_iter().next().map(row))
@@ -118,16 +119,16 @@ pub async fn members(db: &Db, group: GroupId, after: i64, max_rows: i64) -> DbRe
 }
 
 /// The first messages of a stretch, in their order.
-pub async fn messages(db: &Db, group: GroupId, stretch: Stretch) -> DbResult<Found> {
+pub async fn messages(db: &Db, group: GroupId, stretch: Stretch) -> DbResult<FoundMessages> {
     read_messages(db, &MESSAGES, group, stretch).await
 }
 
 /// The last messages of a stretch, the newest first.
-pub async fn messages_down(db: &Db, group: GroupId, stretch: Stretch) -> DbResult<Found> {
+pub async fn messages_down(db: &Db, group: GroupId, stretch: Stretch) -> DbResult<FoundMessages> {
     read_messages(db, &MESSAGES_DOWN, group, stretch).await
 }
 
-async fn read_messages(db: &Db, statement: &'static Statement, group: GroupId, stretch: Stretch) -> DbResult<Found> {
+async fn read_messages(db: &Db, statement: &'static Statement, group: GroupId, stretch: Stretch) -> DbResult<FoundMessages> {
     let columns = one(&[group.get(), stretch.above, stretch.up_to, stretch.rows()]);
     let rows: Vec<MessageRow> = db.fetch(statement, &columns).await?;
     Ok(rows.into_iter().filter_map(message_of_row).map(|((_, seq), message)| (seq, message)).collect())

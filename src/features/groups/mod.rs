@@ -10,8 +10,8 @@
 //! `command.rs` has the commands, `members.rs` and `messages.rs` their rules, `rows.rs` the rows of batches, `store.rs` their statements, `lists.rs` what is read beside them,
 //! `chats.rs` the groups of a user as its unread summary counts them, `fan_out.rs` and
 //! `delivery.rs` what puts messages into inboxes, `expiry.rs` what removes old ones. `history.rs` has
-//! the pages of messages, `held.rs` what polls for them remember. `http.rs`, `history_http.rs` and
-//! `user_http.rs` have the routes,
+//! the pages of messages, `message_changes.rs` their changes, `last_read.rs` what polls for both remember.
+//! `http.rs`, `history_http.rs`, `message_changes_http.rs` and `user_http.rs` have the routes,
 //! `import/` takes over chat logs.
 
 pub mod changes;
@@ -22,13 +22,15 @@ pub mod delivery;
 mod distributed;
 pub mod expiry;
 pub mod fan_out;
-mod held;
 pub mod history;
 pub mod history_http;
 pub mod http;
 pub mod import;
+mod last_read;
 pub mod lists;
 mod members;
+pub mod message_changes;
+pub mod message_changes_http;
 mod messages;
 mod needs;
 pub mod part;
@@ -102,6 +104,8 @@ pub struct Group {
     pub jobs: i64,
     /// When the group was created.
     pub created_at: UnixMs,
+    /// The id of the last change of a message.
+    pub changes: i64,
 }
 
 /// A membership, from joining to leaving.

@@ -9,7 +9,7 @@ use futures_util::future::{try_join, try_join5};
 use super::import::store as logs;
 use super::needs::{ClientKey, DeliveryJob, GroupNeeds, Sent};
 use super::part::group_part;
-use super::{Group, GroupMark, Membership, Message, delivery, store};
+use super::{Group, GroupMark, Membership, Message, delivery, message_changes, store};
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
@@ -25,6 +25,8 @@ pub struct GroupRows {
     clients: Table<ClientKey, Option<Sent>>,
     messages: Table<(GroupId, i64), Option<Message>>,
     jobs: Table<(GroupId, i64), Option<DeliveryJob>>,
+    /// Messages that were recalled, by group and the id of the change.
+    changes: Table<(GroupId, i64), Option<i64>>,
     /// Of groups whose messages go: the first that is yet to be put into inboxes.
     waiting: BTreeMap<GroupId, i64>,
     /// Up to where messages went.
@@ -53,6 +55,7 @@ impl GroupRows {
         let gone: Vec<_> = self.gone.changed().collect();
         if !gone.is_empty() {
             store::delete_messages(conn, &gone).await?;
+            message_changes::forget(conn, &gone).await?;
         }
         let (mut new, mut recalled) = (Vec::new(), Vec::new());
         for (key, (loaded, now)) in self.messages.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
@@ -64,6 +67,12 @@ impl GroupRows {
         }
         if !recalled.is_empty() {
             store::recall_messages(conn, &recalled).await?;
+        }
+        let gone = |group: &GroupId| self.gone.get(group);
+        let changes = self.changes.changed().filter_map(|((group, id), seq)| Some((*group, *id, (*seq)?)));
+        let changes: Vec<_> = changes.filter(|(group, _, seq)| *seq > gone(group)).collect();
+        if !changes.is_empty() {
+            message_changes::save(conn, &changes).await?;
         }
         Ok(())
     }
@@ -129,6 +138,11 @@ impl GroupRows {
         self.messages.set(&(group, seq), Some(Message { recalled: true, content: String::new(), ..message.clone() }));
     }
 
+    /// Adds a change of a message, under the next id of the group.
+    pub fn add_change(&mut self, group: GroupId, id: i64, seq: i64) {
+        self.changes.set(&(group, id), Some(seq));
+    }
+
     /// Adds something that is to be put into inboxes.
     pub fn add_job(&mut self, group: GroupId, number: i64, job: DeliveryJob) {
         self.jobs.set(&(group, number), Some(job));
@@ -168,7 +182,7 @@ impl RowSet for GroupRows {
     type Needs = GroupNeeds;
 
     fn statements() -> Vec<&'static Statement> {
-        store::statements().into()
+        store::statements().into_iter().chain(message_changes::statements()).collect()
     }
 
     async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &GroupNeeds) -> DbResult<()> {
@@ -214,6 +228,7 @@ impl RowSet for GroupRows {
         self.clients.settle();
         self.messages.settle();
         self.jobs.settle();
+        self.changes.settle();
         self.gone.settle();
         self.logs.settle();
     }
@@ -224,6 +239,7 @@ impl RowSet for GroupRows {
         self.clients.undo();
         self.messages.undo();
         self.jobs.undo();
+        self.changes.undo();
         self.gone.undo();
         self.logs.undo();
     }

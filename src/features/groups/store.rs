@@ -9,7 +9,7 @@ use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 
 static LOAD_GROUPS: Statement = Statement::new(
-    "select g.group_id, g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at
+    "select g.group_id, g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at, g.changes
     from {rows} r
     join chat_groups g on g.group_id = r.group_id",
     &[("group_id", Type::Int)],
@@ -17,8 +17,8 @@ static LOAD_GROUPS: Statement = Statement::new(
 .by("group_id");
 
 static SAVE_GROUPS: Statement = Statement::new(
-    "insert into chat_groups (group_id, delivery, receipts, members, ordinals, jobs, created_at)
-    select group_id, delivery, receipts, members, ordinals, jobs, created_at
+    "insert into chat_groups (group_id, delivery, receipts, members, ordinals, jobs, created_at, changes)
+    select group_id, delivery, receipts, members, ordinals, jobs, created_at, changes
     from {rows} r
     where true
     on conflict (group_id) do update set
@@ -26,7 +26,8 @@ static SAVE_GROUPS: Statement = Statement::new(
         receipts = excluded.receipts,
         members = excluded.members,
         ordinals = excluded.ordinals,
-        jobs = excluded.jobs",
+        jobs = excluded.jobs,
+        changes = excluded.changes",
     &[
         ("group_id", Type::Int),
         ("delivery", Type::Int),
@@ -35,6 +36,7 @@ static SAVE_GROUPS: Statement = Statement::new(
         ("ordinals", Type::Int),
         ("jobs", Type::Int),
         ("created_at", Type::Int),
+        ("changes", Type::Int),
     ],
 );
 
@@ -171,7 +173,7 @@ pub(super) type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i6
 pub(super) type MessageRow = (i64, i64, i64, String, String, i64, i64, i64);
 
 /// A row of `chat_groups`.
-pub(super) type GroupRow = (i64, i64, i64, i64, i64, i64, i64);
+pub(super) type GroupRow = (i64, i64, i64, i64, i64, i64, i64, i64);
 
 /// A row that [`LOAD_CLIENTS`] finds.
 pub(super) type SentRow = (i64, i64, String, i64, i64, i64);
@@ -220,9 +222,11 @@ pub(super) fn sent_of_row((group, sender, client, seq, at, recalled): SentRow) -
     Some((key, Some(Sent { seq, at: UnixMs(at), recalled: recalled == 1 })))
 }
 
-pub(super) fn group_of_row((group, delivery, receipts, members, ordinals, jobs, at): GroupRow) -> Option<(GroupId, Option<Group>)> {
+pub(super) fn group_of_row(
+    (group, delivery, receipts, members, ordinals, jobs, at, changes): GroupRow,
+) -> Option<(GroupId, Option<Group>)> {
     let delivery = if delivery == 1 { Delivery::Write } else { Delivery::Read };
-    let row = Group { delivery, receipts: receipts == 1, members, ordinals, jobs, created_at: UnixMs(at) };
+    let row = Group { delivery, receipts: receipts == 1, members, ordinals, jobs, created_at: UnixMs(at), changes };
     Some((GroupId::try_from(group).ok()?, Some(row)))
 }
 
@@ -278,6 +282,7 @@ pub(super) async fn save_groups(conn: &mut Conn, groups: &[(GroupId, Group)]) ->
         ints(groups, |(_, row)| row.ordinals),
         ints(groups, |(_, row)| row.jobs),
         ints(groups, |(_, row)| row.created_at.0),
+        ints(groups, |(_, row)| row.changes),
     ];
     conn.later(&SAVE_GROUPS, &columns).await
 }

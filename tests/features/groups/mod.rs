@@ -4,6 +4,7 @@ mod crowds;
 mod expiry;
 pub mod fan_out;
 mod history;
+mod message_changes;
 mod routes;
 
 use std::collections::BTreeMap;

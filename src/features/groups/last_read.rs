@@ -1,15 +1,20 @@
-//! What a held poll about a group read, and as of when. A held poll looks again at every change of
+//! What a held poll about a group read last, and as of when. A held poll looks again at every change of
 //! any shared head, so it must not ask the database each time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use axum::body::Bytes;
+use serde::Serialize;
+
 use super::http::GroupContext;
 use crate::base::error::Result;
+use crate::base::fingerprint::Fingerprint;
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::Revision;
 use crate::engine::entries::State;
 use crate::engine::heads::CachedHead;
 use crate::engine::marks::StreamKey;
+use crate::http::polling::{self, Version};
 
 /// The versions that an answer follows from: of the group's head, which goes up with each message
 /// and each recall, and of the member's own rows, which say since when the user is a member.
@@ -19,9 +24,29 @@ struct AsOf {
     user: Option<Revision>,
 }
 
+/// A page as it is sent.
+#[derive(Debug, Clone)]
+pub(super) struct PageBody {
+    pub bytes: Bytes,
+    pub version: Version,
+    /// Whether a poll is held for it.
+    pub is_empty: bool,
+}
+
+impl PageBody {
+    /// The tag is made from the body: a member and a service who are shown the same have the same
+    /// tag. `revision` only ever goes up.
+    pub(super) fn new(page: &impl Serialize, revision: Revision, is_empty: bool) -> Result<Self> {
+        let bytes = polling::json(page)?;
+        let mut print = Fingerprint::default();
+        print.add_bytes(&bytes);
+        Ok(Self { bytes, version: Version { revision, shared: print.finish() }, is_empty })
+    }
+}
+
 /// The last answer of a poll.
 #[derive(Debug)]
-pub(super) struct Held<'a, T> {
+pub(super) struct LastRead<'a, T> {
     state: &'a GroupContext,
     user: Option<UserId>,
     /// None for a request that does not wait, which reads once.
@@ -30,7 +55,7 @@ pub(super) struct Held<'a, T> {
     last: Mutex<Option<(AsOf, T)>>,
 }
 
-impl<'a, T: Clone> Held<'a, T> {
+impl<'a, T: Clone> LastRead<'a, T> {
     /// For one request, which waits or not.
     pub(super) fn new(state: &'a GroupContext, group: GroupId, user: Option<UserId>, waits: bool) -> Self {
         let key = StreamKey::group(group);
