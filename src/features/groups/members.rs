@@ -9,7 +9,7 @@ use crate::base::error::{Code, Problem};
 use crate::base::ids::{GroupId, UserId};
 use crate::engine::events::{Event, MemberEventOut};
 use crate::engine::lanes::{Answer, Rows};
-use crate::engine::marks::StreamKey;
+use crate::engine::marks::{Hidden, StreamKey};
 
 pub(crate) fn unknown(group: GroupId) -> Problem {
     Problem::new(Code::NotFound, format!("Group {group} does not exist."))
@@ -72,7 +72,11 @@ pub(super) fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, poin
     group.members += 1;
     rows.get_mut::<GroupRows>().set_group(id, group);
     let from_seq = rows.head(&StreamKey::group(id)).head;
-    let of = Membership { ordinal, from_seq, to_seq: None, reading: Reading::from_seq(from_seq), muted, joined_at: now, at: now };
+    let mut hidden = Hidden::default();
+    if !rows.user(user).settings.shares_receipts() {
+        hidden.begin(from_seq + 1);
+    }
+    let of = Membership { ordinal, from_seq, to_seq: None, reading: Reading::from_seq(from_seq), muted, joined_at: now, at: now, hidden };
     let member = out(&of);
     rows.get_mut::<GroupRows>().set_membership(user, id, span + 1, of);
     rows.revise(user, |row| row.chat_groups += 1);

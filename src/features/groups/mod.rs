@@ -12,7 +12,7 @@
 //! `delivery.rs` what puts messages into inboxes, `expiry.rs` what removes old ones. `history.rs` has
 //! the pages of messages, `message_changes.rs` their changes, `last_read.rs` what polls for both remember.
 //! `http.rs`, `history_http.rs`, `message_changes_http.rs` and `user_http.rs` have the routes,
-//! `import/` takes over chat logs.
+//! `sharing.rs` what users hide of it. `import/` takes over chat logs.
 
 pub mod changes;
 pub mod chats;
@@ -36,6 +36,7 @@ mod needs;
 pub mod part;
 mod reading;
 pub mod rows;
+pub mod sharing;
 mod store;
 pub mod user_groups;
 pub mod user_http;
@@ -52,7 +53,7 @@ use utoipa::ToSchema;
 
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
-use crate::engine::marks::Intervals;
+use crate::engine::marks::{Hidden, Intervals};
 
 /// In how many groups a user may be.
 pub const MAX_GROUPS: i64 = 1000;
@@ -125,6 +126,8 @@ pub struct Membership {
     pub joined_at: UnixMs,
     /// When the member last read something new or sent, or left.
     pub at: UnixMs,
+    /// The messages of which nobody sees whether the member has read them.
+    pub hidden: Hidden,
 }
 
 impl Membership {

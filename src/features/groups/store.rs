@@ -7,6 +7,7 @@ use super::{Delivery, Group, Membership, Message, Reading};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
+use crate::engine::marks::Hidden;
 
 static LOAD_GROUPS: Statement = Statement::new(
     "select g.group_id, g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at, g.changes
@@ -42,7 +43,7 @@ static SAVE_GROUPS: Statement = Statement::new(
 
 /// The latest membership of each.
 static LOAD_MEMBERS: Statement = Statement::new(
-    "select m.group_id, m.user_id, m.span, m.ordinal, m.from_seq, m.to_seq, m.read_seq, m.extra, m.muted, m.joined_at, m.at
+    "select m.group_id, m.user_id, m.span, m.ordinal, m.from_seq, m.to_seq, m.read_seq, m.extra, m.muted, m.joined_at, m.at, m.hidden
     from {rows} r
     join memberships m on m.user_id = r.user_id and m.group_id = r.group_id
     where not exists (select 1 from memberships n where n.user_id = m.user_id and n.group_id = m.group_id and n.span > m.span)",
@@ -64,12 +65,13 @@ static INSERT_MEMBERS: Statement = Statement::insert(
         ("muted", Type::Int),
         ("joined_at", Type::Int),
         ("at", Type::Int),
+        ("hidden", Type::Text),
     ],
 );
 
 static UPDATE_MEMBERS: Statement = Statement::new(
     "update memberships
-    set to_seq = r.to_seq, read_seq = r.read_seq, extra = r.extra, muted = r.muted, at = r.at
+    set to_seq = r.to_seq, read_seq = r.read_seq, extra = r.extra, muted = r.muted, at = r.at, hidden = r.hidden
     from {rows} r
     where memberships.user_id = r.user_id and memberships.group_id = r.group_id and memberships.span = r.span",
     &[
@@ -81,6 +83,7 @@ static UPDATE_MEMBERS: Statement = Statement::new(
         ("extra", Type::Bytes),
         ("muted", Type::Int),
         ("at", Type::Int),
+        ("hidden", Type::Text),
     ],
 )
 .by("user_id");
@@ -167,7 +170,7 @@ pub(super) fn statements() -> [&'static Statement; 12] {
 }
 
 /// A row of `memberships`.
-pub(super) type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i64, i64);
+pub(super) type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i64, i64, String);
 
 /// A row of `group_messages`.
 pub(super) type MessageRow = (i64, i64, i64, String, String, i64, i64, i64);
@@ -231,7 +234,7 @@ pub(super) fn group_of_row(
 }
 
 pub(super) fn member_of_row(row: MemberRow) -> Option<((UserId, GroupId, i64), Option<Membership>)> {
-    let (group, user, span, ordinal, from_seq, to_seq, read_seq, extra, muted, joined_at, at) = row;
+    let (group, user, span, ordinal, from_seq, to_seq, read_seq, extra, muted, joined_at, at, hidden) = row;
     let membership = Membership {
         ordinal,
         from_seq,
@@ -240,6 +243,7 @@ pub(super) fn member_of_row(row: MemberRow) -> Option<((UserId, GroupId, i64), O
         muted: muted == 1,
         joined_at: UnixMs(joined_at),
         at: UnixMs(at),
+        hidden: Hidden::from_row(&hidden),
     };
     Some(((UserId::try_from(user).ok()?, GroupId::try_from(group).ok()?, span), Some(membership)))
 }
@@ -260,7 +264,7 @@ fn ints<T>(items: &[T], value: impl Fn(&T) -> i64) -> Column {
 pub(super) type MemberOf<'a> = (&'a (UserId, GroupId, i64), &'a Membership);
 
 /// The columns of [`UPDATE_MEMBERS`].
-fn member_columns(members: &[MemberOf<'_>]) -> [Column; 8] {
+fn member_columns(members: &[MemberOf<'_>]) -> [Column; 9] {
     [
         ints(members, |((_, group, _), _)| group.get()),
         ints(members, |((user, ..), _)| user.get()),
@@ -270,6 +274,7 @@ fn member_columns(members: &[MemberOf<'_>]) -> [Column; 8] {
         Column::Bytes(members.iter().map(|(_, row)| row.reading.extra_data()).collect()),
         ints(members, |(_, row)| i64::from(row.muted)),
         ints(members, |(_, row)| row.at.0),
+        Column::Text(members.iter().map(|(_, row)| row.hidden.to_row()).collect()),
     ]
 }
 
@@ -288,10 +293,10 @@ pub(super) async fn save_groups(conn: &mut Conn, groups: &[(GroupId, Group)]) ->
 }
 
 pub(super) async fn insert_members(conn: &mut Conn, members: &[MemberOf<'_>]) -> DbResult<()> {
-    let [group, user, span, to_seq, read_seq, extra, muted, at] = member_columns(members);
+    let [group, user, span, to_seq, read_seq, extra, muted, at, hidden] = member_columns(members);
     let ordinal = ints(members, |(_, row)| row.ordinal);
     let (from_seq, joined_at) = (ints(members, |(_, row)| row.from_seq), ints(members, |(_, row)| row.joined_at.0));
-    let columns = [group, user, span, ordinal, from_seq, to_seq, read_seq, extra, muted, joined_at, at];
+    let columns = [group, user, span, ordinal, from_seq, to_seq, read_seq, extra, muted, joined_at, at, hidden];
     conn.insert(&INSERT_MEMBERS, &columns).await
 }
 

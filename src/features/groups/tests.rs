@@ -2,16 +2,18 @@
 //! has read it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
 use crate::base::error::Code;
-use crate::engine::lanes::{Command as _, Rows};
+use crate::engine::lanes::{self, Rows};
 use crate::engine::marks::StreamKey;
 use crate::features::groups::rows::GroupRows;
 use crate::features::receipts::{Count, Span, Spans};
+use crate::features::users::settings::{PatchSettings, SettingsPatch};
 
 const USERS: i64 = 5;
 
@@ -24,6 +26,7 @@ enum Act {
     Read { user: i64, up_to: Option<i64> },
     One { user: i64, seq: i64 },
     Mute { user: i64, muted: bool },
+    Share { user: i64, shares: bool },
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -35,7 +38,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         1 => (seq.clone(), prop::option::of(user.clone())).prop_map(|(seq, by)| Act::Recall { seq, by }),
         3 => (user.clone(), prop::option::of(seq.clone())).prop_map(|(user, up_to)| Act::Read { user, up_to }),
         4 => (user.clone(), seq).prop_map(|(user, seq)| Act::One { user, seq }),
-        1 => (user, any::<bool>()).prop_map(|(user, muted)| Act::Mute { user, muted }),
+        1 => (user.clone(), any::<bool>()).prop_map(|(user, muted)| Act::Mute { user, muted }),
+        2 => (user, any::<bool>()).prop_map(|(user, shares)| Act::Share { user, shares }),
     ];
     prop::collection::vec(act, 1..80)
 }
@@ -47,6 +51,8 @@ struct Stay {
     from: i64,
     there: BTreeSet<i64>,
     read: BTreeSet<i64>,
+    /// Messages of which nobody sees whether they are read.
+    hidden: BTreeSet<i64>,
     open: bool,
 }
 
@@ -62,6 +68,8 @@ struct Model {
     /// The sender and her id of each message, and whether it was recalled.
     messages: Vec<(i64, u8, bool)>,
     people: BTreeMap<i64, Person>,
+    /// Those who do not share receipts.
+    hiding: BTreeSet<i64>,
     revisions: BTreeMap<i64, i64>,
 }
 
@@ -106,8 +114,13 @@ impl Model {
                 self.stay(*user).ok_or(Code::Forbidden)?;
                 self.messages.push((*user, *client, false));
                 let seq = self.head();
-                for stay in self.people.values_mut().flat_map(|person| &mut person.stays).filter(|stay| stay.open) {
-                    stay.there.insert(seq);
+                for (member, person) in &mut self.people {
+                    for stay in person.stays.iter_mut().filter(|stay| stay.open) {
+                        stay.there.insert(seq);
+                        if self.hiding.contains(member) {
+                            stay.hidden.insert(seq);
+                        }
+                    }
                 }
                 let stay = self.stay(*user).unwrap();
                 stay.read = stay.there.clone();
@@ -146,6 +159,18 @@ impl Model {
                 let changed = std::mem::replace(&mut person.muted, *muted) != *muted;
                 self.revise(*user, changed);
             }
+            Act::Share { user, shares } => {
+                let changed = if *shares { self.hiding.remove(user) } else { self.hiding.insert(*user) };
+                if changed
+                    && !shares
+                    && let Some(stay) = self.stay(*user)
+                {
+                    // From the first one that is not read.
+                    let first = stay.there.difference(&stay.read).next().copied().unwrap_or(i64::MAX);
+                    stay.hidden.extend(stay.there.iter().copied().filter(|seq| *seq >= first));
+                }
+                self.revise(*user, changed);
+            }
         }
         Ok(())
     }
@@ -162,7 +187,7 @@ impl Model {
         let mut all = Vec::new();
         for (user, person) in self.people.iter().filter(|(user, _)| **user != sender) {
             let stays = person.stays.iter().filter(|stay| stay.there.contains(&seq));
-            all.extend(stays.map(|stay| (*user, person.ordinal, stay.read.contains(&seq), !stay.open)));
+            all.extend(stays.map(|stay| (*user, person.ordinal, stay.read.contains(&seq) && !stay.hidden.contains(&seq), !stay.open)));
         }
         all.sort_by_key(|(_, ordinal, ..)| *ordinal);
         all
@@ -177,9 +202,9 @@ fn the_group() -> GroupId {
     GroupId::try_from(9).unwrap()
 }
 
-fn command(act: &Act) -> GroupCommand {
+fn command(act: &Act, rows: &Rows) -> Arc<dyn lanes::Command> {
     let group = the_group();
-    match act.clone() {
+    let command = match act.clone() {
         Act::Join(users) if users.len() == 1 => GroupCommand::Join { group, user: user(*users.first().unwrap()) },
         Act::Join(users) => GroupCommand::JoinMany { group, users: users.into_iter().map(user).collect() },
         Act::Leave(id) => GroupCommand::Leave { group, user: user(id) },
@@ -190,10 +215,16 @@ fn command(act: &Act) -> GroupCommand {
         Act::Read { user: id, up_to } => GroupCommand::Read { user: user(id), group, up_to },
         Act::One { user: id, seq } => GroupCommand::ReadOne { user: user(id), group, seq },
         Act::Mute { user: id, muted } => GroupCommand::Mute { user: user(id), group, muted },
-    }
+        Act::Share { user: id, shares } => {
+            let is_in = rows.get::<GroupRows>().latest(user(id), group).is_some_and(|(_, of)| of.is_open());
+            let patch = SettingsPatch { share_receipts: Some(shares), ..SettingsPatch::default() };
+            return Arc::new(PatchSettings { user: user(id), patch, groups: is_in.then_some(group).into_iter().collect() });
+        }
+    };
+    Arc::new(command)
 }
 
-fn run(rows: &mut Rows, command: &GroupCommand) -> Result<Value, Code> {
+fn run(rows: &mut Rows, command: &dyn lanes::Command) -> Result<Value, Code> {
     match command.apply(rows, UnixMs(1)) {
         Ok(answer) => {
             rows.settle();
@@ -214,6 +245,7 @@ fn spans(rows: &Rows) -> Spans {
         from_seq: of.from_seq,
         to_seq: of.to_seq,
         reading: Reading::from_row(of.reading.read_seq(), &of.reading.extra_data()),
+        hidden: Hidden::from_row(&of.hidden.to_row()),
     };
     let mut spans: Vec<_> = rows.get::<GroupRows>().all_memberships().into_iter().map(span).collect();
     spans.sort_by_key(|span| (span.ordinal, span.from_seq));
@@ -281,7 +313,10 @@ proptest! {
         run(&mut rows, &GroupCommand::Put { group: the_group(), delivery: None, receipts: None }).unwrap();
         let mut progress = 0;
         for act in &acts {
-            let (wanted, got) = (model.act(act), run(&mut rows, &command(act)));
+            let (wanted, got) = (model.act(act), {
+                let command = command(act, &rows);
+                run(&mut rows, &*command)
+            });
             prop_assert_eq!(wanted.err(), got.as_ref().err().copied(), "{:?}", act);
             if let (Act::Read { user, .. } | Act::One { user, .. }, Ok(body)) = (act, &got) {
                 let unread = model.unread(model.people[user].stays.last().unwrap());
@@ -299,7 +334,8 @@ proptest! {
 fn nothing_is_done_in_a_group_that_is_not_there() {
     let mut rows = Rows::new(crate::app::ROW_SETS);
     for act in [Act::Join([1].into()), Act::Leave(1), Act::Read { user: 1, up_to: None }, Act::Send { user: 1, client: 1 }] {
-        assert_eq!(run(&mut rows, &command(&act)), Err(Code::NotFound), "{act:?}");
+        let command = command(&act, &rows);
+        assert_eq!(run(&mut rows, &*command), Err(Code::NotFound), "{act:?}");
     }
 }
 

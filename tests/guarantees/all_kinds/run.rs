@@ -159,6 +159,10 @@ impl<'a> Run<'a> {
         self.send(Method::PUT, path, None, Some(&body)).await
     }
 
+    pub async fn patch(&mut self, path: &str, body: Value) -> Reply {
+        self.send(Method::PATCH, path, None, Some(&body)).await
+    }
+
     pub async fn delete(&mut self, path: &str) -> Reply {
         self.send(Method::DELETE, path, None, None).await
     }
@@ -239,6 +243,7 @@ impl<'a> Run<'a> {
             What::Follow | What::Unfollow | What::RemoveFollower | What::Block | What::Unblock => self.relations(step).await,
             What::PutGroup | What::Join | What::Leave | What::Say | What::SayAgain | What::Recall => self.groups(step).await,
             What::ReadGroup | What::ReadOne | What::MuteGroup => self.memberships(step).await,
+            What::LeaveOut | What::ShareReceipts => self.settings(step).await,
             What::ExpireMessages => self.expire_messages(step).await,
             _ => self.directs(step).await,
         }

@@ -51,6 +51,8 @@ pub enum What {
     TellAgain,
     ReadDirect,
     MuteDirect,
+    LeaveOut,
+    ShareReceipts,
     /// An earlier request again, under its key.
     Repeat,
     /// The cache loses one user.
@@ -68,7 +70,7 @@ pub enum What {
 }
 
 /// How often each comes.
-const WEIGHTS: [(usize, What); 50] = [
+const WEIGHTS: [(usize, What); 52] = [
     (5, What::Increment),
     (2, What::IncrementMany),
     (3, What::RetractAt),
@@ -112,6 +114,8 @@ const WEIGHTS: [(usize, What); 50] = [
     (1, What::TellAgain),
     (3, What::ReadDirect),
     (1, What::MuteDirect),
+    (2, What::LeaveOut),
+    (1, What::ShareReceipts),
     (4, What::Repeat),
     (2, What::ForgetUser),
     (1, What::Forget),
