@@ -60,6 +60,15 @@ pub struct Recipient {
     pub left: bool,
 }
 
+/// The ordinals of a message's recipients, in ascending order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ordinals {
+    /// Those who have read it.
+    pub read: Vec<i64>,
+    /// Those who have not.
+    pub unread: Vec<i64>,
+}
+
 /// The bitmaps of a message. Ordinal `i` (from 1) is bit `i - 1`, the lowest bit of each byte
 /// first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,6 +174,20 @@ impl Spans {
     #[must_use]
     pub fn max_ordinal(&self, seq: i64) -> i64 {
         self.spans.iter().filter(|span| span.from_seq < seq).map(|span| span.ordinal).max().unwrap_or(0)
+    }
+
+    /// The ordinals of a message's recipients; None where there are more than `most`.
+    #[must_use]
+    pub fn ordinals(&self, seq: i64, sender: UserId, most: usize) -> Option<Ordinals> {
+        let mut ordinals = Ordinals::default();
+        for span in self.covering(seq).filter(|span| span.user != sender) {
+            let these = if span.has_read(seq) { &mut ordinals.read } else { &mut ordinals.unread };
+            these.push(span.ordinal);
+            if ordinals.read.len() + ordinals.unread.len() > most {
+                return None;
+            }
+        }
+        Some(ordinals)
     }
 
     /// The bitmaps of a message.
