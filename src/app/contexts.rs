@@ -21,6 +21,7 @@ use crate::features::receipts::http::ReceiptContext;
 use crate::features::relations::Lookups;
 use crate::features::relations::http::RelationContext;
 use crate::features::relations::worker::WorkerContext;
+use crate::features::users::settings_http::UserContext;
 use crate::features::users::{LastSeen, LastSeenContext};
 use crate::features::views::http::ViewContext;
 use crate::http::served::{Callers, Served};
@@ -47,6 +48,7 @@ pub struct Contexts {
     pub relations: Served<RelationContext>,
     pub scrub: Arc<ScrubContext>,
     pub summary: Served<SummaryContext>,
+    pub users: Served<UserContext>,
     pub views: Served<ViewContext>,
     pub worker: Arc<WorkerContext>,
 }
@@ -59,7 +61,7 @@ impl Contexts {
         let operations = callers.serve(engines.operations(config));
         let worker = Arc::new(engines.worker(config, operations.clone()));
         let groups = callers.serve(engines.groups(config));
-        let Engines { lanes, db, heads, polling, receipts, .. } = engines;
+        let Engines { lanes, db, heads, .. } = engines;
         Self {
             badges: callers.serve(BadgeContext { lanes: lanes.clone() }),
             broadcasts: callers.serve(engines.broadcasts()),
@@ -72,11 +74,12 @@ impl Contexts {
             inbox: callers.serve(engines.inbox(config)),
             notifications: callers.serve(engines.notifications(config)),
             last_seen: engines.last_seen(config),
-            receipts: callers.serve(ReceiptContext { db: db.clone(), receipts: Arc::clone(receipts), polling: Arc::clone(polling) }),
+            receipts: callers.serve(engines.receipts()),
             relations: callers.serve(engines.relations(config, worker.clone())),
             operations,
             scrub: Arc::new(engines.scrub()),
             summary: callers.serve(engines.summary()),
+            users: callers.serve(engines.users()),
             views: callers.serve(engines.views(config)),
             worker,
         }
@@ -113,6 +116,19 @@ impl Engines {
             fan_out: Arc::clone(&self.fan_out),
             clock: self.clock.clone(),
         }
+    }
+
+    fn receipts(&self) -> ReceiptContext {
+        ReceiptContext {
+            db: self.db.clone(),
+            entries: Arc::clone(&self.entries),
+            receipts: Arc::clone(&self.receipts),
+            polling: Arc::clone(&self.polling),
+        }
+    }
+
+    fn users(&self) -> UserContext {
+        UserContext { lanes: self.lanes.clone(), entries: Arc::clone(&self.entries), group_changes: Arc::clone(&self.group_changes) }
     }
 
     fn groups(&self, config: &Config) -> GroupContext {

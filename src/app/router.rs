@@ -11,7 +11,9 @@ use crate::app::state::AppState;
 use crate::app::{console, docs, probes};
 use crate::base::ids::{GroupId, Seq};
 use crate::features::operations::OperationId;
-use crate::features::{badges, broadcasts, dots, events, feed, groups, inbox, notifications, operations, receipts, relations, views};
+use crate::features::{
+    badges, broadcasts, dots, events, feed, groups, inbox, notifications, operations, receipts, relations, users, views,
+};
 use crate::http::body::IdempotencyKey;
 use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route};
 use crate::http::path::UserOrMe;
@@ -35,6 +37,7 @@ use crate::summary;
         (name = "relations", description = "Follows and blocks between users."),
         (name = "events", description = "An ordered log of changes, for services."),
         (name = "operations", description = "Results of asynchronous writes."),
+        (name = "users", description = "Settings of users."),
         (name = "views", description = "Views: pages, forums and channels that users read by visiting them."),
         (name = "server", description = "Health checks and metrics.")),
     security(("bearer" = [])),
@@ -85,6 +88,8 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
         .and(dots::http::routes(), |node| &node.contexts.dots)
         .and(feed::http::routes(), |node| &node.contexts.feed)
         .and(groups::http::routes(), |node| &node.contexts.groups)
+        .and(groups::history_http::routes(), |node| &node.contexts.groups)
+        .and(groups::message_changes_http::routes(), |node| &node.contexts.groups)
         .and(groups::user_http::routes(), |node| &node.contexts.groups)
         .and(inbox::http::routes(), |node| &node.contexts.inbox)
         .and(inbox::directs_http::routes(), |node| &node.contexts.inbox)
@@ -95,6 +100,7 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
         .and(relations::lookup_http::routes(), |node| &node.contexts.relations)
         .and(events::routes(), |node| &node.contexts.events)
         .and(operations::http::routes(), |node| &node.contexts.operations)
+        .and(users::settings_http::routes(), |node| &node.contexts.users)
         .and(views::http::routes(), |node| &node.contexts.views)
         .and(probes::routes(), |node| node);
     let (router, mut document) = routes.all.split_for_parts();
@@ -108,7 +114,8 @@ fn add_problems(document: &mut utoipa::openapi::OpenApi) {
     let problem = Content::new(Some(Ref::from_schema_name("ProblemOut")));
     let response = ResponseBuilder::new().content("application/problem+json", problem).build();
     let operations = document.paths.paths.values_mut();
-    let operations = operations.flat_map(|path| [path.get.as_mut(), path.post.as_mut(), path.put.as_mut(), path.delete.as_mut()]);
+    let operations =
+        operations.flat_map(|path| [path.get.as_mut(), path.post.as_mut(), path.put.as_mut(), path.patch.as_mut(), path.delete.as_mut()]);
     let is_api = |of: &&mut Operation| of.tags.iter().flatten().all(|tag| tag != "server");
     for operation in operations.flatten().filter(is_api) {
         for status in ["4XX", "5XX"] {
@@ -120,7 +127,9 @@ fn add_problems(document: &mut utoipa::openapi::OpenApi) {
 /// Headers and some bodies may be left out. The attribute of an operation cannot say so without
 /// also allowing `null`.
 fn loosen(document: &mut utoipa::openapi::OpenApi) {
-    for operation in document.paths.paths.values_mut().flat_map(|path| [path.post.as_mut(), path.put.as_mut()]).flatten() {
+    for operation in
+        document.paths.paths.values_mut().flat_map(|path| [path.post.as_mut(), path.put.as_mut(), path.patch.as_mut()]).flatten()
+    {
         for parameter in operation.parameters.iter_mut().flatten() {
             if let RefOr::T(header) = parameter
                 && header.parameter_in == ParameterIn::Header

@@ -93,6 +93,7 @@ codes! {
     InvalidCursor = BAD_REQUEST, "Invalid cursor";
     Unauthorized = UNAUTHORIZED, "Unauthorized";
     Forbidden = FORBIDDEN, "Forbidden";
+    ReceiptsHidden = FORBIDDEN, "Receipts hidden";
     Blocked = FORBIDDEN, "User blocked";
     CrossOrigin = FORBIDDEN, "Cross-origin request not allowed";
     UnknownRoute = NOT_FOUND, "Route not found";

@@ -14,7 +14,8 @@ use crate::base::ids::UserId;
 use crate::cache::{Entry, Revision};
 use crate::engine::entries::UserRows;
 use crate::engine::heads::{BroadcastState, Versions};
-use crate::engine::marks::parts::enrolled;
+use crate::engine::marks::LeftOut;
+use crate::engine::marks::parts::{enrolled, left_out};
 
 /// What a part depends on besides the user's own rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,12 @@ impl SummaryFacts<'_> {
     #[must_use]
     pub fn enrolled(&self) -> i64 {
         enrolled(&self.entry.parts)
+    }
+
+    /// The names of a kind that the user's settings keep out of the total.
+    #[must_use]
+    pub fn left_out(&self, kind: &str) -> LeftOut<'_> {
+        left_out(&self.entry.parts, kind)
     }
 }
 
@@ -128,7 +135,7 @@ pub trait SummaryPart: fmt::Debug + Send + Sync {
         None
     }
 
-    /// What the total adds up, at least 0.
+    /// What the total adds up, at least 0, less what the user's settings leave out.
     fn unread(_facts: SummaryFacts<'_>, _count: &Self::Count) -> i64 {
         0
     }
@@ -142,8 +149,8 @@ pub trait SummaryPart: fmt::Debug + Send + Sync {
     /// 503 where a store is away: nothing is guessed.
     fn explain(&self, rows: &UserRows, broadcast_state: &BroadcastState) -> impl Future<Output = Result<Self::Terms>> + Send;
 
-    /// What the total adds up of these terms.
-    fn explained_unread(_terms: &Self::Terms) -> i64 {
+    /// What the total adds up of these terms, less what the user's settings leave out.
+    fn explained_unread(_rows: &UserRows, _terms: &Self::Terms) -> i64 {
         0
     }
 }

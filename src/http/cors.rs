@@ -40,7 +40,7 @@ const ALLOWED: [HeaderName; 8] = [
     HeaderName::from_static("traceparent"),
     HeaderName::from_static("tracestate"),
 ];
-const METHODS: [Method; 4] = [Method::GET, Method::POST, Method::PUT, Method::DELETE];
+const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 /// How long a browser may keep the answer to a preflight. Some browsers keep none for longer.
 const MAX_AGE: Duration = Duration::from_secs(2 * 3600);
 /// How many origins may be listed: each request of a page is compared with all of them.

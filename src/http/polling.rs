@@ -184,6 +184,28 @@ where
     poll_on(node, asked, Wakers { user: Some(peer), also: None, shared: false }, resource).await
 }
 
+/// The same for something that a shared head decides as well, such as a page of a group's messages.
+/// Everybody who may see it sees the same; `user` is the one who asks, None for a service.
+///
+/// # Errors
+/// Those of `read` and `write`.
+pub async fn poll_shared<T, R, F, W>(
+    node: &Polling,
+    user: Option<UserId>,
+    wait: u32,
+    tags: &IfNoneMatch,
+    changes: Option<watch::Receiver<()>>,
+    resource: Resource<R, W>,
+) -> Result<Response, Error>
+where
+    R: Fn(Seen) -> F,
+    F: Future<Output = Result<PolledValue<T>, Error>>,
+    W: Fn(&T) -> Result<Bytes, Error>,
+{
+    let asked = Asked { tags, about: None, wait };
+    poll_on(node, asked, Wakers { user, also: changes, shared: true }, resource).await
+}
+
 /// Answers a poll for what comes after a place in one of the user's streams: `wait` needs no tag,
 /// and holds the request while there is nothing, or nothing but what the client has by its tag.
 ///
@@ -203,10 +225,48 @@ where
     W: Fn(&T) -> Result<Bytes, Error>,
 {
     let asked = Asked { tags, about: Some(user), wait };
-    if wait > 0
+    poll_after_on(node, asked, Wakers { user: Some(user), also: None, shared: true }, resource, is_empty).await
+}
+
+/// The same for a stream that many users share, such as the messages of a group: everybody who may
+/// see it sees the same. `user` is the one who asks, whose own changes count, too; None for a
+/// service.
+///
+/// # Errors
+/// Those of `read` and `write`.
+pub async fn poll_shared_after<T, R, F, W>(
+    node: &Polling,
+    user: Option<UserId>,
+    wait: u32,
+    tags: &IfNoneMatch,
+    changes: Option<watch::Receiver<()>>,
+    resource: Resource<R, W>,
+    is_empty: impl Fn(&T) -> bool,
+) -> Result<Response, Error>
+where
+    R: Fn(Seen) -> F,
+    F: Future<Output = Result<PolledValue<T>, Error>>,
+    W: Fn(&T) -> Result<Bytes, Error>,
+{
+    let asked = Asked { tags, about: None, wait };
+    poll_after_on(node, asked, Wakers { user, also: changes, shared: true }, resource, is_empty).await
+}
+
+async fn poll_after_on<T, R, F, W>(
+    node: &Polling,
+    asked: Asked<'_>,
+    wakers: Wakers,
+    resource: Resource<R, W>,
+    is_empty: impl Fn(&T) -> bool,
+) -> Result<Response, Error>
+where
+    R: Fn(Seen) -> F,
+    F: Future<Output = Result<PolledValue<T>, Error>>,
+    W: Fn(&T) -> Result<Bytes, Error>,
+{
+    if asked.wait > 0
         && let Some(_place) = node.waiting.take()?
     {
-        let wakers = Wakers { user: Some(user), also: None, shared: true };
         return Box::pin(wait_while(node, asked, wakers, &resource, is_empty)).await;
     }
     let seen = asked.seen(node);

@@ -19,7 +19,8 @@ use crate::db::{DbResult, in_time};
 use crate::engine::entries::State;
 use crate::features::groups;
 use crate::features::groups::chats::Which;
-use crate::features::groups::http::{GroupContext, GroupMessageOut};
+use crate::features::groups::history_http::GroupMessageOut;
+use crate::features::groups::http::GroupContext;
 use crate::features::groups::user_groups::{self, UserGroup};
 use crate::features::inbox::timed::Ended;
 use crate::features::inbox::{DirectOut, ItemOut, direct_lists};
@@ -296,7 +297,7 @@ async fn last_messages(state: &ChatListContext, user: UserId, chats: &[Chat]) ->
     let groups = async { if of_groups.is_empty() { Ok(Vec::new()) } else { groups::lists::messages_at(db, &of_groups).await } };
     let directs = async { if of_directs.is_empty() { Ok(Vec::new()) } else { direct_lists::messages_at(db, user, &of_directs).await } };
     let (groups, directs) = in_time(try_join(groups, directs)).await?;
-    let groups = groups.into_iter().map(|(group, seq, message)| ((true, group.get()), GroupMessageOut::new(seq, message)));
+    let groups = groups.into_iter().map(|(group, seq, message)| ((true, group.get()), GroupMessageOut::new((seq, message))));
     let directs = directs.into_iter().filter_map(|item| Some(((false, item.peer_id?.get()), direct_message(item))));
     Ok(groups.chain(directs).collect())
 }

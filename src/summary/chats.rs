@@ -226,7 +226,7 @@ impl SummaryPart for ChatPart {
         Ok(ChatTermsOut { unread, groups, directs })
     }
 
-    fn explained_unread(terms: &ChatTermsOut) -> i64 {
+    fn explained_unread(_rows: &UserRows, terms: &ChatTermsOut) -> i64 {
         terms.unread
     }
 }

@@ -156,11 +156,12 @@ macro_rules! kinds {
             /// The terms of every number.
             pub(super) async fn explain(&self, rows: &UserRows, broadcast_state: &BroadcastState) -> Result<ExplainOut> {
                 $(let $name = self.$name.explain(rows, broadcast_state).await?;)+
-                let total = [$($part::explained_unread(&$name)),+].into_iter().fold(0, i64::saturating_add);
+                let total = [$($part::explained_unread(rows, &$name)),+].into_iter().fold(0, i64::saturating_add);
                 Ok(ExplainOut {
                     user_id: rows.user,
                     revision: rows.row.revision,
                     total,
+                    not_in_total: rows.row.settings.not_in_total().map(str::to_owned).collect(),
                     enrolment_head: Some(rows.row.enrolled).filter(|_| rows.row.is_enrolled()),
                     broadcast_head: broadcast_state.head,
                     $($name,)+
@@ -189,7 +190,8 @@ macro_rules! kinds {
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schema(nullable = false, minimum = 0, example = 5120)]
             pub shared_revision: Option<i64>,
-            /// The number on the app icon: the sum of all unread counts but `feed` and `views`.
+            /// The number on the app icon: the sum of all unread counts but `feed` and `views`, and
+            /// without what the user's settings leave out.
             /// Omitted if a kind that it includes was not requested or is missing.
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schema(nullable = false, minimum = 0, example = 3)]
@@ -252,6 +254,9 @@ macro_rules! kinds {
             revision: i64,
             /// The number on the app icon.
             total: i64,
+            /// What the user's settings keep out of the total.
+            #[schema(example = json!(["counters.like"]))]
+            not_in_total: Vec<String>,
             /// The number of broadcasts and lit dots when the user was enrolled. Omitted for a user
             /// who is not enrolled: broadcasts, dots and feed are then 0.
             #[serde(skip_serializing_if = "Option::is_none")]

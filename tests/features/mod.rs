@@ -11,4 +11,5 @@ mod notifications;
 pub mod operations;
 mod receipts;
 mod relations;
+mod users;
 mod views;

@@ -121,7 +121,7 @@ both_tiers! {
             let asked = preflight(&node, APP, path).await;
             assert_eq!((asked.status.as_u16(), asked.text.as_str()), (200, ""), "{path}: no credentials are needed");
             assert_eq!(asked.header("access-control-allow-origin"), APP);
-            assert_eq!(listed(&asked, "access-control-allow-methods"), ["delete", "get", "post", "put"]);
+            assert_eq!(listed(&asked, "access-control-allow-methods"), ["delete", "get", "patch", "post", "put"]);
             let may_send = ["authorization", "content-type", "idempotency-key", "if-none-match", "prefer", "traceparent", "tracestate", "x-request-id"];
             assert_eq!(listed(&asked, "access-control-allow-headers"), may_send);
             assert!(asked.header("access-control-max-age").parse::<u32>().unwrap() > 0);

@@ -11,7 +11,7 @@ export interface HeadmarkOptions extends TransportOptions {
   baseUrl: string;
 }
 
-type HttpMethod = "get" | "put" | "post" | "delete";
+type HttpMethod = "get" | "put" | "post" | "patch" | "delete";
 type Operations = Record<string | number, unknown>;
 
 /** The paths that have an operation of this method. */
@@ -44,6 +44,7 @@ export interface Headmark {
   GET: Method<"get">;
   PUT: Method<"put">;
   POST: Method<"post">;
+  PATCH: Method<"patch">;
   DELETE: Method<"delete">;
 }
 
@@ -74,6 +75,7 @@ export function createHeadmark(options: HeadmarkOptions): Headmark {
     GET: throwing(client.GET) as Method<"get">,
     PUT: throwing(client.PUT) as Method<"put">,
     POST: throwing(client.POST) as Method<"post">,
+    PATCH: throwing(client.PATCH) as Method<"patch">,
     DELETE: throwing(client.DELETE) as Method<"delete">,
   };
 }

@@ -24,7 +24,7 @@ const fn by(owner: &'static str, name: &'static str) -> Table {
 }
 
 /// In the order in which they are partitioned. `users` is last: it says what number all have.
-pub const TABLES: [Table; 22] = [
+pub const TABLES: [Table; 23] = [
     by("user_id", "marks"),
     by("user_id", "feed_snapshots"),
     by("owner_id", "heads"),
@@ -42,6 +42,7 @@ pub const TABLES: [Table; 22] = [
     by("group_id", "chat_groups"),
     by("user_id", "memberships"),
     by("group_id", "group_messages"),
+    by("group_id", "group_changes"),
     by("user_id", "group_log_members"),
     by("user_id", "inbox"),
     by("user_id", "directs"),

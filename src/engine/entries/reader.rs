@@ -8,13 +8,14 @@ use std::fmt::Write as _;
 use crate::base::ids::UserId;
 use crate::cache::{Entry, Parts};
 use crate::db::{Db, DbResult, Statement, Type};
-use crate::engine::marks::parts::{Part, user_part};
+use crate::engine::marks::parts::left_out;
+use crate::engine::marks::parts::{Part, settings_part, user_part};
 use crate::engine::marks::users::{User, ids};
-use crate::engine::marks::{Kind, Mark, UserMarks};
+use crate::engine::marks::{Kind, LeftOut, Mark, UserMarks, UserSettings};
 
-/// The user's own row comes first. The marks of views are many and read one by one.
+/// The user's own row comes first, with its settings behind the marks. The marks of views are many and read one by one.
 const USERS: &str =
-    "select u.user_id, cast(0 as bigint) as kind, u.marks as text, u.revision as a, u.enrolled as b, u.seen_day as c, u.feed as d,
+    "select u.user_id, cast(0 as bigint) as kind, u.marks || '|' || u.settings as text, u.revision as a, u.enrolled as b, u.seen_day as c, u.feed as d,
         u.direct_unread as e, u.direct_chats as f, cast(null as bytea) as data
     from {rows} r
     join users u on u.user_id = r.user_id";
@@ -70,12 +71,23 @@ impl UserRows {
         self.row.marks.get(kind, name).mark()
     }
 
-    fn add_user(&mut self, marks: &str, [revision, enrolled, seen_day, feed, direct_unread, direct_chats]: [i64; 6]) {
-        let marks = UserMarks::from_row(marks);
+    /// The names of a kind that the total leaves out.
+    #[must_use]
+    pub fn left_out(&self, kind: &str) -> LeftOut<'_> {
+        left_out(&self.entry.parts, kind)
+    }
+
+    fn add_user(&mut self, text: &str, [revision, enrolled, seen_day, feed, direct_unread, direct_chats]: [i64; 6]) {
+        // No setting has the separator in it.
+        let (marks, settings) = text.rsplit_once('|').unwrap_or((text, ""));
+        let (marks, settings) = (UserMarks::from_row(marks), UserSettings::from_row(settings));
         self.complete = !marks.has_unknown();
-        self.row = User { revision, enrolled, seen_day, feed, direct_unread, direct_chats, marks, ..User::default() };
+        self.row = User { revision, enrolled, seen_day, feed, direct_unread, direct_chats, marks, settings, ..User::default() };
         self.entry.revision = revision;
         self.entry.parts.extend([user_part(&self.row)]);
+        if !self.row.settings.as_str().is_empty() {
+            self.entry.parts.extend([settings_part(&self.row)]);
+        }
     }
 }
 

@@ -52,7 +52,7 @@ impl KnownUsers {
     pub(super) fn learn(&self, rows: impl IntoIterator<Item = (UserId, User)>, all: bool) {
         for (user, row) in rows {
             if all || self.0.get(user).is_some() {
-                let bytes = COPY_BYTES + row.marks.as_str().len();
+                let bytes = COPY_BYTES + row.marks.as_str().len() + row.settings.as_str().len();
                 self.0.insert(user, Arc::new(row), bytes);
             }
         }

@@ -98,6 +98,20 @@ impl Intervals {
         }
     }
 
+    /// The runs within these positions, cut off at both.
+    pub fn within(&self, from: i64, to: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
+        let first = self.0.partition_point(|(_, end)| *end < from);
+        let runs = self.0.iter().skip(first).take_while(move |(start, _)| *start <= to);
+        runs.map(move |(start, end)| ((*start).max(from), (*end).min(to)))
+    }
+
+    /// Makes one run of the two lowest, with what lies between them.
+    pub fn join_first(&mut self) {
+        if let [(_, to), (from, _), ..] = self.0.as_slice() {
+            self.insert(*to, *from);
+        }
+    }
+
     /// What is in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {

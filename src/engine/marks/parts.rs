@@ -1,10 +1,11 @@
-//! How a cache entry holds a user's own row: one field, `u`, with enrolment, feed, direct messages,
-//! and the marks as the row has them. The other fields of an entry are the features' (their row
+//! How a cache entry holds a user's own row: `u` with enrolment, feed, direct messages, and the
+//! marks as the row has them, and `s` with the settings. The other fields of an entry are the features' (their row
 //! sets); `crate::engine::entries` lists all of them.
 
 use std::iter::Peekable;
 
 use super::Kind;
+use super::settings::{self, LeftOut};
 use super::user_marks::{PackedMark, find, of_kind};
 use super::users::{NOT_ENROLLED, User};
 use crate::cache::Parts;
@@ -30,6 +31,34 @@ pub fn user_part(row: &User) -> Part {
     let said = 1 + numbers.iter().rposition(|number| *number != 0).unwrap_or(0);
     let numbers: Vec<_> = numbers.iter().take(said).map(i64::to_string).collect();
     (FIELD.into(), format!("{};{}", numbers.join(" "), row.marks.as_str()).into())
+}
+
+/// The field of the user's settings.
+const SETTINGS: &str = "s";
+
+/// The user's settings as an entry holds them.
+#[must_use]
+pub fn settings_part(row: &User) -> Part {
+    (SETTINGS.into(), row.settings.as_str().into())
+}
+
+fn settings_of(parts: &Parts) -> &str {
+    parts.get(SETTINGS).unwrap_or_default()
+}
+
+/// What the total leaves out (`counters.like`), sorted.
+pub(crate) fn not_in_total(parts: &Parts) -> impl Iterator<Item = &str> {
+    settings::not_in_total(settings_of(parts))
+}
+
+/// The names of a kind that the total leaves out.
+pub(crate) fn left_out<'a>(parts: &'a Parts, kind: &str) -> LeftOut<'a> {
+    LeftOut::new(not_in_total(parts), kind)
+}
+
+/// Whether others see which messages the user has read.
+pub(crate) fn shares_receipts(parts: &Parts) -> bool {
+    settings::shares_receipts(settings_of(parts))
 }
 
 /// The four numbers of the user's own row, and the text of the marks.

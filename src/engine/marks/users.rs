@@ -1,9 +1,9 @@
 //! The rows of `users` that lanes lock, load and write. A user's marks of counters, channels and
-//! dots are in there.
+//! dots are in there, and the user's settings.
 
 use std::collections::HashSet;
 
-use super::UserMarks;
+use super::{UserMarks, UserSettings};
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 
@@ -36,6 +36,7 @@ pub struct User {
     pub direct_chats: i64,
     /// How far the user has read counters, channels and dots.
     pub marks: UserMarks,
+    pub settings: UserSettings,
 }
 
 /// In place of a head of the broadcast state: the user was not seen yet, or is forgotten.
@@ -57,6 +58,7 @@ impl Default for User {
             direct_unread: 0,
             direct_chats: 0,
             marks: UserMarks::default(),
+            settings: UserSettings::default(),
         }
     }
 }
@@ -89,11 +91,12 @@ static INSERT_USERS: Statement = Statement::insert(
         ("direct_unread", Type::Int),
         ("direct_chats", Type::Int),
         ("marks", Type::Text),
+        ("settings", Type::Text),
     ],
 );
 
 const READ: &str = "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.following_version,
-        u.notification_seq, u.chat_groups, u.inbox_seq, u.direct_unread, u.direct_chats, u.marks
+        u.notification_seq, u.chat_groups, u.inbox_seq, u.direct_unread, u.direct_chats, u.marks, u.settings
     from {rows} r
     join users u on u.user_id = r.user_id";
 
@@ -103,7 +106,7 @@ static READ_USERS: Statement = Statement::new(READ, &[("user_id", Type::Int)]).b
 static LOCK_USERS: Statement = Statement::each(
     READ,
     "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.following_version,
-        u.notification_seq, u.chat_groups, u.inbox_seq, u.direct_unread, u.direct_chats, u.marks
+        u.notification_seq, u.chat_groups, u.inbox_seq, u.direct_unread, u.direct_chats, u.marks, u.settings
     from {rows} r
     join users u on u.user_id = r.user_id
     order by u.user_id
@@ -128,7 +131,8 @@ static SAVE_USERS: Statement = Statement::new(
         inbox_seq = r.inbox_seq,
         direct_unread = r.direct_unread,
         direct_chats = r.direct_chats,
-        marks = r.marks
+        marks = r.marks,
+        settings = r.settings
     from {rows} r
     where users.user_id = r.user_id and users.version = r.version",
     &[
@@ -147,6 +151,7 @@ static SAVE_USERS: Statement = Statement::new(
         ("direct_unread", Type::Int),
         ("direct_chats", Type::Int),
         ("marks", Type::Text),
+        ("settings", Type::Text),
     ],
 )
 .by("user_id");
@@ -178,7 +183,7 @@ pub fn statements() -> [&'static Statement; 6] {
 }
 
 /// A row of `users` as the statements return it.
-type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, String);
+type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, String, String);
 
 pub(crate) fn ids(users: &[UserId]) -> Column {
     Column::Int(users.iter().map(|user| user.get()).collect())
@@ -223,6 +228,7 @@ fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
         direct_unread,
         direct_chats,
         marks,
+        settings,
     ) = row;
     let row = User {
         version,
@@ -238,6 +244,7 @@ fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
         direct_unread,
         direct_chats,
         marks: UserMarks::from_row(&marks),
+        settings: UserSettings::from_row(&settings),
     };
     Some((UserId::try_from(user).ok()?, row))
 }
@@ -275,7 +282,7 @@ pub async fn insert_users(conn: &mut Conn, users: &[(UserId, &User, &User)], ver
 }
 
 /// The columns after the versions.
-fn columns_of(users: &[(UserId, &User, &User)]) -> [Column; 12] {
+fn columns_of(users: &[(UserId, &User, &User)]) -> [Column; 13] {
     let column = |value: fn(&User) -> i64| column_of(users, value);
     [
         column(|row| row.revision),
@@ -290,6 +297,7 @@ fn columns_of(users: &[(UserId, &User, &User)]) -> [Column; 12] {
         column(|row| row.direct_unread),
         column(|row| row.direct_chats),
         marks_of(users),
+        Column::Text(users.iter().map(|(.., now)| now.settings.as_str().to_owned()).collect()),
     ]
 }
 

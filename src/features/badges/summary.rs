@@ -12,6 +12,9 @@ use crate::engine::marks::parts::counters;
 use crate::engine::marks::{Kind, Mark};
 use crate::features::summary_part::{ByName, CounterOut, Shared, SummaryFacts, SummaryPart};
 
+/// What settings call this kind, as the summary does.
+const KIND: &str = "counters";
+
 /// The counters.
 #[derive(Debug)]
 pub struct CounterPart;
@@ -51,7 +54,8 @@ impl SummaryPart for CounterPart {
     }
 
     fn unread(facts: SummaryFacts<'_>, (): &()) -> i64 {
-        counters(&facts.entry.parts).map(|(_, unread, _)| unread).fold(0, i64::saturating_add)
+        let left_out = facts.left_out(KIND);
+        counters(&facts.entry.parts).filter(|(name, ..)| !left_out.has(name)).map(|(_, unread, _)| unread).fold(0, i64::saturating_add)
     }
 
     fn show<'a>(facts: SummaryFacts<'a>, (): &()) -> ByName<'a, CounterOut> {
@@ -62,7 +66,8 @@ impl SummaryPart for CounterPart {
         Ok(rows.marks_of(Kind::Counter).map(|(name, mark)| (name.to_owned(), (&mark).into())).collect())
     }
 
-    fn explained_unread(terms: &Self::Terms) -> i64 {
-        terms.values().map(|terms| terms.unread).fold(0, i64::saturating_add)
+    fn explained_unread(rows: &UserRows, terms: &Self::Terms) -> i64 {
+        let left_out = rows.left_out(KIND);
+        terms.iter().filter(|(name, _)| !left_out.has(name)).map(|(_, terms)| terms.unread).fold(0, i64::saturating_add)
     }
 }

@@ -11,6 +11,9 @@ use crate::engine::heads::{BroadcastState, Channel};
 use crate::engine::marks::{Kind, parts};
 use crate::features::summary_part::{ByName, CounterOut, Shared, SummaryFacts, SummaryPart};
 
+/// What settings call this kind, as the summary does.
+const KIND: &str = "broadcasts";
+
 /// The channels of broadcasts.
 #[derive(Debug)]
 pub struct BroadcastPart;
@@ -64,7 +67,8 @@ impl SummaryPart for BroadcastPart {
     }
 
     fn unread(facts: SummaryFacts<'_>, (): &()) -> i64 {
-        channels(facts).map(|(_, unread, _)| unread).fold(0, i64::saturating_add)
+        let left_out = facts.left_out(KIND);
+        channels(facts).filter(|(name, ..)| !left_out.has(name)).map(|(_, unread, _)| unread).fold(0, i64::saturating_add)
     }
 
     fn show<'a>(facts: SummaryFacts<'a>, (): &()) -> ByName<'a, CounterOut> {
@@ -78,7 +82,8 @@ impl SummaryPart for BroadcastPart {
         Ok(broadcast_state.channels.iter().map(terms).collect())
     }
 
-    fn explained_unread(terms: &Self::Terms) -> i64 {
-        terms.values().map(|terms| terms.unread).fold(0, i64::saturating_add)
+    fn explained_unread(rows: &UserRows, terms: &Self::Terms) -> i64 {
+        let left_out = rows.left_out(KIND);
+        terms.iter().filter(|(name, _)| !left_out.has(name)).map(|(_, terms)| terms.unread).fold(0, i64::saturating_add)
     }
 }

@@ -8,8 +8,8 @@ use axum::extract::{FromRef, FromRequestParts};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::response::Response;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -17,15 +17,12 @@ use super::changes::GroupChanges;
 use super::chats::Chats;
 use super::lists::{self, View};
 use super::members::{no_member, unknown};
-use super::{
-    Delivery, GroupCommand, GroupConfig, GroupOut, GroupSentOut, MAX_JOINS, MAX_MENTIONS, MemberOut, MembersOut, Message, NewMessage,
-    expired,
-};
-use crate::base::clock::{Clock, UnixMs};
+use super::{Delivery, GroupCommand, GroupConfig, GroupOut, GroupSentOut, MAX_JOINS, MAX_MENTIONS, MemberOut, MembersOut, NewMessage};
+use crate::base::clock::Clock;
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{ClientId, GroupId, Seq, UserId};
 use crate::base::lately::Lately;
-use crate::db::{Db, DbResult, PageReads};
+use crate::db::{Db, PageReads};
 use crate::engine::entries::Entries;
 use crate::engine::heads::Heads;
 use crate::engine::lanes::{Answer, Job, Lanes};
@@ -67,7 +64,7 @@ pub fn routes() -> OpenApiRouter<Served<GroupContext>> {
         .routes(routes!(put_group, get_group))
         .routes(routes!(join_group, leave_group))
         .routes(routes!(list_members, join_members))
-        .routes(routes!(list_group_messages, send_group_message))
+        .routes(routes!(send_group_message))
         .routes(routes!(recall_group_message))
 }
 
@@ -168,70 +165,6 @@ pub struct SendGroupMessageIn {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false, default = false)]
     mention_all: Option<bool>,
-}
-
-/// Which messages.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct GroupMessagesParams {
-    /// Return messages after this number. By default, messages start with the oldest one kept
-    /// after the member joined.
-    #[param(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64)]
-    after: Option<i64>,
-    /// The maximum number of items.
-    #[param(nullable = false, minimum = 1, maximum = 100, default = 20)]
-    limit: Option<u32>,
-}
-
-/// A group message. A recalled message has only its number and sender.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct GroupMessageOut {
-    /// The number of the message in the group.
-    #[schema(minimum = 1, example = 121)]
-    pub seq: i64,
-    /// The sender.
-    pub sender_id: UserId,
-    /// The content.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub content: Option<String>,
-    /// When it was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub sent_at: Option<UnixMs>,
-    /// True if the message was recalled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub recalled: Option<bool>,
-}
-
-impl GroupMessageOut {
-    pub(crate) fn new(seq: i64, message: Message) -> Self {
-        let shown = !message.recalled;
-        Self {
-            seq,
-            sender_id: message.sender,
-            content: shown.then_some(message.content),
-            sent_at: shown.then_some(message.sent_at),
-            recalled: (!shown).then_some(true),
-        }
-    }
-}
-
-/// A page of group messages, in order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct GroupMessagesOut {
-    /// The messages.
-    pub items: Vec<GroupMessageOut>,
-    /// The value of `after` for the next request.
-    #[schema(minimum = 0, example = 140)]
-    pub next_after: i64,
-    /// Whether there are more messages.
-    pub has_more: bool,
-    /// The number of messages ever sent.
-    #[schema(minimum = 0, example = 240)]
-    pub head: i64,
 }
 
 /// Create or update a group
@@ -340,45 +273,6 @@ async fn send_group_message(state: Served<GroupContext>, path: GroupPath, body: 
     }
     let message = NewMessage { client_id, content, mentions, mention_all };
     submit(&state, GroupCommand::Send { group: path.group, sender, message }).await
-}
-
-/// Reads messages, from a replica too where a member asks. Head and membership are the primary's, so
-/// what a replica does not have yet is missed and read there. What this node has recalled shows here
-/// at once.
-async fn messages(state: &GroupContext, path: &GroupPath, after: i64, head: i64, limit: i64) -> DbResult<Vec<(i64, Message)>> {
-    let read = |db| lists::messages(db, path.group, after, head, limit);
-    if path.user().is_some() && !state.recalled.has(&path.group) {
-        let messages = state.pages.read(read).await?;
-        let last = messages.last().map_or(after, |(seq, _)| *seq);
-        if last == head || i64::try_from(messages.len()) == Ok(limit) {
-            return Ok(messages);
-        }
-    }
-    read(&state.db).await
-}
-
-/// List the messages of a group
-///
-/// Oldest first. A member sees the messages sent since the last time the member joined. Returns 410
-/// `cursor_expired` with `earliest_seq` if messages after `after` have expired.
-#[utoipa::path(get, path = "/v1/groups/{group}/messages", tag = "groups",
-    params(("group" = GroupId, Path), GroupMessagesParams),
-    responses(
-        (status = 200, body = GroupMessagesOut)))]
-async fn list_group_messages(state: Served<GroupContext>, path: GroupPath, Query(params): Query<GroupMessagesParams>) -> Result<Response> {
-    let (asked, limit) = (pages::after_of(params.after)?, pages::limit_of(params.limit)?);
-    let view = path.view(&state.db).await?;
-    let after = asked.unwrap_or(0).max(view.since.unwrap_or(0));
-    // Up to the head that was read first: then head and messages belong together.
-    let messages = messages(&state, &path, after, view.head, i64::from(limit)).await?;
-    // Up to the head nothing is left out but what has expired.
-    let first = messages.first().map_or(view.head + 1, |(seq, _)| *seq);
-    if asked.is_some() && after + 1 < first {
-        return Err(expired(path.group, first).into());
-    }
-    let next_after = messages.last().map_or(after.max(view.head), |(seq, _)| *seq);
-    let items = messages.into_iter().map(|(seq, message)| GroupMessageOut::new(seq, message)).collect();
-    Ok(no_cache(&GroupMessagesOut { items, next_after, has_more: next_after < view.head, head: view.head }))
 }
 
 /// Recall a group message

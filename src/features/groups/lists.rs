@@ -1,6 +1,7 @@
 //! What is read of groups beside the batches of lanes: who may see one, its members, its messages.
 
 use super::distributed;
+use super::history::{FoundMessages, Stretch};
 use super::store::{LOAD_MESSAGES, MessageRow, message_of_row};
 use super::{Delivery, Group, MemberOut, Message};
 use crate::base::clock::UnixMs;
@@ -12,7 +13,8 @@ use crate::engine::marks::Intervals;
 static VIEW: Statement = Statement::one(
     "select g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at,
         coalesce((select h.head from heads h where h.owner_id = g.group_id and h.kind = 6 and h.name = ''), 0),
-        coalesce((select m.from_seq from memberships m where m.user_id = $2 and m.group_id = g.group_id and m.to_seq < 0), -1)
+        coalesce((select m.from_seq from memberships m where m.user_id = $2 and m.group_id = g.group_id and m.to_seq < 0), -1),
+        g.changes
     from chat_groups g
     where g.group_id = $1",
     &[("group_id", Type::Int), ("user_id", Type::Int)],
@@ -33,6 +35,16 @@ static MESSAGES: Statement = Statement::one(
     from group_messages m
     where m.group_id = $1 and m.seq > $2 and m.seq <= $3
     order by m.group_id, m.seq
+    limit $4",
+    &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// The same downwards.
+static MESSAGES_DOWN: Statement = Statement::one(
+    "select m.group_id, m.seq, m.sender_id, m.client_id, m.content, m.sent_at, m.recalled, m.written
+    from group_messages m
+    where m.group_id = $1 and m.seq > $2 and m.seq <= $3
+    order by m.group_id desc, m.seq desc
     limit $4",
     &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int)],
 );
@@ -73,11 +85,11 @@ static EARLIEST: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 6] {
-    [&VIEW, &MEMBERS, &MESSAGES, &GONE, &MENTION_ALL, &EARLIEST]
+pub fn statements() -> [&'static Statement; 7] {
+    [&VIEW, &MEMBERS, &MESSAGES, &MESSAGES_DOWN, &GONE, &MENTION_ALL, &EARLIEST]
 }
 
-fn one(values: &[i64]) -> Vec<Column> {
+pub(super) fn one(values: &[i64]) -> Vec<Column> {
     values.iter().map(|value| Column::Int(vec![*value])).collect()
 }
 
@@ -92,15 +104,15 @@ pub struct View {
 }
 
 /// A row of [`VIEW`].
-type ViewRow = (i64, i64, i64, i64, i64, i64, i64, i64);
+type ViewRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64);
 
 /// Reads a group for somebody; None where there is no such group.
 pub async fn view(db: &Db, group: GroupId, viewer: Option<UserId>) -> DbResult<Option<View>> {
     let columns = one(&[group.get(), viewer.map_or(0, UserId::get)]);
     let rows: Vec<ViewRow> = db.fetch(&VIEW, &columns).await?;
-    let row = |(delivery, receipts, members, ordinals, jobs, created_at, head, since): ViewRow| {
+    let row = |(delivery, receipts, members, ordinals, jobs, created_at, head, since, changes): ViewRow| {
         let delivery = if delivery == 1 { Delivery::Write } else { Delivery::Read };
-        let group = Group { delivery, receipts: receipts == 1, members, ordinals, jobs, created_at: UnixMs(created_at) };
+        let group = Group { delivery, receipts: receipts == 1, members, ordinals, jobs, created_at: UnixMs(created_at), changes };
         View { group, head, since: (since >= 0).then_some(since) }
     };
     Ok(rows.into_iter().next().map(row))
@@ -115,9 +127,19 @@ pub async fn members(db: &Db, group: GroupId, after: i64, max_rows: i64) -> DbRe
     Ok(rows.into_iter().filter_map(row).collect())
 }
 
-/// The messages after a seq and up to another, in their order.
-pub async fn messages(db: &Db, group: GroupId, after: i64, up_to: i64, max_rows: i64) -> DbResult<Vec<(i64, Message)>> {
-    let rows: Vec<MessageRow> = db.fetch(&MESSAGES, &one(&[group.get(), after, up_to, max_rows])).await?;
+/// The first messages of a stretch, in their order.
+pub async fn messages(db: &Db, group: GroupId, stretch: Stretch) -> DbResult<FoundMessages> {
+    read_messages(db, &MESSAGES, group, stretch).await
+}
+
+/// The last messages of a stretch, the newest first.
+pub async fn messages_down(db: &Db, group: GroupId, stretch: Stretch) -> DbResult<FoundMessages> {
+    read_messages(db, &MESSAGES_DOWN, group, stretch).await
+}
+
+async fn read_messages(db: &Db, statement: &'static Statement, group: GroupId, stretch: Stretch) -> DbResult<FoundMessages> {
+    let columns = one(&[group.get(), stretch.above, stretch.up_to, stretch.rows()]);
+    let rows: Vec<MessageRow> = db.fetch(statement, &columns).await?;
     Ok(rows.into_iter().filter_map(message_of_row).map(|((_, seq), message)| (seq, message)).collect())
 }
 

@@ -9,7 +9,7 @@ use crate::base::error::{Code, Problem};
 use crate::base::ids::{GroupId, UserId};
 use crate::engine::events::{Event, MemberEventOut};
 use crate::engine::lanes::{Answer, Rows};
-use crate::engine::marks::{Intervals, StreamKey};
+use crate::engine::marks::{Hidden, Intervals, StreamKey};
 use crate::features::level::{Level, LevelUntil};
 
 pub(crate) fn unknown(group: GroupId) -> Problem {
@@ -73,6 +73,10 @@ pub(super) fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, poin
     group.members += 1;
     rows.get_mut::<GroupRows>().set_group(id, group);
     let from_seq = rows.head(&StreamKey::group(id)).head;
+    let mut hidden = Hidden::default();
+    if !rows.user(user).settings.shares_receipts() {
+        hidden.begin(from_seq + 1);
+    }
     let of = Membership {
         ordinal,
         from_seq,
@@ -83,6 +87,7 @@ pub(super) fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, poin
         level: LevelUntil::default(),
         joined_at: now,
         at: now,
+        hidden,
     };
     let member = out(&of);
     rows.get_mut::<GroupRows>().set_membership(user, id, span + 1, of);

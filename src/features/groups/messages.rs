@@ -101,6 +101,13 @@ fn add_job(rows: &mut Rows, id: GroupId, group: &mut Group, job: DeliveryJob) {
     rows.get_mut::<GroupRows>().set_group(id, *group);
 }
 
+/// Notes that a message was recalled, for those who read changes. The group's head is locked.
+fn add_change(rows: &mut Rows, id: GroupId, group: &mut Group, seq: i64) {
+    group.changes += 1;
+    rows.get_mut::<GroupRows>().add_change(id, group.changes, seq);
+    rows.get_mut::<GroupRows>().set_group(id, *group);
+}
+
 pub(super) fn recall(rows: &mut Rows, id: GroupId, seq: i64, by: Option<UserId>) -> Result<Answer, Problem> {
     let mut group = known(rows, id)?;
     let found = rows.get::<GroupRows>().message(id, seq);
@@ -121,6 +128,7 @@ pub(super) fn recall(rows: &mut Rows, id: GroupId, seq: i64, by: Option<UserId>)
     stream.retract(seq);
     rows.set_head(&key, stream);
     rows.get_mut::<GroupRows>().recall(id, seq, &message);
+    add_change(rows, id, &mut group, seq);
     // Devices that hold the message must hear of it, also after the delivery was switched.
     if message.written || group.delivery == Delivery::Write {
         add_job(rows, id, &mut group, DeliveryJob { seq, recall: true });

@@ -9,8 +9,10 @@
 //!
 //! `command.rs` has the commands, `members.rs` and `messages.rs` their rules, `again.rs` that of what is unread again, `rows.rs` the rows of batches, `store.rs` their statements, `lists.rs` what is read beside them,
 //! `chats.rs` the groups of a user as its unread summary counts them, `fan_out.rs` and
-//! `delivery.rs` what puts messages into inboxes, `expiry.rs` what removes old ones, `http.rs` and `user_http.rs` the routes,
-//! `import/` takes over chat logs.
+//! `delivery.rs` what puts messages into inboxes, `expiry.rs` what removes old ones. `history.rs` has
+//! the pages of messages, `message_changes.rs` their changes, `last_read.rs` what polls for both remember.
+//! `http.rs`, `history_http.rs`, `message_changes_http.rs` and `user_http.rs` have the routes,
+//! `sharing.rs` what users hide of it. `import/` takes over chat logs.
 
 mod again;
 pub mod changes;
@@ -21,15 +23,21 @@ pub mod delivery;
 mod distributed;
 pub mod expiry;
 pub mod fan_out;
+pub mod history;
+pub mod history_http;
 pub mod http;
 pub mod import;
+mod last_read;
 pub mod lists;
 mod members;
+pub mod message_changes;
+pub mod message_changes_http;
 mod messages;
 mod needs;
 pub mod part;
 mod reading;
 pub mod rows;
+pub mod sharing;
 mod store;
 pub mod user_groups;
 pub mod user_http;
@@ -48,7 +56,7 @@ use utoipa::ToSchema;
 
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
-use crate::engine::marks::Intervals;
+use crate::engine::marks::{Hidden, Intervals};
 use crate::features::level::LevelUntil;
 
 /// In how many groups a user may be.
@@ -112,6 +120,8 @@ pub struct Group {
     pub jobs: i64,
     /// When the group was created.
     pub created_at: UnixMs,
+    /// The id of the last change of a message.
+    pub changes: i64,
 }
 
 /// A membership, from joining to leaving.
@@ -136,6 +146,8 @@ pub struct Membership {
     pub joined_at: UnixMs,
     /// When the member last read something new or sent, or left.
     pub at: UnixMs,
+    /// The messages of which nobody sees whether the member has read them.
+    pub hidden: Hidden,
 }
 
 impl Membership {

@@ -9,7 +9,7 @@ use futures_util::future::{try_join3, try_join5};
 use super::import::store as logs;
 use super::needs::{ClientKey, DeliveryJob, GroupNeeds, Sent};
 use super::part::group_part;
-use super::{Group, GroupMark, Membership, Mentions, Message, delivery, store};
+use super::{Group, GroupMark, Membership, Mentions, Message, delivery, message_changes, store};
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
@@ -29,6 +29,8 @@ pub struct GroupRows {
     mentions: Table<(GroupId, i64), Mentions>,
     /// Messages that members sent (true), or that mention them, as far as they were asked for.
     of_member: BTreeMap<(GroupId, UserId, i64), bool>,
+    /// Messages that were recalled, by group and the id of the change.
+    changes: Table<(GroupId, i64), Option<i64>>,
     /// Of groups whose messages go: the first that is yet to be put into inboxes.
     waiting: BTreeMap<GroupId, i64>,
     /// Up to where messages went.
@@ -57,6 +59,7 @@ impl GroupRows {
         let gone: Vec<_> = self.gone.changed().collect();
         if !gone.is_empty() {
             store::delete_messages(conn, &gone).await?;
+            message_changes::forget(conn, &gone).await?;
         }
         let (mut new, mut recalled) = (Vec::new(), Vec::new());
         for (key, (loaded, now)) in self.messages.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
@@ -68,6 +71,12 @@ impl GroupRows {
         }
         if !recalled.is_empty() {
             store::recall_messages(conn, &recalled).await?;
+        }
+        let gone = |group: &GroupId| self.gone.get(group);
+        let changes = self.changes.changed().filter_map(|((group, id), seq)| Some((*group, *id, (*seq)?)));
+        let changes: Vec<_> = changes.filter(|(group, _, seq)| *seq > gone(group)).collect();
+        if !changes.is_empty() {
+            message_changes::save(conn, &changes).await?;
         }
         Ok(())
     }
@@ -157,6 +166,11 @@ impl GroupRows {
         self.messages.set(&(group, seq), Some(Message { recalled: true, content: String::new(), ..message.clone() }));
     }
 
+    /// Adds a change of a message, under the next id of the group.
+    pub fn add_change(&mut self, group: GroupId, id: i64, seq: i64) {
+        self.changes.set(&(group, id), Some(seq));
+    }
+
     /// Adds something that is to be put into inboxes.
     pub fn add_job(&mut self, group: GroupId, number: i64, job: DeliveryJob) {
         self.jobs.set(&(group, number), Some(job));
@@ -198,7 +212,7 @@ impl RowSet for GroupRows {
     type Needs = GroupNeeds;
 
     fn statements() -> Vec<&'static Statement> {
-        store::statements().into()
+        store::statements().into_iter().chain(message_changes::statements()).collect()
     }
 
     async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &GroupNeeds) -> DbResult<()> {
@@ -246,6 +260,7 @@ impl RowSet for GroupRows {
         self.messages.settle();
         self.mentions.settle();
         self.jobs.settle();
+        self.changes.settle();
         self.gone.settle();
         self.logs.settle();
     }
@@ -257,6 +272,7 @@ impl RowSet for GroupRows {
         self.messages.undo();
         self.mentions.undo();
         self.jobs.undo();
+        self.changes.undo();
         self.gone.undo();
         self.logs.undo();
     }

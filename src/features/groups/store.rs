@@ -8,11 +8,11 @@ use super::{Delivery, Group, MAX_UNREAD_AGAIN, Membership, Mentions, Message, Re
 use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
-use crate::engine::marks::Intervals;
+use crate::engine::marks::{Hidden, Intervals};
 use crate::features::level::LevelUntil;
 
 static LOAD_GROUPS: Statement = Statement::new(
-    "select g.group_id, g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at
+    "select g.group_id, g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at, g.changes
     from {rows} r
     join chat_groups g on g.group_id = r.group_id",
     &[("group_id", Type::Int)],
@@ -20,8 +20,8 @@ static LOAD_GROUPS: Statement = Statement::new(
 .by("group_id");
 
 static SAVE_GROUPS: Statement = Statement::new(
-    "insert into chat_groups (group_id, delivery, receipts, members, ordinals, jobs, created_at)
-    select group_id, delivery, receipts, members, ordinals, jobs, created_at
+    "insert into chat_groups (group_id, delivery, receipts, members, ordinals, jobs, created_at, changes)
+    select group_id, delivery, receipts, members, ordinals, jobs, created_at, changes
     from {rows} r
     where true
     on conflict (group_id) do update set
@@ -29,7 +29,8 @@ static SAVE_GROUPS: Statement = Statement::new(
         receipts = excluded.receipts,
         members = excluded.members,
         ordinals = excluded.ordinals,
-        jobs = excluded.jobs",
+        jobs = excluded.jobs,
+        changes = excluded.changes",
     &[
         ("group_id", Type::Int),
         ("delivery", Type::Int),
@@ -38,13 +39,14 @@ static SAVE_GROUPS: Statement = Statement::new(
         ("ordinals", Type::Int),
         ("jobs", Type::Int),
         ("created_at", Type::Int),
+        ("changes", Type::Int),
     ],
 );
 
 /// The latest membership of each.
 static LOAD_MEMBERS: Statement = Statement::new(
     "select m.group_id, m.user_id, m.span, m.ordinal, m.from_seq, m.to_seq, m.read_seq, m.extra, m.level, m.level_until,
-        m.unread_from, m.again, m.mentions, m.joined_at, m.at
+        m.unread_from, m.again, m.mentions, m.joined_at, m.at, m.hidden
     from {rows} r
     join memberships m on m.user_id = r.user_id and m.group_id = r.group_id
     where not exists (select 1 from memberships n where n.user_id = m.user_id and n.group_id = m.group_id and n.span > m.span)",
@@ -70,6 +72,7 @@ static INSERT_MEMBERS: Statement = Statement::insert(
         ("mentions", Type::Text),
         ("joined_at", Type::Int),
         ("at", Type::Int),
+        ("hidden", Type::Text),
     ],
 );
 
@@ -83,7 +86,8 @@ static UPDATE_MEMBERS: Statement = Statement::new(
         unread_from = r.unread_from,
         again = r.again,
         mentions = r.mentions,
-        at = r.at
+        at = r.at,
+        hidden = r.hidden
     from {rows} r
     where memberships.user_id = r.user_id and memberships.group_id = r.group_id and memberships.span = r.span",
     &[
@@ -99,6 +103,7 @@ static UPDATE_MEMBERS: Statement = Statement::new(
         ("again", Type::Bytes),
         ("mentions", Type::Text),
         ("at", Type::Int),
+        ("hidden", Type::Text),
     ],
 )
 .by("user_id");
@@ -198,13 +203,13 @@ pub(super) fn statements() -> [&'static Statement; 13] {
 }
 
 /// A row of `memberships`.
-pub(super) type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i64, i64, Vec<u8>, String, i64, i64);
+pub(super) type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i64, i64, Vec<u8>, String, i64, i64, String);
 
 /// A row of `group_messages`.
 pub(super) type MessageRow = (i64, i64, i64, String, String, i64, i64, i64);
 
 /// A row of `chat_groups`.
-pub(super) type GroupRow = (i64, i64, i64, i64, i64, i64, i64);
+pub(super) type GroupRow = (i64, i64, i64, i64, i64, i64, i64, i64);
 
 /// A row that [`LOAD_CLIENTS`] finds.
 pub(super) type SentRow = (i64, i64, String, i64, i64, i64);
@@ -274,14 +279,17 @@ pub(super) fn sent_of_row((group, sender, client, seq, at, recalled): SentRow) -
     Some((key, Some(Sent { seq, at: UnixMs(at), recalled: recalled == 1 })))
 }
 
-pub(super) fn group_of_row((group, delivery, receipts, members, ordinals, jobs, at): GroupRow) -> Option<(GroupId, Option<Group>)> {
+pub(super) fn group_of_row(
+    (group, delivery, receipts, members, ordinals, jobs, at, changes): GroupRow,
+) -> Option<(GroupId, Option<Group>)> {
     let delivery = if delivery == 1 { Delivery::Write } else { Delivery::Read };
-    let row = Group { delivery, receipts: receipts == 1, members, ordinals, jobs, created_at: UnixMs(at) };
+    let row = Group { delivery, receipts: receipts == 1, members, ordinals, jobs, created_at: UnixMs(at), changes };
     Some((GroupId::try_from(group).ok()?, Some(row)))
 }
 
 pub(super) fn member_of_row(row: MemberRow) -> Option<((UserId, GroupId, i64), Option<Membership>)> {
-    let (group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, unread_from, again, mentions, joined_at, at) = row;
+    let (group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, unread_from, again, mentions, joined_at, at, hidden) =
+        row;
     let membership = Membership {
         ordinal,
         from_seq,
@@ -292,6 +300,7 @@ pub(super) fn member_of_row(row: MemberRow) -> Option<((UserId, GroupId, i64), O
         level: LevelUntil::from_row(level, until),
         joined_at: UnixMs(joined_at),
         at: UnixMs(at),
+        hidden: Hidden::from_row(&hidden),
     };
     Some(((UserId::try_from(user).ok()?, GroupId::try_from(group).ok()?, span), Some(membership)))
 }
@@ -312,7 +321,7 @@ fn ints<T>(items: &[T], value: impl Fn(&T) -> i64) -> Column {
 pub(super) type MemberOf<'a> = (&'a (UserId, GroupId, i64), &'a Membership);
 
 /// The columns of [`UPDATE_MEMBERS`].
-fn member_columns(members: &[MemberOf<'_>]) -> [Column; 12] {
+fn member_columns(members: &[MemberOf<'_>]) -> [Column; 13] {
     [
         ints(members, |((_, group, _), _)| group.get()),
         ints(members, |((user, ..), _)| user.get()),
@@ -326,6 +335,7 @@ fn member_columns(members: &[MemberOf<'_>]) -> [Column; 12] {
         Column::Bytes(members.iter().map(|(_, row)| row.again.as_ref().map(Reading::extra_data).unwrap_or_default()).collect()),
         Column::Text(members.iter().map(|(_, row)| row.mentions.to_string()).collect()),
         ints(members, |(_, row)| row.at.0),
+        Column::Text(members.iter().map(|(_, row)| row.hidden.to_row()).collect()),
     ]
 }
 
@@ -338,16 +348,17 @@ pub(super) async fn save_groups(conn: &mut Conn, groups: &[(GroupId, Group)]) ->
         ints(groups, |(_, row)| row.ordinals),
         ints(groups, |(_, row)| row.jobs),
         ints(groups, |(_, row)| row.created_at.0),
+        ints(groups, |(_, row)| row.changes),
     ];
     conn.later(&SAVE_GROUPS, &columns).await
 }
 
 pub(super) async fn insert_members(conn: &mut Conn, members: &[MemberOf<'_>]) -> DbResult<()> {
-    let [group, user, span, to_seq, read_seq, extra, level, until, unread_from, again, mentions, at] = member_columns(members);
+    let [group, user, span, to_seq, read_seq, extra, level, until, unread_from, again, mentions, at, hidden] = member_columns(members);
     let ordinal = ints(members, |(_, row)| row.ordinal);
     let (from_seq, joined_at) = (ints(members, |(_, row)| row.from_seq), ints(members, |(_, row)| row.joined_at.0));
     let columns =
-        [group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, unread_from, again, mentions, joined_at, at];
+        [group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, unread_from, again, mentions, joined_at, at, hidden];
     conn.insert(&INSERT_MEMBERS, &columns).await
 }
 

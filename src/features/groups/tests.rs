@@ -2,6 +2,7 @@
 //! has read it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -9,12 +10,13 @@ use serde_json::Value;
 use super::*;
 use crate::base::error::Code;
 use crate::cache::Parts;
-use crate::engine::lanes::{Command as _, Rows};
+use crate::engine::lanes::{self, Rows};
 use crate::engine::marks::{Numbers, StreamKey, numbers};
 use crate::features::groups::part::{group_part, groups};
 use crate::features::groups::rows::GroupRows;
 use crate::features::level::LevelUntil;
 use crate::features::receipts::{Count, Span, Spans};
+use crate::features::users::settings::{PatchSettings, SettingsPatch};
 
 const USERS: i64 = 5;
 
@@ -28,6 +30,7 @@ enum Act {
     One { user: i64, seq: i64 },
     Unread { user: i64, from: i64 },
     Level { user: i64, level: LevelUntil },
+    Share { user: i64, shares: bool },
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -44,7 +47,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         3 => (user.clone(), prop::option::of(seq.clone())).prop_map(|(user, up_to)| Act::Read { user, up_to }),
         4 => (user.clone(), seq.clone()).prop_map(|(user, seq)| Act::One { user, seq }),
         3 => (user.clone(), seq).prop_map(|(user, from)| Act::Unread { user, from }),
-        1 => (user, level).prop_map(|(user, level)| Act::Level { user, level }),
+        1 => (user.clone(), level).prop_map(|(user, level)| Act::Level { user, level }),
+        2 => (user, any::<bool>()).prop_map(|(user, shares)| Act::Share { user, shares }),
     ];
     prop::collection::vec(act, 1..80)
 }
@@ -59,6 +63,8 @@ struct Stay {
     read: BTreeSet<i64>,
     /// Those that show as read.
     shown: BTreeSet<i64>,
+    /// Messages of which nobody sees whether they are read.
+    hidden: BTreeSet<i64>,
     open: bool,
 }
 
@@ -75,6 +81,8 @@ struct Model {
     /// Whom each message mentions: by name, and all.
     mentions: Vec<(BTreeSet<i64>, bool)>,
     people: BTreeMap<i64, Person>,
+    /// Those who do not share receipts.
+    hiding: BTreeSet<i64>,
     revisions: BTreeMap<i64, i64>,
 }
 
@@ -125,8 +133,13 @@ impl Model {
                 self.mentions.push((named, *all));
                 self.messages.push((*user, *client, false));
                 let seq = self.head();
-                for stay in self.people.values_mut().flat_map(|person| &mut person.stays).filter(|stay| stay.open) {
-                    stay.there.insert(seq);
+                for (member, person) in &mut self.people {
+                    for stay in person.stays.iter_mut().filter(|stay| stay.open) {
+                        stay.there.insert(seq);
+                        if self.hiding.contains(member) {
+                            stay.hidden.insert(seq);
+                        }
+                    }
                 }
                 let stay = self.stay(*user).unwrap();
                 stay.read = stay.there.clone();
@@ -178,6 +191,18 @@ impl Model {
                 let changed = std::mem::replace(&mut stay.level, *level) != *level;
                 self.revise(*user, changed);
             }
+            Act::Share { user, shares } => {
+                let changed = if *shares { self.hiding.remove(user) } else { self.hiding.insert(*user) };
+                if changed
+                    && !shares
+                    && let Some(stay) = self.stay(*user)
+                {
+                    // From the first one that is not read.
+                    let first = stay.there.difference(&stay.read).next().copied().unwrap_or(i64::MAX);
+                    stay.hidden.extend(stay.there.iter().copied().filter(|seq| *seq >= first));
+                }
+                self.revise(*user, changed);
+            }
         }
         Ok(())
     }
@@ -205,7 +230,7 @@ impl Model {
         let mut all = Vec::new();
         for (user, person) in self.people.iter().filter(|(user, _)| **user != sender) {
             let stays = person.stays.iter().filter(|stay| stay.there.contains(&seq));
-            all.extend(stays.map(|stay| (*user, person.ordinal, stay.read.contains(&seq), !stay.open)));
+            all.extend(stays.map(|stay| (*user, person.ordinal, stay.read.contains(&seq) && !stay.hidden.contains(&seq), !stay.open)));
         }
         all.sort_by_key(|(_, ordinal, ..)| *ordinal);
         all
@@ -220,9 +245,9 @@ fn the_group() -> GroupId {
     GroupId::try_from(9).unwrap()
 }
 
-fn command(act: &Act) -> GroupCommand {
+fn command(act: &Act, rows: &Rows) -> Arc<dyn lanes::Command> {
     let group = the_group();
-    match act.clone() {
+    let command = match act.clone() {
         Act::Join(users) if users.len() == 1 => GroupCommand::Join { group, user: user(*users.first().unwrap()) },
         Act::Join(users) => GroupCommand::JoinMany { group, users: users.into_iter().map(user).collect() },
         Act::Leave(id) => GroupCommand::Leave { group, user: user(id) },
@@ -236,10 +261,16 @@ fn command(act: &Act) -> GroupCommand {
         Act::One { user: id, seq } => GroupCommand::ReadOne { user: user(id), group, seq },
         Act::Unread { user: id, from } => GroupCommand::Unread { user: user(id), group, from },
         Act::Level { user: id, level } => GroupCommand::SetLevel { user: user(id), group, level },
-    }
+        Act::Share { user: id, shares } => {
+            let is_in = rows.get::<GroupRows>().latest(user(id), group).is_some_and(|(_, of)| of.is_open());
+            let patch = SettingsPatch { share_receipts: Some(shares), ..SettingsPatch::default() };
+            return Arc::new(PatchSettings { user: user(id), patch, groups: is_in.then_some(group).into_iter().collect() });
+        }
+    };
+    Arc::new(command)
 }
 
-fn run(rows: &mut Rows, command: &GroupCommand) -> Result<Value, Code> {
+fn run(rows: &mut Rows, command: &dyn lanes::Command) -> Result<Value, Code> {
     match command.apply(rows, UnixMs(1)) {
         Ok(answer) => {
             rows.settle();
@@ -260,6 +291,7 @@ fn spans(rows: &Rows) -> Spans {
         from_seq: of.from_seq,
         to_seq: of.to_seq,
         reading: Reading::from_row(of.reading.read_seq(), &of.reading.extra_data()),
+        hidden: Hidden::from_row(&of.hidden.to_row()),
     };
     let mut spans: Vec<_> = rows.get::<GroupRows>().all_memberships().into_iter().map(span).collect();
     spans.sort_by_key(|span| (span.ordinal, span.from_seq));
@@ -332,7 +364,10 @@ proptest! {
         run(&mut rows, &GroupCommand::Put { group: the_group(), delivery: None, receipts: None }).unwrap();
         let mut progress = 0;
         for act in &acts {
-            let (wanted, got) = (model.act(act), run(&mut rows, &command(act)));
+            let (wanted, got) = (model.act(act), {
+                let command = command(act, &rows);
+                run(&mut rows, &*command)
+            });
             prop_assert_eq!(wanted.err(), got.as_ref().err().copied(), "{:?}", act);
             if let (Act::Read { user, .. } | Act::One { user, .. } | Act::Unread { user, .. }, Ok(body)) = (act, &got) {
                 let unread = model.unread(model.people[user].stays.last().unwrap()).count();
@@ -355,7 +390,8 @@ fn nothing_is_done_in_a_group_that_is_not_there() {
         Act::Read { user: 1, up_to: None },
         Act::Send { user: 1, client: 1, named: vec![], all: false },
     ] {
-        assert_eq!(run(&mut rows, &command(&act)), Err(Code::NotFound), "{act:?}");
+        let command = command(&act, &rows);
+        assert_eq!(run(&mut rows, &*command), Err(Code::NotFound), "{act:?}");
     }
 }
 

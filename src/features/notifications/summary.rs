@@ -11,6 +11,9 @@ use crate::engine::heads::BroadcastState;
 use crate::engine::marks::parts::numbers;
 use crate::features::summary_part::{ByName, Shared, SummaryFacts, SummaryPart, UnreadOut};
 
+/// What settings call this kind, as the summary does.
+const KIND: &str = "notifications";
+
 /// The notifications.
 #[derive(Debug)]
 pub struct NotificationPart;
@@ -42,7 +45,8 @@ impl SummaryPart for NotificationPart {
     }
 
     fn unread(facts: SummaryFacts<'_>, (): &()) -> i64 {
-        types(facts).map(|(_, unread)| unread).fold(0, i64::saturating_add)
+        let left_out = facts.left_out(KIND);
+        types(facts).filter(|(name, _)| !left_out.has(name)).map(|(_, unread)| unread).fold(0, i64::saturating_add)
     }
 
     fn show<'a>(facts: SummaryFacts<'a>, (): &()) -> ByName<'a, UnreadOut> {
@@ -53,7 +57,8 @@ impl SummaryPart for NotificationPart {
         Ok(numbers(&rows.entry.parts, "m:").map(|(name, unread)| (name.to_owned(), NotificationTermsOut { unread })).collect())
     }
 
-    fn explained_unread(terms: &Self::Terms) -> i64 {
-        terms.values().map(|terms| terms.unread).fold(0, i64::saturating_add)
+    fn explained_unread(rows: &UserRows, terms: &Self::Terms) -> i64 {
+        let left_out = rows.left_out(KIND);
+        terms.iter().filter(|(name, _)| !left_out.has(name)).map(|(_, terms)| terms.unread).fold(0, i64::saturating_add)
     }
 }

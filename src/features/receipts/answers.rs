@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::bitmaps::{ReceiptBitmapsOut, bitmaps};
 use super::{Count, Recipient, Spans};
-use crate::base::error::{Code, Error, Problem};
+use crate::base::error::Error;
 use crate::base::fingerprint::Fingerprint;
 use crate::base::ids::UserId;
 use crate::http::pages::{self, PageOut, Position, Wanted};
@@ -56,22 +55,6 @@ pub struct RecipientOut {
     pub ordinal: i64,
     /// Whether the user has left the group since.
     pub left: bool,
-}
-
-/// Receipts of a message as base64 bitmaps: ordinal `i` (from 1) is bit `i - 1`, with the lowest
-/// bit of each byte first. Neither bitmap has the sender. A member in neither bitmap, except the
-/// sender, is a recipient who has not read the message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ReceiptBitmapsOut {
-    /// The highest ordinal when the message was sent, which is the number of bits.
-    #[schema(minimum = 1, example = 12)]
-    pub max_ordinal: i64,
-    /// The recipients who have read it.
-    #[schema(example = "/gM=")]
-    pub read_bits: String,
-    /// The members who had left before the message was sent.
-    #[schema(example = "AAg=")]
-    pub quit_bits: String,
 }
 
 /// Receipts of a message: counts, a list of recipients, or bitmaps.
@@ -140,16 +123,7 @@ pub(super) fn answer(spans: &Arc<Spans>, seq: i64, sender: UserId, shown: Shown,
             let out = |of: &Recipient| RecipientOut { user_id: of.user, ordinal: of.ordinal, left: of.left };
             Ok(ReceiptsAnswer::Members(pages::page(wanted, &recipients, position, out)))
         }
-        Shown::Bitmaps => {
-            let max_ordinal = spans.max_ordinal(seq);
-            if max_ordinal > most {
-                let detail = format!("The group has {max_ordinal} ordinals. A bitmap can have at most {most}.");
-                return Err(Problem::new(Code::TooLarge, detail).into());
-            }
-            let bits = spans.bitmaps(seq, sender);
-            let (read_bits, quit_bits) = (BASE64.encode(&bits.read), BASE64.encode(&bits.quit));
-            Ok(ReceiptsAnswer::Bitmaps(ReceiptBitmapsOut { max_ordinal, read_bits, quit_bits }))
-        }
+        Shown::Bitmaps => Ok(ReceiptsAnswer::Bitmaps(bitmaps(spans, seq, sender, most)?)),
     }
 }
 
@@ -157,7 +131,7 @@ pub(super) fn version_of(spans: &Spans, value: &ReceiptsAnswer) -> Version {
     match value {
         ReceiptsAnswer::Counts(of) => version(spans, [of.recipients, of.read_count]),
         ReceiptsAnswer::Members(page) => version(spans, page.items.iter().flat_map(|of| [of.ordinal, i64::from(of.left)])),
-        ReceiptsAnswer::Bitmaps(of) => version(spans, of.read_bits.bytes().chain(of.quit_bits.bytes()).map(i64::from)),
+        ReceiptsAnswer::Bitmaps(of) => version(spans, of.numbers()),
     }
 }
 

@@ -15,7 +15,9 @@ use super::{AtLeast, Receipts};
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{GroupId, Seq};
 use crate::db::Db;
+use crate::engine::entries::Entries;
 use crate::features::groups::http::GroupPath;
+use crate::features::users::settings::must_share;
 use crate::http::pages::{self, PageParams};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::polling::{self, PolledValue, Polling, Resource, Seen};
@@ -28,6 +30,8 @@ pub const MAX_SCREENFUL: i64 = 100;
 #[derive(Debug)]
 pub struct ReceiptContext {
     pub db: Db,
+    /// Tells which users hide what they have read.
+    pub entries: Arc<Entries>,
     /// Who has read what.
     pub receipts: Arc<Receipts>,
     pub polling: Arc<Polling>,
@@ -102,7 +106,8 @@ impl ReceiptsParams {
 
 /// Get the receipts of a message
 ///
-/// Available to the sender of the message and to services. Returns counts by default, a list of
+/// Available to the sender of the message and to services. A member who does not share receipts
+/// counts as not having read, and gets 403 `receipts_hidden`. Returns counts by default, a list of
 /// recipients with `members`, or bitmaps over the ordinals with `format=bitmap`.
 #[utoipa::path(get, path = "/v1/groups/{group}/messages/{seq}/receipts", tag = "receipts",
     params(("group" = GroupId, Path), ("seq" = Seq, Path), ReceiptsParams,
@@ -126,6 +131,7 @@ async fn get_receipts(
     let read = |seen: Seen| {
         let (state, path, checked) = (state.clone(), &path, &checked);
         async move {
+            must_share(&state.entries, path.user()).await?;
             let found = match checked.known() {
                 Some(found) => found,
                 None => checked.ask(&state.db, path.group, sender_of(&state.db, path, seq)).await?,
@@ -153,7 +159,8 @@ async fn get_receipts(
 
 /// Count the receipts of several messages
 ///
-/// Meant for one screen of messages. Services see all messages; members see their own.
+/// Meant for one screen of messages. Services see all messages; members see their own. A member who
+/// does not share receipts gets 403 `receipts_hidden`.
 #[utoipa::path(get, path = "/v1/groups/{group}/receipts", tag = "receipts",
     params(("group" = GroupId, Path), ScreenfulParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
@@ -182,6 +189,7 @@ async fn list_receipts(
     let read = |seen: Seen| {
         let (state, path, checked) = (state.clone(), &path, &checked);
         async move {
+            must_share(&state.entries, path.user()).await?;
             let check = || checked.ask(&state.db, path.group, senders_of(&state.db, path, from, to));
             let known = checked.known();
             let mut found = match &known {

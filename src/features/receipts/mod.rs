@@ -11,17 +11,18 @@
 //! second ([`Receipts`]). It reads them again at once after a write of its own, and for a message
 //! that is newer. `spans.rs` has the rules, `store.rs` reads the rows, `looks.rs` looks for changes
 //! on behalf of all polls that wait, which `watch.rs` keeps, `http.rs` has the routes,
-//! `access.rs` who may see what, `answers.rs` the bodies.
+//! `access.rs` who may see what, `answers.rs` the bodies, `bitmaps.rs` how bitmaps are encoded.
 
 mod access;
 pub mod answers;
+pub mod bitmaps;
 pub mod http;
 mod looks;
 mod spans;
 pub mod store;
 mod watch;
 
-pub use self::spans::{Bitmaps, Count, Recipient, Span, Spans};
+pub use self::spans::{Bitmaps, Count, Ordinals, Recipient, Span, Spans};
 pub use self::watch::Watch;
 
 use std::sync::Arc;
@@ -46,8 +47,8 @@ const MAX_KEPT_SPANS: u64 = 1_000_000;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Groups")]
 pub struct ReceiptConfig {
-    /// The maximum number of ordinals in a bitmap of receipts. Counts and lists are available for
-    /// more.
+    /// The maximum number of ordinals in a bitmap of receipts. Above it, the ordinals of at most
+    /// 10,000 recipients are listed instead.
     #[arg(long, env = "HEADMARK_MAX_RECEIPT_MEMBERS", default_value_t = 10_000, value_parser = clap::value_parser!(i64).range(1..=100_000))]
     pub max_receipt_members: i64,
 }

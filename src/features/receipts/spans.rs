@@ -1,6 +1,7 @@
 //! The memberships of a group, and what follows from them for its messages.
 
 use crate::base::ids::UserId;
+use crate::engine::marks::Hidden;
 use crate::features::groups::Reading;
 
 /// One membership of a group.
@@ -15,12 +16,19 @@ pub struct Span {
     pub to_seq: Option<i64>,
     /// How far the member has read.
     pub reading: Reading,
+    /// The messages of which nobody sees whether the member has read them.
+    pub hidden: Hidden,
 }
 
 impl Span {
     /// Whether a message was sent within it.
     fn covers(&self, seq: i64) -> bool {
         self.from_seq < seq && self.to_seq.is_none_or(|to| seq <= to)
+    }
+
+    /// Whether others see that the member has read a message.
+    fn has_read(&self, seq: i64) -> bool {
+        self.reading.has_read(seq) && !self.hidden.hides(seq)
     }
 }
 
@@ -29,7 +37,7 @@ impl Span {
 pub struct Spans {
     /// In the order of ordinals, and of each the oldest first.
     spans: Vec<Span>,
-    /// Goes up with each change of what is read, and with who comes and goes.
+    /// Goes up with each change of what is read or hidden, and with who comes and goes.
     progress: i64,
 }
 
@@ -50,6 +58,15 @@ pub struct Recipient {
     pub ordinal: i64,
     /// Whether the membership of that time has ended.
     pub left: bool,
+}
+
+/// The ordinals of a message's recipients, in ascending order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ordinals {
+    /// Those who have read it.
+    pub read: Vec<i64>,
+    /// Those who have not.
+    pub unread: Vec<i64>,
 }
 
 /// The bitmaps of a message. Ordinal `i` (from 1) is bit `i - 1`, the lowest bit of each byte
@@ -77,13 +94,13 @@ impl Spans {
     pub fn new(spans: Vec<Span>) -> Self {
         let read = |span: &Span| {
             let left = i64::from(span.to_seq.is_some());
-            span.reading.read_seq() + span.reading.extra_len() + span.from_seq + 1 + left
+            span.reading.read_seq() + span.reading.extra_len() + span.from_seq + 1 + left + span.hidden.changes()
         };
         let progress = spans.iter().map(read).fold(0, i64::saturating_add);
         Self { spans, progress }
     }
 
-    /// Goes up with each change of what is read, and with who comes and goes.
+    /// Goes up with each change of what is read or hidden, and with who comes and goes.
     #[must_use]
     pub fn progress(&self) -> i64 {
         self.progress
@@ -126,8 +143,12 @@ impl Spans {
         for span in &self.spans {
             let end = span.to_seq.unwrap_or(i64::MAX);
             add(span.from_seq + 1, end, Count { recipients: 1, read: 0 });
-            add(span.from_seq + 1, end.min(span.reading.read_seq()), Count { recipients: 0, read: 1 });
-            for seq in span.reading.extra_within((span.from_seq + 1).max(from), end.min(to)) {
+            let read_up_to = end.min(span.reading.read_seq());
+            add(span.from_seq + 1, read_up_to, Count { recipients: 0, read: 1 });
+            for (first, last) in span.hidden.within((span.from_seq + 1).max(from), read_up_to.min(to)) {
+                add(first, last, Count { recipients: 0, read: -1 });
+            }
+            for seq in span.reading.extra_within((span.from_seq + 1).max(from), end.min(to)).filter(|seq| !span.hidden.hides(*seq)) {
                 add(seq, seq, Count { recipients: 0, read: 1 });
             }
         }
@@ -136,7 +157,7 @@ impl Spans {
             sum = Count { recipients: sum.recipients + step.recipients, read: sum.read + step.read };
             // The sender is no recipient.
             let own = sender.and_then(|sender| self.spans.iter().find(|span| span.user == sender && span.covers(seq)));
-            let own_read = own.is_some_and(|span| span.reading.has_read(seq));
+            let own_read = own.is_some_and(|span| span.has_read(seq));
             Count { recipients: sum.recipients - i64::from(own.is_some()), read: sum.read - i64::from(own_read) }
         });
         counts.collect()
@@ -145,7 +166,7 @@ impl Spans {
     /// The recipients of a message who have read it, or those who have not, after an ordinal.
     pub fn recipients(&self, seq: i64, sender: UserId, read: bool, after: i64) -> impl Iterator<Item = Recipient> {
         let these = self.covering(seq).filter(move |span| span.ordinal > after && span.user != sender);
-        let these = these.filter(move |span| span.reading.has_read(seq) == read);
+        let these = these.filter(move |span| span.has_read(seq) == read);
         these.map(|span| Recipient { user: span.user, ordinal: span.ordinal, left: span.to_seq.is_some() })
     }
 
@@ -153,6 +174,20 @@ impl Spans {
     #[must_use]
     pub fn max_ordinal(&self, seq: i64) -> i64 {
         self.spans.iter().filter(|span| span.from_seq < seq).map(|span| span.ordinal).max().unwrap_or(0)
+    }
+
+    /// The ordinals of a message's recipients; None where there are more than `most`.
+    #[must_use]
+    pub fn ordinals(&self, seq: i64, sender: UserId, most: usize) -> Option<Ordinals> {
+        let mut ordinals = Ordinals::default();
+        for span in self.covering(seq).filter(|span| span.user != sender) {
+            let these = if span.has_read(seq) { &mut ordinals.read } else { &mut ordinals.unread };
+            these.push(span.ordinal);
+            if ordinals.read.len() + ordinals.unread.len() > most {
+                return None;
+            }
+        }
+        Some(ordinals)
     }
 
     /// The bitmaps of a message.
@@ -163,7 +198,7 @@ impl Spans {
         let (mut read, mut there) = (vec![0; bytes], vec![0; bytes]);
         for span in self.covering(seq) {
             set_bit(&mut there, span.ordinal);
-            if span.user != sender && span.reading.has_read(seq) {
+            if span.user != sender && span.has_read(seq) {
                 set_bit(&mut read, span.ordinal);
             }
         }

@@ -3,10 +3,11 @@
 use super::spans::Span;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Db, DbResult, Statement, Type};
+use crate::engine::marks::Hidden;
 use crate::features::groups::Reading;
 
 static SPANS: Statement = Statement::one(
-    "select m.ordinal, m.user_id, m.from_seq, m.to_seq, m.read_seq, m.extra
+    "select m.ordinal, m.user_id, m.from_seq, m.to_seq, m.read_seq, m.extra, m.hidden
     from memberships m
     where m.group_id = $1
     order by m.group_id, m.ordinal, m.span",
@@ -64,12 +65,15 @@ pub async fn terms(db: &Db, group: GroupId) -> DbResult<Option<Terms>> {
     Ok(rows.into_iter().next().map(|(receipts, head, version)| Terms { receipts: receipts == 1, head, version }))
 }
 
+/// A row of [`SPANS`].
+type SpanRow = (i64, i64, i64, i64, i64, Vec<u8>, String);
+
 /// All memberships of a group there ever were, in the order of ordinals.
 pub async fn spans(db: &Db, group: GroupId) -> DbResult<Vec<Span>> {
-    let rows: Vec<(i64, i64, i64, i64, i64, Vec<u8>)> = db.fetch(&SPANS, &[Column::Int(vec![group.get()])]).await?;
-    let span = |(ordinal, user, from_seq, to_seq, read_seq, extra): (i64, i64, i64, i64, i64, Vec<u8>)| {
+    let rows: Vec<SpanRow> = db.fetch(&SPANS, &[Column::Int(vec![group.get()])]).await?;
+    let span = |(ordinal, user, from_seq, to_seq, read_seq, extra, hidden): SpanRow| {
         let (user, to_seq) = (UserId::try_from(user).ok()?, (to_seq >= 0).then_some(to_seq));
-        Some(Span { ordinal, user, from_seq, to_seq, reading: Reading::from_row(read_seq, &extra) })
+        Some(Span { ordinal, user, from_seq, to_seq, reading: Reading::from_row(read_seq, &extra), hidden: Hidden::from_row(&hidden) })
     };
     Ok(rows.into_iter().filter_map(span).collect())
 }

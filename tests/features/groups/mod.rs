@@ -4,8 +4,10 @@ mod again;
 mod crowds;
 mod expiry;
 pub mod fan_out;
+mod history;
 mod levels;
 mod mentions;
+mod message_changes;
 mod routes;
 
 use std::collections::BTreeMap;

@@ -96,7 +96,7 @@ both_tiers! {
         );
         assert_eq!(listed(client, 9, 1, "unread").await, [(14, true), (15, false), (16, false), (17, false), (18, false), (19, false)]);
         let bitmap = receipts(client, 9, 1, "?format=bitmap").await;
-        insta::assert_snapshot!(bitmap, @r#"{"max_ordinal":10,"quit_bits":"BAA=","read_bits":"AgI="}"#);
+        insta::assert_snapshot!(bitmap, @r#"{"encoding":"bits","max_ordinal":10,"quit_bits":"BAA=","read_bits":"AgI="}"#);
         assert_eq!((ordinals(&bitmap["read_bits"]), ordinals(&bitmap["quit_bits"])), (vec![2, 10], vec![3]));
         // Who rejoins is no recipient of what came before, and what was read or not in the earlier
         // time stays.
@@ -134,7 +134,8 @@ both_tiers! {
         make(client, 9, &[4]).await;
         receipts(client, 9, 1, "?format=bitmap").await;
         send(client, 9, 1, "b").await.ok();
-        client.get("/v1/groups/9/messages/2/receipts?format=bitmap").await.problem(409, "too_large");
+        let listed_instead = receipts(client, 9, 2, "?format=bitmap").await;
+        assert_eq!(listed_instead, json!({"encoding": "ordinals", "max_ordinal": 4, "read": [], "unread": [2, 3, 4]}), "there are too many ordinals for bits");
         assert_eq!(counts(client, 9, 2).await, (3, 0, 3), "counts stay");
         assert_eq!(listed(client, 9, 2, "unread").await.len(), 3, "and so do lists");
         for (query, name) in [
@@ -151,6 +152,25 @@ both_tiers! {
         client.put("/v1/groups/9", &json!({"receipts": false})).await.ok();
         client.get("/v1/groups/9/messages/1/receipts").await.problem(409, "receipts_disabled");
         client.get("/v1/groups/9/receipts?from=1&to=2").await.problem(409, "receipts_disabled");
+        node.stop().await;
+    }
+
+    async fn ordinals_that_have_run_far_ahead_are_listed(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        // A thousand come and go before three stay.
+        make(client, 9, &(1..=1000).collect::<Vec<_>>()).await;
+        join_all((1..=1000).map(|user| async move { client.delete(&format!("/v1/groups/9/members/{user}")).await.status })).await;
+        make(client, 9, &[2001, 2002, 2003, 500]).await;
+        send(client, 9, 2001, "a").await.ok();
+        read(client, 2003, 9, None).await.ok();
+        let path = "/v1/groups/9/messages/1/receipts?format=bitmap";
+        let first = client.get(path).await;
+        insta::assert_snapshot!(first.text, @r#"{"encoding":"ordinals","max_ordinal":1003,"read":[1003],"unread":[500,1002]}"#);
+        read(client, 500, 9, None).await.ok();
+        let second = client.get_if_changed(path, first.header("etag")).await;
+        assert_eq!(second.clone().ok()["read"], json!([500, 1003]));
+        assert_eq!(client.get_if_changed(path, second.header("etag")).await.status, 304);
         node.stop().await;
     }
 

@@ -75,6 +75,26 @@ impl Run<'_> {
         }
     }
 
+    /// What the total leaves out changes; or whether others see what the user has read, which no
+    /// summary shows.
+    pub async fn settings(&mut self, step: &Step) {
+        let (user, _) = self.own(step);
+        let path = self.user_path(user, "settings");
+        if step.what == What::ShareReceipts {
+            let shares = step.which.is_multiple_of(2);
+            let body = self.patch(&path, json!({"share_receipts": shares})).await.ok();
+            self.note(user, &body);
+            return assert_eq!(body["share_receipts"], shares);
+        }
+        let channel = self.model.channels.keys().nth(step.which % 3).map(|channel| format!("broadcasts.{channel}"));
+        let parts = [format!("counters.{}", BADGES[step.which % 2]), format!("notifications.{}", TYPES[step.which / 2 % 2])];
+        let parts: BTreeSet<_> = parts.into_iter().chain(channel).take(step.which / 4 % 4).collect();
+        let body = self.patch(&path, json!({"not_in_total": parts})).await.ok();
+        self.note(user, &body);
+        assert_eq!(body["not_in_total"], json!(parts));
+        self.model.left_out.insert(user, parts);
+    }
+
     pub async fn notifications(&mut self, step: &Step) {
         if step.what == What::SendNotification {
             return self.send_notification(step).await;

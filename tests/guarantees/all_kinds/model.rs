@@ -176,6 +176,8 @@ pub struct Model {
     pub silent_directs: BTreeMap<(usize, usize), Option<i64>>,
     /// Of each user and group.
     pub inboxes: BTreeMap<(usize, i64), Vec<Delivered>>,
+    /// What the total of each user leaves out.
+    pub left_out: BTreeMap<usize, BTreeSet<String>>,
 }
 
 impl Model {
@@ -272,10 +274,15 @@ impl Model {
         let dots = self.dots.iter().map(|(name, lights)| (name.clone(), json!({"lit": unread(lights, user) > 0, "head": lights.len()})));
         let (chats, mentions, groups, directs) = self.chats(user);
         let notifications = self.notifications(user);
-        let sum = |kind: &Map<String, Value>| kind.values().map(|value| value["unread"].as_u64().unwrap()).sum::<u64>();
-        let total = sum(&counters) + sum(&channels) + u64::try_from(chats + notifications.values().sum::<usize>()).unwrap();
         let notifications: Map<_, _> =
             notifications.into_iter().map(|(kind, unread)| (kind.to_owned(), json!({"unread": unread}))).collect();
+        let counts = |part: String| !self.left_out.get(&user).is_some_and(|parts| parts.contains(&part));
+        let sum = |kind: &str, parts: &Map<String, Value>| {
+            let parts = parts.iter().filter(|(name, _)| counts(format!("{kind}.{name}")));
+            parts.map(|(_, value)| value["unread"].as_u64().unwrap()).sum::<u64>()
+        };
+        let parts = [("counters", &counters), ("broadcasts", &channels), ("notifications", &notifications)];
+        let total = parts.map(|(kind, parts)| sum(kind, parts)).iter().sum::<u64>() + u64::try_from(chats).unwrap();
         let mut summary = json!({
             "degraded": false, "total": total,
             "counters": counters,

@@ -160,6 +160,10 @@ impl<'a> Run<'a> {
         self.send(Method::PUT, path, None, Some(&body)).await
     }
 
+    pub async fn patch(&mut self, path: &str, body: Value) -> Reply {
+        self.send(Method::PATCH, path, None, Some(&body)).await
+    }
+
     pub async fn delete(&mut self, path: &str) -> Reply {
         self.send(Method::DELETE, path, None, None).await
     }
@@ -242,6 +246,7 @@ impl<'a> Run<'a> {
                 self.groups(step).await;
             }
             What::ReadGroup | What::ReadOne | What::UnreadGroup | What::SetLevel => self.memberships(step).await,
+            What::LeaveOut | What::ShareReceipts => self.settings(step).await,
             What::ExpireMessages => self.expire_messages(step).await,
             _ => self.directs(step).await,
         }

@@ -56,6 +56,8 @@ pub enum What {
     UnreadDirect,
     RecallDirect,
     SilenceDirect,
+    LeaveOut,
+    ShareReceipts,
     /// An earlier request again, under its key.
     Repeat,
     /// The cache loses one user.
@@ -73,7 +75,7 @@ pub enum What {
 }
 
 /// How often each comes.
-const WEIGHTS: [(usize, What); 55] = [
+const WEIGHTS: [(usize, What); 57] = [
     (5, What::Increment),
     (2, What::IncrementMany),
     (3, What::RetractAt),
@@ -122,6 +124,8 @@ const WEIGHTS: [(usize, What); 55] = [
     (2, What::UnreadDirect),
     (2, What::RecallDirect),
     (2, What::SilenceDirect),
+    (2, What::LeaveOut),
+    (1, What::ShareReceipts),
     (4, What::Repeat),
     (2, What::ForgetUser),
     (1, What::Forget),

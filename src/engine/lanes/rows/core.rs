@@ -14,7 +14,7 @@ use crate::cache::{Parts, Revision};
 use crate::db::{Conn, DbResult, Pipeline};
 use crate::engine::events;
 use crate::engine::heads::{self, Batch, Committed};
-use crate::engine::marks::parts::{shows_same, user_part};
+use crate::engine::marks::parts::{settings_part, shows_same, user_part};
 use crate::engine::marks::store;
 use crate::engine::marks::users::{self, NOT_ENROLLED, User};
 use crate::engine::marks::{FORGOTTEN, Kind, Mark, MarkKey, Stream, StreamKey, is_own};
@@ -156,6 +156,9 @@ impl Core {
         for (user, (loaded, now)) in self.users.rows.iter().filter(|(_, (loaded, now))| loaded.revision != now.revision) {
             if *loaded == User::default() || !shows_same(loaded, now) {
                 parts.entry(*user).or_default().extend([user_part(now)]);
+            }
+            if loaded.settings != now.settings {
+                parts.entry(*user).or_default().extend([settings_part(now)]);
             }
         }
     }

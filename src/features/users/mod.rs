@@ -7,6 +7,11 @@
 //! user who was forgotten) is likewise seen from then on: the enrolment carries their heads, read
 //! before, and takes effect only if the list is still the one that was read. To everything else a
 //! user needs no creation.
+//!
+//! `settings.rs` has what a user may set, `settings_http.rs` its routes.
+
+pub mod settings;
+pub mod settings_http;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,143 @@
+//! What a user has set: one text in the user's row, as `r:0;t:broadcasts.system counters.like`.
+//!
+//! Each setting is a letter and a value; one with its default is left out. The cache entry holds
+//! the same text. To add a setting: a letter, a function that reads it, and one that sets it.
+
+use std::sync::Arc;
+
+/// What the total leaves out, sorted.
+const NOT_IN_TOTAL: &str = "t";
+
+/// `0` where the user shares no receipts.
+const RECEIPTS: &str = "r";
+
+/// A user's settings. What a newer version wrote there stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UserSettings(Arc<str>);
+
+/// The settings of a text, each as letter and value.
+fn all(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split(';').filter_map(|setting| setting.split_once(':'))
+}
+
+fn get<'a>(text: &'a str, letter: &str) -> Option<&'a str> {
+    all(text).find_map(|(of, value)| (of == letter).then_some(value))
+}
+
+/// What the total leaves out (`counters.like`), sorted.
+pub(super) fn not_in_total(text: &str) -> impl Iterator<Item = &str> {
+    get(text, NOT_IN_TOTAL).unwrap_or_default().split(' ').filter(|part| !part.is_empty())
+}
+
+/// Whether others see which messages the user has read.
+pub(super) fn shares_receipts(text: &str) -> bool {
+    get(text, RECEIPTS) != Some("0")
+}
+
+impl UserSettings {
+    /// What a row holds.
+    #[must_use]
+    pub fn from_row(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// What a row holds.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What the total leaves out (`counters.like`), sorted.
+    pub fn not_in_total(&self) -> impl Iterator<Item = &str> {
+        not_in_total(&self.0)
+    }
+
+    /// Whether others see which messages the user has read.
+    #[must_use]
+    pub fn shares_receipts(&self) -> bool {
+        shares_receipts(&self.0)
+    }
+
+    /// Sets what the total leaves out.
+    pub fn set_not_in_total<'a>(&mut self, parts: impl IntoIterator<Item = &'a str>) {
+        let mut parts: Vec<_> = parts.into_iter().collect();
+        parts.sort_unstable();
+        parts.dedup();
+        self.set(NOT_IN_TOTAL, &parts.join(" "));
+    }
+
+    /// Sets whether others see which messages the user has read.
+    pub fn set_shares_receipts(&mut self, shares: bool) {
+        self.set(RECEIPTS, if shares { "" } else { "0" });
+    }
+
+    /// Sets one value; an empty one is the default.
+    fn set(&mut self, letter: &str, value: &str) {
+        let mut settings: Vec<_> = all(&self.0).filter(|(of, _)| *of != letter).collect();
+        if !value.is_empty() {
+            settings.push((letter, value));
+        }
+        settings.sort_unstable();
+        let settings: Vec<_> = settings.into_iter().map(|(of, value)| format!("{of}:{value}")).collect();
+        self.0 = settings.join(";").into();
+    }
+}
+
+/// The names of one kind that the total leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LeftOut<'a>(Vec<&'a str>);
+
+impl<'a> LeftOut<'a> {
+    /// Those of a kind among what the total leaves out.
+    pub(super) fn new(not_in_total: impl Iterator<Item = &'a str>, kind: &str) -> Self {
+        Self(not_in_total.filter_map(|part| part.strip_prefix(kind)?.strip_prefix('.')).collect())
+    }
+
+    /// Whether the total leaves out this one.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.0.binary_search(&name).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_row_reads_as_the_migration_has_it() {
+        let mut settings = UserSettings::default();
+        settings.set_not_in_total(["counters.like", "broadcasts.system", "counters.like"]);
+        settings.set_shares_receipts(false);
+        assert_eq!(settings.as_str(), "r:0;t:broadcasts.system counters.like");
+        assert!(!settings.shares_receipts());
+        settings.set_shares_receipts(true);
+        settings.set_not_in_total([]);
+        assert_eq!(settings, UserSettings::default(), "the defaults are empty");
+    }
+
+    #[test]
+    fn what_a_newer_version_wrote_stays() {
+        let mut settings = UserSettings::from_row("a:7;z:x y");
+        settings.set_shares_receipts(false);
+        assert_eq!(settings.as_str(), "a:7;r:0;z:x y");
+        settings.set_shares_receipts(true);
+        assert_eq!(settings.as_str(), "a:7;z:x y");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_out_is_a_set(parts in prop::collection::btree_set("(counters|broadcasts)\\.[a-c][a-c.-]{0,2}", 0..12)) {
+            let mut settings = UserSettings::default();
+            settings.set_not_in_total(parts.iter().map(String::as_str));
+            let settings = UserSettings::from_row(settings.as_str());
+            prop_assert!(settings.not_in_total().eq(parts.iter()));
+            let left_out = LeftOut::new(settings.not_in_total(), "counters");
+            for name in ["a", "a.b", "b-", "c", "cc"] {
+                prop_assert_eq!(left_out.has(name), parts.contains(&format!("counters.{name}")));
+            }
+        }
+    }
+}

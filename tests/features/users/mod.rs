@@ -1,0 +1,16 @@
+//! What users set, over HTTP, as the contract has it.
+
+mod receipts;
+mod settings;
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, Reply};
+
+async fn patch(client: &Client, user: i64, body: &Value) -> Reply {
+    Client::send(client.request(reqwest::Method::PATCH, &format!("/v1/users/{user}/settings")).json(body)).await
+}
+
+async fn share(client: &Client, user: i64, shares: bool) -> Reply {
+    patch(client, user, &json!({"share_receipts": shares})).await
+}
