@@ -56,7 +56,6 @@ pub enum ChatKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChatOut {
     /// Whether `id` is a group or the other user of a direct chat.
-    #[schema(inline)]
     pub kind: ChatKind,
     /// The group, or the other user.
     #[schema(pattern = "^[1-9][0-9]{0,18}$", example = "9")]

@@ -134,7 +134,6 @@ pub(super) struct DirectTermsOut {
     /// The unread count.
     unread: i64,
     /// What `chats` and `total` count: `all` messages or `none`.
-    #[schema(inline)]
     level: DirectLevel,
     /// When the level ends and is `all` again; omitted if it does not end.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -57,6 +57,8 @@ class Schemas:
             return f"{'Mapping' if is_input else 'dict'}[str, {inner}]"
         if kind == "object" or "allOf" in schema:
             return prefix + self.named(schema)
+        if kind == "null":
+            return "None"
         return "Any" if kind is None else PRIMITIVES[kind]
 
     def named(self, schema: Json) -> str:
@@ -94,11 +96,18 @@ class Schemas:
         if len(shapes) == 1:
             self.classes.append(self.typed_dict(name, *shapes[0], doc))
             return
-        tags = [properties["type"]["enum"][0] for properties, _ in shapes]
+        tags = [self.tag(properties) for properties, _ in shapes]
         names = [name + "".join(part.title() for part in tag.split("_")) for tag in tags]
         for variant, shape in zip(names, shapes, strict=True):
             self.classes.append(self.typed_dict(variant, *shape, doc))
         self.unions.append(f"{name}: TypeAlias = {' | '.join(names)}\n")
+
+    @staticmethod
+    def tag(properties: Json) -> str:
+        """The one value of the field that tells the shapes of a union apart."""
+        tag: str
+        (tag,) = [of["enum"][0] for of in properties.values() if len(of.get("enum", [])) == 1]
+        return tag
 
     def text(self) -> str:
         self.aliases: list[str] = ["Id: TypeAlias = str | int\n"]

@@ -134,7 +134,6 @@ pub struct UnreadDirectIn {
 #[serde(deny_unknown_fields)]
 pub struct PutDirectSettingsIn {
     /// What `chats` and `total` count: `all` messages or `none`. The chat keeps its own count.
-    #[schema(inline)]
     level: DirectLevel,
     /// When the level ends and is `all` again. By default, it does not end.
     #[serde(default, deserialize_with = "present")]

@@ -159,7 +159,6 @@ pub struct DirectSettingsOut {
     pub peer_id: UserId,
     /// What `chats` and `total` count: `all` messages or `none`. Always `none` while the user
     /// blocks the other user.
-    #[schema(inline)]
     pub level: DirectLevel,
     /// When the level ends and is `all` again; omitted if it does not end.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -262,7 +261,6 @@ pub struct DirectOut {
     pub last_at: Option<UnixMs>,
     /// What `chats` and `total` count: `all` messages or `none`. Always `none` while the user
     /// blocks the other user.
-    #[schema(inline)]
     pub level: DirectLevel,
     /// When the level ends and is `all` again; omitted if it does not end.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -21,7 +21,7 @@ pub const MAX_TIMED_CHATS: usize = 100;
 /// The chats that entries list.
 pub(super) const ENTRY_ROWS: EntryRows = EntryRows {
     select: "select d.user_id, {kind}, '', d.peer_id, d.level_until,
-        case when exists (select 1 from blocks b where b.user_id = d.user_id and b.target_id = d.peer_id) then 0
+        case when (select count(*) from blocks b where b.user_id = r.user_id and b.target_id = d.peer_id) > 0 then 0
             else d.head - d.mark + d.again - d.recalled end,
         0, 0, 0, cast(null as bytea)
     from {rows} r

@@ -62,7 +62,7 @@ both_tiers! {
             client.post(&format!("/v1/users/1/badges/{badge}/increment"), &json!({"by": by})).await.ok();
         }
         client.post("/v1/broadcasts/system", &json!({"title": "x"})).await.ok();
-        client.post("/v1/notifications", &json!({"type": "promo", "title": "x", "recipients": [1]})).await.ok();
+        client.post("/v1/notifications", &json!({"type": "promo", "title": "x", "content": "y", "recipients": [1]})).await.ok();
         make(client, 9, &[1, 2]).await;
         send(client, 9, 2, "a").await.ok();
         let whole = client.get("/v1/users/1/badges").await;

@@ -295,6 +295,10 @@ impl Run<'_> {
         let Some(((receiver, sender), thing)) = all.get(step.which % all.len().max(1)).cloned() else { return };
         let by_sender = step.percent.is_some() || receiver == sender;
         let (user, other, seq) = if by_sender { (sender, receiver, thing.own_seq) } else { (receiver, sender, thing.seq) };
+        // The route would have the user seen.
+        if !self.model.seen.contains(&user) {
+            return;
+        }
         let reply = self.delete(&self.user_path(user, &format!("directs/{}/messages/{seq}", self.user(other)))).await;
         if !by_sender {
             return drop(reply.problem(403, "forbidden"));

@@ -133,9 +133,9 @@ both_tiers! {
         crate::support::Client::send(mute).await.ok();
         node.stop().await;
         assert!(recount(&world, &["--dry-run"]).await.out.contains(HEALTHY));
-        damage(&world, "update directs set head = 5 where user_id = 9 and peer_id = 1; update directs set mark = 3 where user_id = 9 and peer_id = 2").await;
+        damage(&world, "update directs set head = 5 where user_id = 9 and peer_id = 1; update directs set mark = 3 where user_id = 9 and peer_id = 2; update directs set recalled = 2 where user_id = 9 and peer_id = 3").await;
         damage(&world, "update users set direct_unread = 7, direct_chats = 0, inbox_seq = 2 where user_id = 9").await;
-        let sides = ["user 9 direct head 1: stored 5, counted 2", "user 9 direct mark 2: stored 3, counted 1"];
+        let sides = ["user 9 direct head 1: stored 5, counted 2", "user 9 direct mark 2: stored 3, counted 1", "user 9 direct recalled 3: stored 2, counted 0"];
         let found = recount(&world, &["--dry-run", "--user", "9"]).await;
         assert!(found.status == Some(3) && differences(&found).is_superset(&sides.into()), "{found:?}");
         let repaired = recount(&world, &[]).await;

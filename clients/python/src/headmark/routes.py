@@ -161,7 +161,13 @@ def leave_group(group: Id, user: Id) -> Call[None]:
 
 
 def list_group_messages(
-    group: Id, *, after: int | None = None, limit: int | None = None
+    group: Id,
+    *,
+    after: int | None = None,
+    before: int | None = None,
+    around: int | None = None,
+    limit: int | None = None,
+    wait: int | None = None,
 ) -> Call[types.GroupMessagesOut]:
     """List the messages of a group."""
     return Call(
@@ -169,7 +175,7 @@ def list_group_messages(
         "GET",
         "/v1/groups/{group}/messages",
         path={"group": group},
-        query={"after": after, "limit": limit},
+        query={"after": after, "before": before, "around": around, "limit": limit, "wait": wait},
     )
 
 
@@ -195,6 +201,19 @@ def send_group_message(
             "mentions": mentions,
             "sender_id": sender_id,
         },
+    )
+
+
+def list_group_message_changes(
+    group: Id, *, after: int | None = None, limit: int | None = None, wait: int | None = None
+) -> Call[types.GroupMessageChangesOut]:
+    """List changes of group messages."""
+    return Call(
+        "list_group_message_changes",
+        "GET",
+        "/v1/groups/{group}/messages/changes",
+        path={"group": group},
+        query={"after": after, "limit": limit, "wait": wait},
     )
 
 
@@ -455,6 +474,59 @@ def read_broadcasts(
     )
 
 
+def list_chats(
+    user: Id,
+    *,
+    unread: bool | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+    wait: int | None = None,
+) -> Call[types.PageOut_ChatOut]:
+    """Poll a user's chats."""
+    return Call(
+        "list_chats",
+        "GET",
+        "/v1/users/{user}/chats",
+        path={"user": user},
+        query={"unread": unread, "limit": limit, "cursor": cursor, "wait": wait},
+    )
+
+
+def get_direct_chat(user: Id, peer: Id, *, wait: int | None = None) -> Call[types.ChatOut]:
+    """Poll a user's direct chat."""
+    return Call(
+        "get_direct_chat",
+        "GET",
+        "/v1/users/{user}/chats/direct/{peer}",
+        path={"user": user, "peer": peer},
+        query={"wait": wait},
+    )
+
+
+def get_group_chat(user: Id, group: Id, *, wait: int | None = None) -> Call[types.ChatOut]:
+    """Poll a user's group chat."""
+    return Call(
+        "get_group_chat",
+        "GET",
+        "/v1/users/{user}/chats/group/{group}",
+        path={"user": user, "group": group},
+        query={"wait": wait},
+    )
+
+
+def read_chats(
+    user: Id, *, up_to: types.ReadChatsUpToIn | None = None
+) -> Call[types.UnreadSummaryOut]:
+    """Mark chats as read."""
+    return Call(
+        "read_chats",
+        "POST",
+        "/v1/users/{user}/chats/read",
+        path={"user": user},
+        body={"up_to": up_to},
+    )
+
+
 def list_devices(user: Id) -> Call[types.DevicesOut]:
     """List a user's devices."""
     return Call("list_devices", "GET", "/v1/users/{user}/devices", path={"user": user})
@@ -494,6 +566,46 @@ def list_directs(
     )
 
 
+def get_direct(user: Id, peer: Id, *, wait: int | None = None) -> Call[types.DirectOut]:
+    """Poll a direct chat."""
+    return Call(
+        "get_direct",
+        "GET",
+        "/v1/users/{user}/directs/{peer}",
+        path={"user": user, "peer": peer},
+        query={"wait": wait},
+    )
+
+
+def list_direct_messages(
+    user: Id,
+    peer: Id,
+    *,
+    after: int | None = None,
+    before: int | None = None,
+    around: int | None = None,
+    limit: int | None = None,
+) -> Call[types.DirectMessagesOut]:
+    """List the messages of a direct chat."""
+    return Call(
+        "list_direct_messages",
+        "GET",
+        "/v1/users/{user}/directs/{peer}/messages",
+        path={"user": user, "peer": peer},
+        query={"after": after, "before": before, "around": around, "limit": limit},
+    )
+
+
+def recall_direct_message(user: Id, peer: Id, seq: types.Seq) -> Call[None]:
+    """Recall a direct message."""
+    return Call(
+        "recall_direct_message",
+        "DELETE",
+        "/v1/users/{user}/directs/{peer}/messages/{seq}",
+        path={"user": user, "peer": peer, "seq": seq},
+    )
+
+
 def read_direct(user: Id, peer: Id, *, up_to: int | None = None) -> Call[types.ReadDirectOut]:
     """Mark a direct chat as read."""
     return Call(
@@ -505,14 +617,40 @@ def read_direct(user: Id, peer: Id, *, up_to: int | None = None) -> Call[types.R
     )
 
 
-def put_direct_settings(user: Id, peer: Id, *, muted: bool) -> Call[types.DirectSettingsOut]:
+def get_direct_receipts(
+    user: Id, peer: Id, *, wait: int | None = None
+) -> Call[types.DirectReceiptsOut]:
+    """Poll the receipts of a direct chat."""
+    return Call(
+        "get_direct_receipts",
+        "GET",
+        "/v1/users/{user}/directs/{peer}/receipts",
+        path={"user": user, "peer": peer},
+        query={"wait": wait},
+    )
+
+
+def put_direct_settings(
+    user: Id, peer: Id, *, level: types.DirectLevel, until: types.UnixMs | None = None
+) -> Call[types.DirectSettingsOut]:
     """Update the settings of a direct chat."""
     return Call(
         "put_direct_settings",
         "PUT",
         "/v1/users/{user}/directs/{peer}/settings",
         path={"user": user, "peer": peer},
-        body={"muted": muted},
+        body={"level": level, "until": until},
+    )
+
+
+def unread_direct(user: Id, peer: Id, *, from_: int) -> Call[types.ReadDirectOut]:
+    """Mark a direct chat as unread."""
+    return Call(
+        "unread_direct",
+        "POST",
+        "/v1/users/{user}/directs/{peer}/unread",
+        path={"user": user, "peer": peer},
+        body={"from": from_},
     )
 
 
@@ -705,6 +843,7 @@ def get_inbox(
     user: Id,
     *,
     after: int | None = None,
+    device: types.ClientId | None = None,
     limit: int | None = None,
     wait: int | None = None,
     epoch: str | None = None,
@@ -715,7 +854,7 @@ def get_inbox(
         "GET",
         "/v1/users/{user}/inbox",
         path={"user": user},
-        query={"after": after, "limit": limit, "wait": wait, "epoch": epoch},
+        query={"after": after, "device": device, "limit": limit, "wait": wait, "epoch": epoch},
     )
 
 
@@ -854,6 +993,27 @@ def get_relations(user: Id, *, ids: str) -> Call[types.RelationsOut]:
         "/v1/users/{user}/relations",
         path={"user": user},
         query={"ids": ids},
+    )
+
+
+def get_settings(user: Id) -> Call[types.SettingsOut]:
+    """Get a user's settings."""
+    return Call("get_settings", "GET", "/v1/users/{user}/settings", path={"user": user})
+
+
+def patch_settings(
+    user: Id,
+    *,
+    not_in_total: Sequence[types.TotalPart] | None = None,
+    share_receipts: bool | None = None,
+) -> Call[types.SettingsOut]:
+    """Update a user's settings."""
+    return Call(
+        "patch_settings",
+        "PATCH",
+        "/v1/users/{user}/settings",
+        path={"user": user},
+        body={"not_in_total": not_in_total, "share_receipts": share_receipts},
     )
 
 

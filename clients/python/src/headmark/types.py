@@ -10,6 +10,8 @@ from typing_extensions import NotRequired, TypedDict
 # Answers have ids as strings. Requests take numbers, too.
 Id: TypeAlias = str | int
 
+ChatKind: TypeAlias = Literal["group", "direct"]
+
 ClientId: TypeAlias = str
 
 Code: TypeAlias = Literal[
@@ -22,6 +24,7 @@ Code: TypeAlias = Literal[
     "invalid_cursor",
     "unauthorized",
     "forbidden",
+    "receipts_hidden",
     "blocked",
     "cross_origin",
     "unknown_route",
@@ -52,6 +55,8 @@ Code: TypeAlias = Literal[
 
 Delivery: TypeAlias = Literal["read", "write"]
 
+DirectLevel: TypeAlias = Literal["all", "none"]
+
 GroupId: TypeAlias = str
 
 IdempotencyKey: TypeAlias = str
@@ -75,6 +80,8 @@ SenderIn: TypeAlias = str
 Seq: TypeAlias = int
 
 ShownHead: TypeAlias = int
+
+TotalPart: TypeAlias = str
 
 UnixMs: TypeAlias = str
 
@@ -134,8 +141,24 @@ class ChannelTermsOut(TypedDict):
     unread: int
 
 
+class ChatOut(TypedDict):
+    """A chat of a user."""
+
+    first_unread_seq: NotRequired[int]
+    head: int
+    id: str
+    kind: ChatKind
+    last: GroupMessageOut | None
+    last_at: UnixMs
+    level: Level
+    level_until: NotRequired[UnixMs]
+    mentions: int
+    read_seq: int
+    unread: int
+
+
 class ChatTermsOut(TypedDict):
-    """Groups and direct chats: the sum over what counts of each."""
+    """Groups and direct chats: the sum over the chats that count."""
 
     directs: list[DirectTermsOut]
     groups: list[GroupTermsOut]
@@ -208,33 +231,57 @@ class DevicesOut(TypedDict):
     items: list[CursorOut]
 
 
-class DirectOut(TypedDict):
-    """A direct chat in a user's list."""
+class DirectMessagesOut(TypedDict):
+    """A page of a direct chat: in descending order with `before`, otherwise in ascending order."""
 
+    has_more: bool
+    has_older: NotRequired[bool]
     head: int
+    items: list[ItemOut]
+    next_after: int
+    next_before: NotRequired[int]
+
+
+class DirectOut(TypedDict):
+    """A direct chat of a user."""
+
+    first_unread_seq: NotRequired[int]
     last_at: NotRequired[UnixMs]
-    muted: bool
+    last_seq: int
+    level: DirectLevel
+    level_until: NotRequired[UnixMs]
     peer_id: UserId
+    read_seq: int
     unread: int
+
+
+class DirectReceiptsOut(TypedDict):
+    """How far the other user of a direct chat is."""
+
+    delivered_seq: int
+    read_seq: int
 
 
 class DirectSettingsOut(TypedDict):
     """The settings of a direct chat."""
 
-    head: int
-    muted: bool
+    last_seq: int
+    level: DirectLevel
+    level_until: NotRequired[UnixMs]
     peer_id: UserId
     revision: int
     unread: int
 
 
 class DirectTermsOut(TypedDict):
-    """A direct chat with unread messages: unread = head − mark."""
+    """A direct chat with unread messages: unread = head − mark − recalled."""
 
     head: int
+    level: DirectLevel
+    level_until: NotRequired[UnixMs]
     mark: int
-    muted: bool
     peer_id: UserId
+    recalled: int
     unread: int
 
 
@@ -337,6 +384,7 @@ class ExplainOut(TypedDict):
     dots: dict[str, DotTermsOut]
     enrolment_head: NotRequired[int]
     feed: FeedTermsOut
+    not_in_total: list[str]
     notifications: dict[str, NotificationTermsOut]
     revision: int
     total: int
@@ -374,6 +422,22 @@ class FollowUserIn(TypedDict):
     visibility: NotRequired[Visibility]
 
 
+class GroupMessageChangeOut(TypedDict):
+    """A change of a group message."""
+
+    id: int
+    recalled: bool
+    seq: int
+
+
+class GroupMessageChangesOut(TypedDict):
+    """Changes of group messages, in order."""
+
+    has_more: bool
+    items: list[GroupMessageChangeOut]
+    next_after: int
+
+
 class GroupMessageOut(TypedDict):
     """A group message."""
 
@@ -385,12 +449,14 @@ class GroupMessageOut(TypedDict):
 
 
 class GroupMessagesOut(TypedDict):
-    """A page of group messages, in order."""
+    """A page of group messages: in descending order with `before`, otherwise in ascending order."""
 
     has_more: bool
+    has_older: NotRequired[bool]
     head: int
     items: list[GroupMessageOut]
     next_after: int
+    next_before: NotRequired[int]
 
 
 class GroupOut(TypedDict):
@@ -593,6 +659,13 @@ class OperationOut(TypedDict):
     status: OperationStatus
 
 
+class PageOut_ChatOut(TypedDict):
+    """A page of a list."""
+
+    items: list[ChatOut]
+    next_cursor: str | None
+
+
 class PageOut_DirectOut(TypedDict):
     """A page of a list."""
 
@@ -662,6 +735,13 @@ class PairOut(TypedDict):
     user_id: UserId
 
 
+class PatchSettingsIn(TypedDict):
+    """Settings to change."""
+
+    not_in_total: NotRequired[Sequence[TotalPart]]
+    share_receipts: NotRequired[bool]
+
+
 class PostCountOut(TypedDict):
     """The number of posts of a creator."""
 
@@ -706,7 +786,8 @@ class PutCursorIn(TypedDict):
 class PutDirectSettingsIn(TypedDict):
     """Settings of a direct chat."""
 
-    muted: bool
+    level: DirectLevel
+    until: NotRequired[UnixMs]
 
 
 class PutGroupIn(TypedDict):
@@ -765,6 +846,19 @@ class ReadBroadcastsIn(TypedDict):
     up_to: NotRequired[int]
 
 
+class ReadChatsIn(TypedDict):
+    """How far the user has read chats."""
+
+    up_to: NotRequired[ReadChatsUpToIn]
+
+
+class ReadChatsUpToIn(TypedDict):
+    """Heads that the user saw, by group and by the other user of a direct chat."""
+
+    directs: NotRequired[Mapping[str, ShownHead]]
+    groups: NotRequired[Mapping[str, ShownHead]]
+
+
 class ReadDirectIn(TypedDict):
     """How far a user has read a direct chat."""
 
@@ -774,8 +868,9 @@ class ReadDirectIn(TypedDict):
 class ReadDirectOut(TypedDict):
     """A direct chat after a write."""
 
-    head: int
+    last_seq: int
     peer_id: UserId
+    read_seq: int
     revision: int
     unread: int
 
@@ -833,12 +928,22 @@ class ReadyOut(TypedDict):
     replica: NotRequired[PartState]
 
 
-class ReceiptBitmapsOut(TypedDict):
-    """Receipts of a message as base64 bitmaps: ordinal `i` (from 1) is bit `i - 1`, with the lowest bit of each byte first."""
+class ReceiptBitmapsOutBits(TypedDict):
+    """Receipts of a message in a compact form, over the ordinals of the members."""
 
+    encoding: Literal["bits"]
     max_ordinal: int
     quit_bits: str
     read_bits: str
+
+
+class ReceiptBitmapsOutOrdinals(TypedDict):
+    """Receipts of a message in a compact form, over the ordinals of the members."""
+
+    encoding: Literal["ordinals"]
+    max_ordinal: int
+    read: list[int]
+    unread: list[int]
 
 
 class ReceiptsOut(TypedDict):
@@ -991,6 +1096,16 @@ class SentOut(TypedDict):
     seq: int
 
 
+class SettingsOut(TypedDict):
+    """A user's settings."""
+
+    not_in_total: list[TotalPart]
+    revision: int
+    share_receipts: bool
+
+
+UnreadDirectIn = TypedDict("UnreadDirectIn", {"from": "int"})
+
 UnreadGroupIn = TypedDict("UnreadGroupIn", {"from": "int"})
 
 
@@ -1107,5 +1222,7 @@ class WholeListOut(TypedDict):
 Event: TypeAlias = EventRelation | EventBroadcast | EventPost | EventMember
 
 EventOut: TypeAlias = EventOutRelation | EventOutBroadcast | EventOutPost | EventOutMember
+
+ReceiptBitmapsOut: TypeAlias = ReceiptBitmapsOutBits | ReceiptBitmapsOutOrdinals
 
 ReceiptsAnswer: TypeAlias = ReceiptsOut | PageOut_RecipientOut | ReceiptBitmapsOut

@@ -282,8 +282,10 @@ export interface paths {
         };
         /**
          * List the messages of a group
-         * @description Oldest first. A member sees the messages sent since the last time the member joined. Returns 410
-         *     `cursor_expired` with `earliest_seq` if messages after `after` have expired.
+         * @description A member sees the messages sent since the last time the member joined. Oldest first by default
+         *     and with `after`, newest first with `before`, and in ascending order with `around`. With `wait`,
+         *     the request is held while there are no messages after `after`. Returns 410 `cursor_expired` with
+         *     `earliest_seq` if the message at which the page begins has expired.
          */
         get: operations["list_group_messages"];
         put?: never;
@@ -330,10 +332,35 @@ export interface paths {
         };
         /**
          * Get the receipts of a message
-         * @description Available to the sender of the message and to services. Returns counts by default, a list of
+         * @description Available to the sender of the message and to services. A member who does not share receipts
+         *     counts as not having read, and gets 403 `receipts_hidden`. Returns counts by default, a list of
          *     recipients with `members`, or bitmaps over the ordinals with `format=bitmap`.
          */
         get: operations["get_receipts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/groups/{group}/messages/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List changes of group messages
+         * @description Tells which earlier messages were recalled, in the order of the recalls. A member sees the
+         *     changes of messages sent since the last time the member joined. Changes expire with their
+         *     messages. The last 10,000 changes of a group are kept: returns 410 `cursor_expired` with
+         *     `earliest_seq` (an id of a change) if changes after `after` are no longer kept. Then read the
+         *     messages again. With `wait`, the request is held while there are no changes after `after`.
+         */
+        get: operations["list_group_message_changes"];
         put?: never;
         post?: never;
         delete?: never;
@@ -351,7 +378,8 @@ export interface paths {
         };
         /**
          * Count the receipts of several messages
-         * @description Meant for one screen of messages. Services see all messages; members see their own.
+         * @description Meant for one screen of messages. Services see all messages; members see their own. A member who
+         *     does not share receipts gets 403 `receipts_hidden`.
          */
         get: operations["list_receipts"];
         put?: never;
@@ -682,6 +710,89 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users/{user}/chats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Poll a user's chats
+         * @description Groups and direct chats in one list, the latest activity first. Reading, settings and recalls are
+         *     not activity. A chat with a new message moves to the top: a client that walks through the pages
+         *     finds it there when it polls the first page again.
+         */
+        get: operations["list_chats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/chats/direct/{peer}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Poll a user's direct chat
+         * @description The same as in the list of chats. A chat without a message has no unread messages.
+         */
+        get: operations["get_direct_chat"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/chats/group/{group}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Poll a user's group chat
+         * @description The same as in the list of chats.
+         */
+        get: operations["get_group_chat"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/chats/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark chats as read
+         * @description Marks all chats, or several chats up to the heads that the user saw, in one transaction. Messages
+         *     that arrive meanwhile stay unread. Returns the unread summary.
+         */
+        post: operations["read_chats"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users/{user}/devices": {
         parameters: {
             query?: never;
@@ -764,6 +875,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users/{user}/directs/{peer}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Poll a direct chat
+         * @description Returns zeros for a user with whom there is no chat.
+         */
+        get: operations["get_direct"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/directs/{peer}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the messages of a direct chat
+         * @description Returns the messages of both sides, as the user's own inbox has them. Oldest first by default and
+         *     with `after`, newest first with `before`, and in ascending order with `around`. Returns 410
+         *     `cursor_expired` with `earliest_seq` if the item at which the page begins has expired.
+         */
+        get: operations["list_direct_messages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/directs/{peer}/messages/{seq}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Recall a direct message
+         * @description The message is no longer unread, and a tombstone replaces it in both inboxes. Both inboxes get an
+         *     item with the number of the message in that inbox as `recall`. Returns 204 also if the message
+         *     was already recalled.
+         */
+        delete: operations["recall_direct_message"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users/{user}/directs/{peer}/read": {
         parameters: {
             query?: never;
@@ -785,6 +960,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users/{user}/directs/{peer}/receipts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Poll the receipts of a direct chat
+         * @description Returns the last of the user's own messages that a device of the other user has fetched, by the
+         *     cursors of its devices, and the last one that the other user has read.
+         */
+        get: operations["get_direct_receipts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users/{user}/directs/{peer}/settings": {
         parameters: {
             query?: never;
@@ -795,11 +991,35 @@ export interface paths {
         get?: never;
         /**
          * Update the settings of a direct chat
-         * @description A muted chat keeps its own count, which `chats` and `total` exclude. While the user blocks the
-         *     other user, the chat counts as muted; this setting applies again after the block ends.
+         * @description A chat of level `none` keeps its own count, which `chats` and `total` exclude. At `until` the
+         *     level is `all` again. While the user blocks the other user, the level is `none`; this setting
+         *     applies again after the block ends.
          */
         put: operations["put_direct_settings"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/directs/{peer}/unread": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark a direct chat as unread
+         * @description The peer's messages from an item of the user's own inbox on show as unread again. A later read
+         *     moves that point forward; sending a message or reading everything ends it. `read_seq` and the
+         *     peer's receipts do not change. Returns 410 `cursor_expired` with `earliest_seq` if the item has
+         *     expired.
+         */
+        post: operations["unread_direct"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1112,8 +1332,8 @@ export interface paths {
         };
         /**
          * Fetch a user's inbox
-         * @description Returns the items after the last item that the device has, in ascending order. Numbers have no
-         *     gaps: no new item appears at or below a number that a device has fetched. With `wait`, the
+         * @description Returns the items after the last item that the device has, in ascending order. With `device`, the
+         *     server knows that item by the cursor of the device. Numbers have no gaps: no new item appears at or below a number that a device has fetched. With `wait`, the
          *     request is held while there are no new items. Returns 410 `cursor_expired` with `earliest_seq`
          *     if items after `after` have expired. Returns 410 `inbox_reset` if `after` is from an earlier
          *     numbering, for example after a restore; read again without `after`.
@@ -1342,6 +1562,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users/{user}/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a user's settings
+         * @description A user who has set nothing has the defaults.
+         */
+        get: operations["get_settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Update a user's settings
+         * @description Changes the fields that the body names. The parts in `not_in_total` keep their own counts. With
+         *     `share_receipts: false`, nobody sees which messages the user has read. This starts at the first
+         *     message that was unread. It ends at the last message that existed when the user shares receipts
+         *     again. For these messages, the user counts as not having read. Meanwhile, the user cannot read
+         *     the receipts of others (403 `receipts_hidden`).
+         */
+        patch: operations["patch_settings"];
+        trace?: never;
+    };
     "/v1/users/{user}/special": {
         parameters: {
             query?: never;
@@ -1541,6 +1789,59 @@ export interface components {
              */
             unread: number;
         };
+        /**
+         * @description Which sort of chat.
+         * @enum {string}
+         */
+        ChatKind: "group" | "direct";
+        /** @description A chat of a user. */
+        ChatOut: {
+            /**
+             * Format: int64
+             * @description The first unread message that is kept; omitted if there is none.
+             * @example 118
+             */
+            first_unread_seq?: number;
+            /**
+             * Format: int64
+             * @description The last message, or 0; send it back as `up_to` to clear exactly what the user saw. For a
+             *     direct chat, it is a number in the user's own inbox.
+             * @example 120
+             */
+            head: number;
+            /**
+             * @description The group, or the other user.
+             * @example 9
+             */
+            id: string;
+            /** @description Whether `id` is a group or the other user of a direct chat. */
+            kind: components["schemas"]["ChatKind"];
+            last: components["schemas"]["GroupMessageOut"] | null;
+            /** @description When the last message was sent; in a group without a message, when the user joined. */
+            last_at: components["schemas"]["UnixMs"];
+            /** @description What of the chat `chats` and `total` count. */
+            level: components["schemas"]["Level"];
+            /** @description When the level ends and is `all` again; omitted if it does not end. */
+            level_until?: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The number of unread messages that mention the user. Always 0 in a direct chat.
+             * @example 1
+             */
+            mentions: number;
+            /**
+             * Format: int64
+             * @description The message up to which the user has read.
+             * @example 117
+             */
+            read_seq: number;
+            /**
+             * Format: int64
+             * @description The number of unread messages.
+             * @example 3
+             */
+            unread: number;
+        };
         /** @description Unread messages of groups and direct chats. */
         ChatsOut: {
             /** @description With `cap`: whether the count is higher than shown. */
@@ -1571,7 +1872,7 @@ export interface components {
              */
             unread: number;
         };
-        /** @description Groups and direct chats: the sum over what counts of each. */
+        /** @description Groups and direct chats: the sum over the chats that count. */
         ChatTermsOut: {
             /** @description The direct chats with unread messages; at most 1000. */
             directs: components["schemas"]["DirectTermsOut"][];
@@ -1602,7 +1903,7 @@ export interface components {
          * @description The stable, machine-readable error code.
          * @enum {string}
          */
-        Code: "malformed_json" | "malformed_request" | "invalid_path" | "invalid_query" | "wait_needs_tag" | "invalid_header" | "invalid_cursor" | "unauthorized" | "forbidden" | "blocked" | "cross_origin" | "unknown_route" | "not_found" | "method_not_allowed" | "request_timeout" | "following_limit" | "receipts_disabled" | "too_large" | "too_many" | "idempotency_in_progress" | "gone" | "inbox_reset" | "cursor_expired" | "body_too_large" | "unsupported_media_type" | "invalid_body" | "self_relation" | "idempotency_key_reused" | "rate_limited" | "overloaded" | "store_unavailable" | "operations_pending" | "outcome_unknown" | "shutting_down" | "internal_error";
+        Code: "malformed_json" | "malformed_request" | "invalid_path" | "invalid_query" | "wait_needs_tag" | "invalid_header" | "invalid_cursor" | "unauthorized" | "forbidden" | "receipts_hidden" | "blocked" | "cross_origin" | "unknown_route" | "not_found" | "method_not_allowed" | "request_timeout" | "following_limit" | "receipts_disabled" | "too_large" | "too_many" | "idempotency_in_progress" | "gone" | "inbox_reset" | "cursor_expired" | "body_too_large" | "unsupported_media_type" | "invalid_body" | "self_relation" | "idempotency_key_reused" | "rate_limited" | "overloaded" | "store_unavailable" | "operations_pending" | "outcome_unknown" | "shutting_down" | "internal_error";
         /** @description An unread count with the head at which it was taken. */
         CounterOut: {
             /** @description With `cap`: whether the count is higher than shown. */
@@ -1715,24 +2016,73 @@ export interface components {
             /** @description The devices, most recently seen first. */
             items: components["schemas"]["CursorOut"][];
         };
-        /** @description A direct chat in a user's list. */
+        /**
+         * @description What of a direct chat `chats` and `total` count.
+         * @enum {string}
+         */
+        DirectLevel: "all" | "none";
+        /** @description A page of a direct chat: in descending order with `before`, otherwise in ascending order. */
+        DirectMessagesOut: {
+            /**
+             * @description Whether there are more messages in the direction of the page: older ones with `before`,
+             *     otherwise newer ones.
+             */
+            has_more: boolean;
+            /** @description With `around`: whether there are older messages. */
+            has_older?: boolean;
+            /**
+             * Format: int64
+             * @description The number of the last item of the inbox.
+             * @example 60
+             */
+            head: number;
+            /** @description The messages of both sides. */
+            items: components["schemas"]["ItemOut"][];
+            /**
+             * Format: int64
+             * @description The value of `after` that continues with newer messages.
+             * @example 57
+             */
+            next_after: number;
+            /**
+             * Format: int64
+             * @description With `before` and `around`: the value of `before` that continues with older messages.
+             * @example 38
+             */
+            next_before?: number;
+        };
+        /** @description A direct chat of a user. */
         DirectOut: {
             /**
              * Format: int64
-             * @description The last item of the chat in the user's inbox, or 0. Send it back as `up_to` to clear
+             * @description The first unread message that is kept; omitted if there is none.
+             * @example 55
+             */
+            first_unread_seq?: number;
+            /** @description The time of the last message; omitted if there is none. */
+            last_at?: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The last message of the chat in the user's inbox, or 0. Send it back as `up_to` to clear
              *     exactly what the user saw.
              * @example 57
              */
-            head: number;
-            /** @description The time of that item; omitted if there is no item. */
-            last_at?: components["schemas"]["UnixMs"];
+            last_seq: number;
             /**
-             * @description Whether `chats` and `total` exclude the chat. Also true while the user blocks the other
-             *     user.
+             * @description What `chats` and `total` count: `all` messages or `none`. Always `none` while the user
+             *     blocks the other user.
              */
-            muted: boolean;
+            level: components["schemas"]["DirectLevel"];
+            /** @description When the level ends and is `all` again; omitted if it does not end. */
+            level_until?: components["schemas"]["UnixMs"];
             /** @description The other user. */
             peer_id: components["schemas"]["UserId"];
+            /**
+             * Format: int64
+             * @description The last message of the chat that the user has read, or 0. It never goes back.
+             * @example 54
+             */
+            read_seq: number;
             /**
              * Format: int64
              * @description The number of unread messages from the peer.
@@ -1740,19 +2090,36 @@ export interface components {
              */
             unread: number;
         };
+        /** @description How far the other user of a direct chat is. */
+        DirectReceiptsOut: {
+            /**
+             * Format: int64
+             * @description The last own message that a device of the other user has fetched, or 0.
+             * @example 57
+             */
+            delivered_seq: number;
+            /**
+             * Format: int64
+             * @description The last own message that the other user has read, or 0.
+             * @example 54
+             */
+            read_seq: number;
+        };
         /** @description The settings of a direct chat. */
         DirectSettingsOut: {
             /**
              * Format: int64
-             * @description The last item of the chat in the user's inbox, or 0.
+             * @description The last message of the chat in the user's inbox, or 0.
              * @example 57
              */
-            head: number;
+            last_seq: number;
             /**
-             * @description Whether `chats` and `total` exclude the chat. Also true while the user blocks the other
-             *     user.
+             * @description What `chats` and `total` count: `all` messages or `none`. Always `none` while the user
+             *     blocks the other user.
              */
-            muted: boolean;
+            level: components["schemas"]["DirectLevel"];
+            /** @description When the level ends and is `all` again; omitted if it does not end. */
+            level_until?: components["schemas"]["UnixMs"];
             /** @description The other user. */
             peer_id: components["schemas"]["UserId"];
             /**
@@ -1768,22 +2135,29 @@ export interface components {
              */
             unread: number;
         };
-        /** @description A direct chat with unread messages: unread = head − mark. */
+        /** @description A direct chat with unread messages: unread = head − mark − recalled. */
         DirectTermsOut: {
             /**
              * Format: int64
              * @description The number of messages that the peer ever sent.
              */
             head: number;
+            /** @description What `chats` and `total` count: `all` messages or `none`. */
+            level: components["schemas"]["DirectLevel"];
+            /** @description When the level ends and is `all` again; omitted if it does not end. */
+            level_until?: components["schemas"]["UnixMs"];
             /**
              * Format: int64
-             * @description The number of those messages that the user has read.
+             * @description The number of those messages that do not count as unread, because the user has read them.
              */
             mark: number;
-            /** @description Whether `chats` and `total` exclude it. */
-            muted: boolean;
             /** @description The other user. */
             peer_id: components["schemas"]["UserId"];
+            /**
+             * Format: int64
+             * @description The number of later messages that were recalled.
+             */
+            recalled: number;
             /**
              * Format: int64
              * @description The unread count.
@@ -1895,6 +2269,13 @@ export interface components {
             enrolment_head?: number;
             /** @description Posts, since the user last saw the feed, of the users that the user follows. */
             feed: components["schemas"]["FeedTermsOut"];
+            /**
+             * @description What the user's settings keep out of the total.
+             * @example [
+             *       "counters.like"
+             *     ]
+             */
+            not_in_total: string[];
             /** @description The notifications by type. */
             notifications: {
                 [key: string]: components["schemas"]["NotificationTermsOut"];
@@ -1978,6 +2359,36 @@ export interface components {
          * @example 42
          */
         GroupId: string;
+        /** @description A change of a group message. */
+        GroupMessageChangeOut: {
+            /**
+             * Format: int64
+             * @description The id of the change. Ids increase in the order of the changes.
+             * @example 12
+             */
+            id: number;
+            /** @description True: the message was recalled. */
+            recalled: boolean;
+            /**
+             * Format: int64
+             * @description The number of the message in the group.
+             * @example 121
+             */
+            seq: number;
+        };
+        /** @description Changes of group messages, in order. */
+        GroupMessageChangesOut: {
+            /** @description Whether there are more changes. */
+            has_more: boolean;
+            /** @description The changes. */
+            items: components["schemas"]["GroupMessageChangeOut"][];
+            /**
+             * Format: int64
+             * @description The value of `after` for the next request.
+             * @example 12
+             */
+            next_after: number;
+        };
         /** @description A group message. A recalled message has only its number and sender. */
         GroupMessageOut: {
             /** @description The content. */
@@ -1995,10 +2406,15 @@ export interface components {
              */
             seq: number;
         };
-        /** @description A page of group messages, in order. */
+        /** @description A page of group messages: in descending order with `before`, otherwise in ascending order. */
         GroupMessagesOut: {
-            /** @description Whether there are more messages. */
+            /**
+             * @description Whether there are more messages in the direction of the page: older ones with `before`,
+             *     otherwise newer ones.
+             */
             has_more: boolean;
+            /** @description With `around`: whether there are older messages. */
+            has_older?: boolean;
             /**
              * Format: int64
              * @description The number of messages ever sent.
@@ -2009,10 +2425,16 @@ export interface components {
             items: components["schemas"]["GroupMessageOut"][];
             /**
              * Format: int64
-             * @description The value of `after` for the next request.
+             * @description The value of `after` that continues with newer messages.
              * @example 140
              */
             next_after: number;
+            /**
+             * Format: int64
+             * @description With `before` and `around`: the value of `before` that continues with older messages.
+             * @example 121
+             */
+            next_before?: number;
         };
         /** @description A group. */
         GroupOut: {
@@ -2207,11 +2629,12 @@ export interface components {
             peer_id?: components["schemas"]["UserId"];
             /**
              * Format: int64
-             * @description True if the item says that this group message was recalled. Such an item has no content.
+             * @description Set if the item says that a message was recalled: the number of that message in the group, or,
+             *     of a direct message, in this inbox. Such an item has no content.
              * @example 12
              */
             recall?: number;
-            /** @description True if the group message was recalled since, and its content removed; omitted otherwise. */
+            /** @description True if the message was recalled since, and its content removed; omitted otherwise. */
             recalled?: boolean;
             /** @description The sender. */
             sender_id: components["schemas"]["UserId"];
@@ -2416,25 +2839,92 @@ export interface components {
          */
         OperationStatus: "pending" | "done" | "failed";
         /** @description A page of a list. */
+        PageOut_ChatOut: {
+            /** @description The items. */
+            items: {
+                /**
+                 * Format: int64
+                 * @description The first unread message that is kept; omitted if there is none.
+                 * @example 118
+                 */
+                first_unread_seq?: number;
+                /**
+                 * Format: int64
+                 * @description The last message, or 0; send it back as `up_to` to clear exactly what the user saw. For a
+                 *     direct chat, it is a number in the user's own inbox.
+                 * @example 120
+                 */
+                head: number;
+                /**
+                 * @description The group, or the other user.
+                 * @example 9
+                 */
+                id: string;
+                /** @description Whether `id` is a group or the other user of a direct chat. */
+                kind: components["schemas"]["ChatKind"];
+                last: components["schemas"]["GroupMessageOut"] | null;
+                /** @description When the last message was sent; in a group without a message, when the user joined. */
+                last_at: components["schemas"]["UnixMs"];
+                /** @description What of the chat `chats` and `total` count. */
+                level: components["schemas"]["Level"];
+                /** @description When the level ends and is `all` again; omitted if it does not end. */
+                level_until?: components["schemas"]["UnixMs"];
+                /**
+                 * Format: int64
+                 * @description The number of unread messages that mention the user. Always 0 in a direct chat.
+                 * @example 1
+                 */
+                mentions: number;
+                /**
+                 * Format: int64
+                 * @description The message up to which the user has read.
+                 * @example 117
+                 */
+                read_seq: number;
+                /**
+                 * Format: int64
+                 * @description The number of unread messages.
+                 * @example 3
+                 */
+                unread: number;
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
         PageOut_DirectOut: {
             /** @description The items. */
             items: {
                 /**
                  * Format: int64
-                 * @description The last item of the chat in the user's inbox, or 0. Send it back as `up_to` to clear
+                 * @description The first unread message that is kept; omitted if there is none.
+                 * @example 55
+                 */
+                first_unread_seq?: number;
+                /** @description The time of the last message; omitted if there is none. */
+                last_at?: components["schemas"]["UnixMs"];
+                /**
+                 * Format: int64
+                 * @description The last message of the chat in the user's inbox, or 0. Send it back as `up_to` to clear
                  *     exactly what the user saw.
                  * @example 57
                  */
-                head: number;
-                /** @description The time of that item; omitted if there is no item. */
-                last_at?: components["schemas"]["UnixMs"];
+                last_seq: number;
                 /**
-                 * @description Whether `chats` and `total` exclude the chat. Also true while the user blocks the other
-                 *     user.
+                 * @description What `chats` and `total` count: `all` messages or `none`. Always `none` while the user
+                 *     blocks the other user.
                  */
-                muted: boolean;
+                level: components["schemas"]["DirectLevel"];
+                /** @description When the level ends and is `all` again; omitted if it does not end. */
+                level_until?: components["schemas"]["UnixMs"];
                 /** @description The other user. */
                 peer_id: components["schemas"]["UserId"];
+                /**
+                 * Format: int64
+                 * @description The last message of the chat that the user has read, or 0. It never goes back.
+                 * @example 54
+                 */
+                read_seq: number;
                 /**
                  * Format: int64
                  * @description The number of unread messages from the peer.
@@ -2648,6 +3138,16 @@ export interface components {
          * @enum {string}
          */
         PartState: "ok" | "away" | "lagging" | "bypassed" | "draining" | "failed";
+        /** @description Settings to change. Omitted fields keep their values. */
+        PatchSettingsIn: {
+            /**
+             * @description What `total` leaves out from now on, instead of what it left out before: counters, channels
+             *     of broadcasts, and types of notifications.
+             */
+            not_in_total?: components["schemas"]["TotalPart"][];
+            /** @description Whether others see which messages the user has read. */
+            share_receipts?: boolean;
+        };
         /** @description The number of posts of a creator. */
         PostCountOut: {
             /**
@@ -2730,8 +3230,10 @@ export interface components {
         };
         /** @description Settings of a direct chat. */
         PutDirectSettingsIn: {
-            /** @description Whether `chats` and `total` exclude the chat. The chat keeps its own count. */
-            muted: boolean;
+            /** @description What `chats` and `total` count: `all` messages or `none`. The chat keeps its own count. */
+            level: components["schemas"]["DirectLevel"];
+            /** @description When the level ends and is `all` again. By default, it does not end. */
+            until?: components["schemas"]["UnixMs"];
         };
         /** @description Settings of a group. */
         PutGroupIn: {
@@ -2799,6 +3301,35 @@ export interface components {
              */
             up_to?: number;
         };
+        /** @description How far the user has read chats. */
+        ReadChatsIn: {
+            /**
+             * @description The chats to mark, each up to the `head` that the user saw; later messages stay unread. By
+             *     default, all chats are marked as read.
+             */
+            up_to?: components["schemas"]["ReadChatsUpToIn"];
+        };
+        /** @description Heads that the user saw, by group and by the other user of a direct chat. */
+        ReadChatsUpToIn: {
+            /**
+             * @description The `head` of each direct chat, a number in the user's own inbox; at most 1000.
+             * @example {
+             *       "7": 12
+             *     }
+             */
+            directs?: {
+                [key: string]: components["schemas"]["ShownHead"];
+            };
+            /**
+             * @description The `head` of each group; at most 1000.
+             * @example {
+             *       "9": 57
+             *     }
+             */
+            groups?: {
+                [key: string]: components["schemas"]["ShownHead"];
+            };
+        };
         /** @description How far a user has read a direct chat. */
         ReadDirectIn: {
             /**
@@ -2813,13 +3344,19 @@ export interface components {
         ReadDirectOut: {
             /**
              * Format: int64
-             * @description The last item of the chat in the user's inbox, or 0. Send it back as `up_to` to clear
+             * @description The last message of the chat in the user's inbox, or 0. Send it back as `up_to` to clear
              *     exactly what the user saw.
              * @example 57
              */
-            head: number;
+            last_seq: number;
             /** @description The other user. */
             peer_id: components["schemas"]["UserId"];
+            /**
+             * Format: int64
+             * @description The last message of the chat that the user has read, or 0. It never goes back.
+             * @example 57
+             */
+            read_seq: number;
             /**
              * Format: int64
              * @description The user's revision after the write.
@@ -2955,11 +3492,13 @@ export interface components {
             replica?: components["schemas"]["PartState"];
         };
         /**
-         * @description Receipts of a message as base64 bitmaps: ordinal `i` (from 1) is bit `i - 1`, with the lowest
-         *     bit of each byte first. Neither bitmap has the sender. A member in neither bitmap, except the
-         *     sender, is a recipient who has not read the message.
+         * @description Receipts of a message in a compact form, over the ordinals of the members. Groups whose members
+         *     changed often have ordinals far above the number of recipients. They get `ordinals`, others get
+         *     `bits`.
          */
         ReceiptBitmapsOut: {
+            /** @enum {string} */
+            encoding: "bits";
             /**
              * Format: int64
              * @description The highest ordinal when the message was sent, which is the number of bits.
@@ -2976,6 +3515,30 @@ export interface components {
              * @example /gM=
              */
             read_bits: string;
+        } | {
+            /** @enum {string} */
+            encoding: "ordinals";
+            /**
+             * Format: int64
+             * @description The highest ordinal when the message was sent.
+             * @example 81200
+             */
+            max_ordinal: number;
+            /**
+             * @description The recipients who have read it.
+             * @example [
+             *       3,
+             *       81077
+             *     ]
+             */
+            read: number[];
+            /**
+             * @description The recipients who have not read it.
+             * @example [
+             *       80991
+             *     ]
+             */
+            unread: number[];
         };
         /** @description Receipts of a message: counts, a list of recipients, or bitmaps. */
         ReceiptsAnswer: components["schemas"]["ReceiptsOut"] | components["schemas"]["PageOut_RecipientOut"] | components["schemas"]["ReceiptBitmapsOut"];
@@ -3292,6 +3855,19 @@ export interface components {
          * @example 57
          */
         Seq: number;
+        /** @description A user's settings. */
+        SettingsOut: {
+            /** @description What `total` leaves out, sorted. These parts keep their own counts. */
+            not_in_total: components["schemas"]["TotalPart"][];
+            /**
+             * Format: int64
+             * @description The user's revision.
+             * @example 918
+             */
+            revision: number;
+            /** @description Whether others see which messages the user has read, and the user sees the same of others. */
+            share_receipts: boolean;
+        };
         /**
          * Format: int64
          * @description A head that a user saw.
@@ -3299,12 +3875,26 @@ export interface components {
          */
         ShownHead: number;
         /**
+         * @description A part of the total: a kind and a name (`counters.like`).
+         * @example counters.like
+         */
+        TotalPart: string;
+        /**
          * Format: date-time
          * @description A point in time, in milliseconds since 1970-01-01 UTC, as stored in the databases. In JSON: RFC
          *     3339 with milliseconds.
          * @example 2026-01-31T09:30:00.123Z
          */
         UnixMs: string;
+        /** @description From where on a direct chat is unread again. */
+        UnreadDirectIn: {
+            /**
+             * Format: int64
+             * @description An item of the user's own inbox.
+             * @example 57
+             */
+            from: number;
+        };
         /** @description From where on messages show as unread. */
         UnreadGroupIn: {
             /**
@@ -3381,7 +3971,8 @@ export interface components {
             stale?: string[];
             /**
              * Format: int64
-             * @description The number on the app icon: the sum of all unread counts but `feed` and `views`.
+             * @description The number on the app icon: the sum of all unread counts but `feed` and `views`, and
+             *     without what the user's settings leave out.
              *     Omitted if a kind that it includes was not requested or is missing.
              * @example 3
              */
@@ -4232,14 +4823,33 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Return messages after this number. By default, messages start with the oldest one kept
-                 *     after the member joined.
+                 * @description Return messages after this number, in ascending order. By default, messages start with the
+                 *     oldest one kept after the member joined.
                  */
                 after?: number;
+                /**
+                 * @description Return messages on both sides of this number, in ascending order: up to half of `limit`
+                 *     before it, and the others from it on.
+                 */
+                around?: number;
+                /**
+                 * @description Return messages before this number, in descending order. A number above `head` starts with
+                 *     the newest message.
+                 */
+                before?: number;
                 /** @description The maximum number of items. */
                 limit?: number;
+                /**
+                 * @description Hold the request for up to this many seconds while there are no messages after `after`. With
+                 *     `before` or `around`: until the response differs from the one that `If-None-Match` names,
+                 *     which is then required.
+                 */
+                wait?: number;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
             path: {
                 group: components["schemas"]["GroupId"];
             };
@@ -4265,11 +4875,22 @@ export interface operations {
             };
             200: {
                 headers: {
+                    /** @description The version of the response */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["GroupMessagesOut"];
                 };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -4420,6 +5041,64 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReceiptsAnswer"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_group_message_changes: {
+        parameters: {
+            query?: {
+                /** @description Return changes after this id. By default, changes start with the oldest one kept. */
+                after?: number;
+                /** @description The maximum number of items. */
+                limit?: number;
+                /** @description Hold the request for up to this many seconds while there are no changes after `after`. */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                group: components["schemas"]["GroupId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupMessageChangesOut"];
                 };
             };
             /** @description Not modified */
@@ -5275,6 +5954,233 @@ export interface operations {
             };
         };
     };
+    list_chats: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+                /** @description With `true`, return only chats with unread messages, whatever their level. */
+                unread?: boolean;
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response */
+                    ETag?: string;
+                    /** @description The next page, if any */
+                    Link?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_ChatOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    get_direct_chat: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                /**
+                 * @description The other user
+                 * @example 7
+                 */
+                peer: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    get_group_chat: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                group: components["schemas"]["GroupId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    read_chats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional. Default: all chats */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ReadChatsIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnreadSummaryOut"];
+                };
+            };
+        };
+    };
     list_devices: {
         parameters: {
             query?: never;
@@ -5456,6 +6362,171 @@ export interface operations {
             };
         };
     };
+    get_direct: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                /**
+                 * @description The other user
+                 * @example 7
+                 */
+                peer: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DirectOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_direct_messages: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Return messages after this item of the inbox, in ascending order. By default, messages start
+                 *     with the oldest one kept.
+                 */
+                after?: number;
+                /**
+                 * @description Return messages on both sides of this item of the inbox, in ascending order: up to half of
+                 *     `limit` before it, and the others from it on.
+                 */
+                around?: number;
+                /**
+                 * @description Return messages before this item of the inbox, in descending order. A number above `head`
+                 *     starts with the newest message.
+                 */
+                before?: number;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The other user
+                 * @example 7
+                 */
+                peer: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DirectMessagesOut"];
+                };
+            };
+        };
+    };
+    recall_direct_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The other user
+                 * @example 7
+                 */
+                peer: components["schemas"]["UserId"];
+                /** @description The number of the message in the user's own inbox */
+                seq: components["schemas"]["Seq"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            /** @description Recalled */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     read_direct: {
         parameters: {
             query?: never;
@@ -5503,6 +6574,68 @@ export interface operations {
             };
         };
     };
+    get_direct_receipts: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                /**
+                 * @description The other user
+                 * @example 7
+                 */
+                peer: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The version of the response */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DirectReceiptsOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     put_direct_settings: {
         parameters: {
             query?: never;
@@ -5545,6 +6678,52 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DirectSettingsOut"];
+                };
+            };
+        };
+    };
+    unread_direct: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The other user
+                 * @example 7
+                 */
+                peer: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UnreadDirectIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadDirectOut"];
                 };
             };
         };
@@ -6306,10 +7485,17 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The last item that the device has. By default, items start with the oldest one kept.
+                 * @description The last item that the device has. By default, items start with the oldest one kept. Cannot be
+                 *     combined with `device`.
                  * @example 57
                  */
                 after?: number;
+                /**
+                 * @description Return the items after the cursor of this device. A new device starts with the oldest item
+                 *     kept.
+                 * @example phone-1
+                 */
+                device?: components["schemas"]["ClientId"];
                 /**
                  * @description The `epoch` of the response that `after` is from. If inbox numbering was reset since, the
                  *     response is 410 `inbox_reset`.
@@ -6318,7 +7504,7 @@ export interface operations {
                 epoch?: string;
                 /** @description The maximum number of items. */
                 limit?: number;
-                /** @description Hold the request for up to this many seconds while there are no items after `after`. */
+                /** @description Hold the request for up to this many seconds while there are no such items. */
                 wait?: number;
             };
             header?: {
@@ -6889,6 +8075,84 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RelationsOut"];
+                };
+            };
+        };
+    };
+    get_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingsOut"];
+                };
+            };
+        };
+    };
+    patch_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PatchSettingsIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingsOut"];
                 };
             };
         };
