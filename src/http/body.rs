@@ -59,6 +59,17 @@ pub(crate) fn in_range(value: i64, lowest: i64, highest: i64, pointer: impl FnOn
     Err(Problem::invalid(pointer(), format!("must be between {lowest} and {highest}")))
 }
 
+/// The most items of a batch.
+pub(crate) const MAX_ITEMS: usize = 1000;
+
+/// Bounds a list of a body by its length.
+///
+/// # Errors
+/// A problem that names the list.
+pub(crate) fn count_within(items: usize, most: usize, pointer: &str) -> Result<(), Problem> {
+    if (1..=most).contains(&items) { Ok(()) } else { Err(Problem::invalid(pointer, format!("must have between 1 and {most} items"))) }
+}
+
 /// Bounds a text of a body by its characters.
 ///
 /// # Errors

@@ -20,11 +20,10 @@ use crate::base::error::{Problem, Result};
 use crate::base::ids::{Invalid, MAX_HEAD, Name, UserId};
 use crate::db::Db;
 use crate::engine::lanes::{Job, Lanes};
-use crate::features::badges::http::count;
 use crate::features::badges::{BadgeCommand, MAX_BADGES, ResetOut};
 use crate::features::views::{MAX_VIEWS, ViewKey};
 use crate::http::auth::Service;
-use crate::http::body::{Body, in_range, present, unique_map};
+use crate::http::body::{Body, count_within, in_range, present, unique_map};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{UserOrMe, UserPath};
 use crate::http::polling::{self, PolledValue, Polling, Resource, Seen};
@@ -240,7 +239,7 @@ async fn reset_badges(state: Served<SummaryContext>, path: UserPath, body: Body<
         (status = 200, body = QueryBadgesOut)))]
 async fn query_badges(state: Served<SummaryContext>, _service: Service, body: Body<QueryBadgesIn>) -> Result<Response> {
     let users = body.value.user_ids;
-    count(users.len(), MAX_QUERY_USERS, "/user_ids")?;
+    count_within(users.len(), MAX_QUERY_USERS, "/user_ids")?;
     let mut seen = HashSet::with_capacity(users.len());
     if let Some(at) = users.iter().position(|user| !seen.insert(*user)) {
         return Err(Problem::invalid(format!("/user_ids/{at}"), "must not be repeated").into());

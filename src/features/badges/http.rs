@@ -7,17 +7,14 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{BadgeCommand, BadgeOut, Increment, IncrementBadgesOut, MAX_STEP, Retract};
+use super::{BadgeCommand, BadgeOut, Increment, MAX_STEP, Retract, Retraction, UserBadgesOut};
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{MAX_HEAD, Name, UserId};
 use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::http::auth::Service;
-use crate::http::body::{Body, IdempotencyKey, in_range, objects, present};
+use crate::http::body::{Body, IdempotencyKey, MAX_ITEMS, count_within, in_range, objects, present};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::http::served::Served;
-
-/// The most items of a batch.
-pub const MAX_ITEMS: usize = 1000;
 
 /// What the handlers of badges work with.
 #[derive(Debug)]
@@ -31,6 +28,7 @@ pub fn routes() -> OpenApiRouter<Served<BadgeContext>> {
         .routes(routes!(retract_badge))
         .routes(routes!(reset_badge))
         .routes(routes!(increment_badges))
+        .routes(routes!(retract_badges))
 }
 
 /// An increment of a badge.
@@ -93,6 +91,44 @@ pub struct IncrementBadgesItemIn {
     by: i64,
 }
 
+/// Retractions of many badges of many users: all or nothing.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetractBadgesIn {
+    /// The retractions, applied in order.
+    #[schema(min_items = 1, max_items = 1000)]
+    #[serde(deserialize_with = "objects")]
+    items: Vec<RetractBadgesItemIn>,
+}
+
+/// A retraction in a batch: one position, or the newest unread ones.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"user_id": "42", "badge": "like", "at": 117}))]
+pub struct RetractBadgesItemIn {
+    /// The user.
+    user_id: UserId,
+    /// The badge.
+    badge: Name,
+    /// The head that the increment returned.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, minimum = 1, maximum = 9_007_199_254_740_991_i64)]
+    at: Option<i64>,
+    /// The number of newest unread positions to retract; 1 by default.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, minimum = 1, maximum = 1_000_000)]
+    by: Option<i64>,
+}
+
+/// What `at` or `by` names; `pointer` is where they stand in the body.
+fn retract_of(at: Option<i64>, by: Option<i64>, pointer: &str) -> Result<Retract, Problem> {
+    match (at, by) {
+        (Some(_), Some(_)) => Err(Problem::invalid(format!("{pointer}/by"), "must be omitted when 'at' is set")),
+        (Some(at), None) => Ok(Retract::At(in_range(at, 1, MAX_HEAD, || format!("{pointer}/at"))?)),
+        (None, by) => Ok(Retract::Newest(in_range(by.unwrap_or(1), 1, MAX_STEP, || format!("{pointer}/by"))?)),
+    }
+}
+
 fn one() -> i64 {
     1
 }
@@ -136,12 +172,8 @@ async fn retract_badge(
     key: IdempotencyKey,
     body: Body<RetractBadgeIn>,
 ) -> Result<Answer> {
-    let what = match (body.value.at, body.value.by) {
-        (Some(_), Some(_)) => return Err(Problem::invalid("/by", "must be omitted when 'at' is set").into()),
-        (Some(at), None) => Retract::At(in_range(at, 1, MAX_HEAD, || "/at".to_owned())?),
-        (None, by) => Retract::Newest(in_range(by.unwrap_or(1), 1, MAX_STEP, || "/by".to_owned())?),
-    };
-    let command = BadgeCommand::Retract { user: path.get("user")?, badge: path.name("badge")?, what };
+    let what = retract_of(body.value.at, body.value.by, "")?;
+    let command = BadgeCommand::Retract(Retraction { user: path.get("user")?, badge: path.name("badge")?, what });
     submit(&state, command, key.of(&service.caller(), &body.digest)).await
 }
 
@@ -167,7 +199,7 @@ async fn reset_badge(state: Served<BadgeContext>, path: UserPath, body: Body<Res
     params(("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body = IncrementBadgesIn,
     responses(
-        (status = 200, body = IncrementBadgesOut)))]
+        (status = 200, body = UserBadgesOut)))]
 async fn increment_badges(
     state: Served<BadgeContext>,
     service: Service,
@@ -175,7 +207,7 @@ async fn increment_badges(
     body: Body<IncrementBadgesIn>,
 ) -> Result<Answer> {
     let items = body.value.items;
-    count(items.len(), MAX_ITEMS, "/items")?;
+    count_within(items.len(), MAX_ITEMS, "/items")?;
     for (at, item) in items.iter().enumerate() {
         in_range(item.by, 1, MAX_STEP, || format!("/items/{at}/by"))?;
     }
@@ -183,8 +215,24 @@ async fn increment_badges(
     submit(&state, BadgeCommand::IncrementMany(items), key.of(&service.caller(), &body.digest)).await
 }
 
-pub(crate) fn count(items: usize, most: usize, pointer: &str) -> Result<(), Problem> {
-    if (1..=most).contains(&items) { Ok(()) } else { Err(Problem::invalid(pointer, format!("must have between 1 and {most} items"))) }
+/// Retract increments of many badges
+///
+/// Retracts up to 1000 increments of any users in one transaction: all or nothing. On failure, the
+/// problem points to the invalid item.
+#[utoipa::path(post, path = "/v1/badges/retract", tag = "badges",
+    params(("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
+    request_body = RetractBadgesIn,
+    responses(
+        (status = 200, body = UserBadgesOut)))]
+async fn retract_badges(state: Served<BadgeContext>, service: Service, key: IdempotencyKey, body: Body<RetractBadgesIn>) -> Result<Answer> {
+    let items = body.value.items;
+    count_within(items.len(), MAX_ITEMS, "/items")?;
+    let item = |(at, item): (usize, RetractBadgesItemIn)| {
+        let what = retract_of(item.at, item.by, &format!("/items/{at}"))?;
+        Ok(Retraction { user: item.user_id, badge: item.badge, what })
+    };
+    let items = items.into_iter().enumerate().map(item).collect::<Result<_, Problem>>()?;
+    submit(&state, BadgeCommand::RetractMany(items), key.of(&service.caller(), &body.digest)).await
 }
 
 async fn submit(state: &BadgeContext, command: BadgeCommand, key: Option<crate::engine::idempotency::Key>) -> Result<Answer, Error> {

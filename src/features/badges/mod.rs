@@ -53,7 +53,7 @@ pub struct UserBadgeOut {
 
 /// The results of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct IncrementBadgesOut {
+pub struct UserBadgesOut {
     /// One result for each item, in the order of the request. Items of one user show the revision
     /// after the whole batch.
     pub items: Vec<UserBadgeOut>,
@@ -83,7 +83,16 @@ pub enum Retract {
     Newest(i64),
 }
 
-/// A write to one user's badges, or a batch of increments to many users'.
+/// One retraction of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retraction {
+    pub user: UserId,
+    pub badge: Name,
+    /// What is gone.
+    pub what: Retract,
+}
+
+/// A write to one user's badges, or a batch of writes to many users'.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BadgeCommand {
     /// More happened.
@@ -91,12 +100,9 @@ pub enum BadgeCommand {
     /// More happened in many places: all or nothing.
     IncrementMany(Vec<Increment>),
     /// Something is gone.
-    Retract {
-        user: UserId,
-        badge: Name,
-        /// What is gone.
-        what: Retract,
-    },
+    Retract(Retraction),
+    /// Something is gone in many places: all or nothing.
+    RetractMany(Vec<Retraction>),
     /// The user has read one badge, up to a position or up to its head.
     Reset {
         user: UserId,
@@ -118,7 +124,9 @@ impl lanes::Command for BadgeCommand {
         match self {
             Self::Increment(item) => needs.mark(item.user, Kind::Counter, &item.badge),
             Self::IncrementMany(items) => items.iter().for_each(|item| needs.mark(item.user, Kind::Counter, &item.badge)),
-            Self::Retract { user, badge, .. } | Self::Reset { user, badge, .. } => needs.mark(*user, Kind::Counter, badge),
+            Self::Retract(item) => needs.mark(item.user, Kind::Counter, &item.badge),
+            Self::RetractMany(items) => items.iter().for_each(|item| needs.mark(item.user, Kind::Counter, &item.badge)),
+            Self::Reset { user, badge, .. } => needs.mark(*user, Kind::Counter, badge),
             Self::ResetMany { user, up_to: Some(up_to) } => up_to.keys().for_each(|badge| needs.mark(*user, Kind::Counter, badge)),
             Self::ResetMany { user, up_to: None } => needs.user(*user),
         }
@@ -128,13 +136,16 @@ impl lanes::Command for BadgeCommand {
         match self {
             Self::Increment(item) => item.user.get(),
             Self::IncrementMany(items) => items.first().map_or(0, |item| item.user.get()),
-            Self::Retract { user, .. } | Self::Reset { user, .. } | Self::ResetMany { user, .. } => user.get(),
+            Self::Retract(item) => item.user.get(),
+            Self::RetractMany(items) => items.first().map_or(0, |item| item.user.get()),
+            Self::Reset { user, .. } | Self::ResetMany { user, .. } => user.get(),
         }
     }
 
     fn weight(&self) -> u32 {
         match self {
             Self::IncrementMany(items) => u32::try_from(items.len()).unwrap_or(u32::MAX),
+            Self::RetractMany(items) => u32::try_from(items.len()).unwrap_or(u32::MAX),
             _ => 1,
         }
     }
@@ -146,10 +157,11 @@ impl lanes::Command for BadgeCommand {
                 Ok(Answer::ok(badge_out(rows, item.user, &item.badge)))
             }
             Self::IncrementMany(items) => Ok(Answer::ok(increment_many(rows, items)?)),
-            Self::Retract { user, badge, what } => {
-                retract(rows, *user, badge, *what)?;
-                Ok(Answer::ok(badge_out(rows, *user, badge)))
+            Self::Retract(item) => {
+                retract(rows, item, "")?;
+                Ok(Answer::ok(badge_out(rows, item.user, &item.badge)))
             }
+            Self::RetractMany(items) => Ok(Answer::ok(retract_many(rows, items)?)),
             Self::Reset { user, badge, up_to } => {
                 reset(rows, *user, badge, *up_to);
                 Ok(Answer::ok(badge_out(rows, *user, badge)))
@@ -189,29 +201,39 @@ fn located(problem: Problem, pointer: &str, field: &str, detail: &str) -> Proble
     if pointer.is_empty() { problem } else { problem.at(format!("{pointer}{field}"), detail) }
 }
 
-fn increment_many(rows: &mut Rows, items: &[Increment]) -> Result<IncrementBadgesOut, Problem> {
+fn increment_many(rows: &mut Rows, items: &[Increment]) -> Result<UserBadgesOut, Problem> {
     let mut after = Vec::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
         increment(rows, item, &format!("/items/{at}"))?;
-        after.push(badge_out(rows, item.user, &item.badge));
+        after.push(UserBadgeOut { user_id: item.user, badge: badge_out(rows, item.user, &item.badge) });
     }
-    let items = items.iter().zip(after).map(|(item, badge)| UserBadgeOut { user_id: item.user, badge }).collect();
-    Ok(IncrementBadgesOut { items })
+    Ok(UserBadgesOut { items: after })
 }
 
-fn retract(rows: &mut Rows, user: UserId, badge: &Name, what: Retract) -> Result<(), Problem> {
-    let mut mark = rows.mark(user, Kind::Counter, badge);
-    let runs = mark.retracted().runs();
-    let (done, position) = match what {
-        Retract::At(at) => (mark.retract_at(at).map(|_| ()), at),
-        Retract::Newest(n) => (mark.retract_newest(n).map(|_| ()), n),
-    };
-    done.map_err(|refused| refusal(refused, position))?;
-    if mark.retracted().runs() > runs && rows.marks_bytes(user) > MAX_MARKS_BYTES {
-        let detail = format!("User {user} has too many separate runs of retracted positions in all badges. Reset some badges first.");
-        return Err(Problem::new(Code::TooMany, detail));
+fn retract_many(rows: &mut Rows, items: &[Retraction]) -> Result<UserBadgesOut, Problem> {
+    let mut after = Vec::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        retract(rows, item, &format!("/items/{at}"))?;
+        after.push(UserBadgeOut { user_id: item.user, badge: badge_out(rows, item.user, &item.badge) });
     }
-    rows.set_mark(user, Kind::Counter, badge, mark);
+    Ok(UserBadgesOut { items: after })
+}
+
+/// `pointer` is where the item stands in the body: empty for a single retraction.
+fn retract(rows: &mut Rows, item: &Retraction, pointer: &str) -> Result<(), Problem> {
+    let Retraction { user, badge, what } = item;
+    let mut mark = rows.mark(*user, Kind::Counter, badge);
+    let runs = mark.retracted().runs();
+    let (done, position, field) = match *what {
+        Retract::At(at) => (mark.retract_at(at).map(|_| ()), at, "/at"),
+        Retract::Newest(n) => (mark.retract_newest(n).map(|_| ()), n, "/by"),
+    };
+    done.map_err(|refused| located(refusal(refused, position), pointer, field, "cannot be retracted"))?;
+    if mark.retracted().runs() > runs && rows.marks_bytes(*user) > MAX_MARKS_BYTES {
+        let detail = format!("User {user} has too many separate runs of retracted positions in all badges. Reset some badges first.");
+        return Err(located(Problem::new(Code::TooMany, detail), pointer, field, "exceeds the limit of separate runs for this user"));
+    }
+    rows.set_mark(*user, Kind::Counter, badge, mark);
     Ok(())
 }
 
@@ -254,8 +276,9 @@ mod tests {
         let other = format!(" 2000000 1500000 {}", gaps.join(" "));
         let marks =
             |badges: usize| (0..badges).map(|n| format!("c:b{n}{other}")).chain(["c:like 9 9".to_owned()]).collect::<Vec<_>>().join(";");
-        let retract =
-            |rows: &mut Rows, at| BadgeCommand::Retract { user, badge: badge.clone(), what: Retract::At(at) }.apply(rows, UnixMs(1));
+        let retract = |rows: &mut Rows, at| {
+            BadgeCommand::Retract(Retraction { user, badge: badge.clone(), what: Retract::At(at) }).apply(rows, UnixMs(1))
+        };
         let mut rows = Rows::new(&[]);
         rows.revise(user, |row| row.marks = UserMarks::from_row(&marks(4)));
         retract(&mut rows, 5).unwrap();

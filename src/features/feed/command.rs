@@ -1,7 +1,7 @@
 //! What is written to posts and feeds: the commands, and the rule of each over the rows of a batch.
 
 use super::rows::{FeedRows, need_post, need_snapshot};
-use super::{Followed, ImportedPosts, Post, PostCountOut, PostOut, ResetFeedOut, Snapshot};
+use super::{Followed, ImportedPosts, Post, PostCountOut, PostOut, PostsOut, ResetFeedOut, Snapshot, UserPostOut};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{ClientId, UserId};
@@ -18,6 +18,8 @@ const MAX_OTHERS: usize = 5_000;
 pub enum FeedCommand {
     /// A creator posted.
     Post { creator: UserId, post: ClientId },
+    /// Creators posted: all or nothing.
+    PostMany(Vec<(UserId, ClientId)>),
     /// A post is gone.
     Delete {
         creator: UserId,
@@ -44,7 +46,9 @@ impl lanes::Command for FeedCommand {
         match self {
             Self::Post { creator, post } | Self::Delete { creator, post } => need_post(needs, *creator, post.clone()),
             Self::Reset { user, .. } => need_snapshot(needs, *user),
-            Self::Import { posts, .. } => posts.iter().for_each(|(creator, post)| need_post(needs, *creator, post.clone())),
+            Self::PostMany(posts) | Self::Import { posts, .. } => {
+                posts.iter().for_each(|(creator, post)| need_post(needs, *creator, post.clone()));
+            }
         }
     }
 
@@ -52,6 +56,7 @@ impl lanes::Command for FeedCommand {
     fn lane_key(&self) -> i64 {
         match self {
             Self::Post { creator, .. } | Self::Delete { creator, .. } => creator.get(),
+            Self::PostMany(posts) => posts.first().map_or(0, |(creator, _)| creator.get()),
             Self::Reset { user, .. } => user.get(),
             Self::Import { lane_key, .. } => *lane_key,
         }
@@ -61,13 +66,17 @@ impl lanes::Command for FeedCommand {
         match self {
             Self::Post { .. } | Self::Delete { .. } => 1,
             Self::Reset { followed, .. } => followed.weight(),
-            Self::Import { posts, .. } => u32::try_from(posts.len()).unwrap_or(u32::MAX),
+            Self::PostMany(posts) | Self::Import { posts, .. } => u32::try_from(posts.len()).unwrap_or(u32::MAX),
         }
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         match self {
-            Self::Post { creator, post } => put(rows, *creator, post, now),
+            Self::Post { creator, post } => {
+                let (is_new, out) = put(rows, *creator, post, now)?;
+                Ok(if is_new { Answer::created(out) } else { Answer::ok(out) })
+            }
+            Self::PostMany(posts) => Ok(Answer::ok(put_many(rows, posts, now)?)),
             Self::Delete { creator, post } => delete(rows, *creator, post, now),
             Self::Reset { user, followed } => {
                 look(rows, *user, followed)?;
@@ -104,8 +113,9 @@ fn post(rows: &mut Rows, creator: UserId, id: &ClientId, now: UnixMs) -> Put {
     }
 }
 
-fn put(rows: &mut Rows, creator: UserId, id: &ClientId, now: UnixMs) -> Result<Answer, Problem> {
-    let new = match post(rows, creator, id, now) {
+/// Returns whether the post is new, and what it is now.
+fn put(rows: &mut Rows, creator: UserId, id: &ClientId, now: UnixMs) -> Result<(bool, PostOut), Problem> {
+    let is_new = match post(rows, creator, id, now) {
         Put::New => {
             tell(rows, creator, id, false, now);
             true
@@ -115,8 +125,16 @@ fn put(rows: &mut Rows, creator: UserId, id: &ClientId, now: UnixMs) -> Result<A
         Put::Full => return Err(Problem::new(Code::TooMany, "The creator has reached the highest possible head, 2^53-1.")),
     };
     let PostCountOut { posts, head } = PostCountOut::of(&rows.head(&StreamKey::posts(creator)));
-    let out = PostOut { post_id: id.clone(), posts, head };
-    Ok(if new { Answer::created(out) } else { Answer::ok(out) })
+    Ok((is_new, PostOut { post_id: id.clone(), posts, head }))
+}
+
+fn put_many(rows: &mut Rows, posts: &[(UserId, ClientId)], now: UnixMs) -> Result<PostsOut, Problem> {
+    let put = |(at, (creator, id)): (usize, &(UserId, ClientId))| {
+        let located = |problem: Problem| problem.at(format!("/items/{at}/post_id"), "cannot be registered");
+        let (_, post) = put(rows, *creator, id, now).map_err(located)?;
+        Ok(UserPostOut { user_id: *creator, post })
+    };
+    Ok(PostsOut { items: posts.iter().enumerate().map(put).collect::<Result<_, Problem>>()? })
 }
 
 fn tell(rows: &mut Rows, creator: UserId, id: &ClientId, deleted: bool, now: UnixMs) {
@@ -247,14 +265,15 @@ mod tests {
         let (mut rows, creator, id) = (Rows::new(crate::app::ROW_SETS), user(9), "p".parse::<ClientId>().unwrap());
         assert_eq!(delete(&mut rows, creator, &id, UnixMs(0)).unwrap_err().code, Code::NotFound);
         let status = |answer: Result<Answer, Problem>| answer.map(|answer| answer.status()).map_err(|problem| problem.code);
-        assert_eq!([1, 2].map(|at| status(put(&mut rows, creator, &id, UnixMs(at)))), [Ok(201), Ok(200)]);
+        let is_new = |rows: &mut Rows, at| put(rows, creator, &id, UnixMs(at)).map(|(is_new, _)| is_new);
+        assert_eq!([1, 2].map(|at| is_new(&mut rows, at)), [Ok(true), Ok(false)]);
         let count = |rows: &Rows| PostCountOut::of(&rows.head(&StreamKey::posts(creator)));
         assert_eq!(count(&rows), PostCountOut { posts: 1, head: 1 });
         for _ in 0..2 {
             assert_eq!(status(delete(&mut rows, creator, &id, UnixMs(0))), Ok(204));
             assert_eq!(count(&rows), PostCountOut { posts: 0, head: 1 });
         }
-        assert_eq!(status(put(&mut rows, creator, &id, UnixMs(3))), Err(Code::Gone));
+        assert_eq!(put(&mut rows, creator, &id, UnixMs(3)).unwrap_err().code, Code::Gone);
         let more = ["p", "q", "q"].map(|id| (creator, id.parse().unwrap()));
         assert_eq!(take_over(&mut rows, &more, UnixMs(4)), ImportedPosts { posted: 1, known: 1, gone: 1, refused: 0 });
     }

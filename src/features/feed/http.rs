@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{FeedCommand, FeedConfig, PostCountOut, PostOut};
+use super::{FeedCommand, FeedConfig, PostCountOut, PostOut, PostsOut};
 use crate::base::error::{Fault, Result};
 use crate::base::ids::{ClientId, UserId};
 use crate::db::Db;
@@ -19,7 +19,7 @@ use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::engine::marks::StreamKey;
 use crate::http::answer::no_cache;
 use crate::http::auth::Service;
-use crate::http::body::Body;
+use crate::http::body::{Body, IdempotencyKey, MAX_ITEMS, count_within, objects};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{AnyUserPath, PathParams, UserOrMe};
 use crate::http::problem::ProblemOut;
@@ -38,6 +38,7 @@ pub fn routes() -> OpenApiRouter<Served<FeedContext>> {
     OpenApiRouter::new()
         .routes(routes!(put_post, delete_post))
         .routes(routes!(count_posts))
+        .routes(routes!(put_posts))
         .route("/v1/users/{user}/posts/count", count_as_post())
 }
 
@@ -45,6 +46,27 @@ pub fn routes() -> OpenApiRouter<Served<FeedContext>> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PutPostIn {}
+
+/// Posts of many creators: all or nothing.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutPostsIn {
+    /// The posts, registered in order.
+    #[schema(min_items = 1, max_items = 1000)]
+    #[serde(deserialize_with = "objects")]
+    items: Vec<PutPostsItemIn>,
+}
+
+/// A post in a batch.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutPostsItemIn {
+    /// The creator.
+    user_id: UserId,
+    /// The post.
+    #[schema(example = "post-9001")]
+    post_id: ClientId,
+}
 
 /// Register a post
 ///
@@ -59,6 +81,25 @@ pub struct PutPostIn {}
         (status = 410, body = ProblemOut, content_type = "application/problem+json", description = "The post was deleted")))]
 async fn put_post(state: Served<FeedContext>, _: Service, path: PathParams, _: Body<PutPostIn>) -> Result<Answer> {
     submit(&state, FeedCommand::Post { creator: path.get("user")?, post: path.get("post_id")? }).await
+}
+
+/// Register many posts
+///
+/// Registers up to 1000 posts of any creators in one transaction: all or nothing. A post that
+/// already exists counts once. Returns 410 if one of the posts was deleted; the problem points to
+/// it.
+#[utoipa::path(post, path = "/v1/posts", tag = "feed",
+    params(("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
+    request_body = PutPostsIn,
+    responses(
+        (status = 200, body = PostsOut),
+        (status = 410, body = ProblemOut, content_type = "application/problem+json", description = "A post was deleted")))]
+async fn put_posts(state: Served<FeedContext>, service: Service, key: IdempotencyKey, body: Body<PutPostsIn>) -> Result<Answer> {
+    let items = body.value.items;
+    count_within(items.len(), MAX_ITEMS, "/items")?;
+    let posts = items.into_iter().map(|item| (item.user_id, item.post_id)).collect();
+    let key = key.of(&service.caller(), &body.digest);
+    state.lanes.submit(Job { command: Arc::new(FeedCommand::PostMany(posts)), key }).await
 }
 
 /// Delete a post

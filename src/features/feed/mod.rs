@@ -44,7 +44,7 @@ pub use self::list::{FeedCount, FeedList, Feeds, Term};
 pub use self::snapshot::Snapshot;
 pub use self::store::sweep;
 use crate::base::clock::UnixMs;
-use crate::base::ids::ClientId;
+use crate::base::ids::{ClientId, UserId};
 use crate::engine::marks::Stream;
 
 /// How the feed is kept.
@@ -104,6 +104,23 @@ pub struct PostOut {
     /// The total number, including read and removed ones.
     #[schema(minimum = 0, example = 120)]
     pub head: i64,
+}
+
+/// A post in a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct UserPostOut {
+    /// The creator.
+    pub user_id: UserId,
+    /// The post, and the creator's numbers.
+    #[serde(flatten)]
+    pub post: PostOut,
+}
+
+/// The registered posts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct PostsOut {
+    /// One result for each item, in the order of the request.
+    pub items: Vec<UserPostOut>,
 }
 
 /// The number of posts of a creator.

@@ -24,7 +24,7 @@ use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::features::summary_part::UnreadOut;
 use crate::http::answer::no_cache;
 use crate::http::auth::Service;
-use crate::http::body::{Body, IdempotencyKey, NoFields, in_range, present, text_within};
+use crate::http::body::{Body, IdempotencyKey, NoFields, count_within, in_range, present, text_within};
 use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
@@ -172,7 +172,7 @@ impl ReadNotificationsIn {
         let up_to = self.up_to_seq.map_or(Ok(MAX_HEAD), |up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to_seq".to_owned()))?;
         let which = match (&self.ids, &self.r#type, self.all) {
             (Some(ids), None, None) => {
-                count(ids.len(), MAX_NAMED, "/ids")?;
+                count_within(ids.len(), MAX_NAMED, "/ids")?;
                 each_once(ids, "/ids")?;
                 Which::Named(ids.clone())
             }
@@ -183,10 +183,6 @@ impl ReadNotificationsIn {
         };
         Ok((which, up_to))
     }
-}
-
-fn count(items: usize, most: usize, pointer: &str) -> Result<(), Problem> {
-    if (1..=most).contains(&items) { Ok(()) } else { Err(Problem::invalid(pointer, format!("must have between 1 and {most} items"))) }
 }
 
 fn each_once<T: std::hash::Hash + Eq>(items: &[T], pointer: &str) -> Result<(), Problem> {
@@ -224,7 +220,7 @@ async fn send_notification(
     let SendNotificationIn { r#type: kind, title, content, recipients } = body.value;
     text_within(&title, 1, MAX_TITLE_CHARS, "/title")?;
     text_within(&content, 0, MAX_CONTENT_CHARS, "/content")?;
-    count(recipients.len(), MAX_RECIPIENTS, "/recipients")?;
+    count_within(recipients.len(), MAX_RECIPIENTS, "/recipients")?;
     each_once(&recipients, "/recipients")?;
     let stored = serde_json::to_string(&Text { title, content }).map_err(|error| Fault::Bug(error.to_string()))?;
     let command = NotificationCommand::Send { ids: candidates(state.clock.now()), kind, stored, recipients };

@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Reader, ViewCommand, ViewConfig, ViewCount, ViewItemOut, ViewKey, Visited};
+use super::{NewItem, Reader, ViewCommand, ViewConfig, ViewCount, ViewItemOut, ViewItemsOut, ViewKey, Visited};
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{ClientId, MAX_HEAD, Name, UserId};
@@ -18,7 +18,7 @@ use crate::engine::entries::{Entries, State};
 use crate::engine::heads::{Heads, Versions};
 use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::http::auth::Service;
-use crate::http::body::{Body, present};
+use crate::http::body::{Body, IdempotencyKey, MAX_ITEMS, count_within, objects, present};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::http::polling::{self, PolledValue, Polling, Resource, Seen, Version};
@@ -39,13 +39,46 @@ pub struct ViewContext {
 }
 
 pub fn routes() -> OpenApiRouter<Served<ViewContext>> {
-    OpenApiRouter::new().routes(routes!(put_view_item, delete_view_item)).routes(routes!(access_view)).routes(routes!(get_view))
+    OpenApiRouter::new()
+        .routes(routes!(put_view_item, delete_view_item))
+        .routes(routes!(put_view_items))
+        .routes(routes!(access_view))
+        .routes(routes!(get_view))
 }
 
 /// An item of a view.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PutViewItemIn {
+    /// The user who made the item, for whom it does not count as unread.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    actor_id: Option<UserId>,
+}
+
+/// Items of many views: all or nothing.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutViewItemsIn {
+    /// The items, added in order.
+    #[schema(min_items = 1, max_items = 1000)]
+    #[serde(deserialize_with = "objects")]
+    items: Vec<PutViewItemsItemIn>,
+}
+
+/// An item in a batch.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutViewItemsItemIn {
+    /// The name of the view.
+    #[schema(example = "forum")]
+    view: Name,
+    /// The id of the view.
+    #[schema(example = "9")]
+    view_id: ClientId,
+    /// The item.
+    #[schema(example = "item-9001")]
+    item_id: ClientId,
     /// The user who made the item, for whom it does not count as unread.
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false)]
@@ -116,7 +149,24 @@ async fn submit(state: &ViewContext, command: ViewCommand) -> Result<Answer> {
         (status = 200, body = ViewItemOut, description = "The item already exists"),
         (status = 201, body = ViewItemOut)))]
 async fn put_view_item(state: Served<ViewContext>, _service: Service, path: PathParams, body: Body<PutViewItemIn>) -> Result<Answer> {
-    submit(&state, ViewCommand::Put { view: view_key(&path)?, item: path.get("item_id")?, actor: body.value.actor_id }).await
+    submit(&state, ViewCommand::Put(NewItem { view: view_key(&path)?, item: path.get("item_id")?, actor: body.value.actor_id })).await
+}
+
+/// Add items to many views
+///
+/// Adds up to 1000 items of any views in one transaction: all or nothing. An item that already
+/// exists counts once. Returns 410 if one of the items was deleted; the problem points to it.
+#[utoipa::path(post, path = "/v1/views/items", tag = "views",
+    params(("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
+    request_body = PutViewItemsIn,
+    responses(
+        (status = 200, body = ViewItemsOut)))]
+async fn put_view_items(state: Served<ViewContext>, service: Service, key: IdempotencyKey, body: Body<PutViewItemsIn>) -> Result<Answer> {
+    let items = body.value.items;
+    count_within(items.len(), MAX_ITEMS, "/items")?;
+    let item = |item: PutViewItemsItemIn| NewItem { view: ViewKey::new(item.view, item.view_id), item: item.item_id, actor: item.actor_id };
+    let command = ViewCommand::PutMany(items.into_iter().map(item).collect());
+    state.lanes.submit(Job { command: Arc::new(command), key: key.of(&service.caller(), &body.digest) }).await
 }
 
 /// Delete an item from a view

@@ -105,6 +105,22 @@ pub struct ViewItemOut {
     pub head: i64,
 }
 
+/// The added items.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ViewItemsOut {
+    /// One result for each item, in the order of the request.
+    pub items: Vec<ViewItemOut>,
+}
+
+/// A new item of a view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewItem {
+    pub view: ViewKey,
+    pub item: ClientId,
+    /// Who made it.
+    pub actor: Option<UserId>,
+}
+
 /// What a visit answers inside; where the batch does not hold what the number is counted from, the
 /// route counts it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,12 +135,9 @@ struct Visited {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ViewCommand {
     /// Something new.
-    Put {
-        view: ViewKey,
-        item: ClientId,
-        /// Who made it.
-        actor: Option<UserId>,
-    },
+    Put(NewItem),
+    /// New items of many views: all or nothing.
+    PutMany(Vec<NewItem>),
     /// Something is gone.
     Delete {
         view: ViewKey,
@@ -145,13 +158,8 @@ pub enum ViewCommand {
 impl lanes::Command for ViewCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
-            Self::Put { view, item, actor } => {
-                needs.head(view.head());
-                needs.of::<ViewRows>().items.insert((Arc::clone(&view.stream), item.clone()));
-                if let Some(actor) = actor {
-                    needs.mark_at(view.mark(*actor));
-                }
-            }
+            Self::Put(new) => need_new(needs, new),
+            Self::PutMany(items) => items.iter().for_each(|new| need_new(needs, new)),
             Self::Delete { view, item } => {
                 needs.head(view.head());
                 needs.of::<ViewRows>().items.insert((Arc::clone(&view.stream), item.clone()));
@@ -169,19 +177,26 @@ impl lanes::Command for ViewCommand {
 
     fn lane_key(&self) -> i64 {
         match self {
-            Self::Put { view, .. } | Self::Delete { view, .. } => {
-                // By the view, whose head every change locks.
-                let mut hasher = DefaultHasher::new();
-                view.stream.hash(&mut hasher);
-                hasher.finish().cast_signed()
-            }
+            Self::Put(NewItem { view, .. }) | Self::Delete { view, .. } => key_of(view),
+            Self::PutMany(items) => items.first().map_or(0, |new| key_of(&new.view)),
             Self::Access { user, .. } => user.get(),
+        }
+    }
+
+    fn weight(&self) -> u32 {
+        match self {
+            Self::PutMany(items) => u32::try_from(items.len()).unwrap_or(u32::MAX),
+            Self::Put(_) | Self::Delete { .. } | Self::Access { .. } => 1,
         }
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         match self {
-            Self::Put { view, item, actor } => put(rows, view, item, *actor, now),
+            Self::Put(new) => {
+                let (is_new, out) = put(rows, new, now)?;
+                Ok(if is_new { Answer::created(out) } else { Answer::ok(out) })
+            }
+            Self::PutMany(items) => Ok(Answer::ok(put_many(rows, items, now)?)),
             Self::Delete { view, item } => {
                 delete(rows, view, item)?;
                 Ok(Answer::no_content())
@@ -191,20 +206,37 @@ impl lanes::Command for ViewCommand {
     }
 }
 
-fn put(rows: &mut Rows, view: &ViewKey, item: &ClientId, actor: Option<UserId>, now: UnixMs) -> Result<Answer, Problem> {
+fn need_new(needs: &mut Needs, new: &NewItem) {
+    let NewItem { view, item, actor } = new;
+    needs.head(view.head());
+    needs.of::<ViewRows>().items.insert((Arc::clone(&view.stream), item.clone()));
+    if let Some(actor) = actor {
+        needs.mark_at(view.mark(*actor));
+    }
+}
+
+/// By the view, whose head every change locks.
+fn key_of(view: &ViewKey) -> i64 {
+    let mut hasher = DefaultHasher::new();
+    view.stream.hash(&mut hasher);
+    hasher.finish().cast_signed()
+}
+
+/// Returns whether the item is new, and what it is now.
+fn put(rows: &mut Rows, NewItem { view, item, actor }: &NewItem, now: UnixMs) -> Result<(bool, ViewItemOut), Problem> {
     let (key, at) = (view.head(), (Arc::clone(&view.stream), item.clone()));
     let mut stream = rows.head(&key);
     let out = |head| ViewItemOut { item_id: item.clone(), view: view.view.clone(), view_id: view.id.clone(), head };
     match rows.get::<ViewRows>().items.get(&at) {
         Some(known) if known.gone => return Err(Problem::new(Code::Gone, format!("Item {item} of {} was deleted.", view.stream))),
-        Some(_) => return Ok(Answer::ok(out(stream.head))),
+        Some(_) => return Ok((false, out(stream.head))),
         None => {}
     }
     let full = |_| Problem::new(Code::TooMany, "The view has reached the highest possible head, 2^53-1.");
     let seq = stream.advance(now).map_err(full)?;
     rows.set_head(&key, stream);
-    rows.get_mut::<ViewRows>().items.set(&at, Some(store::Item { seq, actor, created_at: now, gone: false }));
-    if let Some(actor) = actor {
+    rows.get_mut::<ViewRows>().items.set(&at, Some(store::Item { seq, actor: *actor, created_at: now, gone: false }));
+    if let Some(actor) = *actor {
         let key = view.mark(actor);
         let mut mark = rows.mark_at(&key);
         // To one who never visited nothing counts.
@@ -212,7 +244,15 @@ fn put(rows: &mut Rows, view: &ViewKey, item: &ClientId, actor: Option<UserId>, 
             rows.set_mark_at(&key, mark);
         }
     }
-    Ok(Answer::created(out(seq)))
+    Ok((true, out(seq)))
+}
+
+fn put_many(rows: &mut Rows, items: &[NewItem], now: UnixMs) -> Result<ViewItemsOut, Problem> {
+    let put = |(at, new)| {
+        let located = |problem: Problem| problem.at(format!("/items/{at}/item_id"), "cannot be added");
+        put(rows, new, now).map(|(_, out)| out).map_err(located)
+    };
+    Ok(ViewItemsOut { items: items.iter().enumerate().map(put).collect::<Result<_, Problem>>()? })
 }
 
 fn delete(rows: &mut Rows, view: &ViewKey, item: &ClientId) -> Result<(), Problem> {

@@ -93,7 +93,7 @@ proptest! {
         for (now, act) in (1..).zip(&acts) {
             match act {
                 Act::Put { item: at, actor } => {
-                    let (status, body) = run(&mut rows, &ViewCommand::Put { view: home(), item: item(*at), actor: actor.map(user) }, now);
+                    let (status, body) = run(&mut rows, &ViewCommand::Put(NewItem { view: home(), item: item(*at), actor: actor.map(user) }), now);
                     let known = model.find(*at).map(|at| model.things[at].gone);
                     prop_assert_eq!(status, match known { None => 201, Some(false) => 200, Some(true) => 410 });
                     if known.is_none() {

@@ -1,5 +1,6 @@
 //! Posts and feeds over HTTP, as the contract has them.
 
+mod batch;
 mod model;
 mod races;
 mod resets;

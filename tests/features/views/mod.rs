@@ -1,5 +1,6 @@
 //! Views, over HTTP, as the contract has them.
 
+mod batch;
 mod expiry;
 mod model;
 mod routes;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use headmark::engine::lanes::Job;
-use headmark::features::views::ViewCommand;
+use headmark::features::views::{NewItem, ViewCommand};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -55,11 +56,11 @@ async fn numbers(client: &Client, user: i64, name: &str) -> (i64, i64) {
 /// Items in this order, many in a transaction; the actor of each.
 async fn put_in_order(node: &Node, name: &str, actors: impl Iterator<Item = Option<i64>>) {
     let puts = actors.enumerate().map(|(n, actor)| {
-        let command = ViewCommand::Put {
+        let command = ViewCommand::Put(NewItem {
             view: name.parse().unwrap(),
             item: format!("i{n}").parse().unwrap(),
             actor: actor.map(|actor| actor.try_into().unwrap()),
-        };
+        });
         node.app.state().lanes.submit(Job { command: Arc::new(command), key: None })
     });
     for answer in join_all(puts).await {
