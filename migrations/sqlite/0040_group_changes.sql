@@ -8,4 +8,4 @@ create table group_changes (
     seq bigint not null,
     primary key (group_id, id)
 );
-create index group_changes_of_message on group_changes (group_id, seq);
+create index group_changes_seq on group_changes (group_id, seq);

@@ -12,7 +12,7 @@ from .types import Id
 
 def increment_badges(
     *, items: Sequence[types.IncrementBadgesItemIn], idempotency_key: str | None = None
-) -> Call[types.IncrementBadgesOut]:
+) -> Call[types.UserBadgesOut]:
     """Increment many badges."""
     return Call(
         "increment_badges",
@@ -36,6 +36,20 @@ def query_badges(
         "POST",
         "/v1/badges/query",
         body={"cap": cap, "include": include, "user_ids": user_ids},
+    )
+
+
+def retract_badges(
+    *, items: Sequence[types.RetractBadgesItemIn], idempotency_key: str | None = None
+) -> Call[types.UserBadgesOut]:
+    """Retract increments of many badges."""
+    return Call(
+        "retract_badges",
+        "POST",
+        "/v1/badges/retract",
+        idempotency_key=idempotency_key,
+        takes_key=True,
+        body={"items": items},
     )
 
 
@@ -308,6 +322,20 @@ def withdraw_notification(notification_id: Id) -> Call[None]:
 def get_operation(id: Id) -> Call[types.OperationOut]:
     """Get an asynchronous operation."""
     return Call("get_operation", "GET", "/v1/operations/{id}", path={"id": id})
+
+
+def put_posts(
+    *, items: Sequence[types.PutPostsItemIn], idempotency_key: str | None = None
+) -> Call[types.PostsOut]:
+    """Register many posts."""
+    return Call(
+        "put_posts",
+        "POST",
+        "/v1/posts",
+        idempotency_key=idempotency_key,
+        takes_key=True,
+        body={"items": items},
+    )
 
 
 def query_relations(*, pairs: Sequence[types.PairIn]) -> Call[types.QueryRelationsOut]:
@@ -1053,6 +1081,20 @@ def access_view(
         "/v1/users/{user}/views/{view}/{view_id}/access",
         path={"user": user, "view": view, "view_id": view_id},
         body={"up_to": up_to},
+    )
+
+
+def put_view_items(
+    *, items: Sequence[types.PutViewItemsItemIn], idempotency_key: str | None = None
+) -> Call[types.ViewItemsOut]:
+    """Add items to many views."""
+    return Call(
+        "put_view_items",
+        "POST",
+        "/v1/views/items",
+        idempotency_key=idempotency_key,
+        takes_key=True,
+        body={"items": items},
     )
 
 

@@ -538,12 +538,6 @@ class IncrementBadgesItemIn(TypedDict):
     user_id: Id
 
 
-class IncrementBadgesOut(TypedDict):
-    """The results of a batch."""
-
-    items: list[UserBadgeOut]
-
-
 class ItemOut(TypedDict):
     """An inbox item."""
 
@@ -765,6 +759,12 @@ class PostOut(TypedDict):
     posts: int
 
 
+class PostsOut(TypedDict):
+    """The registered posts."""
+
+    items: list[UserPostOut]
+
+
 class ProblemOut(TypedDict):
     """A problem (RFC 9457), media type `application/problem+json`."""
 
@@ -808,10 +808,38 @@ class PutPostIn(TypedDict):
     """The body of a post, which has no fields."""
 
 
+class PutPostsIn(TypedDict):
+    """Posts of many creators: all or nothing."""
+
+    items: Sequence[PutPostsItemIn]
+
+
+class PutPostsItemIn(TypedDict):
+    """A post in a batch."""
+
+    post_id: ClientId
+    user_id: Id
+
+
 class PutViewItemIn(TypedDict):
     """An item of a view."""
 
     actor_id: NotRequired[Id]
+
+
+class PutViewItemsIn(TypedDict):
+    """Items of many views: all or nothing."""
+
+    items: Sequence[PutViewItemsItemIn]
+
+
+class PutViewItemsItemIn(TypedDict):
+    """An item in a batch."""
+
+    actor_id: NotRequired[Id]
+    item_id: ClientId
+    view: Name
+    view_id: ClientId
 
 
 class QueryBadgesIn(TypedDict):
@@ -1038,6 +1066,21 @@ class RetractBadgeIn(TypedDict):
     by: NotRequired[int]
 
 
+class RetractBadgesIn(TypedDict):
+    """Retractions of many badges of many users: all or nothing."""
+
+    items: Sequence[RetractBadgesItemIn]
+
+
+class RetractBadgesItemIn(TypedDict):
+    """A retraction in a batch: one position, or the newest unread ones."""
+
+    at: NotRequired[int]
+    badge: Name
+    by: NotRequired[int]
+    user_id: Id
+
+
 class ScreenfulItemOut(TypedDict):
     """Receipt counts of one message."""
 
@@ -1147,6 +1190,12 @@ class UserBadgeOut(TypedDict):
     user_id: UserId
 
 
+class UserBadgesOut(TypedDict):
+    """The results of a batch."""
+
+    items: list[UserBadgeOut]
+
+
 class UserDotOut(TypedDict):
     """A dot of a user."""
 
@@ -1182,6 +1231,15 @@ class UserNotificationOut(TypedDict):
     type: Name
 
 
+class UserPostOut(TypedDict):
+    """A post in a batch."""
+
+    head: int
+    post_id: ClientId
+    posts: int
+    user_id: UserId
+
+
 class UserViewOut(TypedDict):
     """The unread count of a view for a user."""
 
@@ -1200,6 +1258,12 @@ class ViewItemOut(TypedDict):
     item_id: ClientId
     view: Name
     view_id: ClientId
+
+
+class ViewItemsOut(TypedDict):
+    """The added items."""
+
+    items: list[ViewItemOut]
 
 
 class ViewOut(TypedDict):

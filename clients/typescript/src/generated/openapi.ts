@@ -111,6 +111,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/badges/retract": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retract increments of many badges
+         * @description Retracts up to 1000 increments of any users in one transaction: all or nothing. On failure, the
+         *     problem points to the invalid item.
+         */
+        post: operations["retract_badges"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/broadcasts/{channel}": {
         parameters: {
             query?: never;
@@ -451,6 +472,28 @@ export interface paths {
         get: operations["get_operation"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/posts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Register many posts
+         * @description Registers up to 1000 posts of any creators in one transaction: all or nothing. A post that
+         *     already exists counts once. Returns 410 if one of the posts was deleted; the problem points to
+         *     it.
+         */
+        post: operations["put_posts"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1677,6 +1720,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/views/items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add items to many views
+         * @description Adds up to 1000 items of any views in one transaction: all or nothing. An item that already
+         *     exists counts once. Returns 410 if one of the items was deleted; the problem points to it.
+         */
+        post: operations["put_view_items"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -2598,14 +2662,6 @@ export interface components {
             /** @description The user. */
             user_id: components["schemas"]["UserId"];
         };
-        /** @description The results of a batch. */
-        IncrementBadgesOut: {
-            /**
-             * @description One result for each item, in the order of the request. Items of one user show the revision
-             *     after the whole batch.
-             */
-            items: components["schemas"]["UserBadgeOut"][];
-        };
         /** @description An inbox item. */
         ItemOut: {
             /** @description For an own direct message: the id that it was sent with. */
@@ -3189,6 +3245,11 @@ export interface components {
              */
             posts: number;
         };
+        /** @description The registered posts. */
+        PostsOut: {
+            /** @description One result for each item, in the order of the request. */
+            items: components["schemas"]["UserPostOut"][];
+        };
         /**
          * Problem
          * @description A problem (RFC 9457), media type `application/problem+json`.
@@ -3254,10 +3315,38 @@ export interface components {
         };
         /** @description The body of a post, which has no fields. */
         PutPostIn: Record<string, never>;
+        /** @description Posts of many creators: all or nothing. */
+        PutPostsIn: {
+            /** @description The posts, registered in order. */
+            items: components["schemas"]["PutPostsItemIn"][];
+        };
+        /** @description A post in a batch. */
+        PutPostsItemIn: {
+            /** @description The post. */
+            post_id: components["schemas"]["ClientId"];
+            /** @description The creator. */
+            user_id: components["schemas"]["UserId"];
+        };
         /** @description An item of a view. */
         PutViewItemIn: {
             /** @description The user who made the item, for whom it does not count as unread. */
             actor_id?: components["schemas"]["UserId"];
+        };
+        /** @description Items of many views: all or nothing. */
+        PutViewItemsIn: {
+            /** @description The items, added in order. */
+            items: components["schemas"]["PutViewItemsItemIn"][];
+        };
+        /** @description An item in a batch. */
+        PutViewItemsItemIn: {
+            /** @description The user who made the item, for whom it does not count as unread. */
+            actor_id?: components["schemas"]["UserId"];
+            /** @description The item. */
+            item_id: components["schemas"]["ClientId"];
+            /** @description The name of the view. */
+            view: components["schemas"]["Name"];
+            /** @description The id of the view. */
+            view_id: components["schemas"]["ClientId"];
         };
         /** @description The users to query. */
         QueryBadgesIn: {
@@ -3725,6 +3814,35 @@ export interface components {
              */
             by?: number;
         };
+        /** @description Retractions of many badges of many users: all or nothing. */
+        RetractBadgesIn: {
+            /** @description The retractions, applied in order. */
+            items: components["schemas"]["RetractBadgesItemIn"][];
+        };
+        /**
+         * @description A retraction in a batch: one position, or the newest unread ones.
+         * @example {
+         *       "at": 117,
+         *       "badge": "like",
+         *       "user_id": "42"
+         *     }
+         */
+        RetractBadgesItemIn: {
+            /**
+             * Format: int64
+             * @description The head that the increment returned.
+             */
+            at?: number;
+            /** @description The badge. */
+            badge: components["schemas"]["Name"];
+            /**
+             * Format: int64
+             * @description The number of newest unread positions to retract; 1 by default.
+             */
+            by?: number;
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
         /** @description Receipt counts of one message. */
         ScreenfulItemOut: {
             /**
@@ -3989,6 +4107,14 @@ export interface components {
             /** @description The user. */
             user_id: components["schemas"]["UserId"];
         };
+        /** @description The results of a batch. */
+        UserBadgesOut: {
+            /**
+             * @description One result for each item, in the order of the request. Items of one user show the revision
+             *     after the whole batch.
+             */
+            items: components["schemas"]["UserBadgeOut"][];
+        };
         /** @description A dot of a user. */
         UserDotOut: {
             /** @description The dot. */
@@ -4087,6 +4213,11 @@ export interface components {
          * @example 42
          */
         UserOrMe: string;
+        /** @description A post in a batch. */
+        UserPostOut: components["schemas"]["PostOut"] & {
+            /** @description The creator. */
+            user_id: components["schemas"]["UserId"];
+        };
         /** @description The unread count of a view for a user. */
         UserViewOut: {
             /**
@@ -4128,6 +4259,11 @@ export interface components {
             view: components["schemas"]["Name"];
             /** @description The id of the view. */
             view_id: components["schemas"]["ClientId"];
+        };
+        /** @description The added items. */
+        ViewItemsOut: {
+            /** @description One result for each item, in the order of the request. */
+            items: components["schemas"]["ViewItemOut"][];
         };
         /** @description The unread count of a view. */
         ViewOut: {
@@ -4296,7 +4432,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["IncrementBadgesOut"];
+                    "application/json": components["schemas"]["UserBadgesOut"];
                 };
             };
         };
@@ -4336,6 +4472,48 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["QueryBadgesOut"];
+                };
+            };
+        };
+    };
+    retract_badges: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same body replays the first response */
+                "Idempotency-Key"?: components["schemas"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetractBadgesIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserBadgesOut"];
                 };
             };
         };
@@ -5326,6 +5504,57 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OperationOut"];
+                };
+            };
+        };
+    };
+    put_posts: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same body replays the first response */
+                "Idempotency-Key"?: components["schemas"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutPostsIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PostsOut"];
+                };
+            };
+            /** @description A post was deleted */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
                 };
             };
         };
@@ -8392,6 +8621,48 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    put_view_items: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same body replays the first response */
+                "Idempotency-Key"?: components["schemas"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutViewItemsIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewItemsOut"];
+                };
             };
         };
     };
