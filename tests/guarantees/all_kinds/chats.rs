@@ -149,7 +149,8 @@ impl Run<'_> {
         // Delivery goes on that a node left which was stopped.
         self.pass(3);
         for (id, group) in &mut self.model.groups {
-            let old = group.messages.iter_mut().take_while(|message| message.sent_at < before);
+            // What an earlier step has expired stays so, also where this one reaches less far.
+            let old = group.messages.iter_mut().take_while(|message| message.expired || message.sent_at < before);
             let earliest = old.map(|message| (message.gone, message.expired) = (true, true)).count() + 1;
             let node = self.fleet.here_nodes().nth(self.node).unwrap();
             let path = format!("/v1/groups/{id}/messages?limit=1");
