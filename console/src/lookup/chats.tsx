@@ -5,7 +5,7 @@ import { useCallback } from "preact/hooks";
 import type { Direct, UserGroup } from "../terms.js";
 import { count, Time } from "../ui/format.js";
 import { usePages } from "./load.js";
-import { type Column, PagedTable, Section, UserLink, YesNo } from "./parts.js";
+import { type Column, PagedTable, Section, UserLink } from "./parts.js";
 
 type Props = { headmark: Headmark; user: string };
 

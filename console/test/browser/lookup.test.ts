@@ -85,7 +85,7 @@ describe.each(TIERS)("Look up on the %s tier", (tier) => {
     const opened = await openWindow(browser, `${server.console}#/lookup/${USER}`);
     const { page } = opened;
     const chats = page.getByLabel("Chats", { exact: true });
-    await expect.poll(() => cells(chats, USER).then((row) => row.slice(0, 5))).toEqual([USER, "1", "1", "0", "no"]);
+    await expect.poll(() => cells(chats, USER).then((row) => row.slice(0, 6))).toEqual([USER, "1", "1", "0", "0", "all"]);
     await expect.poll(() => cells(chats, LONGEST).then((row) => row.slice(0, 2))).toEqual([LONGEST, "23"]);
     const devices = page.getByLabel("Devices", { exact: true });
     await expect.poll(() => cells(devices, "xxx").then((row) => row.slice(1, 3))).toEqual(["40", "5"]);
