@@ -5,6 +5,7 @@ import type { Explain } from "../../src/terms.js";
 const explain: Explain = {
   user_id: "1",
   revision: 7,
+  not_in_total: [],
   total: 3,
   broadcast_head: 9,
   counters: { like: { head: 9, mark: 4, retracted: "5 7-8", unread: 2 } },
