@@ -228,8 +228,8 @@ pub(super) async fn read(
             Asked::Group(group) => Which::One(group),
             Asked::Direct(_) => Which::None,
         };
-        let found = user_groups::of_entry(&state.groups, user, &entry, which, seen).await?;
-        let ended = Ended::of(&entry.parts, found.now);
+        let ended = Ended::of(&entry.parts, state.groups.clock.now());
+        let found = user_groups::of_entry(&state.groups, (user, &entry), which, seen, ended.versions()).await?;
         let version = Some(Version::new(found.revision, found.versions.and(ended.versions())));
         let changes_at = found.changes_at.into_iter().chain(ended.next).min();
         let mut chats = Chats { now: found.now, ..Chats::default() };

@@ -68,21 +68,28 @@ pub struct UserGroups {
 /// 503 where that cannot be had.
 pub async fn read(context: &GroupContext, user: UserId, which: Which, seen: Seen) -> Result<UserGroups, Error> {
     let State::Current(entry) = context.entries.read(user, seen.revision()).await else { return Err(Error::store_unavailable()) };
-    of_entry(context, user, &entry, which, seen).await
+    of_entry(context, (user, &entry), which, seen, Versions::default()).await
 }
 
-/// The same, given the user's entry.
+/// The same, given the user's entry. `beside` are the versions that the tag of the answer has beside
+/// those of the groups.
 ///
 /// # Errors
 /// 503 where that cannot be had.
-pub async fn of_entry(context: &GroupContext, user: UserId, entry: &Entry, which: Which, seen: Seen) -> Result<UserGroups, Error> {
+pub async fn of_entry(
+    context: &GroupContext,
+    (user, entry): (UserId, &Entry),
+    which: Which,
+    seen: Seen,
+    beside: Versions,
+) -> Result<UserGroups, Error> {
     if !context.heads.is_fresh() && !Box::pin(context.entries.catch_up()).await {
         return Err(Error::store_unavailable());
     }
     let list = context.chats.list(user, entry.revision, groups(&entry.parts));
     let found = terms(context, &list, which, entry.revision).await?;
     // The user's own marks tell too: one that lies beyond a head was set on a node that is further.
-    let may_be_behind = seen.has_other(found.versions) || found.groups.iter().any(UserGroup::is_ahead);
+    let may_be_behind = seen.has_other(found.versions.and(beside)) || found.groups.iter().any(UserGroup::is_ahead);
     if !may_be_behind {
         return Ok(found);
     }
