@@ -119,12 +119,7 @@ impl Engines {
     }
 
     fn receipts(&self) -> ReceiptContext {
-        ReceiptContext {
-            db: self.db.clone(),
-            entries: Arc::clone(&self.entries),
-            receipts: Arc::clone(&self.receipts),
-            polling: Arc::clone(&self.polling),
-        }
+        ReceiptContext { entries: Arc::clone(&self.entries), receipts: Arc::clone(&self.receipts), polling: Arc::clone(&self.polling) }
     }
 
     fn users(&self) -> UserContext {

@@ -1,7 +1,5 @@
 //! What the routes of receipts answer, made from the memberships of a group.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -106,7 +104,7 @@ pub(super) fn version(spans: &Spans, numbers: impl IntoIterator<Item = i64>) -> 
     Version { revision: spans.progress(), shared: shown.finish() }
 }
 
-pub(super) fn answer(spans: &Arc<Spans>, seq: i64, sender: UserId, shown: Shown, most: i64) -> Result<ReceiptsAnswer, Error> {
+pub(super) fn answer(spans: &Spans, seq: i64, sender: UserId, shown: Shown, most: i64) -> Result<ReceiptsAnswer, Error> {
     match shown {
         Shown::Counts => {
             let count = spans.counts(seq, &[Some(sender)]).first().copied().unwrap_or_default();

@@ -9,12 +9,11 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::access::{Checked, sender_of, senders_of};
+use super::access::{sender_of, senders_of};
 use super::answers::{Members, ReceiptsAnswer, ScreenfulOut, Shown, answer, screenful, version, version_of};
 use super::{AtLeast, Receipts};
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{GroupId, Seq};
-use crate::db::Db;
 use crate::engine::entries::Entries;
 use crate::features::groups::http::GroupPath;
 use crate::features::users::settings::must_share;
@@ -29,7 +28,6 @@ pub const MAX_SCREENFUL: i64 = 100;
 /// What the handlers of receipts work with.
 #[derive(Debug)]
 pub struct ReceiptContext {
-    pub db: Db,
     /// Tells which users hide what they have read.
     pub entries: Arc<Entries>,
     /// Who has read what.
@@ -127,20 +125,16 @@ async fn get_receipts(
 ) -> Result<Response> {
     let seq = path.params.get::<Seq>("seq")?.get();
     let (shown, wait) = (params.shown(path.group, seq)?, polling::wait_of(params.wait)?);
-    let checked = Checked::new((wait > 0 && tags.is_present()).then(|| state.receipts.watch(path.group)));
+    let watch = (wait > 0 && tags.is_present()).then(|| state.receipts.watch(path.group));
     let read = |seen: Seen| {
-        let (state, path, checked) = (state.clone(), &path, &checked);
+        let (state, path) = (state.clone(), &path);
         async move {
             must_share(&state.entries, path.user()).await?;
-            let found = match checked.known() {
-                Some(found) => found,
-                None => checked.ask(&state.db, path.group, sender_of(&state.db, path, seq)).await?,
-            };
-            let (sender, head) = *found;
             let least = AtLeast { progress: seen.revision(), seq, at: None };
-            let spans = state.receipts.spans(path.group, least, head).await?;
-            let value = answer(&spans, seq, sender, shown, state.receipts.max_members)?;
-            let version = Some(version_of(&spans, &value));
+            let known = state.receipts.group(path.group, least).await?;
+            let sender = sender_of(&state.receipts, &known, path, seq).await?;
+            let value = answer(&known.spans, seq, sender, shown, state.receipts.max_members)?;
+            let version = Some(version_of(&known.spans, &value));
             Ok(PolledValue { value, version, changes_at: None })
         }
     };
@@ -152,7 +146,8 @@ async fn get_receipts(
         polling::json(value)
     };
     // A sender and a service are shown the same.
-    let mut response = polling::poll_also(&state.polling, None, wait, &tags, checked.changes(), Resource { read, write }).await?;
+    let changes = watch.as_ref().map(|watch| watch.changes.clone());
+    let mut response = polling::poll_also(&state.polling, None, wait, &tags, changes, Resource { read, write }).await?;
     pages::add_link(&mut response, &uri, next.get().and_then(Option::as_deref))?;
     Ok(response)
 }
@@ -185,29 +180,21 @@ async fn list_receipts(
     if !(0..MAX_SCREENFUL).contains(&(to - from)) {
         return Err(Problem::query("to", format!("must be between 'from' and 'from' + {}", MAX_SCREENFUL - 1)).into());
     }
-    let checked = Checked::new((wait > 0 && tags.is_present()).then(|| state.receipts.watch(path.group)));
+    let watch = (wait > 0 && tags.is_present()).then(|| state.receipts.watch(path.group));
     let read = |seen: Seen| {
-        let (state, path, checked) = (state.clone(), &path, &checked);
+        let (state, path) = (state.clone(), &path);
         async move {
             must_share(&state.entries, path.user()).await?;
-            let check = || checked.ask(&state.db, path.group, senders_of(&state.db, path, from, to));
-            let known = checked.known();
-            let mut found = match &known {
-                Some(found) => Arc::clone(found),
-                None => check().await?,
-            };
-            let seq = found.0.last().map_or(0, |(seq, _)| *seq);
-            let spans = state.receipts.spans(path.group, AtLeast { progress: seen.revision(), seq, at: None }, found.1).await?;
-            // A member who has left meanwhile is refused.
-            if known.is_some() && path.user().is_some_and(|user| !spans.is_member(user)) {
-                found = check().await?;
-            }
-            let value = screenful(&spans, from, to, &found.0, path.user());
+            let least = AtLeast { progress: seen.revision(), seq: to, at: None };
+            let known = state.receipts.group(path.group, least).await?;
+            let senders = senders_of(&state.receipts, &known, path, from, to).await?;
+            let value = screenful(&known.spans, from, to, &senders, path.user());
             let numbers = value.items.iter().flat_map(|of| [of.seq, of.read_count, of.unread_count]);
-            let version = Some(version(&spans, numbers));
+            let version = Some(version(&known.spans, numbers));
             Ok(PolledValue { value, version, changes_at: None })
         }
     };
     let write = |value: &ScreenfulOut| polling::json(value);
-    polling::poll_also(&state.polling, path.user(), wait, &tags, checked.changes(), Resource { read, write }).await
+    let changes = watch.as_ref().map(|watch| watch.changes.clone());
+    polling::poll_also(&state.polling, path.user(), wait, &tags, changes, Resource { read, write }).await
 }

@@ -8,10 +8,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::watch::{Look, Seen, Watch};
-use super::{AtLeast, Receipts, store};
+use super::{AtLeast, Receipts};
 use crate::base::error::Result;
 use crate::base::ids::GroupId;
-use crate::db::in_time;
 
 /// How often a group is looked at for what other nodes changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -75,9 +74,8 @@ impl Receipts {
 
     async fn look(&self, group: GroupId) -> Result<Look> {
         let least = AtLeast { at: Some(Instant::now()), ..AtLeast::default() };
-        let terms = in_time(store::terms(&self.db, group)).await?;
-        let spans = self.spans(group, least, terms.map_or(0, |terms| terms.head)).await?;
-        Ok(Look { terms, progress: spans.progress() })
+        let known = self.group(group, least).await?;
+        Ok(Look { terms: known.terms, progress: known.spans.progress() })
     }
 }
 

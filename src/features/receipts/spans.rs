@@ -111,10 +111,10 @@ impl Spans {
         self.spans.len()
     }
 
-    /// Whether a user is a member now.
+    /// The head at which a user's membership began; None where there is none.
     #[must_use]
-    pub fn is_member(&self, user: UserId) -> bool {
-        self.spans.iter().any(|span| span.user == user && span.to_seq.is_none())
+    pub fn member_since(&self, user: UserId) -> Option<i64> {
+        self.spans.iter().find(|span| span.user == user && span.to_seq.is_none()).map(|span| span.from_seq)
     }
 
     fn covering(&self, seq: i64) -> impl Iterator<Item = &Span> {

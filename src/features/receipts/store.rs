@@ -50,15 +50,6 @@ pub struct Terms {
     pub version: i64,
 }
 
-impl Terms {
-    /// Whether the same messages may be asked about: none was recalled since, and the setting is
-    /// the same.
-    #[must_use]
-    pub fn allow_as(&self, earlier: &Self) -> bool {
-        self.receipts == earlier.receipts && self.version - self.head == earlier.version - earlier.head
-    }
-}
-
 /// The terms of a group; None where there is no such group.
 pub async fn terms(db: &Db, group: GroupId) -> DbResult<Option<Terms>> {
     let rows: Vec<(i64, i64, i64)> = db.fetch(&TERMS, &[Column::Int(vec![group.get()])]).await?;

@@ -24,7 +24,7 @@ pub(super) struct Seen {
 /// What a look found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Look {
-    pub(super) terms: Option<Terms>,
+    pub(super) terms: Terms,
     pub(super) progress: i64,
 }
 
@@ -44,14 +44,6 @@ impl Seen {
 
     pub(super) fn watch(self: &Arc<Self>) -> Watch {
         Watch { seen: Arc::clone(self), changes: self.changes.subscribe() }
-    }
-}
-
-impl Watch {
-    /// The terms of the group as the last look found them.
-    #[must_use]
-    pub fn terms(&self) -> Option<Terms> {
-        self.seen.last().and_then(|look| look.terms)
     }
 }
 

@@ -1,0 +1,150 @@
+//! What a node keeps of the groups whose receipts are asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use moka::future::Cache;
+use tokio::time::Instant;
+
+use super::store::{self, Sent, Terms};
+use super::{ReceiptConfig, Spans, watch};
+use crate::base::error::Result;
+use crate::base::ids::GroupId;
+use crate::db::{Db, in_time};
+use crate::engine::get_or_read::get_or_read;
+use crate::engine::turns::Turns;
+use crate::features::groups::changes::GroupChanges;
+use crate::features::groups::unknown;
+
+/// For how long rows that were read are kept, and how many memberships and messages in all.
+const KEPT: Duration = Duration::from_secs(1);
+const MAX_KEPT_SPANS: u64 = 1_000_000;
+const MAX_KEPT_MESSAGES: u64 = 1_000_000;
+
+/// The senders of so many messages are read together.
+const STRETCH: i64 = 64;
+
+/// What the receipts of a group follow from.
+#[derive(Debug)]
+pub struct Known {
+    pub terms: Terms,
+    pub spans: Spans,
+}
+
+/// What was read, and before which change.
+#[derive(Debug)]
+struct Read<T> {
+    what: Arc<T>,
+    change: u64,
+    /// How many messages there were, at least.
+    head: i64,
+    at: Instant,
+}
+
+impl<T> Clone for Read<T> {
+    fn clone(&self) -> Self {
+        Self { what: Arc::clone(&self.what), ..*self }
+    }
+}
+
+/// What must not be shown any older.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AtLeast {
+    /// What the client has seen (see [`Spans::progress`]).
+    pub progress: i64,
+    /// The message that is asked about: its recipients are the members when it was sent.
+    pub seq: i64,
+    /// This moment.
+    pub at: Option<Instant>,
+}
+
+impl<T> Read<T> {
+    fn is_good(&self, change: u64, least: AtLeast) -> bool {
+        let seen = self.change == change && self.head >= least.seq;
+        seen && least.at.is_none_or(|at| self.at >= at) && self.at.elapsed() < KEPT
+    }
+}
+
+/// The groups whose receipts are asked for.
+#[derive(Debug)]
+pub struct Receipts {
+    pub(super) db: Db,
+    turns: Arc<Turns>,
+    groups: Cache<GroupId, Read<Known>>,
+    /// Who sent a stretch of a group's messages, by its place.
+    senders: Cache<(GroupId, i64), Read<Vec<Sent>>>,
+    /// The changes that this node made.
+    pub(super) changes: Arc<GroupChanges>,
+    /// The groups of which polls wait for receipts.
+    pub(super) watched: watch::Watched,
+    /// How many ordinals a bitmap may have.
+    pub max_members: i64,
+}
+
+impl Receipts {
+    /// Over this database.
+    #[must_use]
+    pub fn new(config: &ReceiptConfig, db: Db, turns: Arc<Turns>, changes: Arc<GroupChanges>) -> Arc<Self> {
+        let weigh = |len: usize| u32::try_from(len).unwrap_or(u32::MAX).saturating_add(1);
+        let weigh_group = move |_: &GroupId, read: &Read<Known>| weigh(read.what.spans.len());
+        let weigh_senders = move |_: &(GroupId, i64), read: &Read<Vec<Sent>>| weigh(read.what.len());
+        Arc::new(Self {
+            db,
+            turns,
+            groups: Cache::builder().weigher(weigh_group).max_capacity(MAX_KEPT_SPANS).time_to_live(KEPT).build(),
+            senders: Cache::builder().weigher(weigh_senders).max_capacity(MAX_KEPT_MESSAGES).time_to_live(KEPT).build(),
+            changes,
+            watched: watch::Watched::default(),
+            max_members: config.max_receipt_members,
+        })
+    }
+
+    /// What the receipts of a group follow from: not older than a second, than what this node has
+    /// written, or than `least`.
+    ///
+    /// # Errors
+    /// 404 where there is no such group.
+    pub async fn group(&self, group: GroupId, mut least: AtLeast) -> Result<Arc<Known>> {
+        let change = self.changes.count(group);
+        // The memberships are many rows: asking for a message that never was must not read them.
+        if least.seq > 0 && self.groups.get(&group).await.is_none_or(|kept| kept.head < least.seq) {
+            least.seq = least.seq.min(self.terms(group).await?.head);
+        }
+        let read = || async move {
+            let at = Instant::now();
+            let _turn = self.turns.take().await?;
+            // The head comes first, so that the memberships are not older.
+            let terms = self.terms(group).await?;
+            let spans = Spans::new(in_time(store::spans(&self.db, group)).await?);
+            Ok(Read { what: Arc::new(Known { terms, spans }), change, head: terms.head, at })
+        };
+        let is_good = |read: &Read<Known>| read.is_good(change, least) && read.what.spans.progress() >= least.progress;
+        Ok(get_or_read(&self.groups, group, is_good, read).await?.what)
+    }
+
+    async fn terms(&self, group: GroupId) -> Result<Terms> {
+        in_time(store::terms(&self.db, group)).await?.ok_or_else(|| unknown(group).into())
+    }
+
+    /// Who sent the messages from this one to that one, which are at most a screenful; as new as
+    /// `known` and as what this node has written.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn senders(&self, group: GroupId, known: &Known, from: i64, to: i64) -> Result<Vec<Sent>> {
+        let (change, head) = (self.changes.count(group), known.terms.head);
+        let least = AtLeast { seq: to.min(head), ..AtLeast::default() };
+        let mut senders = Vec::new();
+        for place in from / STRETCH..=to.min(head) / STRETCH {
+            let first = place * STRETCH;
+            let read = || async move {
+                let at = Instant::now();
+                let what = Arc::new(in_time(store::senders(&self.db, group, first, first + STRETCH - 1)).await?);
+                Ok(Read { what, change, head, at })
+            };
+            let read = get_or_read(&self.senders, (group, place), |read| read.is_good(change, least), read).await?;
+            senders.extend(read.what.iter().filter(|(seq, ..)| (from..=to).contains(seq)));
+        }
+        Ok(senders)
+    }
+}
