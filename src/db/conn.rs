@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{AssertSqlSafe, Connection, Executor, FromRow, SqliteConnection};
+use sqlx::{Connection, Executor, FromRow, SqliteConnection};
 
 use super::column::Column;
 use super::copy;
@@ -68,10 +68,7 @@ impl Conn {
     pub async fn set_lock_timeout(&mut self, wait: Duration) -> DbResult<()> {
         match self {
             Self::Sqlite(_) => Ok(()),
-            Self::Postgres(conn) => {
-                let text = format!("set lock_timeout = {}", wait.as_millis());
-                conn.sent().await?.execute(AssertSqlSafe(text)).await.map(|_| ())
-            }
+            Self::Postgres(conn) => conn.set_lock_timeout(wait).await,
         }
     }
 

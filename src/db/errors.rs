@@ -40,6 +40,10 @@ impl ErrorClass {
 /// What Postgres says of a unique key that is there already.
 const DUPLICATE: &str = "duplicate key value violates unique constraint";
 
+/// What it says of a lock that is not freed in time, and of a statement that takes too long.
+const LOCK_TIMEOUT: &str = "canceling statement due to lock timeout";
+const STATEMENT_TIMEOUT: &str = "canceling statement due to statement timeout";
+
 /// What the coordinator of Citus says of a worker that dies while it is at work, and of itself.
 const LOST: [&str; 2] = ["server closed the connection unexpectedly", "postmaster was shut down"];
 
@@ -65,6 +69,8 @@ fn of_internal(message: &str) -> ErrorClass {
     match message {
         // As a worker says it while rows are copied to it.
         _ if message.starts_with(DUPLICATE) => ErrorClass::Retry,
+        _ if message.starts_with(LOCK_TIMEOUT) => ErrorClass::Locked,
+        _ if message.starts_with(STATEMENT_TIMEOUT) => ErrorClass::Split,
         _ if LOST.iter().any(|lost| message.starts_with(lost)) => ErrorClass::Unknown,
         _ => ErrorClass::Refuse,
     }
@@ -196,6 +202,8 @@ mod tests {
         assert_eq!(of_internal(lost), ErrorClass::Unknown);
         assert_eq!(of_internal("postmaster was shut down, exiting"), ErrorClass::Unknown);
         assert_eq!(of_internal("duplicate key value violates unique constraint \"users_pkey_102008\""), ErrorClass::Retry);
+        assert_eq!(of_internal("canceling statement due to lock timeout"), ErrorClass::Locked);
+        assert_eq!(of_internal("canceling statement due to statement timeout"), ErrorClass::Split);
         assert_eq!(of_internal("cache lookup failed"), ErrorClass::Refuse);
     }
 

@@ -29,11 +29,13 @@ const BY_INDEX: [(&str, &str); 5] = [
 ];
 
 /// Only a plan for the parameters at hand knows which shards have their rows. One connection to each
-/// worker is enough for short statements, and keeps a transaction in one piece.
-const DISTRIBUTED: [(&str, &str); 3] = [
+/// worker is enough for short statements, and keeps a transaction in one piece. What a transaction
+/// sets for itself (how long it waits for locks) holds on the workers, too.
+const DISTRIBUTED: [(&str, &str); 4] = [
     ("plan_cache_mode", "force_custom_plan"),
     ("citus.max_adaptive_executor_pool_size", "1"),
     ("citus.multi_shard_modify_mode", "sequential"),
+    ("citus.propagate_set_commands", "local"),
 ];
 
 const CUSTOM: [(&str, &str); 1] = [("plan_cache_mode", "force_custom_plan")];

@@ -13,6 +13,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use sqlx::postgres::PgRow;
@@ -35,6 +36,8 @@ pub struct PgConn {
     next_name: u64,
     /// Where the rows are, on a distributed database.
     shards: Option<Arc<Shards>>,
+    /// How long a statement of a transaction waits for a lock; None: as connections begin.
+    lock_wait: Option<Duration>,
 }
 
 /// A statement by its address, and whether it counts its rows.
@@ -107,7 +110,7 @@ pub(super) struct Done {
 
 impl PgConn {
     pub(super) fn new(conn: PgConnection, shards: Option<Arc<Shards>>) -> Self {
-        Self { conn, waiting: Waiting::default(), prepared: HashMap::new(), next_name: 0, shards }
+        Self { conn, waiting: Waiting::default(), prepared: HashMap::new(), next_name: 0, shards, lock_wait: None }
     }
 
     /// The connection itself, if nothing waits, and a statement needs to be executed only once.
@@ -127,9 +130,25 @@ impl PgConn {
         Ok(&mut self.conn)
     }
 
+    /// Sets how long a statement waits for a lock.
+    pub(super) async fn set_lock_timeout(&mut self, wait: Duration) -> DbResult<()> {
+        let text = format!("set lock_timeout = {}", wait.as_millis());
+        self.sent().await?.execute(AssertSqlSafe(text)).await?;
+        self.lock_wait = Some(wait);
+        Ok(())
+    }
+
     pub(super) fn begin(&mut self) {
         self.waiting = Waiting { begins: true, ..Waiting::default() };
         self.waiting.add(Wanted::Nothing).push_str("begin");
+    }
+
+    /// Begins a transaction in which workers wait for locks only as long as the coordinator does. They
+    /// are told the whole text that has the setting in it, so it goes alone.
+    async fn begin_on_workers(&mut self, wait: Duration) -> DbResult<()> {
+        self.conn.execute("begin").await?;
+        let text = format!("set local lock_timeout = {}", wait.as_millis());
+        self.conn.execute(AssertSqlSafe(text)).await.map(|_| ())
     }
 
     /// Adds a statement to what waits: on a distributed database, for each shard that has rows of it.
@@ -185,13 +204,18 @@ impl PgConn {
     /// Sends all that waits, and returns what the statements did whose rows are wanted. An error is
     /// that of the first statement that failed; none after it was executed.
     pub(super) async fn send(&mut self) -> DbResult<Vec<Done>> {
-        let Waiting { text, wanted, prepares, bound, .. } = std::mem::take(&mut self.waiting);
+        let Waiting { mut text, wanted, prepares, bound, begins } = std::mem::take(&mut self.waiting);
         if !bound.is_empty() {
             sent::sent(1);
             let (text, arguments) = dialect::bind(bound)?;
             sqlx::query_with(AssertSqlSafe(text), arguments).execute(&mut self.conn).await?;
         }
         let mut wanted = wanted.into_iter();
+        if let (true, Some(_), Some(wait)) = (begins, &self.shards, self.lock_wait) {
+            self.begin_on_workers(wait).await?;
+            text.drain(..text.find(';').map_or(text.len(), |end| end + 1));
+            wanted.next();
+        }
         let (mut all, mut rows): (Vec<Done>, _) = (Vec::new(), Vec::new());
         {
             let mut answers = self.conn.fetch_many(sqlx::raw_sql(AssertSqlSafe(text)));

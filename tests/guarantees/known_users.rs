@@ -67,6 +67,7 @@ both_tiers! {
         }
         hand.run("delete from users").await;
         hand.run("insert into users select * from backup").await;
+        hand.run("drop table backup").await;
         epoch::renew(&nodes[0].app.state().db).await.unwrap();
         // As many writes as were lost, so that whoever counts them is where the lost row was.
         for head in 2..=4 {
