@@ -2,11 +2,9 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    headmark::app::cli::Cli::parse().run()
+    headmark::app::cli::Cli::run(std::env::args_os())
 }

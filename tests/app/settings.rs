@@ -38,6 +38,92 @@ async fn a_misspelt_variable_stops_every_command() {
     assert!(!dir.exists(), "nothing was made");
 }
 
+/// The value and the source of a setting, as `config print` has them.
+async fn printed(args: &[&str], env: &[(&str, &str)], name: &str) -> String {
+    let output = run(&[&["config", "print"], args].concat(), env).await;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|line| line.starts_with(&format!("{name} ")) || line.starts_with(&format!("# {name} is")));
+    line.unwrap_or_else(|| panic!("{name} in {text}")).to_owned()
+}
+
+#[tokio::test]
+async fn an_option_overrides_a_variable_which_overrides_the_file() {
+    let world = World::new(Tier::Embedded).await;
+    let path = file(&world, "some.toml", "lanes = 3\ncompression = false\ncors_origins = [\"https://a.example\", \"https://b.example\"]\n");
+    let by_file = ["--config", &path];
+    assert_eq!(printed(&[], &[], "lanes").await, "lanes = 2  # default");
+    assert_eq!(printed(&by_file, &[], "lanes").await, format!("lanes = 3  # {path}"));
+    assert_eq!(printed(&[], &[("HEADMARK_CONFIG", &path)], "lanes").await, format!("lanes = 3  # {path}"));
+    assert_eq!(printed(&by_file, &[("HEADMARK_LANES", "4")], "lanes").await, "lanes = 4  # HEADMARK_LANES");
+    assert_eq!(printed(&by_file, &[("HEADMARK_LANES", "")], "lanes").await, format!("lanes = 3  # {path}"), "as compose files have it");
+    let all = [&by_file[..], &["--lanes", "5"]].concat();
+    assert_eq!(printed(&all, &[("HEADMARK_LANES", "4")], "lanes").await, "lanes = 5  # --lanes");
+    assert_eq!(printed(&by_file, &[], "compression").await, format!("compression = false  # {path}"));
+    let origins = format!("cors_origins = \"https://a.example,https://b.example\"  # {path}");
+    assert_eq!(printed(&by_file, &[], "cors_origins").await, origins);
+    // What is printed is a file that says the same.
+    let text = run(&["config", "print", "--config", &path], &[]).await.stdout;
+    let again = file(&world, "again.toml", std::str::from_utf8(&text).unwrap());
+    assert_eq!(printed(&["--config", &again], &[], "cors_origins").await, origins.replace(&path, &again));
+}
+
+#[tokio::test]
+async fn secrets_of_a_settings_file_show_nowhere_and_are_one_with_their_file() {
+    let world = World::new(Tier::Embedded).await;
+    let path = file(
+        &world,
+        "some.toml",
+        "service_keys = [\"web:hush-of-16-chars-or-more\"]\njwt_secret = \"hush-0123456789abcdef0123456789abcdef\"\n",
+    );
+    let text = String::from_utf8(run(&["config", "print", "--config", &path], &[]).await.stdout).unwrap();
+    assert!(!text.contains("hush"), "{text}");
+    assert!(text.contains(&format!("# service_keys is set and secret  # {path}")), "{text}");
+    let help = String::from_utf8(run(&["--config", &path, "--help"], &[]).await.stdout).unwrap();
+    assert!(help.contains("HEADMARK_SERVICE_KEYS") && !help.contains("hush"), "{help}");
+    // A variable for the file of a secret overrides the secret in the settings file.
+    let keys = file(&world, "keys", &format!("web:{KEY}"));
+    assert_eq!(printed(&["--config", &path], &[("HEADMARK_SERVICE_KEYS_FILE", &keys)], "service_keys").await, "# service_keys is not set");
+    let valid = run(&["config", "check", "--config", &path], &[("HEADMARK_SERVICE_KEYS_FILE", &keys)]).await;
+    assert!(valid.status.success(), "{valid:?}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_in_a_settings_file_is_told_by_line() {
+    let world = World::new(Tier::Embedded).await;
+    let wrong = "lanes = 3\nservice_key = \"hush-of-16-chars\"\nredis_timeout_ms = \"soon\"\nHEADMARK_LISTEN = \"127.0.0.1:1\"\n";
+    let path = file(&world, "wrong.toml", wrong);
+    for command in [&["config", "check"][..], &["serve"], &[], &["migrate"]] {
+        let why = refusal(&[command, &["--config", &path]].concat(), &[]).await;
+        for part in [
+            ":2: service_key is not a setting; the nearest is service_keys",
+            ":3: invalid value 'soon'",
+            ":4: HEADMARK_LISTEN is not a setting; the nearest is listen",
+        ] {
+            assert!(why.contains(&format!("{path}{part}")), "{part} in {why}");
+        }
+        assert!(!why.contains("hush"), "{why}");
+    }
+    let why = refusal(&["config", "check", "--config", &file(&world, "broken.toml", "lanes = 3\nlisten = 127.0.0.1\n")], &[]).await;
+    assert!(why.contains("broken.toml:2:"), "{why}");
+    let why = refusal(&["config", "check", "--config", "/nowhere/headmark.toml"], &[]).await;
+    assert!(why.contains("/nowhere/headmark.toml: cannot read the settings"), "{why}");
+    // The settings are each right, but do not go together.
+    let open = file(&world, "open.toml", "listen = \"0.0.0.0:8080\"\n");
+    let why = refusal(&["config", "check", "--config", &open], &[]).await;
+    assert!(why.contains("refusing to listen on 0.0.0.0:8080 without credentials"), "{why}");
+}
+
+#[tokio::test]
+async fn a_server_takes_its_settings_from_headmark_toml() {
+    let world = World::new(Tier::Embedded).await;
+    let settings = format!("service_keys = \"web:{KEY}\"\nlisten = \"127.0.0.1:0\"\ndata_dir = {:?}\n", world.dir.join("data"));
+    file(&world, "headmark.toml", &settings);
+    let process = Process::start_after(&format!("cd '{}'", world.dir.display()), &[], &[], &world.dir.join("log")).await;
+    assert_eq!(process.client.get("/v1/users/1/badges").await.status, 401);
+    assert!(world.dir.join("data").exists());
+}
+
 /// Every local account reaches the ports of the engines.
 #[tokio::test]
 async fn the_engines_of_the_suite_ask_for_a_password_and_show_it_nowhere() {

@@ -113,7 +113,11 @@ fn sections(command: &Command) -> Vec<(String, Vec<&Arg>)> {
 
 fn settings() -> String {
     let mut page = "# Settings\n\n".to_owned();
-    page += "An option wins over its variable. `headmark --help` shows the same list.\n\n";
+    page += "An option overrides its variable, and a variable overrides the settings file: `headmark.toml` in the working directory, or the \
+             one that `--config` names. There, a setting has the name of its option, with underscores:\n\n";
+    page += "```toml\nlisten = \"127.0.0.1:8080\"\nservice_keys_file = \"/etc/headmark/keys\"\ncors_origins = [\"https://app.example\"]\n```\n\n";
+    page += "- `headmark config check` checks the settings, and `headmark config print` shows each with where it comes from, without secrets.\n";
+    page += "- A name in the settings file that no setting has stops the program, too.\n";
     page += "- A `HEADMARK_…` variable that no setting has stops the program and names the nearest setting.\n";
     page += "- A setting and its `_FILE` may not both be set. The last line break of the file does not count.\n";
     page += "- [Limits](limits.md) lists every bound, also those without a setting.\n";

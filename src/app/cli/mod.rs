@@ -1,20 +1,27 @@
 //! The command line. To add a command: a variant here and a file with its `run`.
 
+mod config;
 mod epoch;
 mod export;
 mod import;
+mod layers;
 mod migrate;
+mod names;
 mod openapi;
 mod recount;
 mod serve;
+mod settings_file;
 mod shared;
 mod token;
 mod variables;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use self::layers::{Layers, Unreadable};
 use self::shared::{Done, complain_of_line};
 use crate::app::config::Config;
 
@@ -29,13 +36,29 @@ pub struct Cli {
     #[command(subcommand)]
     command: Option<CliCommand>,
     #[command(flatten)]
+    file: FileArgs,
+    #[command(flatten)]
     config: Config,
+}
+
+/// Where settings are read from.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Settings file")]
+struct FileArgs {
+    /// The settings file, in TOML: the name of an option with underscores, and its value
+    /// (`redis_url = "redis://…"`). An option overrides a variable, and a variable overrides the
+    /// file. Default: `headmark.toml` in the working directory, if there is one.
+    #[arg(long = "config", env = "HEADMARK_CONFIG", value_name = "PATH", global = true)]
+    settings_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 enum CliCommand {
     /// Run the server (default).
     Serve(Box<Config>),
+    /// Check or print the settings of the server.
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Migrate the database schema and exit.
     ///
     /// The serve and import commands also migrate, under a lock. A schema of a newer version is
@@ -93,23 +116,17 @@ impl Cli {
         }
     }
 
-    /// Runs the command to its end.
+    /// Reads the command line, the environment and the settings file, and runs the command to its
+    /// end.
     #[must_use]
-    pub fn run(self) -> ExitCode {
-        if let Err(why) = variables::check(&Self::command(), std::env::vars_os()) {
-            complain_of_line(&why);
-            return ExitCode::FAILURE;
-        }
-        let done = match self.command {
-            None => self.config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
-            Some(CliCommand::Serve(config)) => config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
-            Some(CliCommand::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
-            Some(CliCommand::Token(args)) => token::run(&args).map(|()| Done::Well),
-            Some(CliCommand::Import(command)) => import::run(command),
-            Some(CliCommand::Export(export::ExportCommand::Follows(args))) => export::run(args),
-            Some(CliCommand::Recount(args)) => recount::run(args),
-            Some(CliCommand::Epoch(args)) => epoch::run(args).map(|()| Done::Well),
-            Some(CliCommand::Openapi) => openapi::run().map(|()| Done::Well),
+    pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+        let command = Self::command();
+        let args: Vec<_> = args.collect();
+        let read = layers::read(&command, &args).and_then(|layers| Ok((Self::from_arg_matches(&layers.matches)?, layers)));
+        let done = match read {
+            Ok((cli, layers)) => variables::check(&command, std::env::vars_os()).and_then(|()| cli.done(&layers, &command)),
+            Err(Unreadable::Line(error)) => error.exit(),
+            Err(Unreadable::File(why)) => Err(why),
         };
         match done {
             Ok(Done::Well) => ExitCode::SUCCESS,
@@ -118,6 +135,23 @@ impl Cli {
                 complain_of_line(&why);
                 ExitCode::FAILURE
             }
+        }
+    }
+}
+
+impl Cli {
+    fn done(self, layers: &Layers, command: &clap::Command) -> Result<Done, String> {
+        match self.command {
+            None => self.config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
+            Some(CliCommand::Serve(config)) => config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
+            Some(CliCommand::Config(of)) => config::run(of, layers, command).map(|()| Done::Well),
+            Some(CliCommand::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
+            Some(CliCommand::Token(args)) => token::run(&args).map(|()| Done::Well),
+            Some(CliCommand::Import(command)) => import::run(command),
+            Some(CliCommand::Export(export::ExportCommand::Follows(args))) => export::run(args),
+            Some(CliCommand::Recount(args)) => recount::run(args),
+            Some(CliCommand::Epoch(args)) => epoch::run(args).map(|()| Done::Well),
+            Some(CliCommand::Openapi) => openapi::run().map(|()| Done::Well),
         }
     }
 }

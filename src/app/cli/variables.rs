@@ -37,7 +37,7 @@ fn collect(command: &clap::Command, known: &mut BTreeSet<String>) {
 fn fault(name: &str, known: &BTreeSet<String>) -> String {
     let upper = name.to_ascii_uppercase();
     let settings = known.iter().filter(|known| !OF_ENGINES.contains(&known.as_str()));
-    let nearest = settings.min_by_key(|known| strsim::osa_distance(known, &upper)).map_or("", String::as_str);
+    let nearest = super::names::nearest(&upper, settings.map(String::as_str));
     format!(
         "the environment has {name}, which is not a setting; the nearest is {nearest}. Correct it or unset it (`headmark --help` lists all)."
     )
