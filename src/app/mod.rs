@@ -5,6 +5,7 @@ pub mod config;
 mod console;
 pub mod contexts;
 pub mod docs;
+pub mod doctor;
 mod documents;
 pub mod engines;
 pub mod node;

@@ -32,7 +32,7 @@ pub use self::lists::{HISTORY_STEP, ListKey, ListVersion};
 pub use self::memory::Memory;
 pub use self::parts::Parts;
 pub use self::read_entry::{Derived, ReadEntry};
-pub use self::redis::Redis;
+pub use self::redis::{Redis, RedisFacts, look_at_redis};
 
 #[cfg(test)]
 use self::hub::Hub;

@@ -39,6 +39,12 @@ fn migrator(files: &[File]) -> Migrator {
     Migrator::with_migrations(files.iter().map(migration).collect())
 }
 
+/// The last migration that this program knows.
+pub(super) fn last_version(is_postgres: bool) -> i64 {
+    let files = if is_postgres { POSTGRES } else { SQLITE };
+    files.iter().map(|(version, ..)| *version).max().unwrap_or(0)
+}
+
 /// The pause between two looks whether it is this node's turn.
 const TURN_PAUSE: Duration = Duration::from_millis(100);
 

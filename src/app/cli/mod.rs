@@ -1,8 +1,10 @@
 //! The command line. To add a command: a variant here and a file with its `run`.
 
 mod config;
+mod doctor;
 mod epoch;
 mod export;
+mod healthcheck;
 mod import;
 mod layers;
 mod migrate;
@@ -59,6 +61,19 @@ enum CliCommand {
     /// Check or print the settings of the server.
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Examine the stores, the machine and a running server, and say what to fix.
+    ///
+    /// It takes the settings of the server. It reads the database, and writes one key to Redis that
+    /// lives for a second. With --url it also asks a running server, through a load balancer where
+    /// there is one: it writes, polls, waits and is woken, for one user that you can choose.
+    ///
+    /// Exit status: 0 all is well; 3 something is to be fixed; 1 the command could not start; 2
+    /// invalid usage.
+    Doctor(Box<doctor::DoctorArgs>),
+    /// Ask a running server whether it is ready, for the health check of a container.
+    ///
+    /// Exit status: 0 it is ready; 1 it is not, or does not answer; 2 invalid usage.
+    Healthcheck(healthcheck::HealthcheckArgs),
     /// Migrate the database schema and exit.
     ///
     /// The serve and import commands also migrate, under a lock. A schema of a newer version is
@@ -145,6 +160,8 @@ impl Cli {
             None => self.config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
             Some(CliCommand::Serve(config)) => config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
             Some(CliCommand::Config(of)) => config::run(of, layers, command).map(|()| Done::Well),
+            Some(CliCommand::Doctor(args)) => doctor::run(*args),
+            Some(CliCommand::Healthcheck(args)) => healthcheck::run(&args).map(|()| Done::Well),
             Some(CliCommand::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
             Some(CliCommand::Token(args)) => token::run(&args).map(|()| Done::Well),
             Some(CliCommand::Import(command)) => import::run(command),

@@ -3,6 +3,22 @@
 /// Files that are open beside connections: stores, lanes, logs, and what the runtime needs.
 const SPARE: u64 = 512;
 
+/// How many files a process with so many connections opens.
+pub(crate) fn needed(connections: usize) -> u64 {
+    u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(SPARE)
+}
+
+/// How many files a process may open here; None for any number.
+#[cfg(unix)]
+pub(crate) fn allowed() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum
+}
+
+#[cfg(not(unix))]
+pub(crate) fn allowed() -> Option<u64> {
+    None
+}
+
 /// Raises this process's limit so that as many connections fit. Where the system allows fewer, it
 /// says so: beyond the limit a connection waits as one beyond HEADMARK_MAX_CONNECTIONS does, but
 /// the stores would find no files either.
@@ -10,7 +26,7 @@ const SPARE: u64 = 512;
 pub(crate) fn allow(connections: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    let needed = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(SPARE);
+    let needed = needed(connections);
     let limit = getrlimit(Resource::Nofile);
     let Some(allowed) = limit.current.filter(|allowed| *allowed < needed) else { return };
     let raised = limit.maximum.map_or(needed, |most| most.min(needed));

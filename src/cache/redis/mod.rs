@@ -11,6 +11,7 @@ mod breaker;
 mod copies;
 mod facts;
 mod lists;
+mod look;
 mod pieces;
 mod probe;
 mod reads;
@@ -19,6 +20,8 @@ mod shared;
 mod tracking;
 mod wakes;
 mod wire;
+
+pub use self::look::{RedisFacts, look_at_redis};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -204,7 +204,7 @@ pub(super) fn may_come_back(error: &RedisError) -> bool {
 }
 
 /// The one address of a Redis that is no cluster.
-fn one_node(redis: &RedisConfig) -> Result<ConnectionInfo, RedisError> {
+pub(super) fn one_node(redis: &RedisConfig) -> Result<ConnectionInfo, RedisError> {
     let several = |_| RedisError::from((ErrorKind::InvalidClientConfig, "several addresses are for a cluster"));
     <[ConnectionInfo; 1]>::try_from(nodes(redis)?).map(|[node]| node).map_err(several)
 }

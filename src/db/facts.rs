@@ -1,0 +1,94 @@
+//! What an operator may want to know of a database, for `headmark doctor`.
+
+use std::collections::BTreeMap;
+
+use sqlx::{Connection as _, PgConnection, SqliteConnection};
+
+use super::migrate::last_version;
+use super::{Db, DbResult};
+
+/// What was found out about a database.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DbFacts {
+    /// The version of the server or the library.
+    pub version: String,
+    /// Settings by name; none of SQLite.
+    pub settings: BTreeMap<String, String>,
+    /// The last migration that it has, 0 for none; and the last one that this program knows.
+    pub migrated: i64,
+    pub known: i64,
+    /// What its clock shows, in milliseconds since 1970; None of SQLite.
+    pub now_ms: Option<i64>,
+    /// Whether it is a standby, which takes no writes.
+    pub is_standby: bool,
+    /// How many connections it has now.
+    pub connections: i64,
+    /// What an integrity check found to be wrong; only of SQLite.
+    pub damage: Option<String>,
+}
+
+/// The settings of Postgres that matter.
+const SETTINGS: [&str; 8] = [
+    "fsync",
+    "full_page_writes",
+    "synchronous_commit",
+    "autovacuum",
+    "max_connections",
+    "max_prepared_transactions",
+    "max_locks_per_transaction",
+    "server_version_num",
+];
+
+impl Db {
+    /// Looks at the database. It only reads.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn facts(&self) -> DbResult<DbFacts> {
+        match self {
+            Self::Sqlite { options, .. } => {
+                let mut conn = SqliteConnection::connect_with(options).await?;
+                let facts = of_sqlite(&mut conn).await?;
+                conn.close().await.map(|()| facts)
+            }
+            Self::Postgres { options, .. } => {
+                let mut conn = PgConnection::connect_with(options).await?;
+                let facts = of_postgres(&mut conn).await?;
+                conn.close().await.map(|()| facts)
+            }
+        }
+    }
+}
+
+async fn of_sqlite(conn: &mut SqliteConnection) -> DbResult<DbFacts> {
+    let (version,): (String,) = sqlx::query_as("select sqlite_version()").fetch_one(&mut *conn).await?;
+    let (check,): (String,) = sqlx::query_as("pragma quick_check(1)").fetch_one(&mut *conn).await?;
+    let (has_table,): (i64,) =
+        sqlx::query_as("select count(*) from sqlite_master where name = '_sqlx_migrations'").fetch_one(&mut *conn).await?;
+    let migrated = if has_table == 0 { 0 } else { sqlx::query_as::<_, (i64,)>(MIGRATED).fetch_one(&mut *conn).await?.0 };
+    let damage = (check != "ok").then_some(check);
+    Ok(DbFacts { version, migrated, known: last_version(false), damage, ..DbFacts::default() })
+}
+
+const MIGRATED: &str = "select cast(coalesce(max(version), 0) as bigint) from _sqlx_migrations";
+
+async fn of_postgres(conn: &mut PgConnection) -> DbResult<DbFacts> {
+    let names: Vec<String> = SETTINGS.map(str::to_owned).into();
+    let settings: Vec<(String, String)> =
+        sqlx::query_as("select name, setting from pg_settings where name = any($1)").bind(names).fetch_all(&mut *conn).await?;
+    let facts = "select current_setting('server_version'), cast(extract(epoch from clock_timestamp()) * 1000 as bigint),
+        pg_is_in_recovery(), to_regclass('_sqlx_migrations') is not null, (select count(*) from pg_stat_activity)";
+    let (version, now_ms, is_standby, has_table, connections): (String, i64, bool, bool, i64) =
+        sqlx::query_as(facts).fetch_one(&mut *conn).await?;
+    let migrated = if has_table { sqlx::query_as::<_, (i64,)>(MIGRATED).fetch_one(&mut *conn).await?.0 } else { 0 };
+    Ok(DbFacts {
+        version,
+        settings: settings.into_iter().collect(),
+        migrated,
+        known: last_version(true),
+        now_ms: Some(now_ms),
+        is_standby,
+        connections,
+        damage: None,
+    })
+}

@@ -1,0 +1,83 @@
+//! `headmark doctor` and `headmark healthcheck`, against real stores and servers.
+
+use crate::both_tiers;
+use crate::support::{Process, Tier, World, run};
+
+const KEY: &str = "web:s3cret-of-the-suite";
+
+/// The environment that names a world's stores, and a service key.
+fn env(world: &World) -> Vec<(&str, String)> {
+    let mut env = vec![("HEADMARK_SERVICE_KEYS", KEY.to_owned())];
+    match world.tier {
+        Tier::Embedded => env.push(("HEADMARK_DATA_DIR", world.dir.join("data").to_str().unwrap().to_owned())),
+        Tier::Server => {
+            env.push(("DATABASE_URL", world.database_url.clone()));
+            env.push(("REDIS_URL", world.redis_url.clone()));
+            env.push(("HEADMARK_CACHE_PREFIX", world.prefix.clone()));
+        }
+    }
+    env
+}
+
+/// Runs a command; its exit status, and what it prints.
+async fn told(args: &[&str], env: &[(&str, String)]) -> (Option<i32>, String) {
+    let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let output = run(args, &env).await;
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+async fn start(env: &[(&str, String)]) -> Process {
+    let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    Process::start(&["--listen".to_owned(), "127.0.0.1:0".to_owned()], &env).await
+}
+
+/// The lines about a subject.
+fn about<'a>(text: &'a str, subject: &str) -> Vec<&'a str> {
+    text.lines().filter(|line| line.get(8..).is_some_and(|line| line.starts_with(subject))).collect()
+}
+
+both_tiers! {
+    async fn a_server_is_examined_as_its_clients_use_it(world: World) {
+        let env = env(&world);
+        let nodes = if world.tier == Tier::Server { vec![start(&env).await, start(&env).await] } else { vec![start(&env).await] };
+        let (url, last) = (nodes[0].base.as_str(), nodes.last().unwrap().base.as_str());
+        let args = ["doctor", "--url", url, "--node", url, "--node", last, "--hold-seconds", "1"];
+        let (_, text) = told(&args, &env).await;
+        let service = about(&text, "service");
+        assert!(service.iter().all(|line| line.starts_with("ok ")), "{text}");
+        for part in ["is ready", "a write took", "304", "held for 1 s", &format!("through {last}/ wakes a poll")] {
+            assert!(service.iter().any(|line| line.contains(part)), "{part} in {text}");
+        }
+        let stores = about(&text, if world.tier == Tier::Server { "postgres" } else { "sqlite" });
+        assert!(stores.iter().any(|line| line.contains("its schema is up to date")), "{text}");
+        assert!(!text.contains("s3cret"), "{text}");
+        // It leaves nothing unread.
+        let user = nodes[0].client.with_bearer("s3cret-of-the-suite").get("/v1/users/9223372036854775807/badges").await.ok();
+        assert_eq!(user["counters"]["headmark-doctor"]["unread"], 0, "{user}");
+        assert_eq!(told(&["healthcheck", "--url", url], &[]).await.0, Some(0));
+    }
+
+    async fn what_is_wrong_is_told_with_its_fix(world: World) {
+        let env = env(&world);
+        let node = start(&env).await;
+        let mut other = env.clone();
+        other[0].1 = "web:another-secret-of-the-suite".to_owned();
+        let (status, text) = told(&["doctor", "--url", &node.base, "--hold-seconds", "1"], &other).await;
+        assert_eq!(status, Some(3), "{text}");
+        assert!(text.contains("a write: 401 Unauthorized") && text.contains("fix: give the service keys"), "{text}");
+        let mut node = node;
+        node.kill().await;
+        let (status, text) = told(&["doctor", "--url", &node.base], &env).await;
+        assert_eq!(status, Some(3), "{text}");
+        assert!(text.contains("does not answer") && text.contains("fix: check the address"), "{text}");
+        assert_eq!(told(&["healthcheck", "--url", &node.base], &[]).await.0, Some(1));
+        if world.tier == Tier::Server {
+            // The engines of the suite skip fsync, and have no bound on memory.
+            assert!(text.contains("FAILURE postgres  fsync is off") && text.contains("warning redis     maxmemory is not set"), "{text}");
+            let gone = [("REDIS_URL", "redis://127.0.0.1:1".to_owned()), ("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none".to_owned())];
+            let (status, text) = told(&["doctor"], &gone).await;
+            assert_eq!(status, Some(3), "{text}");
+            assert!(text.contains("FAILURE postgres  cannot connect") && text.contains("FAILURE redis     cannot use it"), "{text}");
+        }
+    }
+}
