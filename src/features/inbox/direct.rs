@@ -2,7 +2,7 @@
 
 use super::needs::Oldest;
 use crate::base::clock::UnixMs;
-use crate::engine::marks::Intervals;
+use crate::engine::marks::{Hidden, Intervals};
 use crate::features::level::LevelUntil;
 
 /// How many runs of expired messages are kept for each direct chat that had not been read; below
@@ -38,6 +38,9 @@ pub struct Direct {
     pub gone: i64,
     /// Where in the inbox those of them were that had not been read by then.
     pub gone_seqs: Intervals,
+    /// The rows of the user's inbox of which the peer does not see whether they are read. As of the
+    /// last time when `read_seq` rose.
+    pub hidden: Hidden,
 }
 
 /// What a row of the user's inbox is in a chat.

@@ -21,13 +21,14 @@ use crate::base::ids::{MAX_HEAD, Seq, UserId};
 use crate::db::in_time;
 use crate::engine::entries::State;
 use crate::engine::lanes::Answer;
+use crate::features::hidden_receipts::must_share;
 use crate::features::level::LevelUntil;
 use crate::http::answer::no_cache;
 use crate::http::body::{Body, in_range, present};
 use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{UserOrMe, UserPath};
-use crate::http::polling::{self, PolledValue, Resource, Seen, Version};
+use crate::http::polling::{self, Asked, PolledValue, Resource, Seen, Version, Wakers};
 use crate::http::served::Served;
 
 pub fn routes() -> OpenApiRouter<Served<InboxContext>> {
@@ -288,7 +289,9 @@ async fn list_direct_messages(state: Served<InboxContext>, path: UserPath, Query
 /// Poll the receipts of a direct chat
 ///
 /// Returns the last of the user's own messages that a device of the other user has fetched, by the
-/// cursors of its devices, and the last one that the other user has read.
+/// cursors of its devices, and the last one that the other user has read. Messages that the other
+/// user read while it did not share receipts do not show as read. A user who does not share receipts
+/// gets 403 `receipts_hidden`.
 #[utoipa::path(get, path = "/v1/users/{user}/directs/{peer}/receipts", tag = "inbox",
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), DirectParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
@@ -307,11 +310,15 @@ async fn get_direct_receipts(
     let read = |_: Seen| {
         let state = state.clone();
         async move {
+            must_share(&state.entries, Some(user)).await?;
             let value = in_time(receipts::read(&state.db, user, peer)).await?;
             Ok(PolledValue { version: Some(receipts::version(value)), value, changes_at: None })
         }
     };
-    polling::poll_of_peer(&state.polling, (user, peer), wait, &tags, Resource { read, write: polling::json::<DirectReceiptsOut> }).await
+    // What the peer has read, and whether the user may see it.
+    let wakers = Wakers { users: [Some(peer), Some(user)], also: None, shared: false };
+    let asked = Asked { tags: &tags, about: Some(user), wait };
+    polling::poll_on(&state.polling, asked, wakers, Resource { read, write: polling::json::<DirectReceiptsOut> }).await
 }
 
 /// Recall a direct message

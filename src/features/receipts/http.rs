@@ -17,10 +17,10 @@ use crate::base::ids::{GroupId, Seq};
 use crate::db::Db;
 use crate::engine::entries::Entries;
 use crate::features::groups::http::GroupPath;
-use crate::features::users::settings::must_share;
+use crate::features::hidden_receipts::must_share;
 use crate::http::pages::{self, PageParams};
 use crate::http::params::{IfNoneMatch, Query};
-use crate::http::polling::{self, PolledValue, Polling, Resource, Seen};
+use crate::http::polling::{self, Asked, PolledValue, Polling, Resource, Seen, Wakers};
 use crate::http::served::Served;
 
 /// The most messages of a screenful.
@@ -152,7 +152,9 @@ async fn get_receipts(
         polling::json(value)
     };
     // A sender and a service are shown the same.
-    let mut response = polling::poll_also(&state.polling, None, wait, &tags, checked.changes(), Resource { read, write }).await?;
+    let asked = Asked { tags: &tags, about: None, wait };
+    let wakers = Wakers { users: [path.user(), None], also: checked.changes(), shared: false };
+    let mut response = polling::poll_on(&state.polling, asked, wakers, Resource { read, write }).await?;
     pages::add_link(&mut response, &uri, next.get().and_then(Option::as_deref))?;
     Ok(response)
 }
@@ -209,5 +211,7 @@ async fn list_receipts(
         }
     };
     let write = |value: &ScreenfulOut| polling::json(value);
-    polling::poll_also(&state.polling, path.user(), wait, &tags, checked.changes(), Resource { read, write }).await
+    let asked = Asked { tags: &tags, about: path.user(), wait };
+    let wakers = Wakers { users: [path.user(), None], also: checked.changes(), shared: false };
+    polling::poll_on(&state.polling, asked, wakers, Resource { read, write }).await
 }
