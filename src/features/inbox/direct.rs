@@ -100,14 +100,13 @@ impl Direct {
         }
     }
 
-    /// Messages from a row on are unread again; `before` is the place of the row before it. What
-    /// was never read is unread in any case.
+    /// Messages from a row on are unread again; `before` is the place of the row before it. What is
+    /// unread already stays so.
     pub(super) fn unread_again(&mut self, before: Place, from: i64) {
-        if before.peer_seq > self.mark {
+        if before.peer_seq >= self.counted_from() {
             return;
         }
-        self.again = self.mark - before.peer_seq;
-        self.unread_from = if self.again > 0 { from } else { 0 };
+        (self.again, self.unread_from) = (self.mark - before.peer_seq, from);
         self.recalled = before.recalled_after;
         // The row is kept, so nothing that has expired counts.
         self.gone_seqs = Intervals::default();
@@ -140,6 +139,12 @@ impl Direct {
             self.gone_seqs.insert(row.seq, row.seq);
             self.bound_gone();
         }
+    }
+
+    /// Whether a row is shown with the chat in lists, as the last message or as the first unread one.
+    pub(super) fn shows(&self, row: &Oldest) -> bool {
+        let is_unread = !row.own && !row.recalled && row.peer_seq > self.counted_from();
+        row.seq == self.last_seq || is_unread
     }
 
     /// The lowest message above the mark is no longer unread.

@@ -54,6 +54,25 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn hiding_begins_at_what_is_unread_and_not_at_what_was_recalled(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make(client, 9, &[1, 2]).await;
+        for n in 1..=5 { send(client, 9, 1, &format!("m{n}")).await.ok(); }
+        read(client, 2, 9, Some(1)).await.ok();
+        for seq in [3, 5] { read_one(client, 2, 9, seq).await.ok(); }
+        client.delete("/v1/groups/9/messages/2").await;
+        share(client, 2, false).await.ok();
+        assert_eq!(read_counts(client, 9, 5).await, [1, 1, 0, 0], "1, 3, 4 and 5");
+        share(client, 2, true).await.ok();
+        client.delete("/v1/groups/9/messages/4").await;
+        share(client, 2, false).await.ok();
+        send(client, 9, 1, "m6").await.ok();
+        read(client, 2, 9, None).await.ok();
+        assert_eq!(read_counts(client, 9, 6).await, [1, 1, 0, 0], "1, 3, 5 and 6");
+        node.stop().await;
+    }
+
     async fn each_group_and_membership_is_hidden_on_its_own(world: World) {
         let node = world.node().await;
         let client = &node.client;
