@@ -13,10 +13,11 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rand::RngExt as _;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use utoipa::IntoParams;
 
 pub use self::tags::{Scope, Seen, Version};
 pub use self::waiting::{Waiting, WaitingPlace};
@@ -102,6 +103,17 @@ impl Asked<'_> {
     fn knows<T>(self, seen: Seen, reading: &PolledValue<T>) -> bool {
         reading.version.is_some_and(|version| self.tags.matches(&seen.tag(version)))
     }
+}
+
+/// How long a poll may be held, for routes without other parameters.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WaitParams {
+    /// Hold the request for up to this many seconds until the response differs from the one that
+    /// `If-None-Match` names; then return 304. Requires that header.
+    #[param(nullable = false, minimum = 0, maximum = 60)]
+    pub wait: Option<u32>,
 }
 
 /// How long a request asks to be held, in seconds.

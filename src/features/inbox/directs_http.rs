@@ -28,7 +28,7 @@ use crate::http::body::{Body, in_range, present};
 use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{UserOrMe, UserPath};
-use crate::http::polling::{self, Asked, PolledValue, Resource, Seen, Version, Wakers};
+use crate::http::polling::{self, Asked, PolledValue, Resource, Seen, Version, WaitParams, Wakers};
 use crate::http::served::Served;
 
 pub fn routes() -> OpenApiRouter<Served<InboxContext>> {
@@ -58,17 +58,6 @@ pub struct ListDirectsParams {
     /// `If-None-Match` names; then return 304. Requires that header.
     #[param(nullable = false, minimum = 0, maximum = 60)]
     wait: Option<u32>,
-}
-
-/// How long a poll may be held.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct DirectParams {
-    /// Hold the request for up to this many seconds until the response differs from the one that
-    /// `If-None-Match` names; then return 304. Requires that header.
-    #[param(nullable = false, minimum = 0, maximum = 60)]
-    pub(super) wait: Option<u32>,
 }
 
 /// Which messages of a direct chat. At most one of `after`, `before` and `around` may be given.
@@ -212,19 +201,14 @@ async fn list_directs(
 ///
 /// Returns zeros for a user with whom there is no chat.
 #[utoipa::path(get, path = "/v1/users/{user}/directs/{peer}", tag = "inbox",
-    params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), DirectParams,
+    params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = DirectOut, headers(
             ("ETag" = String, description = "The version of the response"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
         (status = 304, description = "Not modified")))]
-async fn get_direct(
-    state: Served<InboxContext>,
-    path: UserPath,
-    Query(params): Query<DirectParams>,
-    tags: IfNoneMatch,
-) -> Result<Response> {
+async fn get_direct(state: Served<InboxContext>, path: UserPath, Query(params): Query<WaitParams>, tags: IfNoneMatch) -> Result<Response> {
     let (user, peer, wait) = (path.user, path.get("peer")?, polling::wait_of(params.wait)?);
     let read = |seen: Seen| {
         let (state, tags) = (state.clone(), &tags);
@@ -293,7 +277,7 @@ async fn list_direct_messages(state: Served<InboxContext>, path: UserPath, Query
 /// user read while it did not share receipts do not show as read. A user who does not share receipts
 /// gets 403 `receipts_hidden`.
 #[utoipa::path(get, path = "/v1/users/{user}/directs/{peer}/receipts", tag = "inbox",
-    params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), DirectParams,
+    params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = DirectReceiptsOut, headers(
@@ -303,7 +287,7 @@ async fn list_direct_messages(state: Served<InboxContext>, path: UserPath, Query
 async fn get_direct_receipts(
     state: Served<InboxContext>,
     path: UserPath,
-    Query(params): Query<DirectParams>,
+    Query(params): Query<WaitParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
     let (user, peer, wait) = (path.user, path.get::<UserId>("peer")?, polling::wait_of(params.wait)?);

@@ -172,7 +172,7 @@ impl fmt::Display for Difference {
             (Some(Kind::Broadcast), _) => write!(f, "channel {name} {word}")?,
             (Some(Kind::BroadcastState), _) => write!(f, "broadcast_state {word}")?,
             (Some(Kind::Group), _) | (_, What::GroupMembers | What::GroupOrdinals | What::GroupChanges) => {
-                write!(f, "group {} {word}", self.user)?
+                write!(f, "group {} {word}", self.user)?;
             }
             (_, What::NotificationUnread | What::InboxMessage | What::InboxRecall | What::Mention | What::Mark(_)) => {
                 write!(f, "user {} {word} {name}", self.user)?;

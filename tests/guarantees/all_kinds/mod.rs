@@ -55,13 +55,13 @@ fn explore(fleet: impl Future<Output = Fleet>, (cases, max_shrink_iters): (u32, 
 
 /// Nodes in this process.
 fn explore_here(tier: Tier) {
-    let cases_of_tier = if tier == Tier::Server { 4 } else { 9 };
+    let cases_of_tier = if tier == Tier::Server { 6 } else { 12 };
     explore(Fleet::here(tier), (cases_of_tier, 60), cases(50..100, None));
 }
 
 /// Processes. What fails when one dies at some moment may not fail again, so nothing is shrunk.
 fn explore_apart(tier: Tier) {
-    explore(Fleet::apart(tier), (2, 0), cases(30..45, Some(6)));
+    explore(Fleet::apart(tier), (2, 0), cases(40..60, Some(6)));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn every_sequence_of_all_kinds_matches_the_model_server() {
 
 #[test]
 fn every_sequence_of_all_kinds_matches_the_model_on_plain_tables() {
-    explore(Fleet::on_plain_tables(), (2, 60), cases(50..100, None));
+    explore(Fleet::on_plain_tables(), (3, 60), cases(50..100, None));
 }
 
 #[test]
