@@ -6,7 +6,8 @@ use crate::engine::entries::{Entries, State};
 use crate::engine::marks::parts;
 
 /// Refuses the receipts of others to a user who hides which messages the user has read. A service
-/// (None) sees them.
+/// (None) sees them. It is asked after the receipts were read: what was read after a switch to hiding
+/// is then refused, also where the request came before it.
 ///
 /// # Errors
 /// 403 for such a user, and 503 where that is not known now.

@@ -294,8 +294,8 @@ async fn get_direct_receipts(
     let read = |_: Seen| {
         let state = state.clone();
         async move {
-            must_share(&state.entries, Some(user)).await?;
             let value = in_time(receipts::read(&state.db, user, peer)).await?;
+            must_share(&state.entries, Some(user)).await?;
             Ok(PolledValue { version: Some(receipts::version(value)), value, changes_at: None })
         }
     };

@@ -131,7 +131,6 @@ async fn get_receipts(
     let read = |seen: Seen| {
         let (state, path, checked) = (state.clone(), &path, &checked);
         async move {
-            must_share(&state.entries, path.user()).await?;
             let found = match checked.known() {
                 Some(found) => found,
                 None => checked.ask(&state.db, path.group, sender_of(&state.db, path, seq)).await?,
@@ -140,6 +139,7 @@ async fn get_receipts(
             let least = AtLeast { progress: seen.revision(), seq, at: None };
             let spans = state.receipts.spans(path.group, least, head).await?;
             let value = answer(&spans, seq, sender, shown, state.receipts.max_members)?;
+            must_share(&state.entries, path.user()).await?;
             let version = Some(version_of(&spans, &value));
             Ok(PolledValue { value, version, changes_at: None })
         }
@@ -191,7 +191,6 @@ async fn list_receipts(
     let read = |seen: Seen| {
         let (state, path, checked) = (state.clone(), &path, &checked);
         async move {
-            must_share(&state.entries, path.user()).await?;
             let check = || checked.ask(&state.db, path.group, senders_of(&state.db, path, from, to));
             let known = checked.known();
             let mut found = match &known {
@@ -205,6 +204,7 @@ async fn list_receipts(
                 found = check().await?;
             }
             let value = screenful(&spans, from, to, &found.0, path.user());
+            must_share(&state.entries, path.user()).await?;
             let numbers = value.items.iter().flat_map(|of| [of.seq, of.read_count, of.unread_count]);
             let version = Some(version(&spans, numbers));
             Ok(PolledValue { value, version, changes_at: None })

@@ -116,6 +116,26 @@ both_tiers! {
         Node::stop_all(nodes).await;
     }
 
+    async fn a_poll_of_receipts_is_refused_as_soon_as_its_user_hides(world: World) {
+        let node = world.node_with(&CREDENTIALS).await;
+        make(&node.service(), 9, &[1, 2]).await;
+        let one = node.user(1);
+        send(&one, 9, 1, "a").await.ok();
+        let paths = ["/v1/groups/9/messages/1/receipts?wait=30", "/v1/groups/9/receipts?from=1&to=1&wait=30", "/v1/users/1/directs/2/receipts?wait=30"];
+        let mut polls = Vec::new();
+        for path in paths {
+            let tag = one.get(&path.replace("?wait=30", "").replace("&wait=30", "")).await.header("etag").to_owned();
+            let one = one.clone();
+            polls.push(tokio::spawn(async move { one.get_if_changed(path, &tag).await }));
+        }
+        eventually("all wait", async || node.app.state().polling.waiting.taken() == 3).await;
+        let switched = std::time::Instant::now();
+        share(&one, 1, false).await.ok();
+        for poll in polls { poll.await.unwrap().problem(403, "receipts_hidden"); }
+        assert!(switched.elapsed() < std::time::Duration::from_secs(3), "{:?}", switched.elapsed());
+        node.stop().await;
+    }
+
     async fn a_switch_shows_on_every_node_and_to_polls(world: World) {
         let nodes = world.nodes().await;
         let (client, other) = (nodes[0].client.clone(), nodes.last().unwrap().client.clone());
