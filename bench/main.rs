@@ -55,6 +55,8 @@ enum Part {
     Relations,
     /// Groups: polls, sends, fan-out, inboxes, receipts.
     Chats,
+    /// A user's chats in one list, and messages that mention many.
+    ChatList,
     /// Many relations, and many users' unread summaries, in one request.
     Lookups,
     /// What reading a group writes and stores.

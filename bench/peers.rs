@@ -119,7 +119,8 @@ pub(crate) async fn serve(hidden: &Hidden) -> Result<()> {
     let router = match peer {
         Peer::Bare => {
             let bare = get(give);
-            let more = Router::new().route("/v1/users/{user}/groups", bare.clone()).route("/v1/badges/query", post(give));
+            let more = Router::new().route("/v1/users/{user}/groups", bare.clone()).route("/v1/users/{user}/chats", bare.clone());
+            let more = more.route("/v1/badges/query", post(give));
             more.route(route, bare).with_state(canned)
         }
         Peer::Deadpool => {

@@ -1,6 +1,7 @@
 //! The rows: what stands ready for all of them, and in which order they are measured.
 
 mod bytes;
+mod chat_list;
 mod chats;
 mod crowd;
 mod feed;
@@ -132,7 +133,17 @@ impl Stage {
 pub(crate) async fn run(args: &Args, scale: Scale) -> Result<Report> {
     let mut report = Report::default();
     let stage = prepare(args, scale, &mut report).await?;
-    let parts = [Part::Polls, Part::Unread, Part::Increments, Part::Relations, Part::Chats, Part::Lookups, Part::Written, Part::Broadcasts];
+    let parts = [
+        Part::Polls,
+        Part::Unread,
+        Part::Increments,
+        Part::Relations,
+        Part::Chats,
+        Part::ChatList,
+        Part::Lookups,
+        Part::Written,
+        Part::Broadcasts,
+    ];
     for part in parts.into_iter().filter(|part| args.wants(*part)) {
         measure(part, args, &stage, &mut report).await;
     }
@@ -167,6 +178,10 @@ async fn measure(part: Part, args: &Args, stage: &Stage, report: &mut Report) {
             report.attempt("inboxes", outcome);
             let outcome = receipts::run(stage, report).await;
             report.attempt("receipts", outcome);
+        }
+        Part::ChatList => {
+            let outcome = chat_list::run(stage, report).await;
+            report.attempt("chat lists", outcome);
         }
         Part::Lookups => {
             let outcome = lookups::run(stage, report).await;

@@ -7,6 +7,7 @@ pub mod dots;
 pub mod events;
 pub mod feed;
 pub mod groups;
+pub mod hidden_receipts;
 pub mod inbox;
 pub mod level;
 pub mod notifications;

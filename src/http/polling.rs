@@ -13,10 +13,11 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rand::RngExt as _;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use utoipa::IntoParams;
 
 pub use self::tags::{Scope, Seen, Version};
 pub use self::waiting::{Waiting, WaitingPlace};
@@ -83,11 +84,13 @@ pub struct PolledValue<T> {
 
 /// A poll: what the client has, and for how long it asks to be held.
 #[derive(Debug, Clone, Copy)]
-struct Asked<'t> {
-    tags: &'t IfNoneMatch,
+pub struct Asked<'t> {
+    /// What the client has.
+    pub tags: &'t IfNoneMatch,
     /// Whose answer it is; None where everybody who may see it sees the same.
-    about: Option<UserId>,
-    wait: u32,
+    pub about: Option<UserId>,
+    /// For how many seconds it may be held.
+    pub wait: u32,
 }
 
 impl Asked<'_> {
@@ -100,6 +103,17 @@ impl Asked<'_> {
     fn knows<T>(self, seen: Seen, reading: &PolledValue<T>) -> bool {
         reading.version.is_some_and(|version| self.tags.matches(&seen.tag(version)))
     }
+}
+
+/// How long a poll may be held, for routes without other parameters.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WaitParams {
+    /// Hold the request for up to this many seconds until the response differs from the one that
+    /// `If-None-Match` names; then return 304. Requires that header.
+    #[param(nullable = false, minimum = 0, maximum = 60)]
+    pub wait: Option<u32>,
 }
 
 /// How long a request asks to be held, in seconds.
@@ -138,72 +152,31 @@ where
     W: Fn(&T) -> Result<Bytes, Error>,
 {
     let asked = Asked { tags, about: Some(user), wait };
-    poll_on(node, asked, Wakers { user: Some(user), also: None, shared: true }, resource).await
+    poll_on(node, asked, Wakers::of_user(user), resource).await
 }
 
-/// Answers a poll about something that not one user's own state decides, such as who has read a
-/// message. `changes` tells when it is another.
+/// The same for something that other things decide than one user's own state, such as who has read a
+/// message: `wakers` says which.
 ///
 /// # Errors
 /// Those of `read` and `write`.
-pub async fn poll_also<T, R, F, W>(
-    node: &Polling,
-    user: Option<UserId>,
-    wait: u32,
-    tags: &IfNoneMatch,
-    changes: Option<watch::Receiver<()>>,
-    resource: Resource<R, W>,
-) -> Result<Response, Error>
+pub async fn poll_on<T, R, F, W>(node: &Polling, asked: Asked<'_>, wakers: Wakers, resource: Resource<R, W>) -> Result<Response, Error>
 where
     R: Fn(Seen) -> F,
     F: Future<Output = Result<PolledValue<T>, Error>>,
     W: Fn(&T) -> Result<Bytes, Error>,
 {
-    let asked = Asked { tags, about: user, wait };
-    poll_on(node, asked, Wakers { user, also: changes, shared: false }, resource).await
-}
-
-/// Answers a poll about one user that the rows of another one decide, such as what the peer of a
-/// chat has read: changes of those rows wake it.
-///
-/// # Errors
-/// Those of `read` and `write`.
-pub async fn poll_of_peer<T, R, F, W>(
-    node: &Polling,
-    (user, peer): (UserId, UserId),
-    wait: u32,
-    tags: &IfNoneMatch,
-    resource: Resource<R, W>,
-) -> Result<Response, Error>
-where
-    R: Fn(Seen) -> F,
-    F: Future<Output = Result<PolledValue<T>, Error>>,
-    W: Fn(&T) -> Result<Bytes, Error>,
-{
-    let asked = Asked { tags, about: Some(user), wait };
-    poll_on(node, asked, Wakers { user: Some(peer), also: None, shared: false }, resource).await
-}
-
-/// The same for something that a shared head decides as well, such as a page of a group's messages.
-/// Everybody who may see it sees the same; `user` is the one who asks, None for a service.
-///
-/// # Errors
-/// Those of `read` and `write`.
-pub async fn poll_shared<T, R, F, W>(
-    node: &Polling,
-    user: Option<UserId>,
-    wait: u32,
-    tags: &IfNoneMatch,
-    changes: Option<watch::Receiver<()>>,
-    resource: Resource<R, W>,
-) -> Result<Response, Error>
-where
-    R: Fn(Seen) -> F,
-    F: Future<Output = Result<PolledValue<T>, Error>>,
-    W: Fn(&T) -> Result<Bytes, Error>,
-{
-    let asked = Asked { tags, about: None, wait };
-    poll_on(node, asked, Wakers { user, also: changes, shared: true }, resource).await
+    if asked.wait > 0 {
+        if !asked.tags.is_present() {
+            return Err(wait_needs_tag().into());
+        }
+        if let Some(_place) = node.waiting.take()? {
+            // Boxed, so that the many polls that do not wait need not carry its room.
+            return Box::pin(wait_while(node, asked, wakers, &resource, |_: &T| false)).await;
+        }
+    }
+    let seen = asked.seen(node);
+    answer(node, asked, seen, &(resource.read)(seen).await?, &resource.write)
 }
 
 /// Answers a poll for what comes after a place in one of the user's streams: `wait` needs no tag,
@@ -225,34 +198,15 @@ where
     W: Fn(&T) -> Result<Bytes, Error>,
 {
     let asked = Asked { tags, about: Some(user), wait };
-    poll_after_on(node, asked, Wakers { user: Some(user), also: None, shared: true }, resource, is_empty).await
+    poll_after_on(node, asked, Wakers::of_user(user), resource, is_empty).await
 }
 
-/// The same for a stream that many users share, such as the messages of a group: everybody who may
-/// see it sees the same. `user` is the one who asks, whose own changes count, too; None for a
-/// service.
+/// The same for a stream that other things decide than one user's own state, such as the messages of
+/// a group.
 ///
 /// # Errors
 /// Those of `read` and `write`.
-pub async fn poll_shared_after<T, R, F, W>(
-    node: &Polling,
-    user: Option<UserId>,
-    wait: u32,
-    tags: &IfNoneMatch,
-    changes: Option<watch::Receiver<()>>,
-    resource: Resource<R, W>,
-    is_empty: impl Fn(&T) -> bool,
-) -> Result<Response, Error>
-where
-    R: Fn(Seen) -> F,
-    F: Future<Output = Result<PolledValue<T>, Error>>,
-    W: Fn(&T) -> Result<Bytes, Error>,
-{
-    let asked = Asked { tags, about: None, wait };
-    poll_after_on(node, asked, Wakers { user, also: changes, shared: true }, resource, is_empty).await
-}
-
-async fn poll_after_on<T, R, F, W>(
+pub async fn poll_after_on<T, R, F, W>(
     node: &Polling,
     asked: Asked<'_>,
     wakers: Wakers,
@@ -274,32 +228,22 @@ where
 }
 
 /// What makes a waiting poll look again.
-struct Wakers {
-    /// A change of this user's own rows.
-    user: Option<UserId>,
+#[derive(Debug, Default)]
+pub struct Wakers {
+    /// A change of these users' own rows.
+    pub users: [Option<UserId>; 2],
     /// Whatever this tells of.
-    also: Option<watch::Receiver<()>>,
+    pub also: Option<watch::Receiver<()>>,
     /// Whether the heads that users share do, too.
-    shared: bool,
+    pub shared: bool,
 }
 
-async fn poll_on<T, R, F, W>(node: &Polling, asked: Asked<'_>, wakers: Wakers, resource: Resource<R, W>) -> Result<Response, Error>
-where
-    R: Fn(Seen) -> F,
-    F: Future<Output = Result<PolledValue<T>, Error>>,
-    W: Fn(&T) -> Result<Bytes, Error>,
-{
-    if asked.wait > 0 {
-        if !asked.tags.is_present() {
-            return Err(wait_needs_tag().into());
-        }
-        if let Some(_place) = node.waiting.take()? {
-            // Boxed, so that the many polls that do not wait need not carry its room.
-            return Box::pin(wait_while(node, asked, wakers, &resource, |_: &T| false)).await;
-        }
+impl Wakers {
+    /// What decides one user's own state.
+    #[must_use]
+    pub fn of_user(user: UserId) -> Self {
+        Self { users: [Some(user), None], also: None, shared: true }
     }
-    let seen = asked.seen(node);
-    answer(node, asked, seen, &(resource.read)(seen).await?, &resource.write)
 }
 
 /// Without a tag every answer is another than the client has: it would be held for no time at all,
@@ -336,8 +280,8 @@ where
 {
     let deadline = Instant::now() + Duration::from_secs(u64::from(asked.wait.min(MAX_WAIT_S)));
     // Listens before it reads: a change in between would be missed the other way round.
-    let mut listener = wakers.user.map(|user| node.cache.listen(user));
-    if let Some(listener) = &mut listener {
+    let mut listeners = wakers.users.map(|user| user.map(|user| node.cache.listen(user)));
+    for listener in listeners.iter_mut().flatten() {
         listener.ready().await;
     }
     let mut shared = wakers.shared.then(|| node.heads.listen());
@@ -352,7 +296,7 @@ where
         let recheck = RECHECK + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
         let recheck = recheck.min(until(node.clock.now(), reading.changes_at));
         tokio::select! {
-            () = woken(&mut listener) => {}
+            () = woken(&mut listeners) => {}
             () = told(&mut wakers.also) => {}
             () = shared_changed(&mut shared) => {}
             () = tokio::time::sleep(left.min(recheck)) => {}
@@ -366,11 +310,15 @@ fn until(now: UnixMs, then: Option<UnixMs>) -> Duration {
     then.map_or(Duration::MAX, |then| Duration::from_millis(u64::try_from(then.0.saturating_sub(now.0)).unwrap_or(0)))
 }
 
-/// Resolves when the user that is listened to is woken; never, where there is none.
-async fn woken(listener: &mut Option<Listener>) {
-    match listener {
+/// Resolves when a user that is listened to is woken; never, where there is none.
+async fn woken([one, other]: &mut [Option<Listener>; 2]) {
+    let woken = async |listener: &mut Option<Listener>| match listener {
         Some(listener) => listener.woken().await,
         None => std::future::pending().await,
+    };
+    tokio::select! {
+        () = woken(one) => {}
+        () = woken(other) => {}
     }
 }
 

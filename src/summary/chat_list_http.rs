@@ -27,7 +27,7 @@ use crate::http::body::{Body, in_range, present, unique_map};
 use crate::http::pages::{self, PageOut, PageParams};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
-use crate::http::polling::{self, Resource, Seen};
+use crate::http::polling::{self, Resource, Seen, WaitParams};
 use crate::http::served::Served;
 
 /// The routes of this part.
@@ -53,17 +53,6 @@ pub struct ChatsParams {
     /// The `next_cursor` of the previous page.
     #[param(nullable = false, pattern = "^2[0-9a-f]{36}$")]
     cursor: Option<String>,
-    /// Hold the request for up to this many seconds until the response differs from the one that
-    /// `If-None-Match` names; then return 304. Requires that header.
-    #[param(nullable = false, minimum = 0, maximum = 60)]
-    wait: Option<u32>,
-}
-
-/// How long a poll may be held.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ChatParams {
     /// Hold the request for up to this many seconds until the response differs from the one that
     /// `If-None-Match` names; then return 304. Requires that header.
     #[param(nullable = false, minimum = 0, maximum = 60)]
@@ -185,7 +174,7 @@ async fn list_chats(
 ///
 /// The same as in the list of chats.
 #[utoipa::path(get, path = "/v1/users/{user}/chats/group/{group}", tag = "chats",
-    params(("user" = UserOrMe, Path), ("group" = GroupId, Path), ChatParams,
+    params(("user" = UserOrMe, Path), ("group" = GroupId, Path), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = ChatOut, headers(
@@ -195,7 +184,7 @@ async fn list_chats(
 async fn get_group_chat(
     state: Served<ChatListContext>,
     path: UserPath,
-    Query(params): Query<ChatParams>,
+    Query(params): Query<WaitParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
     let group = path.get("group")?;
@@ -206,7 +195,7 @@ async fn get_group_chat(
 ///
 /// The same as in the list of chats. A chat without a message has no unread messages.
 #[utoipa::path(get, path = "/v1/users/{user}/chats/direct/{peer}", tag = "chats",
-    params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), ChatParams,
+    params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = ChatOut, headers(
@@ -216,14 +205,14 @@ async fn get_group_chat(
 async fn get_direct_chat(
     state: Served<ChatListContext>,
     path: UserPath,
-    Query(params): Query<ChatParams>,
+    Query(params): Query<WaitParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
     let peer = path.get("peer")?;
     one(&state, path.user, Asked::Direct(peer), params, &tags).await
 }
 
-async fn one(state: &ChatListContext, user: UserId, asked: Asked, params: ChatParams, tags: &IfNoneMatch) -> Result<Response> {
+async fn one(state: &ChatListContext, user: UserId, asked: Asked, params: WaitParams, tags: &IfNoneMatch) -> Result<Response> {
     let wait = polling::wait_of(params.wait)?;
     let read = |seen: Seen| chat_list::read(state, user, asked, seen, tags);
     let write = |found: &Chats| polling::json(&found.chats.first().map(|chat| found.out(chat)));

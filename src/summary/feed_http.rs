@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -18,7 +18,7 @@ use crate::features::feed::{FeedCommand, Followed, Horizon, ResetFeedOut, store}
 use crate::http::body::{Body, present};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
-use crate::http::polling::{self, PolledValue, Resource, Seen};
+use crate::http::polling::{self, PolledValue, Resource, Seen, WaitParams};
 use crate::http::served::Served;
 
 pub fn routes() -> OpenApiRouter<Served<SummaryContext>> {
@@ -33,17 +33,6 @@ pub struct ResetFeedIn {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false, min_length = 1, max_length = 262_144, example = "ASqA…")]
     up_to: Option<String>,
-}
-
-/// How a feed is polled.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct FeedParams {
-    /// Hold the request for up to this many seconds until the response differs from the one that
-    /// `If-None-Match` names; then return 304. Requires that header.
-    #[param(nullable = false, minimum = 0, maximum = 60)]
-    wait: Option<u32>,
 }
 
 /// Posts of the users that a user follows.
@@ -79,14 +68,14 @@ async fn submit(state: &SummaryContext, user: UserId, followed: Followed) -> Res
 /// feed. Send the `ETag` back as `If-None-Match`: while nothing has changed, the response is 304
 /// without a body.
 #[utoipa::path(get, path = "/v1/users/{user}/feed", tag = "feed",
-    params(("user" = UserOrMe, Path), FeedParams,
+    params(("user" = UserOrMe, Path), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = FeedOut, headers(
             ("ETag" = String, description = "The version of the response; omitted if degraded"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
         (status = 304, description = "Not modified")))]
-async fn get_feed(state: Served<SummaryContext>, path: UserPath, Query(params): Query<FeedParams>, tags: IfNoneMatch) -> Result<Response> {
+async fn get_feed(state: Served<SummaryContext>, path: UserPath, Query(params): Query<WaitParams>, tags: IfNoneMatch) -> Result<Response> {
     let wait = polling::wait_of(params.wait)?;
     let user = path.user;
     let read = |seen: Seen| {

@@ -1,7 +1,7 @@
 //! The positions of a stream of which a user hides whether they are read: runs, the last of which
 //! is open while the user hides what is read.
 
-use super::Intervals;
+use super::{Intervals, Switches};
 use crate::base::ids::MAX_HEAD;
 
 /// How many separate runs are kept. Above it, the oldest two become one: the user may hide more
@@ -50,10 +50,33 @@ impl Hidden {
     /// Hides this position and all after it.
     pub fn begin(&mut self, from: i64) {
         self.changes += 1;
+        self.open(from);
+    }
+
+    fn open(&mut self, from: i64) {
         self.runs.insert(from, MAX_HEAD);
         if self.runs.runs() > MAX_HIDDEN_RUNS {
             self.runs.join_first();
         }
+    }
+
+    /// Takes over what the user has switched since the last time. The user has read up to `read`
+    /// since before those switches, so whatever began to be hidden begins there.
+    pub fn follow(&mut self, switches: Switches, read: i64) {
+        if switches.count == self.changes {
+            return;
+        }
+        self.changes = switches.count;
+        self.open(read + 1);
+        if !switches.hides() {
+            self.runs.drop_above(switches.shared_from);
+        }
+    }
+
+    /// The last position up to this one that is not hidden.
+    #[must_use]
+    pub fn last_shown(&self, up_to: i64) -> i64 {
+        self.runs.last_free_to(up_to)
     }
 
     /// What comes after this head is not hidden.
@@ -89,6 +112,53 @@ mod tests {
                 }
                 let within: BTreeSet<_> = hidden.within(3, head - 2).flat_map(|(from, to)| from..=to).collect();
                 prop_assert_eq!(within, model.iter().copied().filter(|at| (3..=head - 2).contains(at)).collect());
+            }
+        }
+    }
+
+    #[derive(Debug, Clone, Copy)]
+    enum Act {
+        Arrive,
+        Switch,
+        Read(usize),
+    }
+
+    fn acts() -> impl Strategy<Value = Vec<Act>> {
+        prop::collection::vec(prop_oneof![3 => Just(Act::Arrive), 2 => Just(Act::Switch), 2 => (0..40_usize).prop_map(Act::Read)], 0..60)
+    }
+
+    proptest! {
+        #[test]
+        fn a_stream_that_follows_late_hides_the_same(acts in acts()) {
+            let (mut hidden, mut switches, mut read) = (Hidden::default(), Switches::default(), 0);
+            // Of each position whether it is hidden.
+            let mut model: Vec<bool> = Vec::new();
+            for act in acts {
+                let head = i64::try_from(model.len()).unwrap();
+                match act {
+                    Act::Arrive => model.push(switches.hides()),
+                    Act::Switch => {
+                        switches.count += 1;
+                        if switches.hides() {
+                            model.iter_mut().skip(usize::try_from(read).unwrap()).for_each(|hides| *hides = true);
+                        } else {
+                            switches.shared_from = head;
+                        }
+                    }
+                    Act::Read(to) if i64::try_from(to).unwrap().min(head) > read => {
+                        hidden.follow(switches, read);
+                        read = i64::try_from(to).unwrap().min(head);
+                        hidden = Hidden::from_row(&hidden.to_row());
+                    }
+                    Act::Read(_) => {}
+                }
+                let mut shown = hidden.clone();
+                shown.follow(switches, read);
+                for (at, hides) in (1..).zip(&model) {
+                    prop_assert_eq!(shown.hides(at), *hides, "{} {:?}", at, shown);
+                }
+                let last = (1..=read).rev().find(|at| !shown.hides(*at)).unwrap_or(0);
+                prop_assert_eq!(shown.last_shown(read), last);
             }
         }
     }

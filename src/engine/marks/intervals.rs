@@ -98,6 +98,16 @@ impl Intervals {
         }
     }
 
+    /// The highest position up to this one that is not in the set.
+    #[must_use]
+    pub fn last_free_to(&self, at: i64) -> i64 {
+        let next = self.0.partition_point(|(from, _)| *from <= at);
+        match next.checked_sub(1).and_then(|i| self.0.get(i)) {
+            Some((from, to)) if at <= *to => from - 1,
+            _ => at,
+        }
+    }
+
     /// The runs within these positions, cut off at both.
     pub fn within(&self, from: i64, to: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
         let first = self.0.partition_point(|(_, end)| *end < from);

@@ -8,8 +8,9 @@
 //! A counter badge is a stream of the user's own, so its head lies beside the mark ([`Mark`]). Of a
 //! stream that users share the head lies in a row of its own ([`Stream`]), and only the mark with
 //! the user. Both are pure. A user's marks of counters, channels and dots are in the user's row
-//! ([`UserMarks`]), those of views in rows of their own. The row has the user's settings ([`UserSettings`]), too. `users.rs` and `store.rs` hold them, `parts.rs` is how
-//! the cache holds them, `crate::engine::heads` has the streams.
+//! ([`UserMarks`]), those of views in rows of their own. The row has the user's settings
+//! ([`UserSettings`]), too. `users.rs` and `store.rs` hold them, `parts.rs` is how the cache holds
+//! them, `crate::engine::heads` has the streams.
 //!
 //! To add a kind of stream: a [`Kind`], and the feature's own rules on top of [`Mark`] or
 //! [`Stream`].
@@ -27,7 +28,7 @@ pub mod users;
 pub use hidden::{Hidden, MAX_HIDDEN_RUNS};
 pub use intervals::Intervals;
 pub use kind::{Kind, Refused};
-pub use settings::{LeftOut, UserSettings};
+pub use settings::{LeftOut, Switches, UserSettings};
 pub use stream::{MAX_MENTION_ALL_RUNS, MAX_SHARED_RUNS, Numbers, Stream, StreamKey, mention_floor, numbers, unread};
 pub use user_marks::{PackedMark, UserMarks, is_own};
 

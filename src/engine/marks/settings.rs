@@ -11,6 +11,10 @@ const NOT_IN_TOTAL: &str = "t";
 /// `0` where the user shares no receipts.
 const RECEIPTS: &str = "r";
 
+/// How often the user has switched that, and the last row of the inbox when receipts were last
+/// shared again (`2 57`).
+const SWITCHES: &str = "h";
+
 /// A user's settings. What a newer version wrote there stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserSettings(Arc<str>);
@@ -32,6 +36,23 @@ pub(super) fn not_in_total(text: &str) -> impl Iterator<Item = &str> {
 /// Whether others see which messages the user has read.
 pub(super) fn shares_receipts(text: &str) -> bool {
     get(text, RECEIPTS) != Some("0")
+}
+
+/// A user's switches between sharing and hiding receipts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Switches {
+    /// How many there were. After an odd number, the user hides.
+    pub count: i64,
+    /// The last row of the user's inbox at the last switch to sharing; 0: there was none.
+    pub shared_from: i64,
+}
+
+impl Switches {
+    /// Whether the user hides what is read.
+    #[must_use]
+    pub fn hides(self) -> bool {
+        self.count % 2 == 1
+    }
 }
 
 impl UserSettings {
@@ -58,6 +79,16 @@ impl UserSettings {
         shares_receipts(&self.0)
     }
 
+    /// The switches between sharing and hiding.
+    #[must_use]
+    pub fn switches(&self) -> Switches {
+        let (count, shared_from) = get(&self.0, SWITCHES).and_then(|text| text.split_once(' ')).unwrap_or_default();
+        let switches = Switches { count: count.parse().unwrap_or(0), shared_from: shared_from.parse().unwrap_or(0) };
+        // A version that did not count them may have switched.
+        let missed = i64::from(switches.hides() == self.shares_receipts());
+        Switches { count: switches.count + missed, ..switches }
+    }
+
     /// Sets what the total leaves out.
     pub fn set_not_in_total<'a>(&mut self, parts: impl IntoIterator<Item = &'a str>) {
         let mut parts: Vec<_> = parts.into_iter().collect();
@@ -66,9 +97,15 @@ impl UserSettings {
         self.set(NOT_IN_TOTAL, &parts.join(" "));
     }
 
-    /// Sets whether others see which messages the user has read.
-    pub fn set_shares_receipts(&mut self, shares: bool) {
-        self.set(RECEIPTS, if shares { "" } else { "0" });
+    /// Sets whether others see which messages the user has read. `inbox_head` is the last row of the
+    /// user's inbox.
+    pub fn set_shares_receipts(&mut self, shares: bool, inbox_head: i64) {
+        let Switches { count, shared_from } = self.switches();
+        if shares != self.shares_receipts() {
+            let shared_from = if shares { inbox_head } else { shared_from };
+            self.set(RECEIPTS, if shares { "" } else { "0" });
+            self.set(SWITCHES, &format!("{} {shared_from}", count + 1));
+        }
     }
 
     /// Sets one value; an empty one is the default.
@@ -110,20 +147,34 @@ mod tests {
     fn a_row_reads_as_the_migration_has_it() {
         let mut settings = UserSettings::default();
         settings.set_not_in_total(["counters.like", "broadcasts.system", "counters.like"]);
-        settings.set_shares_receipts(false);
-        assert_eq!(settings.as_str(), "r:0;t:broadcasts.system counters.like");
-        assert!(!settings.shares_receipts());
-        settings.set_shares_receipts(true);
+        settings.set_shares_receipts(true, 7);
+        assert_eq!(settings.as_str(), "t:broadcasts.system counters.like", "the default is no switch");
+        settings.set_shares_receipts(false, 7);
+        assert_eq!(settings.as_str(), "h:1 0;r:0;t:broadcasts.system counters.like");
+        assert!(!settings.shares_receipts() && settings.switches().hides());
         settings.set_not_in_total([]);
-        assert_eq!(settings, UserSettings::default(), "the defaults are empty");
+        settings.set_shares_receipts(false, 8);
+        settings.set_shares_receipts(true, 9);
+        assert_eq!(settings.as_str(), "h:2 9");
+        settings.set_shares_receipts(false, 11);
+        assert_eq!(settings.as_str(), "h:3 9;r:0");
+    }
+
+    #[test]
+    fn a_switch_that_was_not_counted_counts() {
+        let switches = |text: &str| UserSettings::from_row(text).switches();
+        assert_eq!(switches(""), Switches::default());
+        assert_eq!(switches("r:0"), Switches { count: 1, shared_from: 0 });
+        assert_eq!(switches("h:2 9;r:0"), Switches { count: 3, shared_from: 9 });
+        assert_eq!(switches("h:3 9"), Switches { count: 4, shared_from: 9 });
     }
 
     #[test]
     fn what_a_newer_version_wrote_stays() {
         let mut settings = UserSettings::from_row("a:7;z:x y");
-        settings.set_shares_receipts(false);
-        assert_eq!(settings.as_str(), "a:7;r:0;z:x y");
-        settings.set_shares_receipts(true);
+        settings.set_not_in_total(["counters.like"]);
+        assert_eq!(settings.as_str(), "a:7;t:counters.like;z:x y");
+        settings.set_not_in_total([]);
         assert_eq!(settings.as_str(), "a:7;z:x y");
     }
 

@@ -16,7 +16,7 @@ use crate::base::ids::{GroupId, MAX_HEAD, UserId};
 use crate::db::{Db, DbResult, in_time};
 use crate::http::pages;
 use crate::http::params::{IfNoneMatch, Query};
-use crate::http::polling::{self, PolledValue, Resource, Seen};
+use crate::http::polling::{self, Asked, PolledValue, Resource, Seen, Wakers};
 use crate::http::served::Served;
 
 /// The routes of this part.
@@ -170,11 +170,10 @@ async fn list_group_messages(
         }
     };
     let resource = Resource { read, write: |page: &PageBody| Ok(page.bytes.clone()) };
+    let (asked, wakers) = (Asked { tags: &tags, about: None, wait }, Wakers { users: [user, None], also: changes, shared: true });
     match place {
-        Place::Start | Place::After(_) => {
-            polling::poll_shared_after(&state.polling, user, wait, &tags, changes, resource, |page| page.is_empty).await
-        }
-        Place::Before(_) | Place::Around(_) => polling::poll_shared(&state.polling, user, wait, &tags, changes, resource).await,
+        Place::Start | Place::After(_) => polling::poll_after_on(&state.polling, asked, wakers, resource, |page| page.is_empty).await,
+        Place::Before(_) | Place::Around(_) => polling::poll_on(&state.polling, asked, wakers, resource).await,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::base::ids::GroupId;
 use crate::db::in_time;
 use crate::http::pages;
 use crate::http::params::{IfNoneMatch, Query};
-use crate::http::polling::{self, PolledValue, Resource, Seen};
+use crate::http::polling::{self, Asked, PolledValue, Resource, Seen, Wakers};
 use crate::http::served::Served;
 
 /// The routes of this part.
@@ -95,7 +95,8 @@ async fn list_group_message_changes(
         }
     };
     let resource = Resource { read, write: |page: &PageBody| Ok(page.bytes.clone()) };
-    polling::poll_shared_after(&state.polling, user, wait, &tags, changes, resource, |page| page.is_empty).await
+    let (asked, wakers) = (Asked { tags: &tags, about: None, wait }, Wakers { users: [user, None], also: changes, shared: true });
+    polling::poll_after_on(&state.polling, asked, wakers, resource, |page| page.is_empty).await
 }
 
 async fn read(state: &GroupContext, path: &GroupPath, after: Option<i64>, limit: u32) -> Result<PageBody> {

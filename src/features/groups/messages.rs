@@ -143,7 +143,13 @@ pub(super) fn expire(rows: &mut Rows, id: GroupId, up_to: i64) -> Answer {
     let up_to = waiting.map_or(up_to, |waiting| up_to.min(waiting - 1));
     let key = StreamKey::group(id);
     let mut stream = rows.head(&key);
-    if stream.expire(up_to) {
+    let is_less = stream.expire(up_to);
+    // Lists of chats show the last message, also one that was recalled and counts for nobody.
+    let is_last = up_to > 0 && up_to >= stream.head;
+    if is_last && !is_less {
+        stream.version += 1;
+    }
+    if is_last || is_less {
         rows.set_head(&key, stream);
     }
     rows.get_mut::<GroupRows>().remove_messages(id, up_to);

@@ -5,10 +5,11 @@
 //! membership that ends keeps its open run: it has no later messages. One that begins while the
 //! user hides is hidden from its beginning (`members.rs`).
 
+use super::Membership;
 use super::rows::GroupRows;
 use crate::base::ids::{GroupId, UserId};
 use crate::engine::lanes::{Needs, Rows};
-use crate::engine::marks::StreamKey;
+use crate::engine::marks::{Stream, StreamKey};
 
 /// Asks for what [`set_sharing`] needs of these groups, which the caller found to be the user's.
 pub fn need_memberships(needs: &mut Needs, user: UserId, groups: &[GroupId]) {
@@ -26,6 +27,13 @@ pub fn are_all(rows: &Rows, user: UserId, groups: &[GroupId]) -> bool {
     i64::try_from(groups.len()) == Ok(rows.user(user).chat_groups) && groups.iter().all(is_in)
 }
 
+/// The first message that the user has not read: neither recalled, nor read alone.
+fn first_unread(of: &Membership, head: &Stream) -> i64 {
+    let read = of.reading.read_seq();
+    // Below the floor the head does not tell what was recalled. More is hidden then, and never less.
+    if read < head.floor { read + 1 } else { of.reading.extra_runs().with(&head.retracted).first_free_above(read) }
+}
+
 /// From now on the user shares receipts in these groups, or hides them. They are each there once.
 pub fn set_sharing(rows: &mut Rows, user: UserId, groups: &[GroupId], shares: bool) {
     for group in groups {
@@ -33,7 +41,7 @@ pub fn set_sharing(rows: &mut Rows, user: UserId, groups: &[GroupId], shares: bo
         if shares {
             of.hidden.end(rows.head(&StreamKey::group(*group)).head);
         } else {
-            of.hidden.begin(of.reading.read_seq() + 1);
+            of.hidden.begin(first_unread(&of, &rows.head(&StreamKey::group(*group))));
         }
         rows.get_mut::<GroupRows>().set_membership(user, *group, span, of);
     }

@@ -24,7 +24,7 @@ use crate::http::body::{Body, NoFields, in_range, present};
 use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
-use crate::http::polling::{self, PolledValue, Resource, Seen, Version};
+use crate::http::polling::{self, PolledValue, Resource, Seen, Version, WaitParams};
 use crate::http::served::Served;
 
 /// The routes of this part.
@@ -156,17 +156,6 @@ pub struct UserGroupsParams {
     wait: Option<u32>,
 }
 
-/// How long a poll may be held.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct PollParams {
-    /// Hold the request for up to this many seconds until the response differs from the one that
-    /// `If-None-Match` names; then return 304. Requires that header.
-    #[param(nullable = false, minimum = 0, maximum = 60)]
-    wait: Option<u32>,
-}
-
 /// Marks, and counts what the batch could not.
 async fn read(state: &GroupContext, user: UserId, group: GroupId, command: GroupCommand) -> Result<Response> {
     let answer = submit(state, command).await?;
@@ -251,7 +240,7 @@ fn polled(value: UserGroups) -> PolledValue<UserGroups> {
 ///
 /// The unread counts of one group.
 #[utoipa::path(get, path = "/v1/users/{user}/groups/{group}", tag = "groups",
-    params(("user" = UserOrMe, Path), ("group" = GroupId, Path), PollParams,
+    params(("user" = UserOrMe, Path), ("group" = GroupId, Path), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = UserGroupOut, headers(
@@ -261,7 +250,7 @@ fn polled(value: UserGroups) -> PolledValue<UserGroups> {
 async fn get_user_group(
     state: Served<GroupContext>,
     path: UserPath,
-    Query(params): Query<PollParams>,
+    Query(params): Query<WaitParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
     let (user, group, wait) = (path.user, path.get("group")?, polling::wait_of(params.wait)?);

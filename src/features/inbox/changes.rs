@@ -31,6 +31,9 @@ pub(super) fn set_direct(rows: &mut Rows, user: UserId, peer: UserId, mut direct
     if direct.level.has_ended(now) {
         direct.level = LevelUntil::default();
     }
+    if direct.read_seq != before.read_seq {
+        direct.hidden.follow(rows.user(user).settings.switches(), before.read_seq);
+    }
     change_direct(rows, user, peer, |inbox| inbox.set_direct(user, peer, direct));
 }
 

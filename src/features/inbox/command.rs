@@ -331,14 +331,19 @@ fn expire(rows: &mut Rows, user: UserId, up_to: i64, seen_since: UnixMs) {
         return;
     }
     let oldest = rows.get::<InboxRows>().oldest(user);
+    let mut is_shown = false;
     for row in oldest.iter().take_while(|row| row.seq <= up_to) {
         let before = rows.get::<InboxRows>().direct(user, row.peer);
         let mut direct = before.clone();
         direct.expire(row);
-        // Where rows went is nobody's to be told of: no number changes, and no revision.
+        is_shown |= before.shows(row);
+        // No number changes.
         if direct != before {
             rows.get_mut::<InboxRows>().set_direct(user, row.peer, direct);
         }
+    }
+    if is_shown {
+        rows.revise(user, |_| {});
     }
     rows.get_mut::<InboxRows>().remove(user, up_to);
 }

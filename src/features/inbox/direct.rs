@@ -2,7 +2,7 @@
 
 use super::needs::Oldest;
 use crate::base::clock::UnixMs;
-use crate::engine::marks::Intervals;
+use crate::engine::marks::{Hidden, Intervals};
 use crate::features::level::LevelUntil;
 
 /// How many runs of expired messages are kept for each direct chat that had not been read; below
@@ -38,6 +38,9 @@ pub struct Direct {
     pub gone: i64,
     /// Where in the inbox those of them were that had not been read by then.
     pub gone_seqs: Intervals,
+    /// The rows of the user's inbox of which the peer does not see whether they are read. As of the
+    /// last time when `read_seq` rose.
+    pub hidden: Hidden,
 }
 
 /// What a row of the user's inbox is in a chat.
@@ -97,14 +100,13 @@ impl Direct {
         }
     }
 
-    /// Messages from a row on are unread again; `before` is the place of the row before it. What
-    /// was never read is unread in any case.
+    /// Messages from a row on are unread again; `before` is the place of the row before it. What is
+    /// unread already stays so.
     pub(super) fn unread_again(&mut self, before: Place, from: i64) {
-        if before.peer_seq > self.mark {
+        if before.peer_seq >= self.counted_from() {
             return;
         }
-        self.again = self.mark - before.peer_seq;
-        self.unread_from = if self.again > 0 { from } else { 0 };
+        (self.again, self.unread_from) = (self.mark - before.peer_seq, from);
         self.recalled = before.recalled_after;
         // The row is kept, so nothing that has expired counts.
         self.gone_seqs = Intervals::default();
@@ -137,6 +139,12 @@ impl Direct {
             self.gone_seqs.insert(row.seq, row.seq);
             self.bound_gone();
         }
+    }
+
+    /// Whether a row is shown with the chat in lists, as the last message or as the first unread one.
+    pub(super) fn shows(&self, row: &Oldest) -> bool {
+        let is_unread = !row.own && !row.recalled && row.peer_seq > self.counted_from();
+        row.seq == self.last_seq || is_unread
     }
 
     /// The lowest message above the mark is no longer unread.

@@ -21,13 +21,14 @@ use crate::base::ids::{MAX_HEAD, Seq, UserId};
 use crate::db::in_time;
 use crate::engine::entries::State;
 use crate::engine::lanes::Answer;
+use crate::features::hidden_receipts::must_share;
 use crate::features::level::LevelUntil;
 use crate::http::answer::no_cache;
 use crate::http::body::{Body, in_range, present};
 use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{UserOrMe, UserPath};
-use crate::http::polling::{self, PolledValue, Resource, Seen, Version};
+use crate::http::polling::{self, Asked, PolledValue, Resource, Seen, Version, WaitParams, Wakers};
 use crate::http::served::Served;
 
 pub fn routes() -> OpenApiRouter<Served<InboxContext>> {
@@ -57,17 +58,6 @@ pub struct ListDirectsParams {
     /// `If-None-Match` names; then return 304. Requires that header.
     #[param(nullable = false, minimum = 0, maximum = 60)]
     wait: Option<u32>,
-}
-
-/// How long a poll may be held.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct DirectParams {
-    /// Hold the request for up to this many seconds until the response differs from the one that
-    /// `If-None-Match` names; then return 304. Requires that header.
-    #[param(nullable = false, minimum = 0, maximum = 60)]
-    pub(super) wait: Option<u32>,
 }
 
 /// Which messages of a direct chat. At most one of `after`, `before` and `around` may be given.
@@ -211,19 +201,14 @@ async fn list_directs(
 ///
 /// Returns zeros for a user with whom there is no chat.
 #[utoipa::path(get, path = "/v1/users/{user}/directs/{peer}", tag = "inbox",
-    params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), DirectParams,
+    params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = DirectOut, headers(
             ("ETag" = String, description = "The version of the response"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
         (status = 304, description = "Not modified")))]
-async fn get_direct(
-    state: Served<InboxContext>,
-    path: UserPath,
-    Query(params): Query<DirectParams>,
-    tags: IfNoneMatch,
-) -> Result<Response> {
+async fn get_direct(state: Served<InboxContext>, path: UserPath, Query(params): Query<WaitParams>, tags: IfNoneMatch) -> Result<Response> {
     let (user, peer, wait) = (path.user, path.get("peer")?, polling::wait_of(params.wait)?);
     let read = |seen: Seen| {
         let (state, tags) = (state.clone(), &tags);
@@ -288,9 +273,11 @@ async fn list_direct_messages(state: Served<InboxContext>, path: UserPath, Query
 /// Poll the receipts of a direct chat
 ///
 /// Returns the last of the user's own messages that a device of the other user has fetched, by the
-/// cursors of its devices, and the last one that the other user has read.
+/// cursors of its devices, and the last one that the other user has read. Messages that the other
+/// user read while it did not share receipts do not show as read. A user who does not share receipts
+/// gets 403 `receipts_hidden`.
 #[utoipa::path(get, path = "/v1/users/{user}/directs/{peer}/receipts", tag = "inbox",
-    params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), DirectParams,
+    params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = DirectReceiptsOut, headers(
@@ -300,7 +287,7 @@ async fn list_direct_messages(state: Served<InboxContext>, path: UserPath, Query
 async fn get_direct_receipts(
     state: Served<InboxContext>,
     path: UserPath,
-    Query(params): Query<DirectParams>,
+    Query(params): Query<WaitParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
     let (user, peer, wait) = (path.user, path.get::<UserId>("peer")?, polling::wait_of(params.wait)?);
@@ -308,10 +295,14 @@ async fn get_direct_receipts(
         let state = state.clone();
         async move {
             let value = in_time(receipts::read(&state.db, user, peer)).await?;
+            must_share(&state.entries, Some(user)).await?;
             Ok(PolledValue { version: Some(receipts::version(value)), value, changes_at: None })
         }
     };
-    polling::poll_of_peer(&state.polling, (user, peer), wait, &tags, Resource { read, write: polling::json::<DirectReceiptsOut> }).await
+    // What the peer has read, and whether the user may see it.
+    let wakers = Wakers { users: [Some(peer), Some(user)], also: None, shared: false };
+    let asked = Asked { tags: &tags, about: Some(user), wait };
+    polling::poll_on(&state.polling, asked, wakers, Resource { read, write: polling::json::<DirectReceiptsOut> }).await
 }
 
 /// Recall a direct message

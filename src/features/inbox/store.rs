@@ -7,7 +7,7 @@ use super::{Direct, InboxNeeds, Item, Of, Oldest, Sent};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
-use crate::engine::marks::Intervals;
+use crate::engine::marks::{Hidden, Intervals};
 use crate::features::level::LevelUntil;
 
 /// Those that were sent with these ids, as either side has them. An id may come again after the
@@ -26,7 +26,7 @@ static LOAD_SENT: Statement = Statement::new(
 static LOAD_DIRECTS: Statement = Statement::new(
     "select r.user_id, r.peer_id, coalesce(d.head, 0), coalesce(d.mark, 0), coalesce(d.last_seq, 0), coalesce(d.last_at, 0),
         coalesce(d.level, 0), coalesce(d.gone, 0), coalesce(d.gone_seqs, ''), coalesce(d.level_until, 0), coalesce(d.read_seq, 0),
-        coalesce(d.again, 0), coalesce(d.unread_from, 0), coalesce(d.recalled, 0),
+        coalesce(d.again, 0), coalesce(d.unread_from, 0), coalesce(d.recalled, 0), coalesce(d.hidden, ''),
         (select count(*) from blocks b where b.user_id = r.user_id and b.target_id = r.peer_id)
     from {rows} r
     left join directs d on d.user_id = r.user_id and d.peer_id = r.peer_id",
@@ -120,8 +120,9 @@ static DELETE_OLDEST: Statement = Statement::new(
 
 static SAVE_DIRECTS: Statement = Statement::new(
     "insert into directs (user_id, peer_id, head, mark, last_seq, last_at, level, gone, gone_seqs, level_until, read_seq, again,
-        unread_from, recalled)
-    select user_id, peer_id, head, mark, last_seq, last_at, level, gone, gone_seqs, level_until, read_seq, again, unread_from, recalled
+        unread_from, recalled, hidden)
+    select user_id, peer_id, head, mark, last_seq, last_at, level, gone, gone_seqs, level_until, read_seq, again, unread_from, recalled,
+        hidden
     from {rows} r
     where true
     order by user_id, peer_id
@@ -137,7 +138,8 @@ static SAVE_DIRECTS: Statement = Statement::new(
         read_seq = excluded.read_seq,
         again = excluded.again,
         unread_from = excluded.unread_from,
-        recalled = excluded.recalled",
+        recalled = excluded.recalled,
+        hidden = excluded.hidden",
     &[
         ("user_id", Type::Int),
         ("peer_id", Type::Int),
@@ -153,6 +155,7 @@ static SAVE_DIRECTS: Statement = Statement::new(
         ("again", Type::Int),
         ("unread_from", Type::Int),
         ("recalled", Type::Int),
+        ("hidden", Type::Text),
     ],
 );
 
@@ -182,12 +185,14 @@ pub(super) fn statements() -> [&'static Statement; 10] {
 }
 
 /// A row of `directs`.
-pub(super) type DirectRow = (i64, i64, i64, i64, i64, i64, i64, i64, String, i64, i64, i64, i64, i64, i64);
+pub(super) type DirectRow = (i64, i64, i64, i64, i64, i64, i64, i64, String, i64, i64, i64, i64, i64, String, i64);
 
 pub(super) fn direct_of_row(row: DirectRow) -> Option<(ChatKey, Direct, bool)> {
-    let (user, peer, head, mark, last_seq, last_at, level, gone, gone_seqs, until, read_seq, again, unread_from, recalled, blocked) = row;
+    let (user, peer, head, mark, last_seq, last_at, level, gone, gone_seqs, until, read_seq, again, unread_from, recalled, hidden, blocked) =
+        row;
     let (last_at, level, gone_seqs) = (UnixMs(last_at), LevelUntil::from_row(level, until), Intervals::parse(&gone_seqs));
-    let direct = Direct { head, mark, again, unread_from, recalled, read_seq, last_seq, last_at, level, gone, gone_seqs };
+    let hidden = Hidden::from_row(&hidden);
+    let direct = Direct { head, mark, again, unread_from, recalled, read_seq, last_seq, last_at, level, gone, gone_seqs, hidden };
     Some(((UserId::try_from(user).ok()?, UserId::try_from(peer).ok()?), direct, blocked > 0))
 }
 
@@ -317,6 +322,7 @@ pub(super) async fn save_directs(conn: &mut Conn, directs: &[(&ChatKey, &Direct)
         column(|direct| direct.again),
         column(|direct| direct.unread_from),
         column(|direct| direct.recalled),
+        Column::Text(directs.iter().map(|(_, direct)| direct.hidden.to_row()).collect()),
     ];
     conn.later(&SAVE_DIRECTS, &columns).await
 }

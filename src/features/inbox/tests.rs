@@ -130,16 +130,10 @@ impl Owner {
         chat.unread.retain(|seq| *seq > up_to);
     }
 
-    /// As if the mark stood before that row. What was never read stays unread.
+    /// As if the mark stood before that row. What is unread already stays so.
     fn unread_again(&mut self, peer: i64, from: usize) {
-        let theirs: Vec<_> = self.theirs(peer).collect();
-        let chat = self.chats.entry(peer).or_default();
-        // All but what the user has read.
-        let read_to = chat.read_to;
-        if theirs.iter().any(|seq| *seq > read_to && *seq < from) {
-            return;
-        }
-        chat.unread = theirs.into_iter().filter(|seq| *seq >= from || *seq > read_to).collect();
+        let theirs: Vec<_> = self.theirs(peer).filter(|seq| *seq >= from).collect();
+        self.chats.entry(peer).or_default().unread.extend(theirs);
     }
 }
 

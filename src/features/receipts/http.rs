@@ -16,10 +16,10 @@ use crate::base::error::{Problem, Result};
 use crate::base::ids::{GroupId, Seq};
 use crate::engine::entries::Entries;
 use crate::features::groups::http::GroupPath;
-use crate::features::users::settings::must_share;
+use crate::features::hidden_receipts::must_share;
 use crate::http::pages::{self, PageParams};
 use crate::http::params::{IfNoneMatch, Query};
-use crate::http::polling::{self, PolledValue, Polling, Resource, Seen};
+use crate::http::polling::{self, Asked, PolledValue, Polling, Resource, Seen, Wakers};
 use crate::http::served::Served;
 
 /// The most messages of a screenful.
@@ -129,11 +129,11 @@ async fn get_receipts(
     let read = |seen: Seen| {
         let (state, path) = (state.clone(), &path);
         async move {
-            must_share(&state.entries, path.user()).await?;
             let least = AtLeast { progress: seen.revision(), seq, at: None };
             let known = state.receipts.group(path.group, least).await?;
             let sender = sender_of(&state.receipts, &known, path, seq).await?;
             let value = answer(&known.spans, seq, sender, shown, state.receipts.max_members)?;
+            must_share(&state.entries, path.user()).await?;
             let version = Some(version_of(&known.spans, &value));
             Ok(PolledValue { value, version, changes_at: None })
         }
@@ -146,8 +146,9 @@ async fn get_receipts(
         polling::json(value)
     };
     // A sender and a service are shown the same.
-    let changes = watch.as_ref().map(|watch| watch.changes.clone());
-    let mut response = polling::poll_also(&state.polling, None, wait, &tags, changes, Resource { read, write }).await?;
+    let asked = Asked { tags: &tags, about: None, wait };
+    let wakers = Wakers { users: [path.user(), None], also: watch.map(|watch| watch.changes), shared: false };
+    let mut response = polling::poll_on(&state.polling, asked, wakers, Resource { read, write }).await?;
     pages::add_link(&mut response, &uri, next.get().and_then(Option::as_deref))?;
     Ok(response)
 }
@@ -184,17 +185,18 @@ async fn list_receipts(
     let read = |seen: Seen| {
         let (state, path) = (state.clone(), &path);
         async move {
-            must_share(&state.entries, path.user()).await?;
             let least = AtLeast { progress: seen.revision(), seq: to, at: None };
             let known = state.receipts.group(path.group, least).await?;
             let senders = senders_of(&state.receipts, &known, path, from, to).await?;
             let value = screenful(&known.spans, from, to, &senders, path.user());
+            must_share(&state.entries, path.user()).await?;
             let numbers = value.items.iter().flat_map(|of| [of.seq, of.read_count, of.unread_count]);
             let version = Some(version(&known.spans, numbers));
             Ok(PolledValue { value, version, changes_at: None })
         }
     };
     let write = |value: &ScreenfulOut| polling::json(value);
-    let changes = watch.as_ref().map(|watch| watch.changes.clone());
-    polling::poll_also(&state.polling, path.user(), wait, &tags, changes, Resource { read, write }).await
+    let asked = Asked { tags: &tags, about: path.user(), wait };
+    let wakers = Wakers { users: [path.user(), None], also: watch.map(|watch| watch.changes), shared: false };
+    polling::poll_on(&state.polling, asked, wakers, Resource { read, write }).await
 }

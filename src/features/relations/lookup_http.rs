@@ -20,7 +20,7 @@ use crate::http::auth::Service;
 use crate::http::body::{Body, objects};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{UserOrMe, UserPath};
-use crate::http::polling::{self, PolledValue, Resource, Seen, Version};
+use crate::http::polling::{self, PolledValue, Resource, Seen, Version, WaitParams};
 use crate::http::served::Served;
 
 /// The most users of one look-up.
@@ -56,17 +56,6 @@ pub struct WholeListOut {
 /// From where it is kept, as a list may be long.
 fn write_ids<S: Serializer>(list: &Arc<WholeList>, serializer: S) -> Result<S::Ok, S::Error> {
     list.ids.serialize(serializer)
-}
-
-/// How long to hold a poll.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct WholeListParams {
-    /// Hold the request for up to this many seconds until the response differs from the one that
-    /// `If-None-Match` names; then return 304. Requires that header.
-    #[param(nullable = false, minimum = 0, maximum = 60, default = 0)]
-    wait: Option<u32>,
 }
 
 /// Whom a look-up is about.
@@ -132,7 +121,7 @@ pub struct QueryRelationsOut {
 /// has changed, the response is 304 without a body. A list of more than `HEADMARK_MAX_WHOLE_LIST`
 /// users returns 409 `too_many`; use the paginated list instead.
 #[utoipa::path(get, path = "/v1/users/{user}/following/ids", tag = "relations",
-    params(("user" = UserOrMe, Path), WholeListParams,
+    params(("user" = UserOrMe, Path), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = WholeListOut, headers(
@@ -142,7 +131,7 @@ pub struct QueryRelationsOut {
 async fn get_following_ids(
     state: Served<RelationContext>,
     path: UserPath,
-    Query(params): Query<WholeListParams>,
+    Query(params): Query<WaitParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
     whole(&state, path.user, Related::Following, &params, &tags).await
@@ -152,7 +141,7 @@ async fn get_following_ids(
 ///
 /// Returns the complete list, newest first, like `following/ids`.
 #[utoipa::path(get, path = "/v1/users/{user}/blocks/ids", tag = "relations",
-    params(("user" = UserOrMe, Path), WholeListParams,
+    params(("user" = UserOrMe, Path), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = WholeListOut, headers(
@@ -162,13 +151,13 @@ async fn get_following_ids(
 async fn get_blocks_ids(
     state: Served<RelationContext>,
     path: UserPath,
-    Query(params): Query<WholeListParams>,
+    Query(params): Query<WaitParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
     whole(&state, path.user, Related::Blocks, &params, &tags).await
 }
 
-async fn whole(state: &RelationContext, user: UserId, related: Related, params: &WholeListParams, tags: &IfNoneMatch) -> Result<Response> {
+async fn whole(state: &RelationContext, user: UserId, related: Related, params: &WaitParams, tags: &IfNoneMatch) -> Result<Response> {
     let wait = polling::wait_of(params.wait)?;
     let read = |seen: Seen| read_whole(state, user, related, seen.revision());
     polling::poll(&state.polling, user, wait, tags, Resource { read, write: polling::json::<WholeListOut> }).await

@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::base::clock::UnixMs;
-use crate::base::error::{Code, Error, Problem, Result};
+use crate::base::error::{Problem, Result};
 use crate::base::ids::{GroupId, Name, UserId};
 use crate::cache::Entry;
-use crate::engine::entries::{Entries, State};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::marks::{UserSettings, parts};
 use crate::features::groups::sharing;
@@ -55,12 +54,12 @@ pub struct SettingsPatch {
 }
 
 impl SettingsPatch {
-    fn apply(&self, settings: &mut UserSettings) {
+    fn apply(&self, settings: &mut UserSettings, inbox_head: i64) {
         if let Some(parts) = &self.not_in_total {
             settings.set_not_in_total(parts.iter().map(TotalPart::as_str));
         }
         if let Some(shares) = self.share_receipts {
-            settings.set_shares_receipts(shares);
+            settings.set_shares_receipts(shares, inbox_head);
         }
     }
 }
@@ -90,20 +89,6 @@ impl SettingsOut {
         let not_in_total = parts::not_in_total(&entry.parts).map(str::to_owned).collect();
         Self { not_in_total, share_receipts: parts::shares_receipts(&entry.parts), revision: entry.revision }
     }
-}
-
-/// Refuses the receipts of others to a user who hides which messages the user has read. A service
-/// (None) sees them.
-///
-/// # Errors
-/// 403 for such a user, and 503 where that is not known now.
-pub async fn must_share(entries: &Entries, user: Option<UserId>) -> Result<()> {
-    let Some(user) = user else { return Ok(()) };
-    let State::Current(entry) = entries.read(user, 0).await else { return Err(Error::store_unavailable()) };
-    if parts::shares_receipts(&entry.parts) {
-        return Ok(());
-    }
-    Err(Problem::new(Code::ReceiptsHidden, "Users who do not share receipts cannot read the receipts of others.").into())
 }
 
 /// What a patch answers inside.
@@ -139,9 +124,9 @@ impl lanes::Command for PatchSettings {
     }
 
     fn apply(&self, rows: &mut Rows, _now: UnixMs) -> Result<Answer, Problem> {
-        let before = rows.user(self.user).settings;
-        let mut after = before.clone();
-        self.patch.apply(&mut after);
+        let row = rows.user(self.user);
+        let (before, mut after) = (row.settings.clone(), row.settings);
+        self.patch.apply(&mut after, row.inbox_seq);
         let (shared, shares) = (before.shares_receipts(), after.shares_receipts());
         if shared != shares {
             if !sharing::are_all(rows, self.user, &self.groups) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -21,7 +21,7 @@ use crate::http::auth::Service;
 use crate::http::body::{Body, IdempotencyKey, MAX_ITEMS, count_within, objects, present};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
-use crate::http::polling::{self, PolledValue, Polling, Resource, Seen, Version};
+use crate::http::polling::{self, PolledValue, Polling, Resource, Seen, Version, WaitParams};
 use crate::http::served::Served;
 
 /// What the handlers and sweeps of views work with.
@@ -94,17 +94,6 @@ pub struct AccessViewIn {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64, example = 120)]
     up_to: Option<i64>,
-}
-
-/// How long a poll may be held.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ViewParams {
-    /// Hold the request for up to this many seconds until the response differs from the one that
-    /// `If-None-Match` names; then return 304. Requires that header.
-    #[param(nullable = false, minimum = 0, maximum = 60)]
-    wait: Option<u32>,
 }
 
 /// The unread count of a view for a user.
@@ -214,14 +203,14 @@ async fn access_view(state: Served<ViewContext>, path: UserPath, body: Body<Acce
 /// Returns what a visit would return, without visiting. The unread count of a view that the user
 /// never visited is 0.
 #[utoipa::path(get, path = "/v1/users/{user}/views/{view}/{view_id}", tag = "views",
-    params(("user" = UserOrMe, Path), ("view" = Name, Path), ("view_id" = ClientId, Path), ViewParams,
+    params(("user" = UserOrMe, Path), ("view" = Name, Path), ("view_id" = ClientId, Path), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = UserViewOut, headers(
             ("ETag" = String, description = "The version of the response; omitted if it shows last known values"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
         (status = 304, description = "Not modified")))]
-async fn get_view(state: Served<ViewContext>, path: UserPath, Query(params): Query<ViewParams>, tags: IfNoneMatch) -> Result<Response> {
+async fn get_view(state: Served<ViewContext>, path: UserPath, Query(params): Query<WaitParams>, tags: IfNoneMatch) -> Result<Response> {
     let (user, view) = (path.user, view_key(&path.params)?);
     let wait = polling::wait_of(params.wait)?;
     let read = |seen: Seen| {

@@ -50,6 +50,8 @@ pub enum What {
     GroupMembers,
     /// How many ordinals a group has given.
     GroupOrdinals,
+    /// The id of the last change of a message of a group, below one that is kept.
+    GroupChanges,
     /// How many things ever happened in a shared stream of this kind.
     Head(Kind),
     /// How many positions of such a stream, above its floor, are taken back.
@@ -104,6 +106,7 @@ impl What {
             Self::Groups => "groups",
             Self::GroupMembers => "members",
             Self::GroupOrdinals => "ordinals",
+            Self::GroupChanges => "changes",
             Self::Head(Kind::Post) => "posts head",
             Self::Retracted(Kind::Post) => "posts retracted",
             Self::PostsGone => "posts gone",
@@ -168,7 +171,9 @@ impl fmt::Display for Difference {
             (Some(Kind::View), _) => write!(f, "view {name} {word}")?,
             (Some(Kind::Broadcast), _) => write!(f, "channel {name} {word}")?,
             (Some(Kind::BroadcastState), _) => write!(f, "broadcast_state {word}")?,
-            (Some(Kind::Group), _) | (_, What::GroupMembers | What::GroupOrdinals) => write!(f, "group {} {word}", self.user)?,
+            (Some(Kind::Group), _) | (_, What::GroupMembers | What::GroupOrdinals | What::GroupChanges) => {
+                write!(f, "group {} {word}", self.user)?;
+            }
             (_, What::NotificationUnread | What::InboxMessage | What::InboxRecall | What::Mention | What::Mark(_)) => {
                 write!(f, "user {} {word} {name}", self.user)?;
             }

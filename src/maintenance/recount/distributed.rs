@@ -171,12 +171,18 @@ pub(super) const COUNT_GROUPS: &str = "with m as materialized (
         from {rows} r
         join memberships m on m.group_id = r.group_id
         group by m.group_id
+    ), c as materialized (
+        select c.group_id, max(c.id) as changes
+        from {rows} r
+        join group_changes c on c.group_id = r.group_id
+        group by c.group_id
     )
-    select g.group_id, g.members, coalesce(m.members, 0), g.ordinals, coalesce(m.ordinals, 0)
+    select g.group_id, g.members, coalesce(m.members, 0), g.ordinals, coalesce(m.ordinals, 0), g.changes, coalesce(c.changes, 0)
     from {rows} r
     join chat_groups g on g.group_id = r.group_id
     left join m on m.group_id = g.group_id
-    where g.members <> coalesce(m.members, 0) or g.ordinals <> coalesce(m.ordinals, 0)
+    left join c on c.group_id = g.group_id
+    where g.members <> coalesce(m.members, 0) or g.ordinals <> coalesce(m.ordinals, 0) or g.changes < coalesce(c.changes, 0)
     order by g.group_id";
 
 pub(super) const LOST: &str = "with since as materialized (

@@ -1,5 +1,6 @@
 //! What a recount compares of groups: how many a user is in, and, for each group, how many members
-//! there are and how many ordinals were given, against the memberships.
+//! there are and how many ordinals were given, against the memberships; and the id of the last change
+//! of a message, against the changes that are kept. It may be higher than those.
 
 use std::collections::BTreeMap;
 
@@ -47,15 +48,16 @@ static NEXT_GROUPS: Statement = Statement::one(
 
 /// These groups, where a number differs. One statement, and so of one moment.
 static COUNT_GROUPS: Statement = Statement::new(
-    "select group_id, members, members_counted, ordinals, ordinals_counted
+    "select group_id, members, members_counted, ordinals, ordinals_counted, changes, changes_counted
     from (
-        select g.group_id, g.members, g.ordinals,
+        select g.group_id, g.members, g.ordinals, g.changes,
             (select count(*) from memberships m where m.group_id = g.group_id and m.to_seq < 0) as members_counted,
-            coalesce((select max(m.ordinal) from memberships m where m.group_id = g.group_id), 0) as ordinals_counted
+            coalesce((select max(m.ordinal) from memberships m where m.group_id = g.group_id), 0) as ordinals_counted,
+            coalesce((select max(c.id) from group_changes c where c.group_id = g.group_id), 0) as changes_counted
         from {rows} r
         join chat_groups g on g.group_id = r.group_id
     ) numbers
-    where members <> members_counted or ordinals <> ordinals_counted
+    where members <> members_counted or ordinals <> ordinals_counted or changes < changes_counted
     order by group_id",
     &[("group_id", Type::Int)],
 )
@@ -64,10 +66,11 @@ static COUNT_GROUPS: Statement = Statement::new(
 
 static ADD_TO_GROUPS: Statement = Statement::new(
     "update chat_groups
-    set members = chat_groups.members + r.members, ordinals = chat_groups.ordinals + r.ordinals
+    set members = chat_groups.members + r.members, ordinals = chat_groups.ordinals + r.ordinals,
+        changes = chat_groups.changes + r.changes
     from {rows} r
     where chat_groups.group_id = r.group_id",
-    &[("group_id", Type::Int), ("members", Type::Int), ("ordinals", Type::Int)],
+    &[("group_id", Type::Int), ("members", Type::Int), ("ordinals", Type::Int), ("changes", Type::Int)],
 )
 .by("group_id");
 
@@ -103,10 +106,14 @@ pub(super) async fn next_groups(conn: &mut Conn, after: i64, max_rows: i64) -> D
 
 /// Compares these groups. In a difference the group stands instead of the user.
 pub(super) async fn count_groups(conn: &mut Conn, groups: &[i64]) -> DbResult<Vec<Difference>> {
-    let rows: Vec<(i64, i64, i64, i64, i64)> = conn.fetch(&COUNT_GROUPS, &[Column::Int(groups.to_vec())]).await?;
-    let differences = |row: (i64, i64, i64, i64, i64)| {
-        let difference = |what, stored, counted| Difference::new(row.0, what, stored, counted);
-        [difference(What::GroupMembers, row.1, row.2), difference(What::GroupOrdinals, row.3, row.4)]
+    let rows: Vec<(i64, i64, i64, i64, i64, i64, i64)> = conn.fetch(&COUNT_GROUPS, &[Column::Int(groups.to_vec())]).await?;
+    let differences = |(group, members, members_counted, ordinals, ordinals_counted, changes, changes_counted)| {
+        let difference = |what, stored, counted| Difference::new(group, what, stored, counted);
+        [
+            difference(What::GroupMembers, members, members_counted),
+            difference(What::GroupOrdinals, ordinals, ordinals_counted),
+            difference(What::GroupChanges, changes, changes.max(changes_counted)),
+        ]
     };
     Ok(rows.into_iter().flat_map(differences).filter(|found| found.stored != found.counted).collect())
 }
@@ -118,19 +125,24 @@ pub(super) async fn repair_groups(conn: &mut Conn, groups: &[i64]) -> DbResult<V
     let pipeline = Pipeline::default();
     pipeline.run(conn, heads::store::lock(&pipeline, &keys)).await?;
     let found = count_groups(conn, groups).await?;
-    let mut groups: BTreeMap<i64, [i64; 2]> = BTreeMap::new();
+    let mut groups: BTreeMap<i64, [i64; 3]> = BTreeMap::new();
     for difference in &found {
-        let [members, ordinals] = groups.entry(difference.user).or_default();
-        let by = difference.missing();
-        if difference.what == What::GroupMembers { *members += by } else { *ordinals += by }
+        let [members, ordinals, changes] = groups.entry(difference.user).or_default();
+        let number = match difference.what {
+            What::GroupMembers => members,
+            What::GroupOrdinals => ordinals,
+            _ => changes,
+        };
+        *number += difference.missing();
     }
     if groups.is_empty() {
         return Ok(found);
     }
-    let columns: [Vec<i64>; 3] = [
+    let columns: [Vec<i64>; 4] = [
         groups.keys().copied().collect(),
-        groups.values().map(|[members, _]| *members).collect(),
-        groups.values().map(|[_, ordinals]| *ordinals).collect(),
+        groups.values().map(|[members, ..]| *members).collect(),
+        groups.values().map(|[_, ordinals, _]| *ordinals).collect(),
+        groups.values().map(|[.., changes]| *changes).collect(),
     ];
     conn.run(&ADD_TO_GROUPS, &columns.map(Column::Int)).await?;
     Ok(found)

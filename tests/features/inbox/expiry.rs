@@ -60,7 +60,8 @@ both_tiers! {
 
         // What expired counts until it is read, and is read by where it was.
         assert_eq!((sums(&node, 2).await, chats(client, 2).await), ((8, 2), vec![(3, 4, false), (1, 4, false)]));
-        assert_eq!(client.summary(2).await["revision"], revision, "no number has changed");
+        let later = client.summary(2).await["revision"].clone();
+        assert!(later.as_i64() > revision.as_i64(), "the first unread message is another");
         assert_eq!((read(client, 2, 1, &json!({"up_to": 3})).await, read(client, 2, 1, &json!({"up_to": 4})).await), (2, 2));
         assert_eq!((read(client, 2, 3, &json!({"up_to": 1})).await, read(client, 2, 3, &json!({"up_to": 7})).await), (4, 1));
         assert_eq!((read(client, 2, 1, &json!({"up_to": 6})).await, read(client, 2, 1, &json!({})).await, sums(&node, 2).await), (1, 0, (1, 1)));

@@ -27,7 +27,7 @@ fn id(user: i64) -> UserId {
     user.try_into().unwrap()
 }
 
-fn message(sender: i64, client_id: &str, content: &str) -> Value {
+pub fn message(sender: i64, client_id: &str, content: &str) -> Value {
     json!({"sender_id": sender, "client_id": client_id, "content": content})
 }
 
@@ -48,12 +48,12 @@ fn seqs(inbox: &Value) -> Vec<i64> {
 }
 
 /// Marks a chat as read; what is unread after it.
-async fn read(client: &Client, user: i64, peer: i64, body: &Value) -> i64 {
+pub async fn read(client: &Client, user: i64, peer: i64, body: &Value) -> i64 {
     client.post(&format!("/v1/users/{user}/directs/{peer}/read"), body).await.ok()["unread"].as_i64().unwrap()
 }
 
 /// Shows a chat as unread again; what is unread after it.
-async fn unread(client: &Client, user: i64, peer: i64, from: i64) -> i64 {
+pub async fn unread(client: &Client, user: i64, peer: i64, from: i64) -> i64 {
     client.post(&format!("/v1/users/{user}/directs/{peer}/unread"), &json!({"from": from})).await.ok()["unread"].as_i64().unwrap()
 }
 

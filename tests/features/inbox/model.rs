@@ -93,14 +93,11 @@ impl Owner {
         }
     }
 
-    /// As if the mark stood before that row; what was never read stays unread.
+    /// As if the mark stood before that row; what is unread already stays so.
     fn unread_again(&mut self, peer: i64, from: i64) {
-        let theirs: Vec<_> = self.messages(peer).filter(|(_, row)| !row.own).map(|(seq, _)| seq).collect();
-        let Some(chat) = self.chats.get_mut(&peer) else { return };
-        let read_to = chat.read_to;
-        if !theirs.iter().any(|seq| *seq > read_to && *seq < from) {
-            chat.unread.retain(|seq| *seq > read_to);
-            chat.unread.extend(theirs.into_iter().filter(|seq| *seq >= from));
+        let theirs: Vec<_> = self.messages(peer).filter(|(seq, row)| !row.own && *seq >= from).map(|(seq, _)| seq).collect();
+        if let Some(chat) = self.chats.get_mut(&peer) {
+            chat.unread.extend(theirs);
         }
     }
 

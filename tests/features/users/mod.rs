@@ -1,5 +1,6 @@
 //! What users set, over HTTP, as the contract has it.
 
+mod directs;
 mod receipts;
 mod settings;
 

@@ -54,6 +54,25 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn hiding_begins_at_what_is_unread_and_not_at_what_was_recalled(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make(client, 9, &[1, 2]).await;
+        for n in 1..=5 { send(client, 9, 1, &format!("m{n}")).await.ok(); }
+        read(client, 2, 9, Some(1)).await.ok();
+        for seq in [3, 5] { read_one(client, 2, 9, seq).await.ok(); }
+        client.delete("/v1/groups/9/messages/2").await;
+        share(client, 2, false).await.ok();
+        assert_eq!(read_counts(client, 9, 5).await, [1, 1, 0, 0], "1, 3, 4 and 5");
+        share(client, 2, true).await.ok();
+        client.delete("/v1/groups/9/messages/4").await;
+        share(client, 2, false).await.ok();
+        send(client, 9, 1, "m6").await.ok();
+        read(client, 2, 9, None).await.ok();
+        assert_eq!(read_counts(client, 9, 6).await, [1, 1, 0, 0], "1, 3, 5 and 6");
+        node.stop().await;
+    }
+
     async fn each_group_and_membership_is_hidden_on_its_own(world: World) {
         let node = world.node().await;
         let client = &node.client;
@@ -95,6 +114,26 @@ both_tiers! {
         share(&one, 1, true).await.ok();
         for path in paths { assert_eq!(other.user(1).get(path).await.status, 200); }
         Node::stop_all(nodes).await;
+    }
+
+    async fn a_poll_of_receipts_is_refused_as_soon_as_its_user_hides(world: World) {
+        let node = world.node_with(&CREDENTIALS).await;
+        make(&node.service(), 9, &[1, 2]).await;
+        let one = node.user(1);
+        send(&one, 9, 1, "a").await.ok();
+        let paths = ["/v1/groups/9/messages/1/receipts?wait=30", "/v1/groups/9/receipts?from=1&to=1&wait=30", "/v1/users/1/directs/2/receipts?wait=30"];
+        let mut polls = Vec::new();
+        for path in paths {
+            let tag = one.get(&path.replace("?wait=30", "").replace("&wait=30", "")).await.header("etag").to_owned();
+            let one = one.clone();
+            polls.push(tokio::spawn(async move { one.get_if_changed(path, &tag).await }));
+        }
+        eventually("all wait", async || node.app.state().polling.waiting.taken() == 3).await;
+        let switched = std::time::Instant::now();
+        share(&one, 1, false).await.ok();
+        for poll in polls { poll.await.unwrap().problem(403, "receipts_hidden"); }
+        assert!(switched.elapsed() < std::time::Duration::from_secs(3), "{:?}", switched.elapsed());
+        node.stop().await;
     }
 
     async fn a_switch_shows_on_every_node_and_to_polls(world: World) {

@@ -84,6 +84,7 @@ impl Run<'_> {
             let shares = step.which.is_multiple_of(2);
             let body = self.patch(&path, json!({"share_receipts": shares})).await.ok();
             self.note(user, &body);
+            self.model.share_receipts(user, shares);
             return assert_eq!(body["share_receipts"], shares);
         }
         let channel = self.model.channels.keys().nth(step.which % 3).map(|channel| format!("broadcasts.{channel}"));

@@ -38,7 +38,8 @@ impl Run<'_> {
                 let head = group.messages.len();
                 if let Entry::Vacant(seat) = group.members.entry(user) {
                     seat.insert(head);
-                    self.made(reply);
+                    let joined_at = self.made(reply)["joined_at"].as_str().unwrap().to_owned();
+                    self.group(id).unwrap().joined_at.insert(user, joined_at);
                 } else {
                     assert_eq!(reply.status, 200);
                 }
@@ -86,13 +87,16 @@ impl Run<'_> {
         }
         // Who says something has read what was said before.
         read(&mut group.messages, sender, usize::MAX);
+        group.tell_read(sender, usize::MAX);
         let to: BTreeSet<_> = group.members.keys().copied().collect();
         let others = to.iter().copied().filter(|member| *member != sender);
         let message = Thing { id: client_id, by: sender, ..Thing::unread_by(others) };
         let sent_at = self.fleet.now().unwrap_or_default();
         let mentions = if all { to.clone() } else { named.iter().copied().collect() };
         let mentions = mentions.into_iter().filter(|member| *member != sender).collect();
-        group.messages.push(Thing { to: to.clone(), written: group.writes, sent_at, mentions, ..message });
+        let told_at = reply.body["sent_at"].as_str().unwrap().to_owned();
+        let hidden_by = to.intersection(&self.model.hides).copied().collect();
+        group.messages.push(Thing { to: to.clone(), written: group.writes, sent_at, mentions, told_at, hidden_by, ..message });
         let seq = group.messages.len();
         if group.writes {
             to.into_iter().for_each(|member| self.model.inboxes.entry((member, id)).or_default().push((seq, false)));
@@ -189,11 +193,17 @@ impl Run<'_> {
         let Some(group) = self.group(id) else { return drop(reply.problem(404, "not_found")) };
         let Some(from) = group.members.get(&user).copied() else { return drop(reply.problem(403, "forbidden")) };
         match step.what {
-            What::ReadGroup => read(&mut group.messages, user, part(head, step.percent)),
+            What::ReadGroup => {
+                read(&mut group.messages, user, part(head, step.percent));
+                group.tell_read(user, part(head, step.percent));
+            }
             What::ReadOne => match group.messages.get_mut(at).filter(|_| at >= from) {
                 None => return drop(reply.problem(404, "not_found")),
                 Some(message) if message.gone => return drop(reply.problem(410, "gone")),
-                Some(message) => message.read_by(user),
+                Some(message) => {
+                    message.read_by(user);
+                    message.receipts_of.insert(user);
+                }
             },
             What::UnreadGroup => match group.messages.get(at).filter(|_| at >= from) {
                 None => return drop(reply.problem(404, "not_found")),
@@ -227,8 +237,11 @@ impl Run<'_> {
                 }
                 let body = self.made(reply);
                 let [seq, own_seq] = ["seq", "own_seq"].map(|name| body[name].as_i64().unwrap());
-                let message =
-                    Thing { id, by: sender, seq, own_seq, ..Thing::unread_by([receiver].into_iter().filter(|_| receiver != sender)) };
+                let to = [receiver].into_iter().filter(|_| receiver != sender);
+                let hidden_by = self.model.hides.get(&receiver).copied().into_iter().collect();
+                let told_at = body["sent_at"].as_str().unwrap().to_owned();
+                let message = Thing { id, by: sender, seq, own_seq, told_at, hidden_by, ..Thing::unread_by(to) };
+                self.model.direct_read.insert((sender, receiver), own_seq);
                 self.model.directs.entry((receiver, sender)).or_default().push(message);
                 // Who answers has read.
                 read_all(self.model.directs.entry((sender, receiver)).or_default(), sender, i64::MAX);
@@ -268,7 +281,7 @@ impl Run<'_> {
         }
     }
 
-    /// As if the mark stood before a message. What was never read is unread in any case.
+    /// As if the mark stood before a message. What is unread already stays so.
     async fn unread_direct(&mut self, step: &Step) {
         let (user, other) = self.own(step);
         let things = self.model.directs.get(&(user, other)).cloned().unwrap_or_default();
@@ -277,15 +290,7 @@ impl Run<'_> {
         let body = self.post(&path, json!({"from": from})).await.ok();
         self.note(user, &body);
         let things = self.model.directs.get_mut(&(user, other)).unwrap();
-        if things.iter().all(|thing| thing.seq >= from || thing.was_read) {
-            for thing in things.iter_mut() {
-                if thing.seq >= from {
-                    thing.unread_by.insert(user)
-                } else {
-                    thing.unread_by.remove(&user)
-                };
-            }
-        }
+        things.iter_mut().filter(|thing| thing.seq >= from).for_each(|thing| _ = thing.unread_by.insert(user));
         assert_eq!(body["unread"], unread(things, user));
     }
 
@@ -324,6 +329,7 @@ impl Run<'_> {
         let path = self.user_path(user, &format!("directs/{}/read", self.user(other)));
         let body = self.post(&path, up_to.map_or(json!({}), |up_to| json!({"up_to": up_to}))).await.ok();
         self.note(user, &body);
+        self.model.read_direct(user, other, up_to.unwrap_or(i64::MAX));
         let mut none = Vec::new();
         let things = self.model.directs.get_mut(&(user, other)).unwrap_or(&mut none);
         read_all(things, user, up_to.unwrap_or(i64::MAX));

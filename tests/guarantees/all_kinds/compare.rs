@@ -174,6 +174,7 @@ impl Run<'_> {
         // The last look makes seen who was not.
         self.model.seen = (0..USERS).collect();
         self.compare(0, "the end").await;
+        self.compare_all_lists("the end").await;
         self.recount().await;
         for at in 0..self.fleet.len() {
             let metrics = self.fleet.client(at).get("/metrics").await.text;

@@ -4,7 +4,8 @@
 //!
 //! After each step every node must show the whole unread summary of every user as the model has it:
 //! the node that took the step at once, the others to a client that brings the first one's tag.
-//! Bodies and tags are those of a summary of which nothing was kept ([`kept`]).
+//! Bodies and tags are those of a summary of which nothing was kept ([`kept`]). Every few steps, lists
+//! of chats and receipts are compared, too ([`lists`]).
 //! What a user who was not seen yet would be shown is asked by query, which has nobody seen. At the
 //! end of a case the inboxes hold what was delivered, a recount finds no difference, and the
 //! scrubbers, which look all the time, have found no drift.
@@ -17,6 +18,7 @@ mod chats;
 mod compare;
 mod fleet;
 mod kept;
+mod lists;
 mod model;
 mod run;
 mod shared;
@@ -37,6 +39,7 @@ async fn run(fleet: &mut Fleet, case: &Case) {
         run.step(step).await;
         run.compare(step.user, &format!("{step:?}")).await;
         run.compare_kept(&format!("{step:?}")).await;
+        run.compare_chat_lists(step.user, &format!("{step:?}")).await;
     }
     run.settle().await;
 }

@@ -49,6 +49,11 @@ pub struct Thing {
     pub written: bool,
     pub sent_at: i64,
     pub expired: bool,
+    /// Of any message: when it was sent, as the answer told it; who has read it as its sender may be
+    /// told, which unread again and leaving do not change; and who hides that.
+    pub told_at: String,
+    pub receipts_of: BTreeSet<usize>,
+    pub hidden_by: BTreeSet<usize>,
 }
 
 impl Thing {
@@ -109,6 +114,8 @@ pub struct Group {
     pub messages: Vec<Thing>,
     /// Who is a member, and how many messages there were when that began.
     pub members: BTreeMap<usize, usize>,
+    /// When each became one, as the answer told it.
+    pub joined_at: BTreeMap<usize, String>,
     /// What counts in the sums of whom, and until when: everything where nothing is said.
     pub levels: BTreeMap<usize, (&'static str, Option<i64>)>,
 }
@@ -172,6 +179,10 @@ pub struct Model {
     pub groups: BTreeMap<i64, Group>,
     /// Of each receiver and sender.
     pub directs: BTreeMap<(usize, usize), Vec<Thing>>,
+    /// The last message that each user has read in each direct chat.
+    pub direct_read: BTreeMap<(usize, usize), i64>,
+    /// Who shares no receipts.
+    pub hides: BTreeSet<usize>,
     /// The chats that count in no sum, and until when.
     pub silent_directs: BTreeMap<(usize, usize), Option<i64>>,
     /// Of each user and group.

@@ -125,7 +125,7 @@ const WEIGHTS: [(usize, What); 57] = [
     (2, What::RecallDirect),
     (2, What::SilenceDirect),
     (2, What::LeaveOut),
-    (1, What::ShareReceipts),
+    (4, What::ShareReceipts),
     (4, What::Repeat),
     (2, What::ForgetUser),
     (1, What::Forget),

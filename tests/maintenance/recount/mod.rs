@@ -105,11 +105,21 @@ both_tiers! {
         crate::features::groups::make(&node.client, 5, &[1, 2, 3]).await;
         crate::features::groups::make(&node.client, 6, &[1]).await;
         node.client.delete("/v1/groups/5/members/2").await;
+        for n in 1..=2 {
+            crate::features::groups::send(&node.client, 5, 1, &format!("m{n}")).await.ok();
+            node.client.delete(&format!("/v1/groups/5/messages/{n}")).await;
+        }
+        crate::features::groups::send(&node.client, 5, 1, "m3").await.ok();
         node.stop().await;
         assert!(recount(&world, &["--dry-run"]).await.out.contains(HEALTHY));
-        damage(&world, "update chat_groups set members = 7, ordinals = 2 where group_id = 5").await;
+        damage(&world, "update chat_groups set members = 7, ordinals = 2, changes = 1 where group_id = 5").await;
         damage(&world, "update users set chat_groups = 9 where user_id = 1").await;
-        let all = ["user 1 groups: stored 9, counted 2", "group 5 members: stored 7, counted 2", "group 5 ordinals: stored 2, counted 3"];
+        let all = [
+            "user 1 groups: stored 9, counted 2",
+            "group 5 members: stored 7, counted 2",
+            "group 5 ordinals: stored 2, counted 3",
+            "group 5 changes: stored 1, counted 2",
+        ];
         let found = recount(&world, &["--dry-run"]).await;
         assert_eq!((found.status, differences(&found)), (Some(3), all.into()), "{found:?}");
         let found = recount(&world, &["--dry-run", "--user", "1"]).await;
@@ -120,6 +130,9 @@ both_tiers! {
         let node = world.node_with(UNSCRUBBED).await;
         let joined = node.client.put("/v1/groups/5/members/4", &json!({})).await.ok();
         assert_eq!(joined["ordinal"], 4);
+        node.client.delete("/v1/groups/5/messages/3").await;
+        let changes = node.client.get("/v1/groups/5/messages/changes").await.ok();
+        assert_eq!(changes["items"], json!([{"id": 1, "seq": 1, "recalled": true}, {"id": 2, "seq": 2, "recalled": true}, {"id": 3, "seq": 3, "recalled": true}]));
         assert_eq!(node.client.get("/v1/groups/5").await.ok()["members"], 3);
         node.stop().await;
     }

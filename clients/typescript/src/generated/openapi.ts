@@ -1013,7 +1013,9 @@ export interface paths {
         /**
          * Poll the receipts of a direct chat
          * @description Returns the last of the user's own messages that a device of the other user has fetched, by the
-         *     cursors of its devices, and the last one that the other user has read.
+         *     cursors of its devices, and the last one that the other user has read. Messages that the other
+         *     user read while it did not share receipts do not show as read. A user who does not share receipts
+         *     gets 403 `receipts_hidden`.
          */
         get: operations["get_direct_receipts"];
         put?: never;
