@@ -110,13 +110,16 @@ impl Db {
     pub async fn prepare(&self, config: &StoreConfig) -> Result<(), String> {
         self.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
         if self.is_distributed() {
+            if config.partitions > 1 {
+                return Err("HEADMARK_PARTITIONS cannot be used with Citus, which spreads the tables over its workers: unset it".to_owned());
+            }
             return self.place_new_tables().await;
         }
         if let Partitions::Stored(stored) = self.partition(config.partitions).await? {
             let asked = config.partitions;
             tracing::warn!(
-                "the tables of this database have {stored} partitions, not {asked} as HEADMARK_PARTITIONS says; \
-                to change that, stop all nodes and run `headmark migrate --repartition`"
+                "the tables of this database have {stored} partitions, not {asked} as HEADMARK_PARTITIONS says: set that to {stored}; \
+                or, to move all rows to {asked}, stop all nodes and run `headmark migrate --repartition {asked}`"
             );
         }
         Ok(())

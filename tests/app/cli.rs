@@ -26,6 +26,28 @@ async fn the_help_names_the_variables() {
     }
 }
 
+#[tokio::test]
+async fn the_manual_page_and_the_completions_have_every_command_and_setting() {
+    let page = String::from_utf8(run(&["man"], &[]).await.stdout).unwrap();
+    for part in
+        [".TH headmark 1", "HEADMARK IMPORT FOLLOWS", "HEADMARK CONFIG CHECK", "HEADMARK_SERVICE_KEYS", r"group\-message\-days"]
+    {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = run(&["completions", shell], &[]).await.stdout;
+        let text = String::from_utf8(script.clone()).unwrap();
+        assert!(text.contains("redis-url") && text.contains("healthcheck"), "{shell}: {text}");
+        if shell == "bash" {
+            let mut check =
+                tokio::process::Command::new("bash").args(["-n", "/dev/stdin"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+            tokio::io::AsyncWriteExt::write_all(&mut check.stdin.take().unwrap(), &script).await.unwrap();
+            assert!(check.wait().await.unwrap().success());
+        }
+    }
+    assert_eq!(run(&["completions", "cmd"], &[]).await.status.code(), Some(2));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn logs_of_a_command_look_as_they_are_told_to() {
     for (format, is_json) in [("json", true), ("text", false), ("auto", true)] {

@@ -48,8 +48,11 @@ async fn schema(conn: &mut PgConnection) -> Vec<(String,)> {
 
 /// Runs the command; returns what it says, and whether it came to its end.
 async fn repartition(world: &World, failpoints: &str) -> (bool, String) {
-    let args: Vec<String> =
-        ["migrate", "--repartition", "--rows-per-step", "700"].map(String::from).into_iter().chain(world.store_args()).collect();
+    let args: Vec<String> = ["migrate", "--repartition", &world.partitions.to_string(), "--rows-per-step", "700"]
+        .map(String::from)
+        .into_iter()
+        .chain(world.store_args())
+        .collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let output = run(&args, &[("FAILPOINTS", failpoints)]).await;
     (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
@@ -122,7 +125,7 @@ async fn kill_rows_are_moved_whatever_stops_the_command() {
             if deaths % 5 == 1 {
                 // Until it came to its end, nobody may use what is there.
                 let refused = world.try_node(&[], Clock::System).await;
-                refusals += u32::from(refused.is_err_and(|why| why.contains("run `headmark migrate --repartition`")));
+                refusals += u32::from(refused.is_err_and(|why| why.contains("run `headmark migrate --repartition ")));
             }
         }
         if number == 3 {

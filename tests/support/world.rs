@@ -138,6 +138,8 @@ impl World {
                 _ => copy_template(&name, partitions, is_prepared).await,
             };
         }
+        // Citus has no partitions.
+        let partitions = if is_prepared && distributed::database().is_some() { 1 } else { partitions };
         Self { tier, dir, database_url, redis_url, prefix: format!("{name}:"), partitions }
     }
 

@@ -3,15 +3,15 @@
 use clap::Args;
 
 use super::shared::{CommandLogs, block_on, say};
-use crate::db::{Db, Distributed, Progress, Repartition, StoreConfig};
+use crate::db::{Db, Distributed, MAX_PARTITIONS, Progress, Repartition, StoreConfig};
 
 /// Which database.
 #[derive(Debug, Args)]
 pub(super) struct MigrateArgs {
-    /// Move the rows of all large tables to as many partitions as --partitions says. Stop all nodes
+    /// Move the rows of all large tables to so many partitions; 1 makes plain tables. Stop all nodes
     /// first. If it is interrupted, run it again: no node starts until it has finished.
-    #[arg(long)]
-    repartition: bool,
+    #[arg(long, value_name = "PARTITIONS", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PARTITIONS)))]
+    repartition: Option<u32>,
 
     /// Distribute the tables of a Citus over its workers, with their rows. Stop all nodes first. If
     /// it is interrupted, run it again.
@@ -39,7 +39,7 @@ pub(super) fn run(args: MigrateArgs) -> Result<(), String> {
             let mut told = Ok(());
             db.distribute(|placed| told = told.clone().and_then(|()| say(&placed_line(&placed)))).await?;
             told?;
-        } else if args.repartition {
+        } else if let Some(partitions) = args.repartition {
             db.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
             let mut told = Ok(());
             let tell = |progress: Progress| {
@@ -47,7 +47,7 @@ pub(super) fn run(args: MigrateArgs) -> Result<(), String> {
                     told = say(&line(progress));
                 }
             };
-            let repartition = Repartition { partitions: stores.partitions, rows_per_step: args.rows_per_step };
+            let repartition = Repartition { partitions, rows_per_step: args.rows_per_step };
             repartition.run(&db, tell).await?;
             told?;
         } else {

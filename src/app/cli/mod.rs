@@ -7,6 +7,7 @@ mod export;
 mod healthcheck;
 mod import;
 mod layers;
+mod manual;
 mod migrate;
 mod names;
 mod openapi;
@@ -117,6 +118,17 @@ enum CliCommand {
     Epoch(epoch::EpochArgs),
     /// Print the OpenAPI document, as served at /openapi.json.
     Openapi,
+    /// Print what completes commands and options in a shell.
+    ///
+    /// For bash: `headmark completions bash > /etc/bash_completion.d/headmark`.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page.
+    ///
+    /// It has all commands and settings. To read it: `headmark man | man -l -`.
+    Man,
 }
 
 impl Cli {
@@ -169,6 +181,8 @@ impl Cli {
             Some(CliCommand::Recount(args)) => recount::run(args),
             Some(CliCommand::Epoch(args)) => epoch::run(args).map(|()| Done::Well),
             Some(CliCommand::Openapi) => openapi::run().map(|()| Done::Well),
+            Some(CliCommand::Completions { shell }) => manual::completions(command, shell).map(|()| Done::Well),
+            Some(CliCommand::Man) => manual::page(command).map(|()| Done::Well),
         }
     }
 }

@@ -44,7 +44,8 @@ impl Db {
         done
     }
 
-    /// Places what a migration has made since, if the database is distributed.
+    /// Places what a migration has made since, if the database is distributed. Only empty tables: one
+    /// with rows was there before, in the wrong place, and moving it is not done beside nodes.
     ///
     /// # Errors
     /// A sentence for the operator.
@@ -53,6 +54,15 @@ impl Db {
         let failed = |error| format!("cannot distribute the tables: {error}");
         let mut conn = connect(options).await.map_err(failed)?;
         wait_for_turn(&mut conn).await.map_err(failed)?;
+        for table in Placed::read(&mut conn).await.map_err(failed)?.plain() {
+            let filled = AssertSqlSafe(format!("select exists (select from {table})"));
+            let (filled,): (bool,) = sqlx::query_as(filled).fetch_one(&mut conn).await.map_err(failed)?;
+            if filled {
+                return Err(format!(
+                    "the table {table} of this Citus has rows and is in no place that Citus knows: stop all nodes and run `headmark migrate --distribute`"
+                ));
+            }
+        }
         place_all(&mut conn, |placed| tracing::info!(table = placed.table, "placed a new table")).await.map_err(failed)?;
         let _closed = conn.close().await;
         Ok(())
@@ -83,11 +93,13 @@ async fn may_distribute(conn: &mut PgConnection) -> DbResult<Result<(), String>>
     if !mine {
         return Ok(Err("a node uses this database: stop all nodes first".to_owned()));
     }
-    let (partitioned,): (bool,) = sqlx::query_as("select exists (select from pg_class where oid = to_regclass($1) and relkind = 'p')")
-        .bind(LEADER)
-        .fetch_one(conn)
-        .await?;
-    let refused = "its tables are partitioned: run `headmark migrate --repartition --partitions 1` first";
+    // Also those on the way to another number.
+    let partitioned = "select exists (select from pg_class where relnamespace = current_schema()::regnamespace
+        and ((relname = any($1) and relkind = 'p') or relname = any($2)))";
+    let names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+    let moving: Vec<String> = TABLES.iter().map(|table| format!("{}_old", table.name)).collect();
+    let (partitioned,): (bool,) = sqlx::query_as(partitioned).bind(names).bind(moving).fetch_one(conn).await?;
+    let refused = "its tables are partitioned: run `headmark migrate --repartition 1` first";
     Ok(if partitioned { Err(refused.to_owned()) } else { Ok(()) })
 }
 

@@ -26,7 +26,9 @@ use super::migrate::wait_for_turn;
 use super::{Db, DbResult};
 
 /// What nodes and commands say between two runs of the command that moves rows.
-const UNDER_WAY: &str = "the tables are being repartitioned: run `headmark migrate --repartition` to its end first";
+fn under_way(target: u32) -> String {
+    format!("the tables are being repartitioned: run `headmark migrate --repartition {target}` to its end first")
+}
 
 /// What became of the number that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +54,7 @@ impl Db {
         let settled = settle(&mut conn, asked).await.map_err(failed)?;
         // The lock of this turn ends with it.
         let _closed = conn.close().await;
-        settled.ok_or_else(|| UNDER_WAY.to_owned())
+        settled.map_err(under_way)
     }
 }
 
@@ -69,16 +71,16 @@ async fn take_node_lock(conn: &mut PgConnection) -> DbResult<bool> {
     Ok(mine)
 }
 
-/// None: rows are being moved.
-async fn settle(conn: &mut PgConnection, asked: u32) -> DbResult<Option<Partitions>> {
+/// An error inside is the number to which rows are being moved.
+async fn settle(conn: &mut PgConnection, asked: u32) -> DbResult<Result<Partitions, u32>> {
     let mut schema = Schema::read(conn).await?;
     if schema.all_have(asked) {
-        return Ok(Some(Partitions::AsAsked));
+        return Ok(Ok(Partitions::AsAsked));
     }
     if are_empty(conn, &schema).await? && take_node_lock(conn).await? {
         partition_empty(conn, &schema, asked).await?;
         conn.execute(AssertSqlSafe(format!("select pg_advisory_unlock({NODE_LOCK})"))).await?;
-        return Ok(Some(Partitions::AsAsked));
+        return Ok(Ok(Partitions::AsAsked));
     }
     let stored = schema.stored();
     // What a migration has just made.
@@ -88,7 +90,11 @@ async fn settle(conn: &mut PgConnection, asked: u32) -> DbResult<Option<Partitio
         }
     }
     schema = Schema::read(conn).await?;
-    Ok(schema.all_have(stored).then_some(if stored == asked { Partitions::AsAsked } else { Partitions::Stored(stored) }))
+    Ok(match schema.all_have(stored) {
+        true if stored == asked => Ok(Partitions::AsAsked),
+        true => Ok(Partitions::Stored(stored)),
+        false => Err(schema.target()),
+    })
 }
 
 async fn partition_empty(conn: &mut PgConnection, schema: &Schema, number: u32) -> DbResult<()> {

@@ -46,6 +46,9 @@ impl Repartition {
     /// A sentence for the operator. What was done until then stays done.
     pub async fn run(self, db: &Db, mut tell: impl FnMut(Progress)) -> Result<(), String> {
         let Db::Postgres { options, .. } = db else { return Err("only Postgres has partitions".to_owned()) };
+        if db.is_distributed() {
+            return Err("the tables of a Citus lie on its workers already: partitions would bring all rows to the coordinator".to_owned());
+        }
         let failed = |error| format!("cannot repartition the tables; to go on, run the command again: {error}");
         let mut conn = connect(options).await.map_err(failed)?;
         wait_for_turn(&mut conn).await.map_err(failed)?;

@@ -50,6 +50,13 @@ impl Schema {
         TABLES.iter().all(|table| self.of(table.name) == Some(number))
     }
 
+    /// The number to which rows are being moved: that of the table which is being filled, else of the
+    /// first one, which is moved first.
+    pub(super) fn target(&self) -> u32 {
+        let filled = TABLES.iter().find_map(|table| self.of(&Names::of(table.name).new));
+        filled.or_else(|| TABLES.first().and_then(|table| self.of(table.name))).unwrap_or(1)
+    }
+
     /// The number of the database.
     pub(super) fn stored(&self) -> u32 {
         TABLES.last().and_then(|table| self.of(table.name)).unwrap_or(1)

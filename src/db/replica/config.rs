@@ -23,8 +23,8 @@ pub struct ReplicaConfig {
     #[arg(long, env = "HEADMARK_REPLICA_URL_FILE", value_name = "PATH", value_parser = path)]
     pub replica_url_file: Option<PathBuf>,
 
-    /// How far the replica may be behind, in milliseconds. While it is further behind, its reads go
-    /// to DATABASE_URL.
+    /// How far the replica may be behind, in milliseconds (250 to 600). While it is further behind,
+    /// its reads go to DATABASE_URL.
     #[arg(long, env = "HEADMARK_REPLICA_MAX_LAG_MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(250..=600))]
     pub replica_max_lag_ms: u64,
 }

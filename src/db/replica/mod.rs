@@ -101,12 +101,17 @@ impl Replica {
             }
             beat += 1;
             self.beat(&mut conn, beat).await;
-            self.look().await;
+            let why = self.look().await.err();
             let state = self.state();
             if told.replace(state) != Some(state) {
+                let error = why.map(tracing::field::display);
                 match state {
                     ReplicaState::Ok => tracing::info!("the replica is read"),
-                    _ => tracing::warn!(?state, "the replica is not read; pages come from the primary"),
+                    ReplicaState::Away => tracing::warn!(?state, error, "the replica does not answer; pages come from the primary"),
+                    ReplicaState::Lagging => tracing::warn!(
+                        ?state,
+                        "the replica is behind, or HEADMARK_REPLICA_URL names another database; pages come from the primary"
+                    ),
                 }
             }
             let age = self.known().age(Instant::now());
@@ -140,19 +145,23 @@ impl Replica {
     }
 
     /// Looks for the last beat, some times if need be.
-    async fn look(&self) {
+    ///
+    /// # Errors
+    /// The driver's own, where the replica does not answer.
+    async fn look(&self) -> DbResult<()> {
         for pause in LOOKS {
             tokio::time::sleep(pause).await;
             match timeout(MAX_REPLICA_READ, beats::shown(&self.db, self.node)).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
-                Ok(beat) if self.known().show(beat) => return,
+                Ok(beat) if self.known().show(beat) => break,
                 Ok(_) => {}
                 Err(error) => {
                     tracing::debug!(%error, "the replica does not answer");
                     self.known().lose();
-                    return;
+                    return Err(error);
                 }
             }
         }
+        Ok(())
     }
 
     /// For a command: the replica, once it shows what was there as the command began; None where it
@@ -163,7 +172,8 @@ impl Replica {
         // Without a beat nothing could be shown.
         let mut conn = conn?;
         let shows = loop {
-            self.look().await;
+            // Why it does not answer is in the log.
+            let _ = self.look().await;
             let shows = self.known().age(Instant::now()).is_some();
             if shows || Instant::now() >= until {
                 break shows;
