@@ -52,7 +52,7 @@ both_tiers! {
         for client in &clients {
             assert_eq!(seqs(client, 2, "").await, (1..=all).rev().collect::<Vec<_>>());
             let half = all / 2;
-            assert_eq!(shown(client, 2).await, json!({"mail": {"unread": half}, "notice": {"unread": half}}));
+            assert_eq!(shown(client, 2).await, json!({"mail": {"unread": half, "unseen": half}, "notice": {"unread": half, "unseen": half}}));
             assert_eq!(seqs(client, 3, "").await.len(), EACH);
         }
         Node::stop_all(nodes).await;

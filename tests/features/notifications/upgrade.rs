@@ -52,7 +52,7 @@ both_tiers! {
         let node = world.node().await;
         let client = &node.client;
         let summary = client.summary(1).await;
-        assert_eq!((&summary["notifications"], &summary["total"]), (&json!({"mail": {"unread": 0}, "notice": {"unread": 1}}), &json!(1)));
+        assert_eq!((&summary["notifications"], &summary["total"]), (&json!({"mail": {"unread": 0, "unseen": 0}, "notice": {"unread": 1, "unseen": 1}}), &json!(1)));
         assert_eq!((seqs(client, 1, "").await, seqs(client, 1, "&status=unread").await), (vec![2, 1], vec![2]));
         let shown = client.get(&format!("/v1/notifications/{READ}")).await.ok();
         let expected: [(&str, Value); 7] = [
@@ -70,7 +70,7 @@ both_tiers! {
         send(client, "notice", &[1, 2]).await;
         assert_eq!((seqs(client, 1, "").await, seqs(client, 2, "").await), (vec![4, 2, 1], vec![2, 1]), "numbers go on");
         client.delete(&format!("/v1/notifications/{READ}")).await;
-        assert_eq!(client.summary(2).await["notifications"], json!({"notice": {"unread": 1}}));
+        assert_eq!(client.summary(2).await["notifications"], json!({"notice": {"unread": 1, "unseen": 1}}));
 
         let left = called_messages(&mut hand).await;
         assert!(left.iter().all(|name| name.starts_with("group_message")) && left.contains(&"group_messages".to_owned()), "{left:?}");

@@ -18,6 +18,7 @@ mod compare;
 mod fleet;
 mod kept;
 mod model;
+mod notifications;
 mod run;
 mod shared;
 mod steps;

@@ -40,9 +40,9 @@ both_tiers! {
         assert!(recount(&world, &[]).await.out.contains(HEALTHY));
         let node = world.node_with(UNSCRUBBED).await;
         let summary = node.client.summary(9).await;
-        assert_eq!((&summary["notifications"], &summary["total"]), (&json!({"mail": {"unread": 1}, "notice": {"unread": 1}}), &json!(2)));
+        assert_eq!((&summary["notifications"], &summary["total"]), (&json!({"mail": {"unread": 1, "unseen": 1}, "notice": {"unread": 1, "unseen": 1}}), &json!(2)));
         assert!(summary["revision"].as_i64().unwrap() > read["revision"].as_i64().unwrap() + 1, "a poll with an older tag is told: {summary}");
-        assert_eq!(node.client.summary(8).await["notifications"], json!({"notice": {"unread": 1}}));
+        assert_eq!(node.client.summary(8).await["notifications"], json!({"notice": {"unread": 1, "unseen": 1}}));
         send(&node.client, "mail", &[9]).await;
         assert_eq!(node.client.get("/v1/users/9/notifications?limit=1").await.ok()["items"][0]["seq"], 5);
         assert_eq!(node.client.summary(9).await["notifications"]["mail"]["unread"], 2);
