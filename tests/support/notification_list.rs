@@ -158,7 +158,8 @@ impl NotificationList {
 
     /// The numbers as a summary shows them.
     pub fn summary(&self) -> serde_json::Value {
-        let shown = |(kind, (unread, unseen)): (&'static str, _)| (kind.to_owned(), serde_json::json!({"unread": unread, "unseen": unseen}));
+        let shown =
+            |(kind, (unread, unseen)): (&'static str, _)| (kind.to_owned(), serde_json::json!({"unread": unread, "unseen": unseen}));
         serde_json::Value::Object(self.numbers().into_iter().map(shown).collect())
     }
 

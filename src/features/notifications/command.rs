@@ -83,9 +83,8 @@ impl NewNotification {
         let actor = self.content.actor_id.map_or(0, UserId::get);
         let sent = Sent { id, kind: &kind, group_key: &group_key, actor };
         for (at, user) in self.recipients.iter().enumerate() {
-            rules::join(rows, *user, sent, now).map_err(|problem| {
-                problem.at(format!("/recipients/{at}"), "exceeds the limit of notification types for this user")
-            })?;
+            rules::join(rows, *user, sent, now)
+                .map_err(|problem| problem.at(format!("/recipients/{at}"), "exceeds the limit of notification types for this user"))?;
         }
         let recipients = i64::try_from(self.recipients.len()).unwrap_or(i64::MAX);
         let notification = Notification { kind: self.kind.clone(), stored: self.stored.clone(), created_at: now, recipients };

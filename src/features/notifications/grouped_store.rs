@@ -31,13 +31,7 @@ static LOAD_OPEN: Statement = Statement::new(
 
 static INSERT: Statement = Statement::insert(
     "grouped_notifications",
-    &[
-        ("user_id", Type::Int),
-        ("entry_id", Type::Int),
-        ("seq", Type::Int),
-        ("notification_id", Type::Int),
-        ("actor_id", Type::Int),
-    ],
+    &[("user_id", Type::Int), ("entry_id", Type::Int), ("seq", Type::Int), ("notification_id", Type::Int), ("actor_id", Type::Int)],
 );
 
 static DELETE: Statement = Statement::new(

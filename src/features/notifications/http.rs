@@ -43,9 +43,7 @@ pub struct NotificationContext {
 }
 
 pub fn routes() -> OpenApiRouter<Served<NotificationContext>> {
-    OpenApiRouter::new()
-        .routes(routes!(send_notification))
-        .routes(routes!(get_notification, edit_notification, withdraw_notification))
+    OpenApiRouter::new().routes(routes!(send_notification)).routes(routes!(get_notification, edit_notification, withdraw_notification))
 }
 
 /// A notification and its recipients.
@@ -214,4 +212,3 @@ async fn withdraw_notification(
     let (recipients, kept_from) = (reads::recipients(&state.db, id).await?, kept_from(&state));
     submit(&state, NotificationCommand::Withdraw { id, recipients, kept_from }).await
 }
-

@@ -103,13 +103,7 @@ async fn list_notifications(
 /// Reads a page, not older than what the client has seen. Its tag is made from the user's revision,
 /// which every change of the list raises, also an edit. Where the client has the answer already,
 /// the list is not read.
-async fn read(
-    state: &NotificationContext,
-    user: UserId,
-    asked: Asked<'_>,
-    seen: Seen,
-    tags: &IfNoneMatch,
-) -> Result<PolledValue<Page>> {
+async fn read(state: &NotificationContext, user: UserId, asked: Asked<'_>, seen: Seen, tags: &IfNoneMatch) -> Result<PolledValue<Page>> {
     let mut revision = seen.revision();
     for _ in 0..MAX_READS {
         let State::Current(entry) = state.entries.read(user, revision).await else { break };

@@ -71,7 +71,9 @@ static LIST_UNREAD: Statement =
 static LIST_UNREAD_OF_TYPE: Statement = Statement::one(page!("r.read_at = 0 and r.type = $4"), PAGE);
 
 static LIST_UNSEEN: Statement = Statement::one(
-    page!("r.read_at = 0 and ($4 = '' or r.type = $4) and r.seq > coalesce((select s.notification_seen from users s where s.user_id = $1), 0)"),
+    page!(
+        "r.read_at = 0 and ($4 = '' or r.type = $4) and r.seq > coalesce((select s.notification_seen from users s where s.user_id = $1), 0)"
+    ),
     PAGE,
 );
 

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Unread;
 use super::entry::{Count, Entry};
 use super::out::{CountsOut, NotificationCountOut};
 use super::rows::NotificationRows;
 use super::rules::{moment, set};
-use super::Unread;
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, NotificationId, UserId};
@@ -36,14 +36,7 @@ pub(super) struct Step {
 type Found = (NotificationId, Entry);
 
 /// Marks entries as read, up to a seq.
-pub(super) fn mark_many(
-    rows: &mut Rows,
-    user: UserId,
-    which: &Which,
-    up_to: i64,
-    kept_from: i64,
-    now: UnixMs,
-) -> Result<Step, Problem> {
+pub(super) fn mark_many(rows: &mut Rows, user: UserId, which: &Which, up_to: i64, kept_from: i64, now: UnixMs) -> Result<Step, Problem> {
     let (these, more) = match which {
         Which::Named(ids) => (named(rows, user, ids, kept_from)?, false),
         Which::Oldest(kind, limit) => {

@@ -295,7 +295,8 @@ impl RowSet for NotificationRows {
             }
             self.take(rows);
         }
-        let above = above.into_iter().filter_map(|(user, seq, kind, unread)| Some(((UserId::try_from(user).ok()?, seq, kind.into()), unread)));
+        let above =
+            above.into_iter().filter_map(|(user, seq, kind, unread)| Some(((UserId::try_from(user).ok()?, seq, kind.into()), unread)));
         self.above.extend(above);
         let kind = |(user, kind, unread, seen): (i64, String, i64, i64)| {
             Some(((UserId::try_from(user).ok()?, Arc::from(kind)), Some(Count { unread, seen })))

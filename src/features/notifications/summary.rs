@@ -55,10 +55,7 @@ impl SummaryPart for NotificationPart {
 
     fn unread(facts: SummaryFacts<'_>, (): &()) -> i64 {
         let left_out = facts.left_out(KIND);
-        types(&facts.entry.parts)
-            .filter(|(name, _)| !left_out.has(name))
-            .map(|(_, count)| count.unread)
-            .fold(0, i64::saturating_add)
+        types(&facts.entry.parts).filter(|(name, _)| !left_out.has(name)).map(|(_, count)| count.unread).fold(0, i64::saturating_add)
     }
 
     fn show<'a>(facts: SummaryFacts<'a>, (): &()) -> ByName<'a, NotificationCountOut> {

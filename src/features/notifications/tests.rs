@@ -103,7 +103,8 @@ impl Model {
         let seq = self.seqs[to];
         self.types[to][kind] = true;
         self.change(to, |list| {
-            let open = list.iter_mut().filter(|entry| key.is_some() && (entry.kind, entry.key) == (kind, key) && !entry.read && !entry.gone);
+            let open =
+                list.iter_mut().filter(|entry| key.is_some() && (entry.kind, entry.key) == (kind, key) && !entry.read && !entry.gone);
             match open.max_by_key(|entry| entry.seq) {
                 Some(open) => {
                     open.seq = seq;
@@ -272,7 +273,8 @@ fn leave(rows: &mut Rows, model: &mut Model, act: &Act) {
             if let Some(sent) = model.sent.get_mut(*notification) {
                 sent.expired = true;
                 let held = |entry: &Listed| entry.holds.contains(notification);
-                let holders: Vec<Vec<_>> = model.lists.iter().map(|list| list.iter().filter(|entry| held(entry)).map(|entry| entry.id).collect()).collect();
+                let holders: Vec<Vec<_>> =
+                    model.lists.iter().map(|list| list.iter().filter(|entry| held(entry)).map(|entry| entry.id).collect()).collect();
                 model.take_out(*notification);
                 for (list, held) in model.lists.iter_mut().zip(holders) {
                     // An emptied entry goes with what began it, or where that has gone before.
@@ -348,7 +350,9 @@ fn emptied_entries_leave_no_row_behind_once_all_has_expired() {
         run(&mut rows, &send(&[0], at, 0, Some(0))).unwrap();
     }
     let recipients = vec![user(0)];
-    let expire = |rows: &mut Rows, at: usize| run(rows, &NotificationCommand::Expire { id: id(at), recipients: vec![user(0)], kept_from: id(at + 1).get() });
+    let expire = |rows: &mut Rows, at: usize| {
+        run(rows, &NotificationCommand::Expire { id: id(at), recipients: vec![user(0)], kept_from: id(at + 1).get() })
+    };
     expire(&mut rows, 0).unwrap();
     expire(&mut rows, 1).unwrap();
     assert_eq!(rows_of(&rows, 0), [(3, id(0), 1, false)], "the last one keeps it");
@@ -413,7 +417,10 @@ fn content_of_an_earlier_version_is_read() {
     let stored = r#"{"title":"Hello","content":"World"}"#.to_owned();
     let notification = Notification { kind: kind(0), stored, created_at: UnixMs(7), recipients: 1 };
     let content = notification.content();
-    assert_eq!((content.title.as_deref(), content.content.as_deref(), content.modified_at(UnixMs(7))), (Some("Hello"), Some("World"), UnixMs(7)));
+    assert_eq!(
+        (content.title.as_deref(), content.content.as_deref(), content.modified_at(UnixMs(7))),
+        (Some("Hello"), Some("World"), UnixMs(7))
+    );
     let edit = Edit { title: Some("Hello".to_owned()), ..Edit::default() };
     assert!(edit.of(&content, UnixMs(9), UnixMs(7)).is_none(), "nothing changes");
     let edit = Edit { content: Some("all".to_owned()), ..Edit::default() };

@@ -177,12 +177,7 @@ impl fmt::Display for Difference {
             (Some(Kind::Group), _) | (_, What::GroupMembers | What::GroupOrdinals) => write!(f, "group {} {word}", self.user)?,
             (
                 _,
-                What::NotificationUnread
-                | What::NotificationSeen
-                | What::InboxMessage
-                | What::InboxRecall
-                | What::Mention
-                | What::Mark(_),
+                What::NotificationUnread | What::NotificationSeen | What::InboxMessage | What::InboxRecall | What::Mention | What::Mark(_),
             ) => write!(f, "user {} {word} {name}", self.user)?,
             _ => write!(f, "user {} {word}", self.user)?,
         }

@@ -131,9 +131,8 @@ pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Differ
         let unread = Difference { name: name.clone(), ..Difference::new(user, What::NotificationUnread, stored, counted) };
         [unread, Difference { name, ..Difference::new(user, What::NotificationSeen, seen, seen_counted) }]
     };
-    let of_entry = |(user, id, stored, counted)| {
-        Difference { other: Some(id), ..Difference::new(user, What::NotificationsGrouped, stored, counted) }
-    };
+    let of_entry =
+        |(user, id, stored, counted)| Difference { other: Some(id), ..Difference::new(user, What::NotificationsGrouped, stored, counted) };
     let seq = |(user, stored, counted)| Difference::new(user, What::NotificationSeq, stored, counted);
     let found = types.into_iter().flat_map(of_type).filter(|found| found.missing() != 0);
     Ok(found.chain(grouped.into_iter().map(of_entry)).chain(seqs.into_iter().map(seq)).collect())

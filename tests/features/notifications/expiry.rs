@@ -13,7 +13,10 @@ use super::{mark, send, seqs};
 use crate::both_tiers;
 use crate::support::{Client, Node, Tier};
 
-static ROWS: Statement = Statement::new("select (select count(*) from notifications), (select count(*) from notification_receivers) + (select count(*) from grouped_notifications)", &[]);
+static ROWS: Statement = Statement::new(
+    "select (select count(*) from notifications), (select count(*) from notification_receivers) + (select count(*) from grouped_notifications)",
+    &[],
+);
 
 /// What a count must equal.
 static WRONG: Statement = Statement::new(

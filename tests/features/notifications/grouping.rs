@@ -1,6 +1,7 @@
 //! Notifications that group: which entry they join, what it shows, and what is left after a
 //! withdrawal.
 
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::{mark, send, seqs};
@@ -42,7 +43,7 @@ both_tiers! {
         })).await;
         let first = sent.body["notification_id"].as_str().unwrap().to_owned();
         assert_eq!((&sent.body["group_key"], &sent.body["actor_id"], &sent.body["modified_at"]), (&json!("post:1"), &json!("10"), &sent.body["created_at"]));
-        assert!(sent.text.contains(r#""data":{"post": "1", "n": 1.50}"#) || sent.text.contains(r#""data":{"post":"1","n":1.5}"#), "{}", sent.text);
+assert_eq!(sent.body["data"], json!({"post": "1", "n": 1.5}));
         for actor in [11, 12, 13] {
             like(other, "post:1", Some(actor), &[1]).await;
         }
@@ -135,15 +136,13 @@ both_tiers! {
         let node = world.node_with(&["--scrub-users", "0"]).await;
         let client = &node.client;
         let likes = (0..1000).map(|n| like(client, "post:1", Some(100 + n % 700), &[1]));
-        let ids: Vec<_> = futures_util::StreamExt::collect(futures_util::StreamExt::buffer_unordered(futures_util::stream::iter(likes), 64)).await;
+        futures_util::stream::iter(likes).buffer_unordered(64).collect::<Vec<_>>().await;
         let entry = list(client, 1).await.remove(0);
         assert_eq!((entry.seq, entry.count, entry.actors.len()), (1000, 700, 3));
         let next = like(client, "post:1", Some(5), &[1]).await;
         let shown: Vec<_> = list(client, 1).await.into_iter().map(|entry| (entry.id, entry.seq, entry.count)).collect();
         assert_eq!(shown, [(next, 1001, 1), (entry.id.clone(), 1000, 700)]);
         assert_eq!(unread(client, 1).await, json!({"unread": 2, "unseen": 2}));
-        let none: Vec<String> = Vec::new();
-        assert_ne!(ids, none);
         node.stop().await;
     }
 }

@@ -88,7 +88,10 @@ impl Run {
                 self.change(at, |list| list.mark(&sent.id, read));
                 let body = reply.ok();
                 let (unread, unseen) = self.lists[at].numbers()[entry.kind];
-                assert_eq!((&body["unread"], &body["unseen"], &body["revision"]), (&json!(unread), &json!(unseen), &json!(self.revisions[at])));
+                assert_eq!(
+                    (&body["unread"], &body["unseen"], &body["revision"]),
+                    (&json!(unread), &json!(unseen), &json!(self.revisions[at]))
+                );
             }
             (9, Some(sent)) => {
                 let reply = client.delete(&format!("/v1/users/{user}/notifications/{}", sent.id)).await;
