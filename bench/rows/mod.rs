@@ -8,6 +8,7 @@ mod inboxes;
 mod increments;
 mod lookups;
 mod memory;
+mod notifications;
 mod polls;
 mod receipts;
 mod relations;
@@ -132,7 +133,7 @@ impl Stage {
 pub(crate) async fn run(args: &Args, scale: Scale) -> Result<Report> {
     let mut report = Report::default();
     let stage = prepare(args, scale, &mut report).await?;
-    let parts = [Part::Polls, Part::Unread, Part::Increments, Part::Relations, Part::Chats, Part::Lookups, Part::Written, Part::Broadcasts];
+    let parts = [Part::Polls, Part::Unread, Part::Increments, Part::Notifications, Part::Relations, Part::Chats, Part::Lookups, Part::Written, Part::Broadcasts];
     for part in parts.into_iter().filter(|part| args.wants(*part)) {
         measure(part, args, &stage, &mut report).await;
     }
@@ -155,6 +156,10 @@ async fn measure(part: Part, args: &Args, stage: &Stage, report: &mut Report) {
         Part::Increments => {
             let outcome = increments::run(stage, report).await;
             report.attempt("increments", outcome);
+        }
+        Part::Notifications => {
+            let outcome = notifications::run(stage, report).await;
+            report.attempt("notifications", outcome);
         }
         Part::Relations => {
             let outcome = relations::run(stage, report, args.graph.as_deref()).await;

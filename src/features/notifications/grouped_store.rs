@@ -19,11 +19,25 @@ static LOAD_HOLDERS: Statement = Statement::new(
 )
 .by("user_id");
 
-static LOAD_OPEN: Statement = Statement::new(
+/// Row by row, along the index: without statistics of a table that has just grown, Postgres would
+/// join all open entries with all that is asked for. The highest are enough, as no batch reads so
+/// many.
+static LOAD_OPEN: Statement = Statement::each(
     entry_rows!(
         "from {rows} r
     join notification_receivers n on n.user_id = r.user_id and n.type = r.type and n.group_key = r.group_key
         and n.read_at = 0 and n.gone = 0 and n.group_key <> ''"
+    ),
+    entry_rows!(
+        "from {rows} r
+    cross join lateral (
+        select o.*
+        from notification_receivers o
+        where o.user_id = r.user_id and o.type = r.type and o.group_key = r.group_key
+            and o.read_at = 0 and o.gone = 0 and o.group_key <> ''
+        order by o.seq desc
+        limit 20001
+    ) n"
     ),
     &[("user_id", Type::Int), ("type", Type::Text), ("group_key", Type::Text)],
 )
