@@ -133,7 +133,17 @@ impl Stage {
 pub(crate) async fn run(args: &Args, scale: Scale) -> Result<Report> {
     let mut report = Report::default();
     let stage = prepare(args, scale, &mut report).await?;
-    let parts = [Part::Polls, Part::Unread, Part::Increments, Part::Notifications, Part::Relations, Part::Chats, Part::Lookups, Part::Written, Part::Broadcasts];
+    let parts = [
+        Part::Polls,
+        Part::Unread,
+        Part::Increments,
+        Part::Notifications,
+        Part::Relations,
+        Part::Chats,
+        Part::Lookups,
+        Part::Written,
+        Part::Broadcasts,
+    ];
     for part in parts.into_iter().filter(|part| args.wants(*part)) {
         measure(part, args, &stage, &mut report).await;
     }

@@ -14,7 +14,8 @@
 //! commits.
 //!
 //! `command.rs` has the commands, `rules.rs` and `many.rs` their rules, `http.rs`, `list_http.rs`
-//! and `mark_http.rs` the routes, `rows.rs` the rows of batches, `store.rs` and `grouped_store.rs` their statements,
+//! and `mark_http.rs` the routes, `rows.rs` the rows of batches, `store.rs`, `sent_store.rs` and
+//! `grouped_store.rs` their statements,
 //! `lists.rs` and `reads.rs` what is read beside them, `expiry.rs` how long they are kept.
 
 mod command;
@@ -33,6 +34,7 @@ mod out;
 pub mod reads;
 pub mod rows;
 mod rules;
+mod sent_store;
 mod store;
 pub mod summary;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use futures_util::future::{try_join, try_join_all, try_join4};
 
 use super::entry::{Count, Entry, EntryKey, Grouped, Held, OpenKey, TypeKey};
 use super::store::{self, EntryRow};
-use super::{Notification, Unread, grouped_store};
+use super::{Notification, Unread, grouped_store, sent_store};
 use crate::base::ids::{NotificationId, UserId};
 use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
@@ -90,10 +90,10 @@ impl NotificationRows {
                 }
             }
         }
-        store::insert_notifications(conn, &made).await?;
-        store::withdraw(conn, &withdrawn).await?;
-        store::edit(conn, &edited).await?;
-        store::delete_notifications(conn, &dropped).await
+        sent_store::insert(conn, &made).await?;
+        sent_store::withdraw(conn, &withdrawn).await?;
+        sent_store::edit(conn, &edited).await?;
+        sent_store::delete(conn, &dropped).await
     }
 
     async fn save_entries(&self, conn: &mut Conn) -> DbResult<()> {
@@ -263,7 +263,7 @@ impl RowSet for NotificationRows {
     type Needs = NotificationNeeds;
 
     fn statements() -> Vec<&'static Statement> {
-        store::statements().into_iter().chain(grouped_store::statements()).collect()
+        [store::statements().as_slice(), &sent_store::statements(), &grouped_store::statements()].concat()
     }
 
     async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &NotificationNeeds) -> DbResult<()> {
@@ -271,7 +271,7 @@ impl RowSet for NotificationRows {
         let by_id: BTreeSet<_> = needs.entries.union(&needs.holders).copied().collect();
         let ((notifications, entries, unread, types), (holders, open, above)) = try_join(
             try_join4(
-                store::load_notifications(pipeline, &needs.notifications),
+                sent_store::load(pipeline, &needs.notifications),
                 store::load_entries(pipeline, &by_id),
                 unread,
                 store::load_types_of(pipeline, &needs.types_of),
@@ -283,7 +283,7 @@ impl RowSet for NotificationRows {
             ),
         )
         .await?;
-        self.notifications.insert_loaded(notifications.into_iter().filter_map(store::held_of_row));
+        self.notifications.insert_loaded(notifications.into_iter().filter_map(sent_store::held_of_row));
         self.take(entries);
         self.take(open);
         let (grouped, held): (Vec<_>, Vec<_>) = holders.into_iter().filter_map(grouped_store::split).unzip();

@@ -104,7 +104,7 @@ both_tiers! {
         let sent = client.post("/v1/notifications", &body).await.ok();
         let path = format!("/v1/notifications/{}", sent["notification_id"].as_str().unwrap());
         mark(client, 2, sent["notification_id"].as_str().unwrap(), "read").await.ok();
-        client.delete(&format!("/v1/users/3{}", &path[3..])).await.ok();
+        client.delete(&path.replace("/v1/", "/v1/users/3/")).await.ok();
         let before = [client.summary(1).await, client.summary(3).await];
         let edited = other.put(&path, &json!({"content": "", "data": {"b": 2}})).await.ok();
         assert_eq!((&edited["title"], &edited["content"], &edited["data"], &edited["read_count"]), (&json!("One"), &json!(""), &json!({"b": 2}), &json!(1)));
