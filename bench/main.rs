@@ -51,6 +51,8 @@ enum Part {
     Unread,
     /// Durable increments, alone and in batches.
     Increments,
+    /// Notifications that group, to many receivers.
+    Notifications,
     /// Lists, follows, and the import of a graph.
     Relations,
     /// Groups: polls, sends, fan-out, inboxes, receipts.

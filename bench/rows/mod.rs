@@ -9,6 +9,7 @@ mod inboxes;
 mod increments;
 mod lookups;
 mod memory;
+mod notifications;
 mod polls;
 mod receipts;
 mod relations;
@@ -137,6 +138,7 @@ pub(crate) async fn run(args: &Args, scale: Scale) -> Result<Report> {
         Part::Polls,
         Part::Unread,
         Part::Increments,
+        Part::Notifications,
         Part::Relations,
         Part::Chats,
         Part::ChatList,
@@ -166,6 +168,10 @@ async fn measure(part: Part, args: &Args, stage: &Stage, report: &mut Report) {
         Part::Increments => {
             let outcome = increments::run(stage, report).await;
             report.attempt("increments", outcome);
+        }
+        Part::Notifications => {
+            let outcome = notifications::run(stage, report).await;
+            report.attempt("notifications", outcome);
         }
         Part::Relations => {
             let outcome = relations::run(stage, report, args.graph.as_deref()).await;

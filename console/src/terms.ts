@@ -9,7 +9,7 @@ export type ListedUser = Schemas["ListedUserOut"];
 export type UserGroup = Schemas["UserGroupOut"];
 export type Direct = Schemas["DirectOut"];
 export type Device = Schemas["CursorOut"];
-export type UserNotification = Schemas["UserNotificationOut"];
+export type UserNotification = Schemas["NotificationEntryOut"];
 export type RelationCounts = Schemas["RelationCountsOut"];
 export type Ready = Schemas["ReadyOut"];
 

@@ -157,6 +157,7 @@ impl Engines {
         NotificationContext {
             lanes: self.lanes.clone(),
             db: self.db.clone(),
+            entries: Arc::clone(&self.entries),
             polling: Arc::clone(&self.polling),
             clock: self.clock.clone(),
             config: config.notifications.clone(),

@@ -94,6 +94,8 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
         .and(inbox::http::routes(), |node| &node.contexts.inbox)
         .and(inbox::directs_http::routes(), |node| &node.contexts.inbox)
         .and(notifications::http::routes(), |node| &node.contexts.notifications)
+        .and(notifications::list_http::routes(), |node| &node.contexts.notifications)
+        .and(notifications::mark_http::routes(), |node| &node.contexts.notifications)
         .and(receipts::http::routes(), |node| &node.contexts.receipts)
         .and(relations::http::routes(), |node| &node.contexts.relations)
         .and(relations::list_http::routes(), |node| &node.contexts.relations)

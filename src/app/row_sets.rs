@@ -41,7 +41,7 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 26] = [
+    let others: [&[&'static Statement]; 27] = [
         &lanes::statements(),
         &marks::store::statements(),
         &marks::users::statements(),
@@ -60,6 +60,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &inbox::receipts::statements(),
         &notifications::expiry::statements(),
         &notifications::lists::statements(),
+        &notifications::reads::statements(),
         &relations::export::statements(),
         &relations::lists::statements(),
         &users::statements(),

@@ -41,6 +41,9 @@ macro_rules! whole_ids {
         pub struct $name(i64);
 
         impl $name {
+            /// The lowest.
+            pub const MIN: Self = Self(1);
+
             /// The id as the databases hold it.
             #[must_use]
             pub fn get(self) -> i64 {

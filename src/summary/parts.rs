@@ -14,6 +14,7 @@ use crate::features::badges::summary::{CounterPart, CounterTermsOut};
 use crate::features::broadcasts::summary::{BroadcastPart, ChannelTermsOut};
 use crate::features::dots::summary::{DotOut, DotPart, DotTermsOut};
 use crate::features::feed::summary::{FeedPart, FeedTermsOut};
+use crate::features::notifications::NotificationCountOut;
 use crate::features::notifications::summary::{NotificationPart, NotificationTermsOut};
 use crate::features::summary_part::{ByName, Cap, CounterOut, Shared, SummaryFacts, SummaryPart, UnreadOut};
 use crate::features::views::summary::ViewOut;
@@ -285,5 +286,5 @@ kinds! {
     /// Groups and direct messages.
     chats: ChatPart, shows [ChatsOut], explains [ChatTermsOut];
     /// The notifications by type.
-    notifications: NotificationPart, shows [BTreeMap<String, UnreadOut>], explains [BTreeMap<String, NotificationTermsOut>];
+    notifications: NotificationPart, shows [BTreeMap<String, NotificationCountOut>], explains [BTreeMap<String, NotificationTermsOut>];
 }

@@ -29,9 +29,7 @@ async fn the_help_names_the_variables() {
 #[tokio::test]
 async fn the_manual_page_and_the_completions_have_every_command_and_setting() {
     let page = String::from_utf8(run(&["man"], &[]).await.stdout).unwrap();
-    for part in
-        [".TH headmark 1", "HEADMARK IMPORT FOLLOWS", "HEADMARK CONFIG CHECK", "HEADMARK_SERVICE_KEYS", r"group\-message\-days"]
-    {
+    for part in [".TH headmark 1", "HEADMARK IMPORT FOLLOWS", "HEADMARK CONFIG CHECK", "HEADMARK_SERVICE_KEYS", r"group\-message\-days"] {
         assert!(page.contains(part), "{part} in {page}");
     }
     for shell in ["bash", "zsh", "fish"] {

@@ -29,12 +29,14 @@ async fn engine_contents_do_not_reach_the_log_of_postgres() {
     }
     let text = json!({"sender_id": "1", "client_id": "c", "content": MARKER});
     let notice = json!({"title": MARKER, "body": MARKER, "data": {MARKER: MARKER}});
-    let notification = json!({"type": "notice", "title": MARKER, "content": MARKER, "recipients": ["1", "2"]});
+    let notification =
+        json!({"type": "notice", "title": MARKER, "content": MARKER, "data": {MARKER: MARKER}, "recipients": ["1", "2"], "group_key": "k"});
     let writes = [
         ("group_messages", "/v1/groups/7/messages", &text),
         ("group_messages", "/v1/groups/8/messages", &text),
         ("inbox", "/v1/users/2/inbox", &text),
         ("notifications", "/v1/notifications", &notification),
+        ("grouped_notifications", "/v1/notifications", &notification),
         ("notices", "/v1/broadcasts/system", &notice),
         ("idempotency_keys", "/v1/notifications", &notification),
         ("idempotency_keys", "/v1/broadcasts/system", &notice),
@@ -48,6 +50,12 @@ async fn engine_contents_do_not_reach_the_log_of_postgres() {
         hand.execute(sqlx::AssertSqlSafe(format!("drop trigger refuse on {table}"))).await.unwrap();
         assert!(client.post_once(path, &format!("{table}{path}"), body).await.status.is_success(), "it is written after all");
     }
+    let id = client.get("/v1/users/2/notifications").await.ok()["items"][0]["notification_id"].as_str().unwrap().to_owned();
+    hand.execute("create trigger refuse before update on notifications for each row execute function refuse()").await.unwrap();
+    let edit = json!({"content": format!("{MARKER} edited"), "data": {MARKER: MARKER}});
+    assert!(client.put(&format!("/v1/notifications/{id}"), &edit).await.status.is_server_error());
+    hand.execute("drop trigger refuse on notifications").await.unwrap();
+    client.put(&format!("/v1/notifications/{id}"), &edit).await.ok();
     let log = cluster.log();
     assert!(log.contains("STATEMENT:"), "the log has the statements that failed");
     let shown = log.lines().find(|line| line.contains("hush"));
@@ -57,5 +65,7 @@ async fn engine_contents_do_not_reach_the_log_of_postgres() {
     assert!(sent["items"].as_array().unwrap().iter().all(|row| row["content"] == MARKER), "{sent}");
     assert_eq!(client.get("/v1/groups/7/messages").await.ok()["items"][0]["content"], MARKER);
     assert_eq!(client.get("/v1/broadcasts/system").await.ok()["items"][0]["data"], json!({MARKER: MARKER}));
+    let entry = client.get("/v1/users/2/notifications").await.ok()["items"][0].clone();
+    assert_eq!((&entry["title"], &entry["content"], &entry["data"]), (&json!(MARKER), &edit["content"], &json!({MARKER: MARKER})));
     node.stop().await;
 }

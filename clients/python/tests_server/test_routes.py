@@ -49,7 +49,9 @@ CALLS: list[Call[Any]] = [
     routes.get_view(1, "page", "home"),
     routes.delete_view_item("page", "home", "i-1"),
     routes.send_notification(type="notice", title="Hi", content="You", recipients=[1, 2]),
-    routes.list_notifications(1, status="unread"),
+    routes.send_notification(type="like", recipients=[1], group_key="post:1", actor_id=2),
+    routes.list_notifications(1, status="unseen"),
+    routes.see_notifications(1),
     routes.read_notifications(1, all=True),
     routes.put_group(GROUP, delivery="read", receipts=True),
     routes.get_group(GROUP),
@@ -130,7 +132,13 @@ def test_a_notification_is_read_and_withdrawn(server: Server) -> None:
         id = headmark.send(call)["notification_id"]
         assert headmark.send(routes.read_notification(5, id))["unread"] == 0
         assert headmark.send(routes.unread_notification(5, id))["unread"] == 1
-        assert headmark.send(routes.get_notification(id))["read_count"] == 0
+        edited = headmark.send(routes.edit_notification(id, content="All"))
+        assert (edited.get("title"), edited.get("content"), edited["read_count"]) == (
+            "Hi",
+            "All",
+            0,
+        )
+        assert headmark.send(routes.see_notifications(5))["unseen"] == 0
         headmark.send(routes.withdraw_notification(id))
         with pytest.raises(ProblemError, match="410 · gone"):
             headmark.send(routes.get_notification(id))

@@ -11,10 +11,18 @@ const PAGE = 20;
 
 const COLUMNS: Column<UserNotification>[] = [
   { name: "Type", cell: ({ type }) => <Name text={type} /> },
-  { name: "Title", cell: ({ title }) => <bdi class="text">{title}</bdi> },
-  { name: "Sent", cell: ({ created_at }) => <Time at={created_at} /> },
+  { name: "Title", cell: ({ title, group_key }) => <bdi class="text">{title ?? group_key}</bdi> },
+  { name: "Actors", cell: ({ count, actors }) => (actors.length > 0 ? actorsOf(actors, count) : "–") },
+  { name: "Newest", cell: ({ updated_at }) => <Time at={updated_at} /> },
+  { name: "Seen", cell: ({ seen }) => (seen ? "seen" : <b>unseen</b>) },
   { name: "Read", cell: ({ read_at }) => (read_at === undefined ? <b>unread</b> : <Time at={read_at} />) },
 ];
+
+/** The newest actors, and how many others there are. */
+function actorsOf(actors: string[], count: number): string {
+  const others = count - actors.length;
+  return others > 0 ? `${actors.join(", ")} and ${others} more` : actors.join(", ");
+}
 
 export function NotificationsSection({ headmark, user }: { headmark: Headmark; user: string }) {
   const pages = usePages(
@@ -28,13 +36,7 @@ export function NotificationsSection({ headmark, user }: { headmark: Headmark; u
   );
   return (
     <Section title="Notifications">
-      <PagedTable
-        pages={pages}
-        caption="Notifications"
-        columns={COLUMNS}
-        keyOf={({ notification_id }) => notification_id}
-        empty="No notification."
-      />
+      <PagedTable pages={pages} caption="Notifications" columns={COLUMNS} keyOf={({ id }) => id} empty="No notification." />
     </Section>
   );
 }

@@ -23,7 +23,7 @@ const explain: Explain = {
     })).reverse(),
   },
   chats: { unread: 0, groups: [], directs: [] },
-  notifications: { notice: { unread: 1 } },
+  notifications: { notice: { unread: 1, unseen: 0 } },
 };
 
 const summary = {
@@ -34,7 +34,7 @@ const summary = {
   broadcasts: { news: { unread: 0, head: 9 } },
   dots: { mall: { lit: true, head: 1 } },
   feed: { unread: 50 },
-  notifications: { notice: { unread: 1 } },
+  notifications: { notice: { unread: 1, unseen: 0 } },
 };
 
 it("each number of the poll stands beside that of the rows", () => {

@@ -111,7 +111,7 @@ impl<'a, I: Iterator<Item = PackedMark<'a>>> Positions<I> {
     }
 }
 
-/// The fields of an entry that hold one number each, with this prefix, in the order of their names.
-pub(crate) fn numbers<'a>(parts: &'a Parts, prefix: &'a str) -> impl Iterator<Item = (&'a str, i64)> {
-    parts.iter().filter_map(move |(field, text)| Some((field.strip_prefix(prefix)?, text.parse().ok()?)))
+/// The fields of an entry with this prefix, in the order of their names.
+pub(crate) fn texts<'a>(parts: &'a Parts, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    parts.iter().filter_map(move |(field, text)| Some((field.strip_prefix(prefix)?, text)))
 }

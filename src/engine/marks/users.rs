@@ -26,6 +26,8 @@ pub struct User {
     pub following_version: i64,
     /// The seq of the last notification.
     pub notification_seq: i64,
+    /// Up to which seq the user has seen the list of notifications.
+    pub notification_seen: i64,
     /// How many groups the user is in.
     pub chat_groups: i64,
     /// The seq of the last row of the user's inbox.
@@ -53,6 +55,7 @@ impl Default for User {
             feed: 0,
             following_version: 0,
             notification_seq: 0,
+            notification_seen: 0,
             chat_groups: 0,
             inbox_seq: 0,
             direct_unread: 0,
@@ -86,6 +89,7 @@ static INSERT_USERS: Statement = Statement::insert(
         ("feed", Type::Int),
         ("following_version", Type::Int),
         ("notification_seq", Type::Int),
+        ("notification_seen", Type::Int),
         ("chat_groups", Type::Int),
         ("inbox_seq", Type::Int),
         ("direct_unread", Type::Int),
@@ -96,7 +100,7 @@ static INSERT_USERS: Statement = Statement::insert(
 );
 
 const READ: &str = "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.following_version,
-        u.notification_seq, u.chat_groups, u.inbox_seq, u.direct_unread, u.direct_chats, u.marks, u.settings
+        u.notification_seq, u.notification_seen, u.chat_groups, u.inbox_seq, u.direct_unread, u.direct_chats, u.marks, u.settings
     from {rows} r
     join users u on u.user_id = r.user_id";
 
@@ -106,7 +110,7 @@ static READ_USERS: Statement = Statement::new(READ, &[("user_id", Type::Int)]).b
 static LOCK_USERS: Statement = Statement::each(
     READ,
     "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.following_version,
-        u.notification_seq, u.chat_groups, u.inbox_seq, u.direct_unread, u.direct_chats, u.marks, u.settings
+        u.notification_seq, u.notification_seen, u.chat_groups, u.inbox_seq, u.direct_unread, u.direct_chats, u.marks, u.settings
     from {rows} r
     join users u on u.user_id = r.user_id
     order by u.user_id
@@ -127,6 +131,7 @@ static SAVE_USERS: Statement = Statement::new(
         feed = r.feed,
         following_version = r.following_version,
         notification_seq = r.notification_seq,
+        notification_seen = r.notification_seen,
         chat_groups = r.chat_groups,
         inbox_seq = r.inbox_seq,
         direct_unread = r.direct_unread,
@@ -146,6 +151,7 @@ static SAVE_USERS: Statement = Statement::new(
         ("feed", Type::Int),
         ("following_version", Type::Int),
         ("notification_seq", Type::Int),
+        ("notification_seen", Type::Int),
         ("chat_groups", Type::Int),
         ("inbox_seq", Type::Int),
         ("direct_unread", Type::Int),
@@ -183,7 +189,7 @@ pub fn statements() -> [&'static Statement; 6] {
 }
 
 /// A row of `users` as the statements return it.
-type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, String, String);
+type UserRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, String, String);
 
 pub(crate) fn ids(users: &[UserId]) -> Column {
     Column::Int(users.iter().map(|user| user.get()).collect())
@@ -223,6 +229,7 @@ fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
         feed,
         following_version,
         notification_seq,
+        notification_seen,
         chat_groups,
         inbox_seq,
         direct_unread,
@@ -239,6 +246,7 @@ fn user_of_row(row: UserRow) -> Option<(UserId, User)> {
         feed,
         following_version,
         notification_seq,
+        notification_seen,
         chat_groups,
         inbox_seq,
         direct_unread,
@@ -282,7 +290,7 @@ pub async fn insert_users(conn: &mut Conn, users: &[(UserId, &User, &User)], ver
 }
 
 /// The columns after the versions.
-fn columns_of(users: &[(UserId, &User, &User)]) -> [Column; 13] {
+fn columns_of(users: &[(UserId, &User, &User)]) -> [Column; 14] {
     let column = |value: fn(&User) -> i64| column_of(users, value);
     [
         column(|row| row.revision),
@@ -292,6 +300,7 @@ fn columns_of(users: &[(UserId, &User, &User)]) -> [Column; 13] {
         column(|row| row.feed),
         column(|row| row.following_version),
         column(|row| row.notification_seq),
+        column(|row| row.notification_seen),
         column(|row| row.chat_groups),
         column(|row| row.inbox_seq),
         column(|row| row.direct_unread),

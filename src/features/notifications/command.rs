@@ -1,325 +1,174 @@
-//! What is written to notifications: the commands, and the rule of each over the rows of a batch.
+//! What is written to notifications: the commands, and which rows each needs. `rules.rs` and
+//! `many.rs` have the rule of each over these rows.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use super::{DeletedNotificationOut, MAX_TYPES, Notification, NotificationOut, ReadNotificationOut, Receiver, Unread};
+use super::entry::Entry;
+use super::many::{Which, mark_many};
+use super::out::{DeletedNotificationOut, NotificationOut};
+use super::rows::{NotificationNeeds, NotificationRows};
+use super::rules::{self, Sent, missing};
+use super::{Content, Edit, Notification, Unread};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, NotificationId, UserId};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
-use crate::features::notifications::rows::NotificationRows;
 
-/// What one transaction of marking many answers inside; the route answers with the sum.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Step {
-    pub(super) changed: i64,
-    pub(super) revision: i64,
-    pub(super) unread: BTreeMap<String, i64>,
-    /// Up to which seq to go on, where there may be more.
-    pub(super) more_up_to: Option<i64>,
+/// A notification that is to be sent.
+#[derive(Debug, Clone)]
+pub struct NewNotification {
+    /// The ids that it may have.
+    pub ids: Vec<NotificationId>,
+    pub kind: Name,
+    /// What it says.
+    pub content: Content,
+    /// The same as rows have it.
+    pub stored: String,
+    /// To whom, each once.
+    pub recipients: Vec<UserId>,
 }
 
-/// Which notifications are marked as read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
-    /// These.
-    Named(Vec<NotificationId>),
-    /// So many of those that are unread, the oldest first, of a type or of all.
-    Oldest(Option<Name>, i64),
-}
-
-/// A write to notifications.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A write to notifications. Of ids lower than `kept_from`, notifications are kept no longer.
+#[derive(Debug, Clone)]
 pub enum NotificationCommand {
     /// A new notification.
-    Send {
-        /// The ids that it may have.
-        ids: Vec<NotificationId>,
-        /// Its type.
-        kind: Name,
-        /// Title and content, as one JSON object.
-        stored: String,
-        /// To whom, each once.
-        recipients: Vec<UserId>,
-    },
-    /// A user has read a notification, or wants it to count as unread.
-    Mark {
-        user: UserId,
-        id: NotificationId,
-        /// Whether it is read.
-        read: bool,
-        /// Of lower ids notifications are kept no longer.
-        kept_from: i64,
-    },
-    /// A user has read many.
-    MarkMany {
-        user: UserId,
-        which: Which,
-        /// Only up to this seq.
-        up_to: i64,
-        /// Of lower ids notifications are kept no longer.
-        kept_from: i64,
-    },
-    /// A user deletes a notification from its list.
-    Delete {
-        user: UserId,
-        id: NotificationId,
-        /// Of lower ids notifications are kept no longer.
-        kept_from: i64,
-    },
+    Send(NewNotification),
+    /// A user has read an entry, or wants it to count as unread.
+    Mark { user: UserId, id: NotificationId, read: bool, kept_from: i64 },
+    /// A user has read many, up to a seq.
+    MarkMany { user: UserId, which: Which, up_to: i64, kept_from: i64 },
+    /// A user has seen the list up to a seq.
+    See { user: UserId, up_to: i64 },
+    /// A user deletes an entry from its list.
+    Delete { user: UserId, id: NotificationId, kept_from: i64 },
+    /// A notification says something else from now on.
+    Edit { id: NotificationId, edit: Edit, recipients: Vec<UserId>, kept_from: i64 },
     /// A notification is withdrawn from everybody's list.
-    Withdraw {
-        id: NotificationId,
-        /// To whom it was sent.
-        recipients: Vec<UserId>,
-    },
+    Withdraw { id: NotificationId, recipients: Vec<UserId>, kept_from: i64 },
     /// A notification is kept no longer: it goes, and with it what everybody has of it.
-    Expire {
-        id: NotificationId,
-        /// To whom it was sent.
-        recipients: Vec<UserId>,
-    },
+    Expire { id: NotificationId, recipients: Vec<UserId>, kept_from: i64 },
+}
+
+impl NotificationCommand {
+    /// Whose lists a write to a notification changes.
+    fn recipients(&self) -> Option<&[UserId]> {
+        match self {
+            Self::Send(new) => Some(&new.recipients),
+            Self::Edit { recipients, .. } | Self::Withdraw { recipients, .. } | Self::Expire { recipients, .. } => Some(recipients),
+            Self::Mark { .. } | Self::MarkMany { .. } | Self::See { .. } | Self::Delete { .. } => None,
+        }
+    }
+}
+
+impl NewNotification {
+    fn group_key(&self) -> Arc<str> {
+        self.content.group_key.as_ref().map_or_else(|| Arc::from(""), |key| Arc::from(key.as_str()))
+    }
+
+    fn needs(&self, needs: &mut NotificationNeeds) {
+        needs.notifications.extend(&self.ids);
+        let (kind, group_key) = (self.kind.shared(), self.group_key());
+        for user in &self.recipients {
+            needs.types.insert((*user, Arc::clone(&kind)));
+            if !group_key.is_empty() {
+                needs.open.insert((*user, Arc::clone(&kind), Arc::clone(&group_key)));
+            }
+        }
+    }
+
+    fn send(&self, rows: &mut Rows, now: UnixMs) -> Result<NotificationOut, Problem> {
+        let free = self.ids.iter().copied().find(|id| rows.get::<NotificationRows>().is_withdrawn(*id).is_none());
+        let id = free.ok_or_else(|| Problem::new(Code::Overloaded, "The server found no free id for the notification. Try again."))?;
+        let (kind, group_key) = (self.kind.shared(), self.group_key());
+        let actor = self.content.actor_id.map_or(0, UserId::get);
+        let sent = Sent { id, kind: &kind, group_key: &group_key, actor };
+        for (at, user) in self.recipients.iter().enumerate() {
+            rules::join(rows, *user, sent, now)
+                .map_err(|problem| problem.at(format!("/recipients/{at}"), "exceeds the limit of notification types for this user"))?;
+        }
+        let recipients = i64::try_from(self.recipients.len()).unwrap_or(i64::MAX);
+        let notification = Notification { kind: self.kind.clone(), stored: self.stored.clone(), created_at: now, recipients };
+        let out = NotificationOut::new(id, &notification, 0);
+        rows.get_mut::<NotificationRows>().make(id, notification);
+        Ok(out)
+    }
 }
 
 impl lanes::Command for NotificationCommand {
     fn needs(&self, needs: &mut Needs) {
+        self.recipients().into_iter().flatten().for_each(|user| needs.user(*user));
         match self {
-            Self::Send { ids, kind, recipients, .. } => {
-                needs.of::<NotificationRows>().notifications.extend(ids);
-                let kind = kind.shared();
-                for user in recipients {
-                    needs.user(*user);
-                    needs.of::<NotificationRows>().types.insert((*user, Arc::clone(&kind)));
-                }
-            }
+            Self::Send(new) => new.needs(needs.of::<NotificationRows>()),
             Self::Mark { user, id, .. } | Self::Delete { user, id, .. } => {
                 needs.user(*user);
-                needs.of::<NotificationRows>().receivers.insert((*id, *user));
+                needs.of::<NotificationRows>().entries.insert((*id, *user));
             }
             Self::MarkMany { user, which, up_to, .. } => {
                 needs.user(*user);
-                needs.of::<NotificationRows>().types_of.insert(*user);
+                let of = needs.of::<NotificationRows>();
+                of.types_of.insert(*user);
                 match which {
-                    Which::Named(ids) => needs.of::<NotificationRows>().receivers.extend(ids.iter().map(|id| (*id, *user))),
+                    Which::Named(ids) => of.entries.extend(ids.iter().map(|id| (*id, *user))),
                     Which::Oldest(kind, rows) => {
-                        needs.of::<NotificationRows>().unread.insert(Unread {
-                            user: *user,
-                            kind: kind.clone(),
-                            up_to: *up_to,
-                            rows: *rows,
-                        });
+                        of.unread.insert(Unread { user: *user, kind: kind.clone(), up_to: *up_to, rows: *rows });
                     }
                 }
             }
-            Self::Withdraw { id, recipients } | Self::Expire { id, recipients } => {
-                needs.of::<NotificationRows>().notifications.insert(*id);
-                for user in recipients {
-                    needs.user(*user);
-                    needs.of::<NotificationRows>().receivers.insert((*id, *user));
-                }
+            Self::See { user, up_to } => {
+                needs.user(*user);
+                let of = needs.of::<NotificationRows>();
+                of.types_of.insert(*user);
+                of.above.insert((*user, *up_to));
+            }
+            Self::Edit { id, recipients, .. } | Self::Withdraw { id, recipients, .. } | Self::Expire { id, recipients, .. } => {
+                let of = needs.of::<NotificationRows>();
+                of.notifications.insert(*id);
+                of.holders.extend(recipients.iter().map(|user| (*id, *user)));
             }
         }
     }
 
     fn lane_key(&self) -> i64 {
         match self {
-            Self::Send { recipients, .. } | Self::Withdraw { recipients, .. } | Self::Expire { recipients, .. } => {
-                recipients.first().map_or(0, |user| user.get())
-            }
-            Self::Mark { user, .. } | Self::MarkMany { user, .. } | Self::Delete { user, .. } => user.get(),
+            Self::Mark { user, .. } | Self::MarkMany { user, .. } | Self::See { user, .. } | Self::Delete { user, .. } => user.get(),
+            _ => self.recipients().and_then(<[UserId]>::first).map_or(0, |user| user.get()),
         }
     }
 
     fn weight(&self) -> u32 {
         match self {
-            Self::Send { recipients, .. } | Self::Withdraw { recipients, .. } | Self::Expire { recipients, .. } => {
-                u32::try_from(recipients.len()).unwrap_or(u32::MAX)
-            }
             Self::MarkMany { which: Which::Named(ids), .. } => u32::try_from(ids.len()).unwrap_or(u32::MAX),
             Self::MarkMany { which: Which::Oldest(_, rows), .. } => u32::try_from(*rows).unwrap_or(u32::MAX),
-            Self::Mark { .. } | Self::Delete { .. } => 1,
+            _ => self.recipients().map_or(1, |users| u32::try_from(users.len()).unwrap_or(u32::MAX)),
         }
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         match self {
-            Self::Send { ids, kind, stored, recipients } => {
-                let count = i64::try_from(recipients.len()).unwrap_or(i64::MAX);
-                let notification = Notification { kind: kind.clone(), stored: stored.clone(), created_at: now, recipients: count };
-                Ok(Answer::created(send(rows, ids, notification, recipients)?))
-            }
-            Self::Mark { user, id, read, kept_from } => Ok(Answer::ok(mark(rows, *user, *id, *read, *kept_from, now)?)),
+            Self::Send(new) => Ok(Answer::created(new.send(rows, now)?)),
+            Self::Mark { user, id, read, kept_from } => Ok(Answer::ok(rules::mark(rows, *user, *id, *read, *kept_from, now)?)),
             Self::MarkMany { user, which, up_to, kept_from } => Ok(Answer::ok(mark_many(rows, *user, which, *up_to, *kept_from, now)?)),
+            Self::See { user, up_to } => Ok(Answer::ok(rules::see(rows, *user, *up_to))),
             Self::Delete { user, id, kept_from } => {
-                let (seq, before) = rows.get::<NotificationRows>().receiver(*user, *id).ok_or_else(|| missing(*id, *kept_from))?;
-                set(rows, *user, seq, &before, Receiver { gone: true, ..before.clone() });
+                let before = rows.get::<NotificationRows>().entry(*user, *id).ok_or_else(|| missing(*id, *kept_from))?;
+                rules::set(rows, *user, *id, Some(&before), Entry { gone: true, ..before.clone() });
                 Ok(Answer::ok(DeletedNotificationOut { revision: rows.revision(*user) }))
             }
-            Self::Withdraw { id, recipients } => {
+            Self::Edit { id, edit, recipients, kept_from } => {
+                Ok(Answer::ok(rules::edit(rows, *id, edit, (recipients.as_slice(), *kept_from), now)?))
+            }
+            Self::Withdraw { id, recipients, kept_from } => {
                 if rows.get::<NotificationRows>().is_withdrawn(*id) == Some(false) {
                     rows.get_mut::<NotificationRows>().withdraw(*id);
-                    for user in recipients {
-                        if let Some((seq, before)) = rows.get::<NotificationRows>().receiver(*user, *id) {
-                            set(rows, *user, seq, &before, Receiver { gone: true, ..before.clone() });
-                        }
-                    }
+                    recipients.iter().for_each(|user| rules::take_out(rows, *user, *id, *kept_from));
                 }
                 Ok(Answer::no_content())
             }
-            Self::Expire { id, recipients } => {
-                expire(rows, *id, recipients);
+            Self::Expire { id, recipients, kept_from } => {
+                recipients.iter().for_each(|user| rules::expire(rows, *user, *id, *kept_from));
+                rows.get_mut::<NotificationRows>().drop_notification(*id);
                 Ok(Answer::no_content())
             }
         }
     }
-}
-
-/// Why there is no row: the notification never was, or, as ids begin with their time, is kept no
-/// longer.
-pub(super) fn missing(id: NotificationId, kept_from: i64) -> Problem {
-    if id.get() < kept_from {
-        return Problem::new(Code::Gone, format!("Notification {id} has expired."));
-    }
-    Problem::new(Code::NotFound, format!("Notification {id} does not exist."))
-}
-
-pub(super) fn gone(id: NotificationId) -> Problem {
-    Problem::new(Code::Gone, format!("Notification {id} was deleted or withdrawn."))
-}
-
-fn send(rows: &mut Rows, ids: &[NotificationId], notification: Notification, recipients: &[UserId]) -> Result<NotificationOut, Problem> {
-    let free = ids.iter().copied().find(|id| rows.get::<NotificationRows>().is_withdrawn(*id).is_none());
-    let id = free.ok_or_else(|| Problem::new(Code::Overloaded, "The server found no free id for the notification. Try again."))?;
-    let kind = notification.kind.shared();
-    for (at, user) in recipients.iter().enumerate() {
-        let unread = rows.get::<NotificationRows>().unread(*user, &kind);
-        if unread.is_none() && rows.get::<NotificationRows>().type_count(*user) >= MAX_TYPES {
-            let detail = format!("User {user} has reached the limit of {MAX_TYPES} notification types.");
-            return Err(Problem::new(Code::TooMany, detail)
-                .at(format!("/recipients/{at}"), "exceeds the limit of notification types for this user"));
-        }
-        rows.revise(*user, |row| row.notification_seq += 1);
-        let seq = rows.user(*user).notification_seq;
-        rows.get_mut::<NotificationRows>().set_unread(*user, &kind, unread.unwrap_or(0) + 1);
-        rows.get_mut::<NotificationRows>().set_receiver(
-            *user,
-            seq,
-            Receiver { notification: id, kind: Arc::clone(&kind), read_at: UnixMs(0), gone: false },
-        );
-    }
-    let out = NotificationOut::new(id, &notification, 0);
-    rows.get_mut::<NotificationRows>().make(id, notification);
-    Ok(out)
-}
-
-/// Sets what a user has of a notification, takes the number of its type along, and raises the
-/// user's revision. The same as before changes nothing.
-fn set(rows: &mut Rows, user: UserId, seq: i64, before: &Receiver, after: Receiver) {
-    if *before == after {
-        return;
-    }
-    let step = i64::from(after.is_unread()) - i64::from(before.is_unread());
-    if step != 0 {
-        let unread = rows.get::<NotificationRows>().unread(user, &after.kind).unwrap_or(0);
-        rows.get_mut::<NotificationRows>().set_unread(user, &after.kind, (unread + step).max(0));
-    }
-    rows.get_mut::<NotificationRows>().set_receiver(user, seq, after);
-    rows.revise(user, |_| {});
-}
-
-/// Anyone who has not read it has one less; for the others no number changes, and so no revision.
-fn expire(rows: &mut Rows, id: NotificationId, recipients: &[UserId]) {
-    for user in recipients {
-        let Some((seq, before)) = rows.get::<NotificationRows>().receiver(*user, id) else { continue };
-        if before.is_unread() {
-            set(rows, *user, seq, &before, Receiver { gone: true, ..before.clone() });
-        }
-        rows.get_mut::<NotificationRows>().drop_receiver(*user, seq);
-    }
-    rows.get_mut::<NotificationRows>().drop_notification(id);
-}
-
-/// When something is read now; 0 means never.
-fn moment(now: UnixMs) -> UnixMs {
-    UnixMs(now.0.max(1))
-}
-
-/// Reading again keeps the time of the first.
-fn read_at(before: &Receiver, read: bool, now: UnixMs) -> UnixMs {
-    match (read, before.read_at) {
-        (true, UnixMs(0)) => moment(now),
-        (true, first) => first,
-        (false, _) => UnixMs(0),
-    }
-}
-
-fn mark(
-    rows: &mut Rows,
-    user: UserId,
-    id: NotificationId,
-    read: bool,
-    kept_from: i64,
-    now: UnixMs,
-) -> Result<ReadNotificationOut, Problem> {
-    let (seq, before) = rows.get::<NotificationRows>().receiver(user, id).ok_or_else(|| missing(id, kept_from))?;
-    if before.gone {
-        return Err(gone(id));
-    }
-    let after = Receiver { read_at: read_at(&before, read, now), ..before.clone() };
-    set(rows, user, seq, &before, after.clone());
-    Ok(ReadNotificationOut {
-        notification_id: id,
-        read_at: Some(after.read_at).filter(|at| *at != UnixMs(0)),
-        unread: rows.get::<NotificationRows>().unread(user, &after.kind).unwrap_or(0),
-        revision: rows.revision(user),
-    })
-}
-
-fn mark_many(rows: &mut Rows, user: UserId, which: &Which, up_to: i64, kept_from: i64, now: UnixMs) -> Result<Step, Problem> {
-    let (these, more) = match which {
-        Which::Named(ids) => (named(rows, user, ids, kept_from)?, false),
-        Which::Oldest(kind, limit) => {
-            let asked = Unread { user, kind: kind.clone(), up_to, rows: *limit };
-            let is_meant = |receiver: &Receiver| kind.as_ref().is_none_or(|kind| kind.as_str() == &*receiver.kind);
-            let mine = rows.get::<NotificationRows>().of_user(user).filter(|(_, receiver)| receiver.is_unread() && is_meant(receiver));
-            (mine.map(|(seq, receiver)| (seq, receiver.clone())).collect(), rows.get::<NotificationRows>().is_unfinished(&asked))
-        }
-    };
-    // Seqs that are given later are not meant by this request, which would else have no end.
-    let up_to = up_to.min(rows.user(user).notification_seq);
-    let mut changed = 0;
-    for (seq, before) in these.into_iter().filter(|(seq, before)| *seq <= up_to && before.is_unread()) {
-        set(rows, user, seq, &before, Receiver { read_at: moment(now), ..before.clone() });
-        changed += 1;
-    }
-    let unread = rows.get::<NotificationRows>().types_of(user).map(|(kind, unread)| ((**kind).to_owned(), unread)).collect();
-    Ok(Step { changed, revision: rows.revision(user), unread, more_up_to: more.then_some(up_to) })
-}
-
-/// What a user has of these notifications; a problem names each that the user does not have.
-fn named(rows: &Rows, user: UserId, ids: &[NotificationId], kept_from: i64) -> Result<Vec<(i64, Receiver)>, Problem> {
-    let (mut found, mut missing, mut deleted) = (Vec::with_capacity(ids.len()), Vec::new(), Vec::new());
-    for (at, id) in ids.iter().enumerate() {
-        match rows.get::<NotificationRows>().receiver(user, *id) {
-            None if id.get() < kept_from => deleted.push(at),
-            None => missing.push(at),
-            Some((_, receiver)) if receiver.gone => deleted.push(at),
-            Some(receiver) => found.push(receiver),
-        }
-    }
-    let named = |code, faults: &[usize], detail: &'static str| {
-        faults.iter().fold(Problem::new(code, "One or more notifications are unavailable. See errors."), |problem, at| {
-            problem.at(format!("/ids/{at}"), detail)
-        })
-    };
-    if !missing.is_empty() {
-        return Err(named(Code::NotFound, &missing, "does not exist for this user"));
-    }
-    if !deleted.is_empty() {
-        return Err(named(Code::Gone, &deleted, "was deleted or withdrawn, or has expired"));
-    }
-    Ok(found)
 }

@@ -1,7 +1,7 @@
 //! Old notifications go, where a setting says so: the notification, and what each of its receivers
-//! has of it, in one transaction. So `read_count` never counts a part of the receivers, and a
-//! receiver who had not read the notification has one less, and a higher revision, at the same
-//! moment.
+//! has of it, in one transaction. So `read_count` never counts a part of the receivers. An entry
+//! goes with its last notification: a receiver who had not read it has one less at the same moment.
+//! A list that shows the notification is another from then on, and so is the user's revision.
 //!
 //! Ids of notifications begin with their time, so the old ones are the lowest, and an id alone
 //! tells whether its notification would still be kept.
@@ -37,10 +37,15 @@ static OLD: Statement = Statement::one(
     &[("kept_from", Type::Int), ("max_rows", Type::Int)],
 );
 
+/// Of entries that they began, and of entries that hold them.
 static RECEIVERS: Statement = Statement::new(
     "select n.notification_id, n.user_id
     from {rows} r
-    join notification_receivers n on n.notification_id = r.notification_id",
+    join notification_receivers n on n.notification_id = r.notification_id
+    union
+    select g.notification_id, g.user_id
+    from {rows} r
+    join grouped_notifications g on g.notification_id = r.notification_id",
     &[("notification_id", Type::Int)],
 );
 
@@ -66,7 +71,7 @@ pub async fn sweep(state: &NotificationContext) -> Result<u64> {
         let mut left = old.as_slice();
         while !left.is_empty() && !state.polling.draining.is_cancelled() {
             let (together, rest) = left.split_at(how_many(left));
-            removed += remove(state, together).await?;
+            removed += remove(state, together, kept_from).await?;
             left = rest;
         }
         if i64::try_from(old.len()).unwrap_or(i64::MAX) < ROUND_NOTIFICATIONS {
@@ -87,10 +92,11 @@ fn how_many(notifications: &[(i64, i64)]) -> usize {
     within.count().clamp(1, notifications.len().max(1))
 }
 
-async fn remove(state: &NotificationContext, notifications: &[(i64, i64)]) -> Result<u64> {
+async fn remove(state: &NotificationContext, notifications: &[(i64, i64)], kept_from: i64) -> Result<u64> {
     let mut recipients = recipients(state, notifications).await?;
     let command = |(id, _): &(i64, i64)| {
-        Some(NotificationCommand::Expire { id: NotificationId::try_from(*id).ok()?, recipients: recipients.remove(id).unwrap_or_default() })
+        let recipients = recipients.remove(id).unwrap_or_default();
+        Some(NotificationCommand::Expire { id: NotificationId::try_from(*id).ok()?, recipients, kept_from })
     };
     let jobs: Vec<_> = notifications.iter().filter_map(command).map(|command| Job { command: Arc::new(command), key: None }).collect();
     let mut removed = 0;
@@ -102,7 +108,7 @@ async fn remove(state: &NotificationContext, notifications: &[(i64, i64)]) -> Re
 }
 
 /// To whom these notifications were sent. Read ahead of the transactions, which must know whose
-/// rows to lock: it never changes.
+/// rows to lock: they never become more.
 async fn recipients(state: &NotificationContext, notifications: &[(i64, i64)]) -> DbResult<BTreeMap<i64, Vec<UserId>>> {
     let rows: Vec<(i64, i64)> = state.db.fetch(&RECEIVERS, &[Column::Int(notifications.iter().map(|(id, _)| *id).collect())]).await?;
     let mut recipients: BTreeMap<i64, Vec<UserId>> = BTreeMap::new();

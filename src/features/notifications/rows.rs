@@ -1,14 +1,15 @@
-//! The rows of `notifications`, `notification_receivers` and `notification_types`: what a batch
-//! needs of them, holds of them and writes back. What is read of them outside of batches is in
-//! `lists.rs`.
+//! The rows of `notifications`, `notification_receivers`, `grouped_notifications` and
+//! `notification_types`: what a batch needs of them, holds of them and writes back. What is read of
+//! them outside of batches is in `lists.rs` and `reads.rs`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use futures_util::future::{try_join_all, try_join4};
+use futures_util::future::{try_join, try_join_all, try_join4};
 
-use super::store::{self, ReceiverRow, TypeKey};
-use super::{Notification, Receiver, Unread};
+use super::entry::{Count, Entry, EntryKey, Grouped, Held, OpenKey, TypeKey};
+use super::store::{self, EntryRow};
+use super::{Notification, Unread, grouped_store, sent_store};
 use crate::base::ids::{NotificationId, UserId};
 use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
@@ -22,74 +23,110 @@ use crate::engine::marks::parts::Part;
 pub struct NotificationNeeds {
     /// Notifications by id.
     pub notifications: BTreeSet<NotificationId>,
-    /// What users have of notifications; with it the numbers of their types.
-    pub receivers: BTreeSet<(NotificationId, UserId)>,
-    /// Some of what users have not read; with it the numbers of their types.
+    /// Users' entries by id; with them, as with all entries, the numbers of their types.
+    pub entries: BTreeSet<(NotificationId, UserId)>,
+    /// The entries that hold these notifications, and what says so.
+    pub holders: BTreeSet<(NotificationId, UserId)>,
+    /// Open entries. Only marking as unread makes a second one of a key, so they are few.
+    pub open: BTreeSet<OpenKey>,
+    /// Some of what users have not read.
     pub unread: BTreeSet<Unread>,
+    /// How many unread entries of each type users have above a seq.
+    pub above: BTreeSet<(UserId, i64)>,
     /// Numbers of single types.
     pub types: BTreeSet<TypeKey>,
     /// The numbers of all types.
     pub types_of: BTreeSet<UserId>,
 }
 
-/// A notification in a batch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Held {
-    withdrawn: bool,
-    /// For one that the batch makes.
-    new: Option<Arc<Notification>>,
-}
-
 #[derive(Debug, Default)]
 pub struct NotificationRows {
     notifications: Table<NotificationId, Option<Held>>,
-    receivers: Table<(UserId, i64), Option<Receiver>>,
-    types: Table<TypeKey, Option<i64>>,
+    entries: Table<EntryKey, Option<Entry>>,
+    /// By the notification.
+    grouped: Table<EntryKey, Option<Grouped>>,
+    types: Table<TypeKey, Option<Count>>,
     /// How many types a user has, where that matters.
     type_counts: Table<UserId, i64>,
-    /// Under which seq a user has a notification. One whose command was undone leads to no row.
-    seqs: HashMap<(NotificationId, UserId), i64>,
     /// Those of which there may be more than were loaded.
     unfinished: BTreeSet<Unread>,
+    /// Unread entries of a type above a seq, as loaded.
+    above: HashMap<(UserId, i64, Arc<str>), i64>,
 }
 
 impl NotificationRows {
-    fn take(&mut self, rows: Vec<ReceiverRow>) {
-        let rows: Vec<_> = rows.into_iter().filter_map(store::receiver_of_row).collect();
-        self.seqs.extend(rows.iter().map(|((user, seq), receiver)| ((receiver.notification, *user), *seq)));
-        self.receivers.insert_loaded(rows.into_iter().map(|(key, receiver)| (key, Some(receiver))));
+    fn take(&mut self, rows: Vec<EntryRow>) {
+        self.entries.insert_loaded(rows.into_iter().filter_map(store::entry_of_row).map(|(key, entry)| (key, Some(entry))));
     }
 
-    /// The numbers of the types that are asked for, and of what was loaded of receivers.
+    /// The numbers of the types that are asked for, and of what was loaded of entries.
     async fn load_types(&mut self, pipeline: &Pipeline, needs: &NotificationNeeds) -> DbResult<()> {
         let mut types = needs.types.clone();
-        types.extend(self.receivers.rows.iter().filter_map(|((user, _), (_, now))| Some((*user, Arc::clone(&now.as_ref()?.kind)))));
-        for (user, kind, unread, count) in store::load_types(pipeline, &types).await? {
+        types.extend(self.entries.rows.iter().filter_map(|((user, _), (_, now))| Some((*user, Arc::clone(&now.as_ref()?.kind)))));
+        for (user, kind, unread, seen, count) in store::load_types(pipeline, &types).await? {
             let Ok(user) = UserId::try_from(user) else { continue };
             if unread < 0 {
                 self.type_counts.insert_loaded([(user, count)]);
             } else {
-                self.types.insert_loaded([((user, Arc::from(kind)), Some(unread))]);
+                self.types.insert_loaded([((user, Arc::from(kind)), Some(Count { unread, seen }))]);
             }
         }
         Ok(())
     }
 
     async fn save_notifications(&self, conn: &mut Conn) -> DbResult<()> {
-        let new: Vec<_> = self.notifications.changed().filter_map(|(id, held)| Some((*id, held.as_ref()?.new.as_ref()?))).collect();
-        if !new.is_empty() {
-            store::insert_notifications(conn, &new).await?;
+        let (mut made, mut withdrawn, mut edited, mut dropped) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (id, (loaded, now)) in self.notifications.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
+            match (loaded, now) {
+                (_, None) => dropped.push(*id),
+                (None, Some(now)) => made.push((*id, now)),
+                (Some(loaded), Some(now)) => {
+                    if now.withdrawn && !loaded.withdrawn {
+                        withdrawn.push(*id);
+                    }
+                    if now.notification != loaded.notification {
+                        edited.push((*id, &*now.notification));
+                    }
+                }
+            }
         }
-        let withdrawn: Vec<_> =
-            self.notifications.changed().filter(|(_, held)| held.as_ref().is_some_and(|held| held.withdrawn)).map(|(id, _)| *id).collect();
-        if !withdrawn.is_empty() {
-            store::withdraw(conn, &withdrawn).await?;
+        sent_store::insert(conn, &made).await?;
+        sent_store::withdraw(conn, &withdrawn).await?;
+        sent_store::edit(conn, &edited).await?;
+        sent_store::delete(conn, &dropped).await
+    }
+
+    async fn save_entries(&self, conn: &mut Conn) -> DbResult<()> {
+        let (mut made, mut changed, mut dropped) = (Vec::new(), Vec::new(), Vec::new());
+        for (key, (loaded, now)) in self.entries.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
+            match now {
+                None => dropped.push(key),
+                Some(now) if loaded.is_none() => made.push((key, now)),
+                Some(now) => changed.push((key, now)),
+            }
         }
-        let dropped: Vec<_> = self.notifications.changed().filter(|(_, held)| held.is_none()).map(|(id, _)| *id).collect();
-        if !dropped.is_empty() {
-            store::delete_notifications(conn, &dropped).await?;
+        store::delete_entries(conn, &dropped).await?;
+        store::insert_entries(conn, &made).await?;
+        store::update_entries(conn, &changed).await
+    }
+
+    async fn save_grouped(&self, conn: &mut Conn) -> DbResult<()> {
+        let (mut made, mut dropped) = (Vec::new(), Vec::new());
+        for (key, (loaded, now)) in self.grouped.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
+            match (loaded, now) {
+                (_, Some(now)) => made.push((key, now)),
+                (Some(loaded), None) => dropped.push((key, loaded)),
+                (None, None) => {}
+            }
         }
-        Ok(())
+        grouped_store::delete(conn, &dropped).await?;
+        grouped_store::insert(conn, &made).await
+    }
+
+    /// A notification that is there.
+    #[must_use]
+    pub fn notification(&self, id: NotificationId) -> Option<Arc<Notification>> {
+        self.notifications.get(&id).map(|held| held.notification)
     }
 
     /// Whether a notification was withdrawn; None where there is none.
@@ -100,7 +137,14 @@ impl NotificationRows {
 
     /// Makes a notification.
     pub fn make(&mut self, id: NotificationId, notification: Notification) {
-        self.notifications.set(&id, Some(Held { withdrawn: false, new: Some(Arc::new(notification)) }));
+        self.notifications.set(&id, Some(Held { withdrawn: false, notification: Arc::new(notification) }));
+    }
+
+    /// A notification that is there says something else.
+    pub fn edit(&mut self, id: NotificationId, notification: Notification) {
+        if let Some(held) = self.notifications.get(&id) {
+            self.notifications.set(&id, Some(Held { notification: Arc::new(notification), ..held }));
+        }
     }
 
     /// Withdraws a notification that is there.
@@ -115,28 +159,40 @@ impl NotificationRows {
         self.notifications.set(&id, None);
     }
 
-    /// What a user has of a notification, and under which seq.
+    /// An entry of a user's list, also where it is gone.
     #[must_use]
-    pub fn receiver(&self, user: UserId, id: NotificationId) -> Option<(i64, Receiver)> {
-        let seq = *self.seqs.get(&(id, user))?;
-        Some((seq, self.receivers.get(&(user, seq))?))
+    pub fn entry(&self, user: UserId, id: NotificationId) -> Option<Entry> {
+        self.entries.get(&(user, id))
     }
 
-    /// Sets what a user has of a notification.
-    pub fn set_receiver(&mut self, user: UserId, seq: i64, receiver: Receiver) {
-        self.seqs.insert((receiver.notification, user), seq);
-        self.receivers.set(&(user, seq), Some(receiver));
+    /// Sets an entry; None drops it.
+    pub fn set_entry(&mut self, user: UserId, id: NotificationId, entry: Option<Entry>) {
+        self.entries.set(&(user, id), entry);
     }
 
-    /// Drops what a user has of a notification.
-    pub fn drop_receiver(&mut self, user: UserId, seq: i64) {
-        self.receivers.set(&(user, seq), None);
+    /// Which entry of a user a notification with a group key is in.
+    #[must_use]
+    pub fn grouped(&self, user: UserId, notification: NotificationId) -> Option<Grouped> {
+        self.grouped.get(&(user, notification))
     }
 
-    /// What is here of a user's notifications, in the order of seq.
-    pub fn of_user(&self, user: UserId) -> impl Iterator<Item = (i64, &Receiver)> {
-        let mine = self.receivers.from(&(user, 0)).take_while(move |((of, _), _)| *of == user);
-        mine.filter_map(|((_, seq), receiver)| Some((*seq, receiver.as_ref()?)))
+    /// Sets that; None takes it out.
+    pub fn set_grouped(&mut self, user: UserId, notification: NotificationId, grouped: Option<Grouped>) {
+        self.grouped.set(&(user, notification), grouped);
+    }
+
+    /// The entry with the highest seq that a notification of this type and group key joins, where
+    /// those were asked for.
+    #[must_use]
+    pub fn open(&self, user: UserId, kind: &str, group_key: &str) -> Option<(NotificationId, Entry)> {
+        let open = self.of_user(user).filter(|(_, entry)| entry.is_open_for(kind, group_key));
+        open.max_by_key(|(_, entry)| entry.seq).map(|(id, entry)| (id, entry.clone()))
+    }
+
+    /// What is here of a user's entries.
+    pub fn of_user(&self, user: UserId) -> impl Iterator<Item = (NotificationId, &Entry)> {
+        let mine = self.entries.rows.range((user, NotificationId::MIN)..).take_while(move |((of, _), _)| *of == user);
+        mine.filter_map(|((_, id), (_, now))| Some((*id, now.as_ref()?)))
     }
 
     /// Whether the user may have more of those than are here.
@@ -145,20 +201,33 @@ impl NotificationRows {
         self.unfinished.contains(unread)
     }
 
-    /// How many of a type a user has not read; None where the user never had any of it.
+    /// How many unread entries of a type a user has above a seq that was asked for: as loaded, and
+    /// what the batch has changed since.
     #[must_use]
-    pub fn unread(&self, user: UserId, kind: &Arc<str>) -> Option<i64> {
+    pub fn unread_above(&self, user: UserId, kind: &Arc<str>, seq: i64) -> i64 {
+        let counts = |entry: &Option<Entry>| {
+            let is_meant = |entry: &Entry| entry.is_unread() && entry.seq > seq && entry.kind == *kind;
+            i64::from(entry.as_ref().is_some_and(is_meant))
+        };
+        let mine = self.entries.rows.range((user, NotificationId::MIN)..).take_while(|((of, _), _)| *of == user);
+        let since: i64 = mine.map(|(_, (loaded, now))| counts(now) - counts(loaded)).sum();
+        self.above.get(&(user, seq, Arc::clone(kind))).copied().unwrap_or(0) + since
+    }
+
+    /// The numbers of a type; None where the user never had any of it.
+    #[must_use]
+    pub fn count(&self, user: UserId, kind: &Arc<str>) -> Option<Count> {
         self.types.get(&(user, Arc::clone(kind)))
     }
 
-    /// Sets that number.
-    pub fn set_unread(&mut self, user: UserId, kind: &Arc<str>, unread: i64) {
+    /// Sets these.
+    pub fn set_count(&mut self, user: UserId, kind: &Arc<str>, count: Count) {
         let key = (user, Arc::clone(kind));
         if self.types.get(&key).is_none() {
-            let count = self.type_count(user);
-            self.type_counts.set(&user, count + 1);
+            let types = self.type_count(user);
+            self.type_counts.set(&user, types + 1);
         }
-        self.types.set(&key, Some(unread));
+        self.types.set(&key, Some(count));
     }
 
     /// How many types a user has; known where one that was asked for would be new.
@@ -168,104 +237,101 @@ impl NotificationRows {
     }
 
     /// The numbers of a user's types that are here.
-    pub fn types_of(&self, user: UserId) -> impl Iterator<Item = (&Arc<str>, i64)> {
+    #[must_use]
+    pub fn counts_of(&self, user: UserId) -> Vec<(Arc<str>, Count)> {
         let mine = self.types.from(&(user, Arc::from(""))).take_while(move |((of, _), _)| *of == user);
-        mine.filter_map(|((_, kind), unread)| Some((kind, (*unread)?)))
-    }
-
-    /// The numbers that changed.
-    pub fn changed_types(&self) -> impl Iterator<Item = (UserId, &str, i64)> {
-        self.types.changed().filter_map(|((user, kind), unread)| Some((*user, &**kind, (*unread)?)))
+        mine.filter_map(|((_, kind), count)| Some((Arc::clone(kind), (*count)?))).collect()
     }
 }
 
-/// How many notifications of a type are unread, as a part.
+/// The numbers of a type, as a part: how many are unread, and where that is another number how many
+/// of these are unseen.
 #[must_use]
-pub fn notification_part(kind: &str, unread: i64) -> Part {
-    (format!("m:{kind}").into(), unread.to_string().into())
+pub fn notification_part(kind: &str, count: Count) -> Part {
+    let numbers = if count.unseen() == count.unread { count.unread.to_string() } else { format!("{} {}", count.unread, count.unseen()) };
+    (format!("m:{kind}").into(), numbers.into())
 }
 
 impl RowSet for NotificationRows {
     const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
-        select: "select t.user_id, {kind}, t.type, t.unread, 0, 0, 0, 0, 0, cast(null as bytea)
+        select: "select t.user_id, {kind}, t.type, t.unread, t.seen, 0, 0, 0, 0, cast(null as bytea)
     from {rows} r
     join notification_types t on t.user_id = r.user_id",
-        part: |row| Some(notification_part(&row.text, row.numbers[0])),
+        part: |row| Some(notification_part(&row.text, Count { unread: row.numbers[0], seen: row.numbers[1] })),
     });
 
     type Needs = NotificationNeeds;
 
     fn statements() -> Vec<&'static Statement> {
-        store::statements().into()
+        [store::statements().as_slice(), &sent_store::statements(), &grouped_store::statements()].concat()
     }
 
     async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &NotificationNeeds) -> DbResult<()> {
         let unread = try_join_all(needs.unread.iter().map(|unread| store::load_unread(pipeline, unread)));
-        let (notifications, receivers, unread, types) = try_join4(
-            store::load_notifications(pipeline, &needs.notifications),
-            store::load_receivers(pipeline, &needs.receivers),
-            unread,
-            store::load_types_of(pipeline, &needs.types_of),
+        let by_id: BTreeSet<_> = needs.entries.union(&needs.holders).copied().collect();
+        let ((notifications, entries, unread, types), (holders, open, above)) = try_join(
+            try_join4(
+                sent_store::load(pipeline, &needs.notifications),
+                store::load_entries(pipeline, &by_id),
+                unread,
+                store::load_types_of(pipeline, &needs.types_of),
+            ),
+            futures_util::future::try_join3(
+                grouped_store::load_holders(pipeline, &needs.holders),
+                grouped_store::load_open(pipeline, &needs.open),
+                store::load_above(pipeline, &needs.above),
+            ),
         )
         .await?;
-        let held =
-            |(id, withdrawn): (i64, i64)| Some((NotificationId::try_from(id).ok()?, Some(Held { withdrawn: withdrawn == 1, new: None })));
-        self.notifications.insert_loaded(notifications.into_iter().filter_map(held));
-        self.take(receivers);
+        self.notifications.insert_loaded(notifications.into_iter().filter_map(sent_store::held_of_row));
+        self.take(entries);
+        self.take(open);
+        let (grouped, held): (Vec<_>, Vec<_>) = holders.into_iter().filter_map(grouped_store::split).unzip();
+        self.grouped.insert_loaded(grouped.into_iter().map(|(key, grouped)| (key, Some(grouped))));
+        self.take(held);
         for (asked, rows) in needs.unread.iter().zip(unread) {
             if i64::try_from(rows.len()).unwrap_or(i64::MAX) >= asked.rows {
                 self.unfinished.insert(asked.clone());
             }
             self.take(rows);
         }
-        let kind = |(user, kind, unread): (i64, String, i64)| Some(((UserId::try_from(user).ok()?, Arc::from(kind)), Some(unread)));
+        let above =
+            above.into_iter().filter_map(|(user, seq, kind, unread)| Some(((UserId::try_from(user).ok()?, seq, kind.into()), unread)));
+        self.above.extend(above);
+        let kind = |(user, kind, unread, seen): (i64, String, i64, i64)| {
+            Some(((UserId::try_from(user).ok()?, Arc::from(kind)), Some(Count { unread, seen })))
+        };
         self.types.insert_loaded(types.into_iter().filter_map(kind));
         self.load_types(pipeline, needs).await
     }
 
     async fn save(&self, conn: &mut Conn, _core: &Core, _batch: Batch) -> DbResult<()> {
         self.save_notifications(conn).await?;
-        let (mut made, mut changed, mut dropped) = (Vec::new(), Vec::new(), Vec::new());
-        for (key, (loaded, now)) in self.receivers.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
-            match now {
-                None => dropped.push(key),
-                Some(now) if loaded.is_none() => made.push((key, now)),
-                Some(now) => changed.push((key, now)),
-            }
-        }
-        if !dropped.is_empty() {
-            store::delete_receivers(conn, &dropped).await?;
-        }
-        if !made.is_empty() {
-            store::insert_receivers(conn, &made).await?;
-        }
-        if !changed.is_empty() {
-            store::update_receivers(conn, &changed).await?;
-        }
-        let types: Vec<_> = self.types.changed().filter_map(|(key, unread)| Some((key, (*unread)?))).collect();
-        if !types.is_empty() {
-            store::save_types(conn, &types).await?;
-        }
-        Ok(())
+        self.save_entries(conn).await?;
+        self.save_grouped(conn).await?;
+        let types: Vec<_> = self.types.changed().filter_map(|(key, count)| Some((key, (*count)?))).collect();
+        if types.is_empty() { Ok(()) } else { store::save_types(conn, &types).await }
     }
 
     fn settle(&mut self) {
         self.notifications.settle();
-        self.receivers.settle();
+        self.entries.settle();
+        self.grouped.settle();
         self.types.settle();
         self.type_counts.settle();
     }
 
     fn undo(&mut self) {
         self.notifications.undo();
-        self.receivers.undo();
+        self.entries.undo();
+        self.grouped.undo();
         self.types.undo();
         self.type_counts.undo();
     }
 
     fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
-        for (user, kind, unread) in self.changed_types() {
-            parts.entry(user).or_default().extend([notification_part(kind, unread)]);
+        for ((user, kind), count) in self.types.changed() {
+            parts.entry(*user).or_default().extend(count.map(|count| notification_part(kind, count)));
         }
     }
 }

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::entry::Count;
+use super::out::NotificationCountOut;
 use crate::base::error::Result;
+use crate::cache::Parts;
 use crate::engine::entries::UserRows;
 use crate::engine::heads::BroadcastState;
-use crate::engine::marks::parts::numbers;
-use crate::features::summary_part::{ByName, Shared, SummaryFacts, SummaryPart, UnreadOut};
+use crate::engine::marks::parts::texts;
+use crate::features::summary_part::{ByName, Shared, SummaryFacts, SummaryPart};
 
 /// What settings call this kind, as the summary does.
 const KIND: &str = "notifications";
@@ -21,13 +24,19 @@ pub struct NotificationPart;
 /// A notification type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct NotificationTermsOut {
-    /// The unread notifications of the type in the user's list.
+    /// The unread entries of the type in the user's list.
     unread: i64,
+    /// Those of them that the user has not seen in the list.
+    unseen: i64,
 }
 
-/// The types: name, unread.
-fn types(facts: SummaryFacts<'_>) -> impl Iterator<Item = (&str, i64)> {
-    numbers(&facts.entry.parts, "m:").map(|(name, unread)| (name, unread.max(0)))
+/// The types: name and numbers (`rows::notification_part` writes them).
+fn types(parts: &Parts) -> impl Iterator<Item = (&str, Count)> {
+    texts(parts, "m:").filter_map(|(name, text)| {
+        let (unread, unseen) = text.split_once(' ').unwrap_or((text, text));
+        let unread = unread.parse::<i64>().ok()?.max(0);
+        Some((name, Count { unread, seen: (unread - unseen.parse::<i64>().ok()?).clamp(0, unread) }))
+    })
 }
 
 impl SummaryPart for NotificationPart {
@@ -35,7 +44,7 @@ impl SummaryPart for NotificationPart {
     const IN_TOTAL: bool = true;
     type Count = ();
     type Decoded = ();
-    type Out<'a> = ByName<'a, UnreadOut>;
+    type Out<'a> = ByName<'a, NotificationCountOut>;
     type Terms = BTreeMap<String, NotificationTermsOut>;
 
     fn decode(&self, _facts: SummaryFacts<'_>) {}
@@ -46,15 +55,16 @@ impl SummaryPart for NotificationPart {
 
     fn unread(facts: SummaryFacts<'_>, (): &()) -> i64 {
         let left_out = facts.left_out(KIND);
-        types(facts).filter(|(name, _)| !left_out.has(name)).map(|(_, unread)| unread).fold(0, i64::saturating_add)
+        types(&facts.entry.parts).filter(|(name, _)| !left_out.has(name)).map(|(_, count)| count.unread).fold(0, i64::saturating_add)
     }
 
-    fn show<'a>(facts: SummaryFacts<'a>, (): &()) -> ByName<'a, UnreadOut> {
-        ByName(types(facts).map(|(name, unread)| (name, facts.cap.unread(unread))).collect())
+    fn show<'a>(facts: SummaryFacts<'a>, (): &()) -> ByName<'a, NotificationCountOut> {
+        ByName(types(&facts.entry.parts).map(|(name, count)| (name, NotificationCountOut::new(count, facts.cap))).collect())
     }
 
     async fn explain(&self, rows: &UserRows, _broadcast_state: &BroadcastState) -> Result<Self::Terms> {
-        Ok(numbers(&rows.entry.parts, "m:").map(|(name, unread)| (name.to_owned(), NotificationTermsOut { unread })).collect())
+        let terms = |count: Count| NotificationTermsOut { unread: count.unread, unseen: count.unseen() };
+        Ok(types(&rows.entry.parts).map(|(name, count)| (name.to_owned(), terms(count))).collect())
     }
 
     fn explained_unread(rows: &UserRows, terms: &Self::Terms) -> i64 {

@@ -42,6 +42,10 @@ pub enum What {
     InboxRecall,
     /// How many notifications of a type the user has not read.
     NotificationUnread,
+    /// How many of these the user has seen.
+    NotificationSeen,
+    /// How many notifications an unread entry with a group key holds.
+    NotificationsGrouped,
     /// The number of the last notification that the user got.
     NotificationSeq,
     /// How many groups the user is in.
@@ -102,6 +106,8 @@ impl What {
             Self::InboxMessage => "inbox row of group",
             Self::InboxRecall => "inbox recall of group",
             Self::NotificationUnread => "unread notifications",
+            Self::NotificationSeen => "seen notifications",
+            Self::NotificationsGrouped => "notifications in entry",
             Self::NotificationSeq => "notification_seq",
             Self::Groups => "groups",
             Self::GroupMembers => "members",
@@ -133,7 +139,7 @@ pub struct Difference {
     /// Which number.
     pub what: What,
     /// For a row: the follower. For a direct chat: the other side. For a row of an inbox, and for a
-    /// mention: the message.
+    /// mention: the message. For an entry of notifications: its id.
     pub other: Option<i64>,
     /// For notifications: their type. For a row of an inbox, and for a mention: the group. For a view or a channel:
     /// which one.
@@ -174,9 +180,10 @@ impl fmt::Display for Difference {
             (Some(Kind::Group), _) | (_, What::GroupMembers | What::GroupOrdinals | What::GroupChanges) => {
                 write!(f, "group {} {word}", self.user)?;
             }
-            (_, What::NotificationUnread | What::InboxMessage | What::InboxRecall | What::Mention | What::Mark(_)) => {
-                write!(f, "user {} {word} {name}", self.user)?;
-            }
+            (
+                _,
+                What::NotificationUnread | What::NotificationSeen | What::InboxMessage | What::InboxRecall | What::Mention | What::Mark(_),
+            ) => write!(f, "user {} {word} {name}", self.user)?,
             _ => write!(f, "user {} {word}", self.user)?,
         }
         if let Some(other) = self.other {

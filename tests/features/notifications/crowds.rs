@@ -9,6 +9,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::json;
 
+use super::grouping::like;
 use super::{mark, notification, say, send, seqs, shown};
 use crate::both_tiers;
 use crate::support::{Client, Node, eventually, eventually_within};
@@ -52,7 +53,7 @@ both_tiers! {
         for client in &clients {
             assert_eq!(seqs(client, 2, "").await, (1..=all).rev().collect::<Vec<_>>());
             let half = all / 2;
-            assert_eq!(shown(client, 2).await, json!({"mail": {"unread": half}, "notice": {"unread": half}}));
+            assert_eq!(shown(client, 2).await, json!({"mail": {"unread": half, "unseen": half}, "notice": {"unread": half, "unseen": half}}));
             assert_eq!(seqs(client, 3, "").await.len(), EACH);
         }
         Node::stop_all(nodes).await;
@@ -85,15 +86,53 @@ both_tiers! {
         Node::stop_all(nodes).await;
     }
 
+    async fn grouped_notifications_for_ten_thousand(world: World) {
+        let nodes = world.nodes().await;
+        let (client, other) = (&nodes[0].client, &nodes.last().unwrap().client);
+        let everybody: Vec<i64> = (1..=10_000).collect();
+        let mut ids = Vec::new();
+        // The first one makes the entries, the others join them.
+        for actor in [7, 8, 9] {
+            let began = Instant::now();
+            ids.push(like(client, "post:1", Some(actor), &everybody).await);
+            say(&format!("{:?}: the like of {actor} to 10,000 took {:?}", world.tier, began.elapsed()));
+        }
+        let first = async |client: &Client, user: i64| client.get(&format!("/v1/users/{user}/notifications")).await.ok()["items"][0].clone();
+        for user in [1, 4711, 10_000] {
+            let entry = first(other, user).await;
+            assert_eq!((&entry["count"], &entry["actors"], &entry["seq"]), (&json!(3), &json!(["9", "8", "7"]), &json!(3)));
+            assert_eq!(shown(other, user).await, json!({"like": {"unread": 1, "unseen": 1}}));
+        }
+        mark(other, 4711, &ids[0], "read").await.ok();
+        assert_eq!(client.get(&format!("/v1/notifications/{}", ids[2])).await.ok()["read_count"], 1);
+        for (at, left) in [(1, json!(["9", "7"])), (2, json!(["7"]))] {
+            let began = Instant::now();
+            assert_eq!(client.delete(&format!("/v1/notifications/{}", ids[at])).await.status, 204);
+            say(&format!("{:?}: withdrawing one took {:?}", world.tier, began.elapsed()));
+            for user in [1, 9999] {
+                let entry = first(other, user).await;
+                assert_eq!((&entry["actors"], &entry["id"], &entry["seq"]), (&left, &json!(ids[0]), &json!(3)));
+            }
+        }
+        let began = Instant::now();
+        let edited = other.put(&format!("/v1/notifications/{}", ids[0]), &json!({"title": "New"})).await.ok();
+        say(&format!("{:?}: an edit took {:?}", world.tier, began.elapsed()));
+        assert_eq!((&edited["recipient_count"], &edited["read_count"]), (&json!(10_000), &json!(1)));
+        assert_eq!(first(client, 10_000).await["title"], "New");
+        client.delete(&format!("/v1/notifications/{}", ids[0])).await;
+        assert_eq!(shown(other, 1).await, json!({"like": {"unread": 0, "unseen": 0}}));
+        Node::stop_all(nodes).await;
+    }
+
     async fn ten_notifications_for_ten_thousand_at_once_take_turns(world: World) {
         // One lane for all, as with SQLite; and time for a machine that does other things too.
         let node = world.node_with(&["--lanes", "1", "--write-timeout-ms", "120000", "--scrub-users", "0"]).await;
         let client = &node.client;
         let (sent, everybody) = (Arc::new(AtomicUsize::new(0)), (1..=10_000).collect::<Vec<i64>>());
-        let senders = (0..10).map(|_| {
+        let senders = (1..=10).map(|actor| {
             let (client, sent, everybody) = (client.clone(), Arc::clone(&sent), everybody.clone());
             tokio::spawn(async move {
-                send(&client, "notice", &everybody).await;
+                like(&client, "post:1", Some(actor), &everybody).await;
                 sent.fetch_add(1, Ordering::SeqCst);
             })
         });
@@ -105,7 +144,8 @@ both_tiers! {
             sender.await.expect("none is refused");
         }
         for user in [1, 4711, 10_000] {
-            assert_eq!(client.summary(user).await["notifications"]["notice"]["unread"], 10);
+            assert_eq!(shown(client, user).await, json!({"like": {"unread": 1, "unseen": 1}}), "all are in one entry");
+            assert_eq!(client.get(&format!("/v1/users/{user}/notifications")).await.ok()["items"][0]["count"], 10);
         }
         node.stop().await;
     }

@@ -2,10 +2,12 @@
 
 mod crowds;
 mod expiry;
+mod grouping;
 mod leaving;
 mod model;
 mod reading;
 mod rules;
+mod seeing;
 mod upgrade;
 
 use serde_json::{Value, json};

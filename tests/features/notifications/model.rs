@@ -1,38 +1,35 @@
-//! Random requests against a naive model: what each user has of each notification.
+//! Random requests against a naive model: each user's list as a list.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{mark, send};
+use super::mark;
 use crate::both_tiers;
-use crate::support::{Client, Dice, Node};
+use crate::support::{Client, Dice, Node, NotificationList, ShownEntry};
 
 both_tiers! {
     async fn every_sequence_matches_a_model(world: World) {
         let nodes = world.nodes().await;
-        for seed in 1..=4 {
-            Run { clients: nodes.iter().map(|node| node.client.clone()).collect(), dice: Dice::new(seed), first_user: 100 * i64::try_from(seed).unwrap(), sent: Vec::new(), revisions: [1; 3] }.go().await;
+        for seed in 1..=6 {
+            let clients = nodes.iter().map(|node| node.client.clone()).collect();
+            let first_user = 100 * i64::try_from(seed).unwrap();
+            Run { clients, dice: Dice::new(seed), first_user, sent: Vec::new(), lists: Default::default(), revisions: [1; 3] }.go().await;
         }
         Node::stop_all(nodes).await;
     }
 }
 
 const KINDS: [&str; 2] = ["mail", "notice"];
+const KEYS: [&str; 2] = ["post:1", "post:2"];
+const STATUSES: [&str; 4] = ["all", "unread", "unseen", "read"];
 
-/// What one of the three users has of a notification.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Has {
-    read: bool,
-    gone: bool,
-}
-
-/// A notification of the model, with what each user has of it.
+/// A notification of the model.
 #[derive(Debug, Clone)]
 struct Sent {
     id: String,
-    kind: &'static str,
-    has: [Option<Has>; 3],
+    to: BTreeSet<usize>,
+    title: String,
     withdrawn: bool,
 }
 
@@ -42,6 +39,7 @@ struct Run {
     dice: Dice,
     first_user: i64,
     sent: Vec<Sent>,
+    lists: [NotificationList; 3],
     revisions: [i64; 3],
 }
 
@@ -51,7 +49,7 @@ impl Run {
             // Each is enrolled by its first poll.
             self.clients[0].summary(self.user(at)).await;
         }
-        for _ in 0..60 {
+        for _ in 0..70 {
             self.step().await;
             let at = self.dice.roll(3);
             self.compare(at).await;
@@ -65,82 +63,109 @@ impl Run {
         self.first_user + i64::try_from(at).unwrap()
     }
 
-    /// Changes what a user has; a change raises the revision. Returns how many rows changed.
-    fn change(&mut self, at: usize, meant: impl Fn(&Sent) -> bool, to: impl Fn(Has) -> Has) -> usize {
-        let mut changed = 0;
-        for sent in self.sent.iter_mut().filter(|sent| meant(sent)) {
-            let before = sent.has[at];
-            sent.has[at] = before.map(&to);
-            changed += usize::from(sent.has[at] != before);
-        }
-        self.revisions[at] += i64::from(changed > 0);
-        changed
-    }
-
-    fn unread(&self, at: usize, kind: &str) -> Option<usize> {
-        let mut mine = self.sent.iter().filter(|sent| sent.kind == kind).filter_map(|sent| sent.has[at]).peekable();
-        mine.peek()?;
-        Some(mine.filter(|has| !has.read && !has.gone).count())
+    /// Changes a user's list; a change of what it shows raises the revision.
+    fn change<T>(&mut self, at: usize, act: impl FnOnce(&mut NotificationList) -> T) -> T {
+        let shown = |list: &NotificationList| (list.shown("all"), list.seen);
+        let before = shown(&self.lists[at]);
+        let made = act(&mut self.lists[at]);
+        self.revisions[at] += i64::from(before != shown(&self.lists[at]));
+        made
     }
 
     async fn step(&mut self) {
         let client = self.clients[self.dice.roll(self.clients.len())].clone();
         let (at, which) = (self.dice.roll(3), self.dice.roll(self.sent.len().max(1)));
         let (user, known) = (self.user(at), self.sent.get(which).cloned());
-        match (self.dice.roll(10), known) {
-            (0..=2, _) | (_, None) => {
-                let (kind, others) = (self.dice.pick(&KINDS), 1 + self.dice.roll(7));
-                let to: Vec<usize> = (0..3).filter(|at| others >> at & 1 == 1).collect();
-                let id = send(&client, kind, &to.iter().map(|at| self.user(*at)).collect::<Vec<_>>()).await;
-                let has = [0, 1, 2].map(|at| to.contains(&at).then_some(Has { read: false, gone: false }));
-                to.into_iter().for_each(|at| self.revisions[at] += 1);
-                self.sent.push(Sent { id, kind, has, withdrawn: false });
-            }
-            (roll @ 3..=5, Some(sent)) => {
-                let read = roll < 5;
+        match (self.dice.roll(16), known) {
+            (0..=5, _) | (_, None) => self.send(&client).await,
+            (roll @ 6..=8, Some(sent)) => {
+                let read = roll < 8;
                 let reply = mark(&client, user, &sent.id, if read { "read" } else { "unread" }).await;
-                match sent.has[at] {
-                    None => drop(reply.problem(404, "not_found")),
-                    Some(has) if has.gone => drop(reply.problem(410, "gone")),
-                    Some(_) => {
-                        self.change(at, |other| other.id == sent.id, |has| Has { read, ..has });
-                        let body = reply.ok();
-                        assert_eq!(
-                            (body["unread"].as_u64().map(|unread| usize::try_from(unread).unwrap()), &body["revision"]),
-                            (self.unread(at, sent.kind), &json!(self.revisions[at]))
-                        );
-                    }
+                let Some(entry) = self.lists[at].entry(&sent.id).cloned() else { return drop(reply.problem(404, "not_found")) };
+                if entry.gone {
+                    return drop(reply.problem(410, "gone"));
                 }
+                self.change(at, |list| list.mark(&sent.id, read));
+                let body = reply.ok();
+                let (unread, unseen) = self.lists[at].numbers()[entry.kind];
+                assert_eq!(
+                    (&body["unread"], &body["unseen"], &body["revision"]),
+                    (&json!(unread), &json!(unseen), &json!(self.revisions[at]))
+                );
             }
-            (6, Some(sent)) => {
+            (9, Some(sent)) => {
                 let reply = client.delete(&format!("/v1/users/{user}/notifications/{}", sent.id)).await;
-                assert_eq!(reply.status, if sent.has[at].is_some() { 200 } else { 404 });
-                self.change(at, |other| other.id == sent.id, |has| Has { gone: true, ..has });
-                if sent.has[at].is_some() {
+                let is_known = self.lists[at].entry(&sent.id).is_some();
+                assert_eq!(reply.status, if is_known { 200 } else { 404 });
+                self.change(at, |list| list.delete(&sent.id));
+                if is_known {
                     assert_eq!(reply.body, json!({"revision": self.revisions[at]}));
                 }
             }
-            (7, Some(sent)) => {
+            (10..=11, Some(sent)) => {
                 assert_eq!(client.delete(&format!("/v1/notifications/{}", sent.id)).await.status, 204);
-                for at in 0..3 {
-                    self.change(at, |other| other.id == sent.id, |has| Has { gone: true, ..has });
-                }
+                (0..3).for_each(|at| self.change(at, |list| list.withdraw(&sent.id)));
                 self.sent[which].withdrawn = true;
+            }
+            (12, Some(sent)) => self.edit(&client, which, &sent).await,
+            (13, Some(_)) => {
+                let up_to = (self.dice.roll(2) == 0).then(|| self.dice.roll(self.lists[at].last + 2));
+                let body = up_to.map_or(json!({}), |up_to| json!({"up_to_seq": up_to}));
+                let answer = client.post(&format!("/v1/users/{user}/notifications/seen"), &body).await.ok();
+                self.change(at, |list| list.see(up_to));
+                let unseen: usize = self.lists[at].numbers().values().map(|(_, unseen)| unseen).sum();
+                assert_eq!(answer, json!({"unseen": unseen, "revision": self.revisions[at]}));
             }
             (_, Some(sent)) => self.many(&client, at, &sent).await,
         }
     }
 
+    async fn send(&mut self, client: &Client) {
+        let (kind, others) = (self.dice.pick(&KINDS), 1 + self.dice.roll(7));
+        let to: BTreeSet<usize> = (0..3).filter(|at| others >> at & 1 == 1).collect();
+        let group_key = (self.dice.roll(5) > 0).then(|| self.dice.pick(&KEYS));
+        let actor = (self.dice.roll(6) > 0).then(|| i64::try_from(self.dice.roll(5)).unwrap() + 1);
+        let title = format!("title {}", self.sent.len());
+        let mut body = json!({"type": kind, "title": title, "recipients": to.iter().map(|at| self.user(*at)).collect::<Vec<_>>()});
+        if let Some(key) = group_key {
+            body["group_key"] = json!(key);
+        }
+        if let Some(actor) = actor {
+            body["actor_id"] = json!(actor.to_string());
+        }
+        let reply = client.post("/v1/notifications", &body).await;
+        assert_eq!(reply.status, 201, "{}", reply.text);
+        let id = reply.body["notification_id"].as_str().unwrap().to_owned();
+        to.iter().for_each(|at| self.change(*at, |list| list.send(&id, kind, group_key, actor)));
+        self.sent.push(Sent { id, to, title, withdrawn: false });
+    }
+
+    async fn edit(&mut self, client: &Client, which: usize, sent: &Sent) {
+        let title = format!("edited {}", self.dice.roll(2));
+        let reply = client.put(&format!("/v1/notifications/{}", sent.id), &json!({"title": title})).await;
+        if sent.withdrawn {
+            return drop(reply.problem(410, "gone"));
+        }
+        let body = reply.ok();
+        assert_eq!((&body["title"], &body["read_count"]), (&json!(title), &json!(self.readers(&sent.id))));
+        if sent.title != title {
+            (0..3).for_each(|at| self.revisions[at] += i64::from(self.lists[at].shows(&sent.id)));
+        }
+        self.sent[which].title = title;
+    }
+
+    fn readers(&self, id: &str) -> usize {
+        self.lists.iter().filter(|list| list.has_read(id)).count()
+    }
+
     /// Reads by type, all, or two by id.
     async fn many(&mut self, client: &Client, at: usize, sent: &Sent) {
-        let seq_of = |this: &Self, id: &str| {
-            this.sent.iter().filter(|sent| sent.has[at].is_some()).position(|sent| sent.id == id).map_or(0, |at| at + 1)
-        };
-        let up_to = (self.dice.roll(2) == 0).then(|| self.dice.roll(self.sent.len() + 1));
+        let up_to = (self.dice.roll(2) == 0).then(|| self.dice.roll(self.lists[at].last + 1));
         let other = self.sent[self.dice.roll(self.sent.len())].clone();
+        let kind = self.dice.pick(&KINDS);
         let (mut body, ids) = match self.dice.roll(3) {
             0 => (json!({"all": true}), None),
-            1 => (json!({"type": sent.kind}), None),
+            1 => (json!({"type": kind}), None),
             _ => {
                 let ids: BTreeSet<_> = [sent.id.clone(), other.id.clone()].into();
                 (json!({"ids": ids}), Some(ids))
@@ -150,55 +175,58 @@ impl Run {
             body["up_to_seq"] = json!(up_to);
         }
         let reply = client.post(&format!("/v1/users/{}/notifications/read", self.user(at)), &body).await;
-        let named = |sent: &Sent| ids.as_ref().is_some_and(|ids| ids.contains(&sent.id));
-        if self.sent.iter().any(|sent| named(sent) && sent.has[at].is_none()) {
-            return drop(reply.problem(404, "not_found"));
+        for id in ids.iter().flatten() {
+            if self.lists[at].entry(id).is_none() {
+                return drop(reply.problem(404, "not_found"));
+            }
         }
-        if self.sent.iter().any(|sent| named(sent) && sent.has[at].is_some_and(|has| has.gone)) {
+        if ids.iter().flatten().any(|id| self.lists[at].entry(id).unwrap().gone) {
             return drop(reply.problem(410, "gone"));
         }
-        let in_reach: BTreeSet<String> =
-            self.sent.iter().filter(|sent| up_to.is_none_or(|up_to| seq_of(self, &sent.id) <= up_to)).map(|sent| sent.id.clone()).collect();
         let of_type = body["type"].as_str().map(str::to_owned);
-        let meant = |sent: &Sent| {
-            let asked = match &ids {
-                Some(ids) => ids.contains(&sent.id),
-                None => of_type.as_ref().is_none_or(|kind| kind == sent.kind),
-            };
-            asked && in_reach.contains(&sent.id) && sent.has[at].is_some_and(|has| !has.gone)
-        };
-        let changed = self.change(at, meant, |has| Has { read: true, ..has });
+        let changed = self.change(at, |list| {
+            list.read(up_to, |entry| match &ids {
+                Some(ids) => ids.contains(&entry.id),
+                None => of_type.as_ref().is_none_or(|kind| kind == entry.kind),
+            })
+        });
         let reply = reply.ok();
         assert_eq!((&reply["changed"], &reply["revision"]), (&json!(changed), &json!(self.revisions[at])), "{body}");
-        assert_eq!(reply["notifications"], self.notifications(at));
-    }
-
-    fn notifications(&self, at: usize) -> Value {
-        let shown = KINDS.iter().filter_map(|kind| Some(((*kind).to_owned(), json!({"unread": self.unread(at, kind)?}))));
-        Value::Object(shown.collect())
+        assert_eq!(reply["notifications"], self.lists[at].summary());
     }
 
     /// Summary, list and counts are those of the model, on any node.
     async fn compare(&mut self, at: usize) {
         let client = self.clients[self.dice.roll(self.clients.len())].clone();
         let summary = client.summary(self.user(at)).await;
-        assert_eq!((&summary["notifications"], &summary["revision"]), (&self.notifications(at), &json!(self.revisions[at])));
-        let mine = self.sent.iter().filter_map(|sent| Some((sent, sent.has[at]?)));
-        let mut listed: Vec<_> =
-            (1..).zip(mine).filter(|(_, (_, has))| !has.gone).map(|(seq, (sent, has))| (seq, sent.id.clone(), has.read)).collect();
-        listed.reverse();
-        let items = client.walk(&format!("/v1/users/{}/notifications", self.user(at)), 9).await;
-        let shown = items.iter().map(|item| {
-            (item["seq"].as_i64().unwrap(), item["notification_id"].as_str().unwrap().to_owned(), item.get("read_at").is_some())
-        });
-        assert_eq!(shown.collect::<Vec<_>>(), listed);
+        assert_eq!((&summary["notifications"], &summary["revision"]), (&self.lists[at].summary(), &json!(self.revisions[at])));
+        let status = self.dice.pick(&STATUSES);
+        let items = walk(&client, &format!("/v1/users/{}/notifications?status={status}", self.user(at))).await;
+        let shown: Vec<_> = items.iter().map(ShownEntry::of).collect();
+        assert_eq!(shown, self.lists[at].shown(status), "{status}");
+        for item in &items {
+            let newest = self.sent.iter().find(|sent| item["notification_id"] == sent.id.as_str()).unwrap();
+            assert_eq!((&item["title"], newest.to.contains(&at)), (&json!(newest.title), true));
+        }
         if let Some(sent) = self.sent.last() {
             let reply = client.get(&format!("/v1/notifications/{}", sent.id)).await;
             if sent.withdrawn {
                 return drop(reply.problem(410, "gone"));
             }
-            let read = sent.has.iter().flatten().filter(|has| has.read).count();
-            assert_eq!(reply.ok()["read_count"], json!(read));
+            let found = reply.ok();
+            assert_eq!((&found["read_count"], &found["recipient_count"]), (&json!(self.readers(&sent.id)), &json!(sent.to.len())));
+        }
+    }
+}
+
+async fn walk(client: &Client, path: &str) -> Vec<Value> {
+    let (mut items, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = client.get(&format!("{path}&limit=4{cursor}")).await.ok();
+        items.extend(page["items"].as_array().unwrap().iter().cloned());
+        match page["next_cursor"].as_str() {
+            None => return items,
+            Some(next) => cursor = format!("&cursor={next}"),
         }
     }
 }

@@ -21,34 +21,34 @@ both_tiers! {
         assert_eq!(id.parse::<i64>().unwrap() >> 20, 1_800_000_000_000);
         insta::assert_snapshot!(
             hide(&reply.text),
-            @r#"{"notification_id":"ID","type":"notice","title":"Hello","content":"World","created_at":"2027-01-15T08:00:00.000Z","recipient_count":3,"read_count":0}"#
+            @r#"{"notification_id":"ID","type":"notice","title":"Hello","content":"World","recipient_count":3,"read_count":0,"created_at":"2027-01-15T08:00:00.000Z","modified_at":"2027-01-15T08:00:00.000Z"}"#
         );
         assert_eq!(client.get(&format!("/v1/notifications/{id}")).await.ok(), reply.body);
         insta::assert_snapshot!(
             hide(&client.get("/v1/users/1/notifications").await.text),
-            @r#"{"items":[{"notification_id":"ID","seq":1,"type":"notice","title":"Hello","content":"World","created_at":"2027-01-15T08:00:00.000Z"}],"next_cursor":null}"#
+            @r#"{"items":[{"id":"ID","seq":1,"type":"notice","title":"Hello","content":"World","count":1,"actors":[],"notification_id":"ID","created_at":"2027-01-15T08:00:00.000Z","updated_at":"2027-01-15T08:00:00.000Z","seen":false}],"next_cursor":null}"#
         );
         let summary = client.summary(1).await;
-        assert_eq!((&summary["notifications"], &summary["total"], &summary["revision"]), (&json!({"notice": {"unread": 1}}), &json!(1), &json!(2)));
+        assert_eq!((&summary["notifications"], &summary["total"], &summary["revision"]), (&json!({"notice": {"unread": 1, "unseen": 1}}), &json!(1), &json!(2)));
 
         at.fetch_add(1500, std::sync::atomic::Ordering::SeqCst);
         let read = mark(client, 1, &id, "read").await;
-        insta::assert_snapshot!(hide(&read.text), @r#"{"notification_id":"ID","read_at":"2027-01-15T08:00:01.500Z","unread":0,"revision":3}"#);
+        insta::assert_snapshot!(hide(&read.text), @r#"{"id":"ID","read_at":"2027-01-15T08:00:01.500Z","unread":0,"unseen":0,"revision":3}"#);
         at.fetch_add(1500, std::sync::atomic::Ordering::SeqCst);
         assert_eq!(mark(client, 1, &id, "read").await.text, read.text, "a repeat changes nothing, not even the time");
         let listed = client.get("/v1/users/1/notifications").await.ok();
         assert_eq!(listed["items"][0]["read_at"], "2027-01-15T08:00:01.500Z");
         assert_eq!(client.get(&format!("/v1/notifications/{id}")).await.ok()["read_count"], 1);
-        assert_eq!(shown(client, 1).await, json!({"notice": {"unread": 0}}));
+        assert_eq!(shown(client, 1).await, json!({"notice": {"unread": 0, "unseen": 0}}));
         assert_eq!(client.summary(2).await["notifications"]["notice"]["unread"], 1);
 
         let unread = mark(client, 1, &id, "unread").await;
-        insta::assert_snapshot!(hide(&unread.text), @r#"{"notification_id":"ID","unread":1,"revision":4}"#);
+        insta::assert_snapshot!(hide(&unread.text), @r#"{"id":"ID","unread":1,"unseen":1,"revision":4}"#);
         assert_eq!(mark(client, 1, &id, "unread").await.text, unread.text);
         assert_eq!(client.get(&format!("/v1/notifications/{id}")).await.ok()["read_count"], 0);
         node.stop().await;
         let node = world.node().await;
-        assert_eq!(shown(&node.client, 1).await, json!({"notice": {"unread": 1}}), "it is there after a restart");
+        assert_eq!(shown(&node.client, 1).await, json!({"notice": {"unread": 1, "unseen": 1}}), "it is there after a restart");
         node.stop().await;
     }
 
@@ -97,15 +97,15 @@ both_tiers! {
         }
         let path = "/v1/users/7/notifications/read";
         let reply = client.post(path, &json!({"ids": [ids[0], ids[1], ids[8]], "up_to_seq": 5})).await;
-        insta::assert_snapshot!(reply.text, @r#"{"changed":2,"revision":11,"notifications":{"a":{"unread":2},"b":{"unread":2},"c":{"unread":3}}}"#);
+        insta::assert_snapshot!(reply.text, @r#"{"changed":2,"revision":11,"notifications":{"a":{"unread":2,"unseen":2},"b":{"unread":2,"unseen":2},"c":{"unread":3,"unseen":3}}}"#);
         let again = client.post(path, &json!({"ids": [ids[0], ids[1]]})).await.ok();
         assert_eq!((&again["changed"], &again["revision"]), (&json!(0), &json!(11)));
         let of_type = client.post(path, &json!({"type": "a", "up_to_seq": 4})).await.ok();
-        assert_eq!((&of_type["changed"], &of_type["notifications"]["a"]), (&json!(1), &json!({"unread": 1})));
+        assert_eq!((&of_type["changed"], &of_type["notifications"]["a"]), (&json!(1), &json!({"unread": 1, "unseen": 1})));
         let unknown = client.post(path, &json!({"type": "zzz"})).await.ok();
         assert_eq!((&unknown["changed"], &unknown["notifications"]["zzz"]), (&json!(0), &Value::Null));
         let all = client.post(path, &json!({"all": true, "up_to_seq": 8})).await.ok();
-        assert_eq!((&all["changed"], &all["notifications"]), (&json!(5), &json!({"a": {"unread": 0}, "b": {"unread": 0}, "c": {"unread": 1}})));
+        assert_eq!((&all["changed"], &all["notifications"]), (&json!(5), &json!({"a": {"unread": 0, "unseen": 0}, "b": {"unread": 0, "unseen": 0}, "c": {"unread": 1, "unseen": 1}})));
         assert_eq!(shown(client, 7).await, all["notifications"]);
         let rest = client.post(path, &json!({"all": true})).await.ok();
         assert_eq!((&rest["changed"], &rest["revision"]), (&json!(1), &client.summary(7).await["revision"]));
@@ -121,7 +121,7 @@ both_tiers! {
         futures_util::stream::iter(sends).buffer_unordered(32).collect::<Vec<_>>().await;
         let last = client.get("/v1/users/1/notifications?limit=1").await.ok()["items"][0]["seq"].clone();
         let read = client.post("/v1/users/1/notifications/read", &json!({"type": "notice", "up_to_seq": last})).await.ok();
-        assert_eq!((&read["changed"], &read["notifications"]), (&json!(376), &json!({"notice": {"unread": 0}, "mail": {"unread": 94}})));
+        assert_eq!((&read["changed"], &read["notifications"]), (&json!(376), &json!({"notice": {"unread": 0, "unseen": 0}, "mail": {"unread": 94, "unseen": 94}})));
         assert_eq!(client.post("/v1/users/1/notifications/read", &json!({"all": true})).await.ok()["changed"], 94);
         assert_eq!(client.summary(1).await["total"], 0);
         // As many as the first transaction takes: the second one finds nothing.

@@ -28,6 +28,14 @@ both_tiers! {
             (with("recipients", json!([1, 2, "1"])), "/recipients/2"),
             (with("recipients", json!([1, 0])), "/recipients/1"),
             (with("recipient", json!([1])), "/recipient"),
+            (with("title", Value::Null), "/title"),
+            (with("data", json!([1])), "/data"),
+            (with("data", Value::Null), "/data"),
+            (with("data", json!({"x": "y".repeat(16 * 1024)})), "/data"),
+            (with("group_key", json!("")), "/group_key"),
+            (with("group_key", json!("a b")), "/group_key"),
+            (with("group_key", json!("a".repeat(129))), "/group_key"),
+            (with("actor_id", json!(0)), "/actor_id"),
         ] {
             assert_eq!(client.post("/v1/notifications", &body).await.pointers(422, "invalid_body"), [pointer], "{body}");
         }
@@ -55,6 +63,20 @@ both_tiers! {
         ] {
             assert_eq!(client.post(path, &body).await.pointers(422, "invalid_body"), [pointer], "{body}");
         }
+        for (body, pointer) in [
+            (json!({"title": ""}), "/title"),
+            (json!({"title": null}), "/title"),
+            (json!({"content": "é".repeat(10_001)}), "/content"),
+            (json!({"data": 5}), "/data"),
+            (json!({"group_key": "x"}), "/group_key"),
+        ] {
+            assert_eq!(client.put(&format!("/v1/notifications/{id}"), &body).await.pointers(422, "invalid_body"), [pointer], "{body}");
+        }
+        client.put("/v1/notifications/7", &json!({"title": "x"})).await.problem(404, "not_found");
+        for (body, pointer) in [(json!({"up_to_seq": -1}), "/up_to_seq"), (json!({"up_to": 5}), "/up_to"), (json!({"up_to_seq": null}), "/up_to_seq")] {
+            assert_eq!(client.post("/v1/users/1/notifications/seen", &body).await.pointers(422, "invalid_body"), [pointer], "{body}");
+        }
+        client.get("/v1/users/1/notifications?wait=1").await.problem(400, "wait_needs_tag");
         assert_eq!(client.post(path, &json!({"ids": [id, 7, 8]})).await.pointers(404, "not_found"), ["/ids/1", "/ids/2"]);
         for (user, unknown) in [(1, "7"), (2, id.as_str())] {
             mark(client, user, unknown, "read").await.problem(404, "not_found");
@@ -65,7 +87,7 @@ both_tiers! {
         client.delete("/v1/notifications/7").await.problem(404, "not_found");
         for bad in ["0", "x", "-1", "9223372036854775808"] {
             assert_eq!(client.get(&format!("/v1/notifications/{bad}")).await.pointers(400, "invalid_path"), ["notification_id"]);
-            assert_eq!(mark(client, 1, bad, "read").await.pointers(400, "invalid_path"), ["notification_id"]);
+            assert_eq!(mark(client, 1, bad, "read").await.pointers(400, "invalid_path"), ["id"]);
         }
         assert_eq!(client.post(&format!("/v1/users/1/notifications/{id}/read"), &json!({"at": 5})).await.pointers(422, "invalid_body"), ["/at"]);
         client.delete(&format!("/v1/users/1/notifications/{id}?all=true")).await.problem(400, "invalid_query");
@@ -108,7 +130,10 @@ both_tiers! {
         let id = send(&service, "notice", &[1, 2]).await;
         alice.post("/v1/notifications", &notification("notice", &[2])).await.problem(403, "forbidden");
         alice.get(&format!("/v1/notifications/{id}")).await.problem(403, "forbidden");
+        alice.put(&format!("/v1/notifications/{id}"), &json!({"title": "x"})).await.problem(403, "forbidden");
         alice.delete(&format!("/v1/notifications/{id}")).await.problem(403, "forbidden");
+        bob.post("/v1/users/1/notifications/seen", &json!({})).await.problem(403, "forbidden");
+        assert_eq!(alice.post("/v1/users/me/notifications/seen", &json!({})).await.ok()["unseen"], 0);
         node.client.post("/v1/notifications", &notification("notice", &[2])).await.problem(401, "unauthorized");
         bob.get("/v1/users/1/notifications").await.problem(403, "forbidden");
         bob.post("/v1/users/1/notifications/read", &json!({"all": true})).await.problem(403, "forbidden");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use headmark::base::clock::UnixMs;
 use serde_json::{Value, json};
 
-use super::model::{BADGES, Notification, TYPES, Thing, read, unread};
+use super::model::{BADGES, TYPES, Thing, read, unread};
 use super::run::{Run, part, up_to};
 use super::steps::{Step, What};
 use crate::support::Reply;
@@ -94,87 +94,6 @@ impl Run<'_> {
         self.note(user, &body);
         assert_eq!(body["not_in_total"], json!(parts));
         self.model.left_out.insert(user, parts);
-    }
-
-    pub async fn notifications(&mut self, step: &Step) {
-        if step.what == What::SendNotification {
-            return self.send_notification(step).await;
-        }
-        let which = step.which % self.model.notifications.len().max(1);
-        let Some(notification) = self.model.notifications.get(which) else { return };
-        let (id, path) = (notification.thing.id.clone(), format!("/v1/notifications/{}", notification.thing.id));
-        match step.what {
-            What::ReadNotification | What::UnreadNotification => {
-                let (user, _) = self.own(step);
-                let verb = if step.what == What::ReadNotification { "read" } else { "unread" };
-                let reply = self.post(&self.user_path(user, &format!("notifications/{id}/{verb}")), json!({})).await;
-                let notification = &mut self.model.notifications[which];
-                if !notification.thing.to.contains(&user) {
-                    return drop(reply.problem(404, "not_found"));
-                }
-                if !notification.is_listed(user) {
-                    return drop(reply.problem(410, "gone"));
-                }
-                if step.what == What::ReadNotification {
-                    notification.thing.unread_by.remove(&user)
-                } else {
-                    notification.thing.unread_by.insert(user)
-                };
-                let have_read = notification.thing.to.difference(&notification.thing.unread_by).count();
-                let body = reply.ok();
-                self.note(user, &body);
-                assert_eq!(self.fleet.client(self.node).get(&path).await.ok()["read_count"], have_read);
-            }
-            What::ReadNotifications => self.read_notifications(step).await,
-            What::DeleteNotification => {
-                let (user, _) = self.own(step);
-                let reply = self.delete(&self.user_path(user, &format!("notifications/{id}"))).await;
-                let notification = &mut self.model.notifications[which];
-                assert_eq!(reply.status, if notification.thing.to.contains(&user) { 200 } else { 404 });
-                notification.deleted_by.insert(user);
-                if reply.status == 200 {
-                    self.note(user, &reply.body);
-                }
-            }
-            _ => {
-                assert_eq!(self.delete(&path).await.status, 204);
-                self.model.notifications[which].thing.gone = true;
-            }
-        }
-    }
-
-    async fn send_notification(&mut self, step: &Step) {
-        let (kind, mask) = (TYPES[step.which % 2], 1 + step.which % 15);
-        let to: BTreeSet<usize> = (0..4).filter(|user| mask >> user & 1 == 1).collect();
-        let recipients: Vec<_> = to.iter().map(|user| self.user(*user)).collect();
-        let body = json!({"type": kind, "title": "t", "content": "c", "recipients": recipients});
-        let reply = self.keyed("/v1/notifications", body).await;
-        assert_eq!((reply.status.as_u16(), reply.body["recipient_count"].as_u64()), (201, u64::try_from(to.len()).ok()), "{}", reply.text);
-        let id = reply.body["notification_id"].as_str().unwrap().to_owned();
-        let thing = Thing { id, to: to.clone(), ..Thing::unread_by(to) };
-        self.model.notifications.push(Notification { thing, kind, deleted_by: BTreeSet::new() });
-    }
-
-    /// Of a type, or all, up to a number in the user's list.
-    async fn read_notifications(&mut self, step: &Step) {
-        let (user, _) = self.own(step);
-        let kind = Some(TYPES[step.which % 2]).filter(|_| !step.which.is_multiple_of(3));
-        let mut body = kind.map_or(json!({"all": true}), |kind| json!({"type": kind}));
-        let mine = self.model.notifications.iter_mut().filter(|notification| notification.thing.to.contains(&user));
-        let mut mine: Vec<_> = mine.collect();
-        let last = part(mine.len(), step.percent);
-        if step.percent.is_some() {
-            body["up_to_seq"] = json!(last);
-        }
-        let meant = mine
-            .iter_mut()
-            .take(last)
-            .filter(|notification| kind.is_none_or(|kind| kind == notification.kind) && notification.is_listed(user));
-        let changed = meant.map(|notification| usize::from(notification.thing.unread_by.remove(&user))).sum::<usize>();
-        let reply = self.post(&self.user_path(user, "notifications/read"), body).await.ok();
-        self.note(user, &reply);
-        assert!(self.repeated || reply["changed"] == changed, "{reply}");
-        assert_eq!(reply["notifications"], self.model.summary(user, false)["notifications"]);
     }
 
     pub async fn views(&mut self, step: &Step) {

@@ -58,6 +58,9 @@ impl Run<'_> {
         }
         self.compare_query(&nodes, after).await;
         self.compare_lists(&nodes[0], user, after).await;
+        if self.model.seen.contains(&user) {
+            self.compare_notifications(user, after).await;
+        }
     }
 
     /// A poll without a tag shows the model. Processes are not told to listen to each other before

@@ -20,6 +20,7 @@ mod fleet;
 mod kept;
 mod lists;
 mod model;
+mod notifications;
 mod run;
 mod shared;
 mod steps;

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use crate::support::NotificationList;
+
 /// How many users a case has. The last of them is not seen at first.
 pub const USERS: usize = 4;
 
@@ -19,6 +21,9 @@ const FAN: &str = "fan";
 
 /// The types of notifications.
 pub const TYPES: [&str; 2] = ["mail", "notice"];
+
+/// What they are grouped by.
+pub const GROUP_KEYS: [&str; 2] = ["post:1", "post:2"];
 
 /// One thing that happened: at its place in the list of its stream for ever.
 #[derive(Debug, Clone, Default)]
@@ -91,19 +96,13 @@ pub struct View {
     pub visits: BTreeMap<usize, String>,
 }
 
-/// A notification: its type, and who has deleted it.
+/// A notification that was sent.
 #[derive(Debug)]
 pub struct Notification {
-    pub thing: Thing,
-    pub kind: &'static str,
-    pub deleted_by: BTreeSet<usize>,
-}
-
-impl Notification {
-    /// Whether a user has it in the list.
-    pub fn is_listed(&self, user: usize) -> bool {
-        self.thing.to.contains(&user) && !self.thing.gone && !self.deleted_by.contains(&user)
-    }
+    pub id: String,
+    pub to: BTreeSet<usize>,
+    pub title: String,
+    pub withdrawn: bool,
 }
 
 /// A group.
@@ -176,6 +175,8 @@ pub struct Model {
     pub blocks: BTreeSet<(usize, usize)>,
     pub views: BTreeMap<String, View>,
     pub notifications: Vec<Notification>,
+    /// Of each user.
+    pub lists: [NotificationList; USERS],
     pub groups: BTreeMap<i64, Group>,
     /// Of each receiver and sender.
     pub directs: BTreeMap<(usize, usize), Vec<Thing>>,
@@ -253,13 +254,9 @@ impl Model {
         (sum, mentions, groups.len(), directs.len())
     }
 
-    fn notifications(&self, user: usize) -> BTreeMap<&'static str, usize> {
-        let mut types = BTreeMap::new();
-        for notification in self.notifications.iter().filter(|notification| notification.thing.to.contains(&user)) {
-            *types.entry(notification.kind).or_default() +=
-                usize::from(notification.is_listed(user) && notification.thing.unread_by.contains(&user));
-        }
-        types
+    /// How many have read a notification.
+    pub fn readers(&self, id: &str) -> usize {
+        self.lists.iter().filter(|list| list.has_read(id)).count()
     }
 
     /// How many the user follows, and so on, as a service is told.
@@ -284,9 +281,7 @@ impl Model {
         let channels: Map<_, _> = self.channels.iter().map(|(name, notices)| (name.clone(), counted(notices))).collect();
         let dots = self.dots.iter().map(|(name, lights)| (name.clone(), json!({"lit": unread(lights, user) > 0, "head": lights.len()})));
         let (chats, mentions, groups, directs) = self.chats(user);
-        let notifications = self.notifications(user);
-        let notifications: Map<_, _> =
-            notifications.into_iter().map(|(kind, unread)| (kind.to_owned(), json!({"unread": unread}))).collect();
+        let notifications = self.lists[user].summary().as_object().unwrap().clone();
         let counts = |part: String| !self.left_out.get(&user).is_some_and(|parts| parts.contains(&part));
         let sum = |kind: &str, parts: &Map<String, Value>| {
             let parts = parts.iter().filter(|(name, _)| counts(format!("{kind}.{name}")));

@@ -234,7 +234,9 @@ impl<'a> Run<'a> {
             | What::UnreadNotification
             | What::ReadNotifications
             | What::DeleteNotification
-            | What::WithdrawNotification => {
+            | What::WithdrawNotification
+            | What::EditNotification
+            | What::SeeNotifications => {
                 self.notifications(step).await;
             }
             What::PutItem | What::DeleteItem | What::Access => self.views(step).await,

@@ -37,6 +37,8 @@ pub enum What {
     ReadNotifications,
     DeleteNotification,
     WithdrawNotification,
+    EditNotification,
+    SeeNotifications,
     PutGroup,
     Join,
     Leave,
@@ -75,7 +77,7 @@ pub enum What {
 }
 
 /// How often each comes.
-const WEIGHTS: [(usize, What); 57] = [
+const WEIGHTS: [(usize, What); 59] = [
     (5, What::Increment),
     (2, What::IncrementMany),
     (3, What::RetractAt),
@@ -99,12 +101,14 @@ const WEIGHTS: [(usize, What); 57] = [
     (5, What::PutItem),
     (2, What::DeleteItem),
     (4, What::Access),
-    (4, What::SendNotification),
+    (6, What::SendNotification),
     (3, What::ReadNotification),
     (2, What::UnreadNotification),
     (2, What::ReadNotifications),
     (1, What::DeleteNotification),
-    (1, What::WithdrawNotification),
+    (3, What::WithdrawNotification),
+    (1, What::EditNotification),
+    (2, What::SeeNotifications),
     (3, What::PutGroup),
     (6, What::Join),
     (2, What::Leave),

@@ -40,12 +40,40 @@ both_tiers! {
         assert!(recount(&world, &[]).await.out.contains(HEALTHY));
         let node = world.node_with(UNSCRUBBED).await;
         let summary = node.client.summary(9).await;
-        assert_eq!((&summary["notifications"], &summary["total"]), (&json!({"mail": {"unread": 1}, "notice": {"unread": 1}}), &json!(2)));
+        assert_eq!((&summary["notifications"], &summary["total"]), (&json!({"mail": {"unread": 1, "unseen": 1}, "notice": {"unread": 1, "unseen": 1}}), &json!(2)));
         assert!(summary["revision"].as_i64().unwrap() > read["revision"].as_i64().unwrap() + 1, "a poll with an older tag is told: {summary}");
-        assert_eq!(node.client.summary(8).await["notifications"], json!({"notice": {"unread": 1}}));
+        assert_eq!(node.client.summary(8).await["notifications"], json!({"notice": {"unread": 1, "unseen": 1}}));
         send(&node.client, "mail", &[9]).await;
         assert_eq!(node.client.get("/v1/users/9/notifications?limit=1").await.ok()["items"][0]["seq"], 5);
         assert_eq!(node.client.summary(9).await["notifications"]["mail"]["unread"], 2);
+        node.stop().await;
+    }
+
+    async fn a_recount_compares_entries_with_what_is_in_them(world: World) {
+        let node = world.node_with(UNSCRUBBED).await;
+        let client = &node.client;
+        let mut ids = Vec::new();
+        for actor in [10, 11] {
+            let body = json!({"type": "like", "recipients": [9], "group_key": "post:1", "actor_id": actor});
+            ids.push(client.post("/v1/notifications", &body).await.ok()["notification_id"].as_str().unwrap().to_owned());
+        }
+        send(client, "like", &[9]).await;
+        client.post("/v1/users/9/notifications/seen", &json!({"up_to_seq": 2})).await.ok();
+        node.stop().await;
+        assert!(recount(&world, &["--dry-run"]).await.out.contains(HEALTHY));
+        damage(&world, "update notification_types set seen = 2 where user_id = 9; update notification_receivers set notifications = 5 where seq = 2").await;
+        let entry = format!("user 9 notifications in entry {}: stored 5, counted 2", ids[0]);
+        let all = ["user 9 seen notifications like: stored 2, counted 1", entry.as_str()];
+        let found = recount(&world, &["--dry-run"]).await;
+        assert_eq!((found.status, differences(&found)), (Some(3), all.into()), "{found:?}");
+        assert_eq!(differences(&recount(&world, &[]).await), all.into());
+        assert!(recount(&world, &[]).await.out.contains(HEALTHY));
+        let node = world.node_with(UNSCRUBBED).await;
+        assert_eq!(node.client.summary(9).await["notifications"], json!({"like": {"unread": 2, "unseen": 1}}));
+        for id in &ids {
+            node.client.delete(&format!("/v1/notifications/{id}")).await;
+        }
+        assert_eq!(node.client.summary(9).await["notifications"], json!({"like": {"unread": 1, "unseen": 1}}), "the entry goes with its last one");
         node.stop().await;
     }
 }

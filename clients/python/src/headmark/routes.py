@@ -282,10 +282,13 @@ def list_receipts(
 
 def send_notification(
     *,
-    content: str,
     recipients: Sequence[Id],
-    title: str,
     type: types.Name,
+    actor_id: Id | None = None,
+    content: str | None = None,
+    data: Mapping[str, Any] | None = None,
+    group_key: types.ClientId | None = None,
+    title: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[types.NotificationOut]:
     """Send a notification."""
@@ -295,7 +298,15 @@ def send_notification(
         "/v1/notifications",
         idempotency_key=idempotency_key,
         takes_key=True,
-        body={"content": content, "recipients": recipients, "title": title, "type": type},
+        body={
+            "actor_id": actor_id,
+            "content": content,
+            "data": data,
+            "group_key": group_key,
+            "recipients": recipients,
+            "title": title,
+            "type": type,
+        },
     )
 
 
@@ -306,6 +317,23 @@ def get_notification(notification_id: Id) -> Call[types.NotificationOut]:
         "GET",
         "/v1/notifications/{notification_id}",
         path={"notification_id": notification_id},
+    )
+
+
+def edit_notification(
+    notification_id: Id,
+    *,
+    content: str | None = None,
+    data: Mapping[str, Any] | None = None,
+    title: str | None = None,
+) -> Call[types.NotificationOut]:
+    """Edit a notification."""
+    return Call(
+        "edit_notification",
+        "PUT",
+        "/v1/notifications/{notification_id}",
+        path={"notification_id": notification_id},
+        body={"content": content, "data": data, "title": title},
     )
 
 
@@ -915,18 +943,19 @@ def list_mutuals(
 def list_notifications(
     user: Id,
     *,
-    status: Literal["unread", "read", "all"] | None = None,
+    status: Literal["unread", "unseen", "read", "all"] | None = None,
     type: types.Name | None = None,
     limit: int | None = None,
     cursor: str | None = None,
-) -> Call[types.PageOut_UserNotificationOut]:
-    """List a user's notifications."""
+    wait: int | None = None,
+) -> Call[types.PageOut_NotificationEntryOut]:
+    """Poll a user's notifications."""
     return Call(
         "list_notifications",
         "GET",
         "/v1/users/{user}/notifications",
         path={"user": user},
-        query={"status": status, "type": type, "limit": limit, "cursor": cursor},
+        query={"status": status, "type": type, "limit": limit, "cursor": cursor, "wait": wait},
     )
 
 
@@ -948,34 +977,47 @@ def read_notifications(
     )
 
 
-def delete_notification(user: Id, notification_id: Id) -> Call[types.DeletedNotificationOut]:
+def see_notifications(
+    user: Id, *, up_to_seq: int | None = None
+) -> Call[types.SeenNotificationsOut]:
+    """Mark the list of notifications as seen."""
+    return Call(
+        "see_notifications",
+        "POST",
+        "/v1/users/{user}/notifications/seen",
+        path={"user": user},
+        body={"up_to_seq": up_to_seq},
+    )
+
+
+def delete_notification(user: Id, id: Id) -> Call[types.DeletedNotificationOut]:
     """Delete a notification from a user's list."""
     return Call(
         "delete_notification",
         "DELETE",
-        "/v1/users/{user}/notifications/{notification_id}",
-        path={"user": user, "notification_id": notification_id},
+        "/v1/users/{user}/notifications/{id}",
+        path={"user": user, "id": id},
     )
 
 
-def read_notification(user: Id, notification_id: Id) -> Call[types.ReadNotificationOut]:
+def read_notification(user: Id, id: Id) -> Call[types.ReadNotificationOut]:
     """Mark a notification as read."""
     return Call(
         "read_notification",
         "POST",
-        "/v1/users/{user}/notifications/{notification_id}/read",
-        path={"user": user, "notification_id": notification_id},
+        "/v1/users/{user}/notifications/{id}/read",
+        path={"user": user, "id": id},
         body={},
     )
 
 
-def unread_notification(user: Id, notification_id: Id) -> Call[types.ReadNotificationOut]:
+def unread_notification(user: Id, id: Id) -> Call[types.ReadNotificationOut]:
     """Mark a notification as unread."""
     return Call(
         "unread_notification",
         "POST",
-        "/v1/users/{user}/notifications/{notification_id}/unread",
-        path={"user": user, "notification_id": notification_id},
+        "/v1/users/{user}/notifications/{id}/unread",
+        path={"user": user, "id": id},
         body={},
     )
 

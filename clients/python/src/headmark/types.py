@@ -219,7 +219,7 @@ class CursorOut(TypedDict):
 
 
 class DeletedNotificationOut(TypedDict):
-    """The result of deleting a notification from a user's list."""
+    """The result of deleting an entry from a user's list."""
 
     revision: int
 
@@ -300,6 +300,14 @@ class DotTermsOut(TypedDict):
     lit: bool
     lit_at: UnixMs
     mark: int
+
+
+class EditNotificationIn(TypedDict):
+    """What of a notification is edited."""
+
+    content: NotRequired[str]
+    data: NotRequired[Mapping[str, Any]]
+    title: NotRequired[str]
 
 
 class EventRelation(TypedDict):
@@ -617,15 +625,46 @@ class NoticeOut(TypedDict):
     seq: int
 
 
+class NotificationCountOut(TypedDict):
+    """The unread entries of a type."""
+
+    capped: NotRequired[bool]
+    unread: int
+    unseen: int
+
+
+class NotificationEntryOut(TypedDict):
+    """An entry of a user's list."""
+
+    actors: list[UserId]
+    content: NotRequired[str]
+    count: int
+    created_at: UnixMs
+    data: NotRequired[dict[str, Any]]
+    group_key: NotRequired[ClientId]
+    id: NotificationId
+    notification_id: NotificationId
+    read_at: NotRequired[UnixMs]
+    seen: bool
+    seq: int
+    title: NotRequired[str]
+    type: Name
+    updated_at: UnixMs
+
+
 class NotificationOut(TypedDict):
     """A notification, for its sender."""
 
-    content: str
+    actor_id: NotRequired[UserId]
+    content: NotRequired[str]
     created_at: UnixMs
+    data: NotRequired[dict[str, Any]]
+    group_key: NotRequired[ClientId]
+    modified_at: UnixMs
     notification_id: NotificationId
     read_count: int
     recipient_count: int
-    title: str
+    title: NotRequired[str]
     type: Name
 
 
@@ -633,6 +672,7 @@ class NotificationTermsOut(TypedDict):
     """A notification type."""
 
     unread: int
+    unseen: int
 
 
 class OperationAnswerOut(TypedDict):
@@ -688,6 +728,13 @@ class PageOut_NoticeOut(TypedDict):
     next_cursor: str | None
 
 
+class PageOut_NotificationEntryOut(TypedDict):
+    """A page of a list."""
+
+    items: list[NotificationEntryOut]
+    next_cursor: str | None
+
+
 class PageOut_RecipientOut(TypedDict):
     """A page of a list."""
 
@@ -699,13 +746,6 @@ class PageOut_UserGroupOut(TypedDict):
     """A page of a list."""
 
     items: list[UserGroupOut]
-    next_cursor: str | None
-
-
-class PageOut_UserNotificationOut(TypedDict):
-    """A page of a list."""
-
-    items: list[UserNotificationOut]
     next_cursor: str | None
 
 
@@ -920,16 +960,17 @@ class ReadGroupOut(TypedDict):
 
 
 class ReadNotificationOut(TypedDict):
-    """A notification of a user after a write."""
+    """An entry of a user's list after a write."""
 
-    notification_id: NotificationId
+    id: NotificationId
     read_at: NotRequired[UnixMs]
     revision: int
     unread: int
+    unseen: int
 
 
 class ReadNotificationsIn(TypedDict):
-    """The notifications to mark: by id, by type, or all."""
+    """The entries to mark: by id, by type, or all."""
 
     all: NotRequired[bool]
     ids: NotRequired[Sequence[Id]]
@@ -938,10 +979,10 @@ class ReadNotificationsIn(TypedDict):
 
 
 class ReadNotificationsOut(TypedDict):
-    """The result of marking notifications."""
+    """The result of marking entries."""
 
     changed: int
-    notifications: dict[str, UnreadOut]
+    notifications: dict[str, NotificationCountOut]
     revision: int
 
 
@@ -1095,6 +1136,19 @@ class ScreenfulOut(TypedDict):
     items: list[ScreenfulItemOut]
 
 
+class SeenNotificationsIn(TypedDict):
+    """How far the user has seen the list."""
+
+    up_to_seq: NotRequired[int]
+
+
+class SeenNotificationsOut(TypedDict):
+    """The result of having seen the list."""
+
+    revision: int
+    unseen: int
+
+
 class SendBroadcastIn(TypedDict):
     """A broadcast to all users."""
 
@@ -1125,9 +1179,12 @@ class SendGroupMessageIn(TypedDict):
 class SendNotificationIn(TypedDict):
     """A notification and its recipients."""
 
-    content: str
+    actor_id: NotRequired[Id]
+    content: NotRequired[str]
+    data: NotRequired[Mapping[str, Any]]
+    group_key: NotRequired[ClientId]
     recipients: Sequence[Id]
-    title: str
+    title: NotRequired[str]
     type: Name
 
 
@@ -1171,7 +1228,7 @@ class UnreadSummaryOut(TypedDict):
     epoch: str
     feed: NotRequired[UnreadOut]
     missing: NotRequired[list[str]]
-    notifications: NotRequired[dict[str, UnreadOut]]
+    notifications: NotRequired[dict[str, NotificationCountOut]]
     revision: NotRequired[int]
     shared_revision: NotRequired[int]
     stale: NotRequired[list[str]]
@@ -1217,18 +1274,6 @@ class UserGroupOut(TypedDict):
     mentions: int
     read_seq: int
     unread: int
-
-
-class UserNotificationOut(TypedDict):
-    """A notification in a user's list."""
-
-    content: str
-    created_at: UnixMs
-    notification_id: NotificationId
-    read_at: NotRequired[UnixMs]
-    seq: int
-    title: str
-    type: Name
 
 
 class UserPostOut(TypedDict):

@@ -423,7 +423,9 @@ export interface paths {
         /**
          * Send a notification
          * @description Sends a notification to up to 10,000 users in one transaction: all or nothing. It appears as
-         *     unread in the list of each recipient.
+         *     unread in the list of each recipient, at the top. With `group_key`, it joins the recipient's
+         *     unread entry of the same type and key; the unread count does not change then. An entry holds at
+         *     most 1000 notifications; the next one begins a new entry.
          */
         post: operations["send_notification"];
         delete?: never;
@@ -444,12 +446,18 @@ export interface paths {
          * @description Includes the exact number of recipients who have read it.
          */
         get: operations["get_notification"];
-        put?: never;
+        /**
+         * Edit a notification
+         * @description Changes what the notification says, in every list that shows it. Unread counts do not change.
+         *     Fields that are omitted stay as they are.
+         */
+        put: operations["edit_notification"];
         post?: never;
         /**
          * Withdraw a notification
-         * @description Removes the notification from all lists. Recipients who have not read it get an unread count
-         *     lower by one. Returns 204 also if it was already withdrawn.
+         * @description Removes the notification from all lists. An entry that holds others stays in its place, without
+         *     it. An entry that holds no other disappears, and if it was unread, the unread count falls by
+         *     one. Returns 204 also if the notification was already withdrawn.
          */
         delete: operations["withdraw_notification"];
         options?: never;
@@ -1428,8 +1436,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List a user's notifications
-         * @description Newest first.
+         * Poll a user's notifications
+         * @description Newest first. An entry that a notification joins moves to the top: a client that walks through
+         *     the pages finds it there when it polls the first page again.
          */
         get: operations["list_notifications"];
         put?: never;
@@ -1440,7 +1449,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/users/{user}/notifications/{notification_id}": {
+    "/v1/users/{user}/notifications/{id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -1452,8 +1461,8 @@ export interface paths {
         post?: never;
         /**
          * Delete a notification from a user's list
-         * @description The notification still counts the user among its readers if the user has read it. A repeat
-         *     changes nothing.
+         * @description Deletes one entry. Its notifications still count the user among their readers if the user has
+         *     read the entry. A repeat changes nothing.
          */
         delete: operations["delete_notification"];
         options?: never;
@@ -1461,7 +1470,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/users/{user}/notifications/{notification_id}/read": {
+    "/v1/users/{user}/notifications/{id}/read": {
         parameters: {
             query?: never;
             header?: never;
@@ -1472,7 +1481,7 @@ export interface paths {
         put?: never;
         /**
          * Mark a notification as read
-         * @description A repeat changes nothing, and keeps the first `read_at`.
+         * @description Marks one entry. A repeat changes nothing, and keeps the first `read_at`.
          */
         post: operations["read_notification"];
         delete?: never;
@@ -1481,7 +1490,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/users/{user}/notifications/{notification_id}/unread": {
+    "/v1/users/{user}/notifications/{id}/unread": {
         parameters: {
             query?: never;
             header?: never;
@@ -1492,7 +1501,7 @@ export interface paths {
         put?: never;
         /**
          * Mark a notification as unread
-         * @description A repeat changes nothing.
+         * @description Marks one entry. With a group key, notifications join it again. A repeat changes nothing.
          */
         post: operations["unread_notification"];
         delete?: never;
@@ -1512,11 +1521,32 @@ export interface paths {
         put?: never;
         /**
          * Mark notifications as read
-         * @description Marks notifications by id, by type, or all; with `up_to_seq`, only those that the user saw.
-         *     Notifications named by id are marked together or not at all. By type, or all, they are marked in
-         *     batches of some thousands, oldest first.
+         * @description Marks entries by id, by type, or all; with `up_to_seq`, only those that the user saw. Entries
+         *     named by id are marked together or not at all. By type, or all, they are marked in batches of
+         *     some thousands, oldest first.
          */
         post: operations["read_notifications"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/notifications/seen": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark the list of notifications as seen
+         * @description One mark for the whole list: unread entries up to it stay unread, and are no longer unseen. The
+         *     mark never goes back. A seq beyond the list is clamped to its end.
+         */
+        post: operations["see_notifications"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2057,7 +2087,7 @@ export interface components {
             /** @description The time of the last update. */
             last_seen_at: components["schemas"]["UnixMs"];
         };
-        /** @description The result of deleting a notification from a user's list. */
+        /** @description The result of deleting an entry from a user's list. */
         DeletedNotificationOut: {
             /**
              * Format: int64
@@ -2259,6 +2289,23 @@ export interface components {
              * @description The head up to which the user has cleared the dot.
              */
             mark: number;
+        };
+        /** @description What of a notification is edited. What is omitted stays. */
+        EditNotificationIn: {
+            /**
+             * @description The new content.
+             * @example Tonight from three to four.
+             */
+            content?: string;
+            /** @description The new data: a JSON object of up to 16 KiB, kept verbatim. */
+            data?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description The new title.
+             * @example Planned maintenance
+             */
+            title?: string;
         };
         /** @description A change. */
         Event: {
@@ -2813,6 +2860,73 @@ export interface components {
              */
             seq: number;
         };
+        /** @description The unread entries of a type. */
+        NotificationCountOut: {
+            /** @description With `cap`: whether `unread` is higher than shown. */
+            capped?: boolean;
+            /**
+             * Format: int64
+             * @description The number of unread entries.
+             * @example 7
+             */
+            unread: number;
+            /**
+             * Format: int64
+             * @description The number of unread entries that arrived, or that a notification joined, since the user
+             *     last saw the list.
+             * @example 2
+             */
+            unseen: number;
+        };
+        /** @description An entry of a user's list. It shows what its newest notification says. */
+        NotificationEntryOut: {
+            /** @description Up to three of the actors, the newest act first. */
+            actors: components["schemas"]["UserId"][];
+            /**
+             * @description The content; omitted if there is none.
+             * @example Tonight from two to three.
+             */
+            content?: string;
+            /**
+             * Format: int64
+             * @description The number of distinct actors of its notifications. Notifications without an actor count
+             *     one each.
+             * @example 13
+             */
+            count: number;
+            /** @description When the first notification of the entry was sent. */
+            created_at: components["schemas"]["UnixMs"];
+            /** @description Additional data for clients; omitted if there is none. */
+            data?: {
+                [key: string]: unknown;
+            };
+            /** @description What its notifications are grouped by; omitted if it holds one alone. */
+            group_key?: components["schemas"]["ClientId"];
+            /** @description The id of the entry. It never changes. */
+            id: components["schemas"]["NotificationId"];
+            /** @description The newest notification of the entry. */
+            notification_id: components["schemas"]["NotificationId"];
+            /** @description When the user first read it; omitted if it is unread. */
+            read_at?: components["schemas"]["UnixMs"];
+            /** @description Whether the user has seen the entry in the list. Read entries are seen. */
+            seen: boolean;
+            /**
+             * Format: int64
+             * @description The place of the entry in the user's list. An entry that a notification joins moves to a
+             *     higher one.
+             * @example 57
+             */
+            seq: number;
+            /**
+             * @description The title; omitted if there is none.
+             * @example Planned maintenance
+             */
+            title?: string;
+            /** @description The type. */
+            type: components["schemas"]["Name"];
+            /** @description When the last notification joined the entry. */
+            updated_at: components["schemas"]["UnixMs"];
+        };
         /**
          * @description A notification, 1 to 2^63-1.
          * @example 42
@@ -2820,18 +2934,29 @@ export interface components {
         NotificationId: string;
         /** @description A notification, for its sender. */
         NotificationOut: {
+            /** @description The user whose act it tells of; omitted if there is none. */
+            actor_id?: components["schemas"]["UserId"];
             /**
-             * @description The content.
+             * @description The content; omitted if there is none.
              * @example Tonight from two to three.
              */
-            content: string;
+            content?: string;
             /** @description When it was sent. */
             created_at: components["schemas"]["UnixMs"];
+            /** @description Additional data for clients; omitted if there is none. */
+            data?: {
+                [key: string]: unknown;
+            };
+            /** @description What it is grouped by; omitted if it is an entry of its own. */
+            group_key?: components["schemas"]["ClientId"];
+            /** @description When it was sent or last edited. */
+            modified_at: components["schemas"]["UnixMs"];
             /** @description The id. */
             notification_id: components["schemas"]["NotificationId"];
             /**
              * Format: int64
-             * @description The number of recipients who have read it, including those who deleted it since.
+             * @description The number of recipients who have read the entry that holds it, including those who deleted
+             *     the entry since.
              * @example 17
              */
             read_count: number;
@@ -2842,10 +2967,10 @@ export interface components {
              */
             recipient_count: number;
             /**
-             * @description The title.
+             * @description The title; omitted if there is none.
              * @example Planned maintenance
              */
-            title: string;
+            title?: string;
             /** @description The type. */
             type: components["schemas"]["Name"];
         };
@@ -2853,9 +2978,14 @@ export interface components {
         NotificationTermsOut: {
             /**
              * Format: int64
-             * @description The unread notifications of the type in the user's list.
+             * @description The unread entries of the type in the user's list.
              */
             unread: number;
+            /**
+             * Format: int64
+             * @description Those of them that the user has not seen in the list.
+             */
+            unseen: number;
         };
         /** @description The response that a synchronous write would have returned. */
         OperationAnswerOut: {
@@ -3068,6 +3198,60 @@ export interface components {
             next_cursor: string | null;
         };
         /** @description A page of a list. */
+        PageOut_NotificationEntryOut: {
+            /** @description The items. */
+            items: {
+                /** @description Up to three of the actors, the newest act first. */
+                actors: components["schemas"]["UserId"][];
+                /**
+                 * @description The content; omitted if there is none.
+                 * @example Tonight from two to three.
+                 */
+                content?: string;
+                /**
+                 * Format: int64
+                 * @description The number of distinct actors of its notifications. Notifications without an actor count
+                 *     one each.
+                 * @example 13
+                 */
+                count: number;
+                /** @description When the first notification of the entry was sent. */
+                created_at: components["schemas"]["UnixMs"];
+                /** @description Additional data for clients; omitted if there is none. */
+                data?: {
+                    [key: string]: unknown;
+                };
+                /** @description What its notifications are grouped by; omitted if it holds one alone. */
+                group_key?: components["schemas"]["ClientId"];
+                /** @description The id of the entry. It never changes. */
+                id: components["schemas"]["NotificationId"];
+                /** @description The newest notification of the entry. */
+                notification_id: components["schemas"]["NotificationId"];
+                /** @description When the user first read it; omitted if it is unread. */
+                read_at?: components["schemas"]["UnixMs"];
+                /** @description Whether the user has seen the entry in the list. Read entries are seen. */
+                seen: boolean;
+                /**
+                 * Format: int64
+                 * @description The place of the entry in the user's list. An entry that a notification joins moves to a
+                 *     higher one.
+                 * @example 57
+                 */
+                seq: number;
+                /**
+                 * @description The title; omitted if there is none.
+                 * @example Planned maintenance
+                 */
+                title?: string;
+                /** @description The type. */
+                type: components["schemas"]["Name"];
+                /** @description When the last notification joined the entry. */
+                updated_at: components["schemas"]["UnixMs"];
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
         PageOut_RecipientOut: {
             /** @description The items. */
             items: {
@@ -3128,38 +3312,6 @@ export interface components {
                  * @example 3
                  */
                 unread: number;
-            }[];
-            /** @description The cursor of the next page; null on the last page. */
-            next_cursor: string | null;
-        };
-        /** @description A page of a list. */
-        PageOut_UserNotificationOut: {
-            /** @description The items. */
-            items: {
-                /**
-                 * @description The content.
-                 * @example Tonight from two to three.
-                 */
-                content: string;
-                /** @description When it was sent. */
-                created_at: components["schemas"]["UnixMs"];
-                /** @description The notification. */
-                notification_id: components["schemas"]["NotificationId"];
-                /** @description When the user first read it; omitted if it is unread. */
-                read_at?: components["schemas"]["UnixMs"];
-                /**
-                 * Format: int64
-                 * @description The number of the notification in the user's list, from 1, without gaps.
-                 * @example 57
-                 */
-                seq: number;
-                /**
-                 * @description The title.
-                 * @example Planned maintenance
-                 */
-                title: string;
-                /** @description The type. */
-                type: components["schemas"]["Name"];
             }[];
             /** @description The cursor of the next page; null on the last page. */
             next_cursor: string | null;
@@ -3500,10 +3652,10 @@ export interface components {
              */
             unread: number;
         };
-        /** @description A notification of a user after a write. */
+        /** @description An entry of a user's list after a write. */
         ReadNotificationOut: {
-            /** @description The notification. */
-            notification_id: components["schemas"]["NotificationId"];
+            /** @description The entry. */
+            id: components["schemas"]["NotificationId"];
             /** @description When the user first read it; omitted if it is unread. */
             read_at?: components["schemas"]["UnixMs"];
             /**
@@ -3514,44 +3666,50 @@ export interface components {
             revision: number;
             /**
              * Format: int64
-             * @description The number of unread notifications of its type.
+             * @description The number of unread entries of its type.
              * @example 1
              */
             unread: number;
+            /**
+             * Format: int64
+             * @description The number of these that the user has not seen in the list.
+             * @example 0
+             */
+            unseen: number;
         };
         /**
-         * @description The notifications to mark: by id, by type, or all.
+         * @description The entries to mark: by id, by type, or all.
          * @example {
          *       "all": true,
          *       "up_to_seq": 57
          *     }
          */
         ReadNotificationsIn: {
-            /** @description Mark all notifications. */
+            /** @description Mark all entries. */
             all?: boolean;
-            /** @description Mark these notifications, without duplicates. */
+            /** @description Mark these entries, without duplicates. */
             ids?: components["schemas"]["NotificationId"][];
-            /** @description Mark all notifications of this type. */
+            /** @description Mark all entries of this type. */
             type?: components["schemas"]["Name"];
             /**
              * Format: int64
-             * @description Mark only notifications up to this seq, such as the highest one that the user saw. Later
-             *     ones stay unread.
+             * @description Mark only entries up to this seq, such as the highest one that the user saw. Later ones stay
+             *     unread.
              * @example 57
              */
             up_to_seq?: number;
         };
-        /** @description The result of marking notifications. */
+        /** @description The result of marking entries. */
         ReadNotificationsOut: {
             /**
              * Format: int64
-             * @description The number of notifications that were unread before.
+             * @description The number of entries that were unread before.
              * @example 12
              */
             changed: number;
-            /** @description The unread count of each type, as in the unread summary. */
+            /** @description The numbers of each type, as in the unread summary. */
             notifications: {
-                [key: string]: components["schemas"]["UnreadOut"];
+                [key: string]: components["schemas"]["NotificationCountOut"];
             };
             /**
              * Format: int64
@@ -3874,6 +4032,30 @@ export interface components {
             /** @description One item for each message. */
             items: components["schemas"]["ScreenfulItemOut"][];
         };
+        /** @description How far the user has seen the list. */
+        SeenNotificationsIn: {
+            /**
+             * Format: int64
+             * @description The highest seq that the user saw. By default, the whole list was seen.
+             * @example 57
+             */
+            up_to_seq?: number;
+        };
+        /** @description The result of having seen the list. */
+        SeenNotificationsOut: {
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 918
+             */
+            revision: number;
+            /**
+             * Format: int64
+             * @description The number of unread entries of all types that the user has not seen.
+             * @example 0
+             */
+            unseen: number;
+        };
         /** @description A broadcast to all users. */
         SendBroadcastIn: {
             /** @description The text. */
@@ -3934,18 +4116,29 @@ export interface components {
         };
         /** @description A notification and its recipients. */
         SendNotificationIn: {
+            /** @description The user whose act the notification tells of. */
+            actor_id?: components["schemas"]["UserId"];
             /**
              * @description The content.
              * @example Tonight from two to three.
              */
-            content: string;
+            content?: string;
+            /** @description Additional data for clients: a JSON object of up to 16 KiB, kept verbatim. */
+            data?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description The notification joins each recipient's unread entry with this type and key, or begins one.
+             *     Without it, the notification is an entry of its own.
+             */
+            group_key?: components["schemas"]["ClientId"];
             /** @description The recipients, without duplicates. */
             recipients: components["schemas"]["UserId"][];
             /**
              * @description The title.
              * @example Planned maintenance
              */
-            title: string;
+            title?: string;
             /**
              * @description The type. Each type has its own unread count; a user can have notifications of up to 100
              *     types.
@@ -4070,7 +4263,7 @@ export interface components {
             missing?: string[];
             /** @description The notifications by type. */
             notifications?: {
-                [key: string]: components["schemas"]["UnreadOut"];
+                [key: string]: components["schemas"]["NotificationCountOut"];
             };
             /**
              * Format: int64
@@ -4183,33 +4376,6 @@ export interface components {
          * @example 42
          */
         UserId: string;
-        /** @description A notification in a user's list. */
-        UserNotificationOut: {
-            /**
-             * @description The content.
-             * @example Tonight from two to three.
-             */
-            content: string;
-            /** @description When it was sent. */
-            created_at: components["schemas"]["UnixMs"];
-            /** @description The notification. */
-            notification_id: components["schemas"]["NotificationId"];
-            /** @description When the user first read it; omitted if it is unread. */
-            read_at?: components["schemas"]["UnixMs"];
-            /**
-             * Format: int64
-             * @description The number of the notification in the user's list, from 1, without gaps.
-             * @example 57
-             */
-            seq: number;
-            /**
-             * @description The title.
-             * @example Planned maintenance
-             */
-            title: string;
-            /** @description The type. */
-            type: components["schemas"]["Name"];
-        };
         /**
          * @description The user in the path of a user's own routes: an id, or `me` for the user of the token.
          * @example 42
@@ -5409,6 +5575,47 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationOut"];
+                };
+            };
+        };
+    };
+    edit_notification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                notification_id: components["schemas"]["NotificationId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EditNotificationIn"];
+            };
+        };
         responses: {
             "4XX": {
                 headers: {
@@ -7888,12 +8095,20 @@ export interface operations {
                 cursor?: string;
                 /** @description The maximum number of items. */
                 limit?: number;
-                /** @description Return unread notifications, read ones, or all. */
-                status?: "unread" | "read" | "all";
-                /** @description Return notifications of this type. All types by default. */
+                /** @description Return unread entries, unread ones that the user has not seen in the list, read ones, or all. */
+                status?: "unread" | "unseen" | "read" | "all";
+                /** @description Return entries of this type. All types by default. */
                 type?: components["schemas"]["Name"];
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
             path: {
                 user: components["schemas"]["UserOrMe"];
             };
@@ -7919,13 +8134,24 @@ export interface operations {
             };
             200: {
                 headers: {
+                    /** @description The version of the response */
+                    ETag?: string;
                     /** @description The next page, if any */
                     Link?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PageOut_UserNotificationOut"];
+                    "application/json": components["schemas"]["PageOut_NotificationEntryOut"];
                 };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -7934,7 +8160,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                notification_id: components["schemas"]["NotificationId"];
+                /** @description The entry */
+                id: components["schemas"]["NotificationId"];
                 user: components["schemas"]["UserOrMe"];
             };
             cookie?: never;
@@ -7972,7 +8199,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                notification_id: components["schemas"]["NotificationId"];
+                /** @description The entry */
+                id: components["schemas"]["NotificationId"];
                 user: components["schemas"]["UserOrMe"];
             };
             cookie?: never;
@@ -8015,7 +8243,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                notification_id: components["schemas"]["NotificationId"];
+                /** @description The entry */
+                id: components["schemas"]["NotificationId"];
                 user: components["schemas"]["UserOrMe"];
             };
             cookie?: never;
@@ -8090,6 +8319,48 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReadNotificationsOut"];
+                };
+            };
+        };
+    };
+    see_notifications: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional. Default: the whole list */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["SeenNotificationsIn"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeenNotificationsOut"];
                 };
             };
         };

@@ -1,0 +1,4 @@
+-- How far the user has seen the list of notifications.
+alter table users add column notification_seen integer not null default 0;
+-- How many of those that are unread the user has seen.
+alter table notification_types add column seen integer not null default 0;
