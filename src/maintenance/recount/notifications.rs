@@ -28,7 +28,7 @@ static COUNT_TYPES: Statement = Statement::new(
         select n.user_id, n.type, 0, count(*), 0, sum(case when n.seq <= coalesce(u.notification_seen, 0) then 1 else 0 end)
         from {rows} r
         join notification_receivers n on n.user_id = r.user_id and n.read_at = 0 and n.gone = 0
-        left join users u on u.user_id = r.user_id
+        left join users u on u.user_id = n.user_id
         where not exists (select 1 from notification_types t where t.user_id = n.user_id and t.type = n.type)
         group by n.user_id, n.type
     ) numbers
