@@ -29,7 +29,8 @@ async fn engine_contents_do_not_reach_the_log_of_postgres() {
     }
     let text = json!({"sender_id": "1", "client_id": "c", "content": MARKER});
     let notice = json!({"title": MARKER, "body": MARKER, "data": {MARKER: MARKER}});
-    let notification = json!({"type": "notice", "title": MARKER, "content": MARKER, "data": {MARKER: MARKER}, "recipients": ["1", "2"], "group_key": "k"});
+    let notification =
+        json!({"type": "notice", "title": MARKER, "content": MARKER, "data": {MARKER: MARKER}, "recipients": ["1", "2"], "group_key": "k"});
     let writes = [
         ("group_messages", "/v1/groups/7/messages", &text),
         ("group_messages", "/v1/groups/8/messages", &text),
