@@ -104,8 +104,9 @@ both_tiers! {
         at.fetch_add(DAY_MS, Ordering::SeqCst);
         let second = like(client, "post:1", Some(11), &[1, 2]).await;
         let third = like(client, "post:1", Some(10), &[1]).await;
-        at.fetch_add(DAY_MS + 1, Ordering::SeqCst);
+        at.fetch_add(DAY_MS, Ordering::SeqCst);
         let before = [revision(client, 1).await, revision(client, 2).await, revision(client, 3).await];
+        at.fetch_add(1, Ordering::SeqCst);
         // Two notifications. Of user 1 an entry with two, of user 2 the one that begins with the second.
         assert_eq!(left(&node).await, (2, 5));
         let item = client.get("/v1/users/1/notifications").await.ok()["items"][0].clone();
