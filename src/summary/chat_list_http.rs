@@ -230,11 +230,13 @@ async fn one(state: &ChatListContext, user: UserId, asked: Asked, params: WaitPa
         (status = 200, body = UnreadSummaryOut)))]
 async fn read_chats(state: Served<ChatListContext>, path: UserPath, body: Body<ReadChatsIn>) -> Result<Response> {
     let user = path.user;
-    let command = match body.value.up_to {
+    let command = Arc::new(match body.value.up_to {
         Some(up_to) => up_to.chats(user)?,
         None => all_chats(&state, user).await?,
-    };
-    let answer = state.groups.lanes.submit(Job { command: Arc::new(command), key: None }).await?;
+    });
+    let answer = state.groups.lanes.submit(Job { command: command.clone(), key: None }).await?;
+    // Receipts show it at once.
+    command.groups.iter().for_each(|(group, _)| state.groups.changes.tell(*group));
     let written: ResetOut = answer.value()?;
     let summary = state.summaries.read(user, Wanted::ALL, Seen::revision_alone(written.revision)).await;
     Ok(Json(summary.out()).into_response())

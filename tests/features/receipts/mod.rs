@@ -223,6 +223,19 @@ both_tiers! {
         crate::support::Node::stop_all(nodes).await;
     }
 
+    async fn reading_all_chats_shows_in_receipts_at_once(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make(client, 9, &[1, 2, 3]).await;
+        send(client, 9, 1, "a").await.ok();
+        assert_eq!(counts(client, 9, 1).await, (2, 0, 2), "the node has looked");
+        client.post("/v1/users/2/chats/read", &json!({})).await.ok();
+        assert_eq!(counts(client, 9, 1).await, (2, 1, 1));
+        client.post("/v1/users/3/chats/read", &json!({"up_to": {"groups": {"9": 1}}})).await.ok();
+        assert_eq!(counts(client, 9, 1).await, (2, 2, 0));
+        node.stop().await;
+    }
+
     async fn recipients_are_as_new_as_the_message_on_every_node(world: World) {
         let nodes = world.nodes().await;
         let (writer, reader) = (&nodes[0].client, &nodes.last().unwrap().client);
