@@ -106,8 +106,8 @@ impl Receipts {
     /// 404 where there is no such group.
     pub async fn group(&self, group: GroupId, mut least: AtLeast) -> Result<Arc<Known>> {
         let change = self.changes.count(group);
-        // The memberships are many rows: asking for a message that never was must not read them.
-        if least.seq > 0 && self.groups.get(&group).await.is_none_or(|kept| kept.head < least.seq) {
+        // The memberships are many rows: asking for a message that never was must not read them again.
+        if self.groups.get(&group).await.is_some_and(|kept| kept.head < least.seq) {
             least.seq = least.seq.min(self.terms(group).await?.head);
         }
         let read = || async move {
