@@ -94,6 +94,7 @@ codes! {
     Unauthorized = UNAUTHORIZED, "Unauthorized";
     Forbidden = FORBIDDEN, "Forbidden";
     ReceiptsHidden = FORBIDDEN, "Receipts hidden";
+    ListsHidden = FORBIDDEN, "Lists hidden";
     Blocked = FORBIDDEN, "User blocked";
     CrossOrigin = FORBIDDEN, "Cross-origin request not allowed";
     UnknownRoute = NOT_FOUND, "Route not found";

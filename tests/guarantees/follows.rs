@@ -100,7 +100,7 @@ async fn check(client: &Client, follows: &Follows, users: impl Iterator<Item = i
         }
         let counts = client.get(&format!("/v1/users/{user}/relation-counts")).await.ok();
         let mutuals = following.intersection(&followers).count();
-        let expected = json!({"following": following.len(), "followers": followers.len(), "mutuals": mutuals, "secret": 0, "special": 0, "blocked": 0});
+        let expected = json!({"following": following.len(), "followers": followers.len(), "mutuals": mutuals, "secret": 0, "special": 0, "blocked": 0, "requests": 0, "requests_sent": 0});
         assert_eq!(counts, expected, "{user}");
     }
 }

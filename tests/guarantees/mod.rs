@@ -39,6 +39,7 @@ mod partitions;
 mod plans;
 mod relations;
 mod replicas;
+mod requests;
 mod shared_heads;
 mod sqlite_rows;
 mod statements;

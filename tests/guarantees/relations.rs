@@ -18,8 +18,12 @@ use serde_json::{Value, json};
 use crate::both_tiers;
 use crate::support::{Client, Dice, Node, RedisServer, Tier, World};
 
-/// With the badge that new followers raise: nobody reads it here, so that it counts who follows.
-const ARGS: [&str; 2] = ["--follower-badge", "fans"];
+/// With the badges that new followers and new requests raise: nobody reads them here, so that they
+/// count who follows and who has asked to.
+const ARGS: [&str; 4] = ["--follower-badge", "fans", "--request-badge", "asks"];
+
+/// Who approves follows.
+const APPROVING: [i64; 2] = [5, 6];
 
 async fn nodes(world: &World) -> Vec<Node> {
     let mut nodes = vec![world.node_with(&ARGS).await];
@@ -38,11 +42,13 @@ enum Act {
     Follow { secret: Option<bool>, special: Option<bool> },
     Unfollow,
     Remove,
+    Accept,
+    Refuse,
     Block,
     Unblock,
 }
 
-const ACTS: [Act; 10] = [
+const ACTS: [Act; 13] = [
     Act::Follow { secret: None, special: None },
     Act::Follow { secret: Some(true), special: None },
     Act::Follow { secret: Some(false), special: Some(true) },
@@ -53,13 +59,19 @@ const ACTS: [Act; 10] = [
     Act::Remove,
     Act::Block,
     Act::Unblock,
+    Act::Accept,
+    Act::Accept,
+    Act::Refuse,
 ];
 
-/// Who follows whom (in secret, and as special), and who blocks whom.
+/// Who follows whom, or has asked to (in secret, and as special), and who blocks whom.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Naive {
     follows: BTreeMap<(i64, i64), (bool, bool)>,
+    requests: BTreeMap<(i64, i64), (bool, bool)>,
     blocks: BTreeSet<(i64, i64)>,
+    /// Who approves follows.
+    approving: BTreeSet<i64>,
 }
 
 impl Naive {
@@ -68,15 +80,27 @@ impl Naive {
         match act {
             Act::Follow { .. } if self.blocks.contains(&(a, b)) || self.blocks.contains(&(b, a)) => return 403,
             Act::Follow { secret, special } => {
-                let follow = self.follows.entry((a, b)).or_default();
+                let asks = self.approving.contains(&b) && !self.follows.contains_key(&(a, b));
+                let follow = if asks { &mut self.requests } else { &mut self.follows }.entry((a, b)).or_default();
                 *follow = (secret.unwrap_or(follow.0), special.unwrap_or(follow.1));
                 return 200;
             }
-            Act::Unfollow => drop(self.follows.remove(&(a, b))),
-            Act::Remove => drop(self.follows.remove(&(b, a))),
-            Act::Block => {
+            Act::Unfollow => {
                 self.follows.remove(&(a, b));
-                self.follows.remove(&(b, a));
+                self.requests.remove(&(a, b));
+            }
+            Act::Remove => drop(self.follows.remove(&(b, a))),
+            Act::Accept => {
+                let Some(options) = self.requests.remove(&(b, a)) else { return 404 };
+                self.follows.insert((b, a), options);
+                return 200;
+            }
+            Act::Refuse => drop(self.requests.remove(&(b, a))),
+            Act::Block => {
+                for pair in [(a, b), (b, a)] {
+                    self.follows.remove(&pair);
+                    self.requests.remove(&pair);
+                }
                 self.blocks.insert((a, b));
                 return 200;
             }
@@ -92,10 +116,12 @@ impl Naive {
 
     /// What `a` is shown of `b`.
     fn relation(&self, a: i64, b: i64) -> Value {
-        let mine = self.follows.get(&(a, b));
+        let request = self.requests.get(&(a, b));
+        let mine = self.follows.get(&(a, b)).or(request);
         json!({
             "user_id": b.to_string(),
-            "following": mine.is_some(),
+            "following": self.follows.contains_key(&(a, b)),
+            "requested": request.is_some(),
             "secret": mine.is_some_and(|(secret, _)| *secret),
             "special": mine.is_some_and(|(_, special)| *special),
             "followed_by": self.follows.contains_key(&(b, a)),
@@ -119,6 +145,8 @@ fn request(client: &Client, a: i64, b: i64, act: Act) -> reqwest::RequestBuilder
         }
         Act::Unfollow => client.request(Method::DELETE, &format!("/v1/users/{a}/following/{b}")),
         Act::Remove => client.request(Method::DELETE, &format!("/v1/users/{a}/followers/{b}")),
+        Act::Accept => client.request(Method::PUT, &format!("/v1/users/{a}/follow-requests/{b}")),
+        Act::Refuse => client.request(Method::DELETE, &format!("/v1/users/{a}/follow-requests/{b}")),
         Act::Block => client.request(Method::PUT, &format!("/v1/users/{a}/blocks/{b}")),
         Act::Unblock => client.request(Method::DELETE, &format!("/v1/users/{a}/blocks/{b}")),
     }
@@ -137,7 +165,7 @@ async fn stands_on(client: &Client, user: i64, name: &str, other: i64) -> bool {
 /// Acts on pairs of its own, from both sides, through any node; what is acknowledged must show at
 /// once on each.
 async fn act(clients: Arc<Vec<Client>>, pairs: Vec<(i64, i64)>, seed: usize, steps: usize) -> (Naive, Vec<Later>) {
-    let (mut dice, mut naive, mut later) = (Dice::new(seed + 1), Naive::default(), Vec::new());
+    let (mut dice, mut naive, mut later) = (Dice::new(seed + 1), Naive { approving: APPROVING.into(), ..Naive::default() }, Vec::new());
     for _ in 0..steps {
         let (a, b) = dice.pick(&pairs);
         let (a, b) = if dice.roll(2) == 0 { (a, b) } else { (b, a) };
@@ -171,14 +199,23 @@ async fn act(clients: Arc<Vec<Client>>, pairs: Vec<(i64, i64)>, seed: usize, ste
     (naive, later)
 }
 
+async fn approve(client: &Client, user: i64, approves: bool) {
+    let settings = json!({"approve_follows": approves});
+    Client::send(client.request(Method::PATCH, &format!("/v1/users/{user}/settings")).json(&settings)).await.ok();
+}
+
 /// Many actors at once, each with pairs of its own.
 async fn crowd(clients: &Arc<Vec<Client>>, steps: usize) -> (Naive, Vec<Later>) {
+    for user in APPROVING {
+        approve(&clients[0], user, true).await;
+    }
     let pairs: Vec<_> = (1..=USERS).flat_map(|a| (a + 1..=USERS).map(move |b| (a, b))).collect();
     let actors = pairs.chunks(2).enumerate().map(|(seed, own)| tokio::spawn(act(Arc::clone(clients), own.to_vec(), seed, steps)));
-    let (mut naive, mut later) = (Naive::default(), Vec::new());
+    let (mut naive, mut later) = (Naive { approving: APPROVING.into(), ..Naive::default() }, Vec::new());
     for outcome in join_all(actors).await {
         let (part, accepted) = outcome.unwrap();
         naive.follows.extend(part.follows);
+        naive.requests.extend(part.requests);
         naive.blocks.extend(part.blocks);
         later.extend(accepted);
     }
@@ -202,6 +239,8 @@ async fn check(client: &Client, naive: &Naive) {
             ("mutuals", is(&|other| naive.mutual(user, other))),
             ("special", is(&|other| naive.follows.get(&(user, other)).is_some_and(|(_, special)| *special))),
             ("blocks", is(&|other| naive.blocks.contains(&(user, other)))),
+            ("follow-requests", is(&|other| naive.requests.contains_key(&(other, user)))),
+            ("follow-requests/sent", is(&|other| naive.requests.contains_key(&(user, other)))),
         ];
         for (name, expected) in &lists {
             let shown = listed(client, user, name).await;
@@ -213,12 +252,13 @@ async fn check(client: &Client, naive: &Naive) {
             }
         }
         let secret = naive.follows.iter().filter(|((a, _), (secret, _))| *a == user && *secret).count();
-        let [following, followers, mutuals, special, blocked] = lists.map(|(_, list)| list.len());
+        let [following, followers, mutuals, special, blocked, requests, sent] = lists.map(|(_, list)| list.len());
         let counts = client.get(&format!("/v1/users/{user}/relation-counts")).await.ok();
-        let expected = json!({"following": following, "followers": followers, "mutuals": mutuals, "secret": secret, "special": special, "blocked": blocked});
+        let expected = json!({"following": following, "followers": followers, "mutuals": mutuals, "secret": secret, "special": special, "blocked": blocked, "requests": requests, "requests_sent": sent});
         assert_eq!(counts, expected, "{user}");
-        let fans = client.summary(user).await["counters"]["fans"]["unread"].as_u64().unwrap_or_default();
-        assert_eq!(fans, u64::try_from(followers).unwrap(), "new followers of {user}");
+        let counters = client.summary(user).await["counters"].clone();
+        let unread = |badge: &str| usize::try_from(counters[badge]["unread"].as_u64().unwrap_or_default()).unwrap();
+        assert_eq!((unread("fans"), unread("asks")), (followers, requests), "new followers and requests of {user}");
         let ids = others().map(|other| other.to_string()).collect::<Vec<_>>().join(",");
         let looked = client.get(&format!("/v1/users/{user}/relations?ids={ids}")).await.ok();
         assert_eq!(looked["items"], Value::Array(others().map(|other| naive.relation(user, other)).collect()));
@@ -227,7 +267,7 @@ async fn check(client: &Client, naive: &Naive) {
 
 /// Where reading all events and believing each leads.
 async fn replayed(client: &Client, known: &Naive) -> Naive {
-    let mut naive = Naive::default();
+    let mut naive = Naive { approving: known.approving.clone(), ..Naive::default() };
     let mut after = 0;
     crate::support::eventually("all events came", async || {
         let page = client.get(&format!("/v1/events?after={after}&limit=1000")).await.ok();
@@ -235,9 +275,14 @@ async fn replayed(client: &Client, known: &Naive) -> Naive {
             let (data, id) = (&event["data"], |name: &str| event["data"][name].as_str().unwrap().parse::<i64>().unwrap());
             let pair = (id("user_id"), id("target_id"));
             naive.follows.remove(&pair);
+            naive.requests.remove(&pair);
             naive.blocks.remove(&pair);
+            let options = (data["secret"] == true, data["special"] == true);
             if data["following"] == true {
-                naive.follows.insert(pair, (data["secret"] == true, data["special"] == true));
+                naive.follows.insert(pair, options);
+            }
+            if data["requested"] == true {
+                naive.requests.insert(pair, options);
             }
             if data["blocking"] == true {
                 naive.blocks.insert(pair);
@@ -347,6 +392,17 @@ both_tiers! {
             check(client, &naive).await;
             assert_eq!(replayed(client, &naive).await, naive);
         }
+        // Those who approve follows no longer accept all that is open.
+        let mut naive = naive;
+        for (at, user) in APPROVING.into_iter().enumerate() {
+            approve(&clients[at % clients.len()], user, false).await;
+        }
+        let requests = std::mem::take(&mut naive.requests);
+        naive.follows.extend(requests);
+        for client in clients.iter() {
+            assert_eq!(replayed(client, &naive).await, naive);
+            check(client, &naive).await;
+        }
         let (recount, mut found) = (headmark::maintenance::recount::Recount { user: None, dry_run: true }, Vec::new());
         recount.run(&nodes[0].app.state().db, |difference| found.push(difference.to_string())).await.unwrap();
         assert_eq!(found, Vec::<String>::new());
@@ -357,7 +413,8 @@ both_tiers! {
         let nodes = world.nodes().await;
         let (first, last) = (&nodes[0].client, &nodes[nodes.len() - 1].client);
         let mut user = 0;
-        for begun in [vec![], vec![(false, ACTS[0])], vec![(false, ACTS[0]), (true, ACTS[0])]] {
+        let begun = [vec![], vec![(false, ACTS[0])], vec![(false, ACTS[0]), (true, ACTS[0])]];
+        for (approves, begun) in [false, true].iter().flat_map(|approves| begun.iter().map(move |begun| (*approves, begun))) {
             for (mine, theirs) in [
                 (ACTS[0], ACTS[0]),
                 (ACTS[0], Act::Block),
@@ -366,12 +423,22 @@ both_tiers! {
                 (Act::Unfollow, Act::Block),
                 (Act::Block, Act::Block),
                 (ACTS[2], Act::Remove),
+                (ACTS[0], Act::Accept),
+                (Act::Unfollow, Act::Accept),
+                (Act::Unfollow, Act::Refuse),
+                (Act::Block, Act::Accept),
+                (ACTS[1], Act::Refuse),
             ] {
                 for _ in 0..4 {
                     user += 2;
                     let (a, b) = (user - 1, user);
+                    // The second of each pair approves follows.
                     let mut before = Naive::default();
-                    for (by_other, act) in &begun {
+                    if approves {
+                        before.approving.insert(b);
+                        approve(first, b, true).await;
+                    }
+                    for (by_other, act) in begun {
                         let (a, b) = if *by_other { (b, a) } else { (a, b) };
                         before.act(a, b, *act);
                         Client::send(request(first, a, b, *act)).await.ok();

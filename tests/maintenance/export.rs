@@ -30,26 +30,41 @@ both_tiers! {
         let how = json!({"visibility": "secret", "special": true});
         Client::send(node.client.request(Method::PUT, "/v1/users/3/following/1").json(&how)).await.ok();
         let since = node.client.walk("/v1/users/3/following", 10).await[0]["since"].as_str().unwrap().to_owned();
+        // Open requests are in it, before all follows.
+        for user in [1, 20] {
+            Client::send(node.client.request(Method::PATCH, &format!("/v1/users/{user}/settings")).json(&json!({"approve_follows": true}))).await.ok();
+        }
+        Client::send(node.client.request(Method::PUT, "/v1/users/4/following/20").json(&how)).await.ok();
+        node.client.follow(5, 1).await;
         let beside = export(&world, &[]).await;
         node.stop().await;
         let all = export(&world, &[]).await;
         assert_eq!((all.status, &all.out), (Some(0), &beside.out), "it works beside a running node: {beside:?}");
         let lines: Vec<_> = all.out.lines().collect();
-        assert_eq!((lines[0], lines[3]), ("follower,followee,timestamp,visibility,special", format!("3,1,{since},secret,true").as_str()));
+        let request = |line: &str| line.splitn(4, ',').nth(3).unwrap().to_owned();
+        assert_eq!([request(lines[1]), request(lines[2])], ["secret,true,true", "public,false,true"]);
+        let lines: Vec<_> = lines.into_iter().filter(|line| !line.ends_with(",true")).collect();
+        assert_eq!((lines[0], lines[3]), ("follower,followee,timestamp,visibility,special,requested", format!("3,1,{since},secret,true,false").as_str()));
         let pairs: Vec<_> = lines[1..].iter().map(|line| pair(line)).collect();
         assert_eq!(pairs, ["1,2", "2,1", "3,1", "9,1", "10,9"]);
         let of_user = export(&world, &["--user", "1"]).await;
         let mine: Vec<_> = of_user.out.lines().skip(1).map(pair).collect();
-        assert_eq!(mine, ["1,2", "2,1", "3,1", "9,1"], "whom it follows, then who follows it");
-        assert_eq!(export(&world, &["--user", "77"]).await.out, "follower,followee,timestamp,visibility,special\n");
+        assert_eq!(mine, ["5,1", "1,2", "2,1", "3,1", "9,1"], "requests, whom it follows, then who follows it");
+        assert_eq!(export(&world, &["--user", "4"]).await.out.lines().nth(1).map(request).as_deref(), Some("secret,true,true"));
+        assert_eq!(export(&world, &["--user", "77"]).await.out, "follower,followee,timestamp,visibility,special,requested\n");
 
         let path = world.dir.join("out.csv");
         assert_eq!(export(&world, &["--output", path.to_str().unwrap()]).await.out, "");
         let written = std::fs::read_to_string(&path).unwrap();
         assert_eq!(written, all.out);
         let fresh = World::new(world.tier).await;
-        assert_eq!(import(&fresh, &written, &[]).await.told("followed"), 5);
+        assert_eq!(import(&fresh, &written, &[]).await.told("followed"), 7);
         assert_eq!(export(&fresh, &[]).await.out, all.out);
+        assert_eq!(import(&fresh, &written, &[]).await.told("known already"), 7, "a second time changes nothing");
+        assert_eq!(import(&fresh, "follower,followee\n5,1\n", &[]).await.told("followed"), 1, "an imported follow needs no approval");
+        assert!(!export(&fresh, &[]).await.out.contains("\n5,1,1"), "the request is gone");
+        let unfollow = "follower,followee,timestamp,action\n4,20,2000000000,unfollow\n";
+        assert_eq!(import(&fresh, unfollow, &[]).await.told("unfollowed"), 1, "also of a request");
     }
 
     async fn a_whole_export_is_longer_than_a_batch(world: World) {
@@ -71,6 +86,6 @@ both_tiers! {
         reader.read_line(&mut first).await.unwrap();
         drop(reader);
         let end = tokio::time::timeout(Duration::from_secs(20), child.wait_with_output()).await.expect("it ends").unwrap();
-        assert_eq!((first.as_str(), end.status.code(), end.stderr.as_slice()), ("follower,followee,timestamp,visibility,special\n", Some(0), b"".as_slice()));
+        assert_eq!((first.as_str(), end.status.code(), end.stderr.as_slice()), ("follower,followee,timestamp,visibility,special,requested\n", Some(0), b"".as_slice()));
     }
 }

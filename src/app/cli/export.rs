@@ -15,8 +15,8 @@ use crate::features::relations::export::{self, ExportError};
 /// What to export.
 #[derive(Debug, Subcommand)]
 pub(super) enum ExportCommand {
-    /// Export follows as CSV for import: follower,followee,timestamp,visibility,special, with times
-    /// in RFC 3339 and milliseconds. Secret follows are included.
+    /// Export follows as CSV for import: follower,followee,timestamp,visibility,special,requested, with
+    /// times in RFC 3339 and milliseconds. Secret follows and open follow requests are included.
     ///
     /// It can run beside servers, also on SQLite. It reads in batches, and may include or miss
     /// concurrent changes. With HEADMARK_REPLICA_URL it reads the replica, once that shows what was

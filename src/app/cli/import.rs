@@ -207,7 +207,7 @@ fn import_follows(args: ImportFollowsArgs) -> Result<Done, String> {
         file: args.file,
         id_offset: args.id_offset,
         limit: args.enforce_limits.then_some(args.follows.max_following),
-        badge: args.follows.follower_badge.0,
+        badges: args.follows.badges(),
         events: args.events,
         max_events: usize::try_from(args.max_events).unwrap_or(usize::MAX),
         now: Clock::System.now(),

@@ -24,7 +24,7 @@ const fn by(owner: &'static str, name: &'static str) -> Table {
 }
 
 /// In the order in which they are partitioned. `users` is last: it says what number all have.
-pub const TABLES: [Table; 24] = [
+pub const TABLES: [Table; 26] = [
     by("user_id", "marks"),
     by("user_id", "feed_snapshots"),
     by("owner_id", "heads"),
@@ -33,6 +33,8 @@ pub const TABLES: [Table; 24] = [
     by("follower_id", "following"),
     by("followee_id", "followers"),
     by("followee_id", "secret_followers"),
+    by("follower_id", "sent_requests"),
+    by("followee_id", "follow_requests"),
     by("user_id", "follower_counts"),
     by("user_id", "relation_counts"),
     by("user_id", "blocks"),

@@ -82,7 +82,9 @@ pub struct RelationEventOut {
     pub target_id: UserId,
     /// Whether the user follows the other user.
     pub following: bool,
-    /// Whether the follow is secret.
+    /// Whether the user has asked to follow the other user, who has not answered yet.
+    pub requested: bool,
+    /// Whether the follow, or the request, is secret.
     pub secret: bool,
     /// Whether the other user is special to the user.
     pub special: bool,

@@ -28,7 +28,7 @@ pub mod users;
 pub use hidden::{Hidden, MAX_HIDDEN_RUNS};
 pub use intervals::Intervals;
 pub use kind::{Kind, Refused};
-pub use settings::{LeftOut, Switches, UserSettings};
+pub use settings::{LeftOut, ListVisibility, Switches, UserSettings};
 pub use stream::{MAX_MENTION_ALL_RUNS, MAX_SHARED_RUNS, Numbers, Stream, StreamKey, mention_floor, numbers, unread};
 pub use user_marks::{PackedMark, UserMarks, is_own};
 

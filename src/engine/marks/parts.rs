@@ -5,7 +5,7 @@
 use std::iter::Peekable;
 
 use super::Kind;
-use super::settings::{self, LeftOut};
+use super::settings::{self, LeftOut, ListVisibility};
 use super::user_marks::{PackedMark, find, of_kind};
 use super::users::{NOT_ENROLLED, User};
 use crate::cache::Parts;
@@ -59,6 +59,16 @@ pub(crate) fn left_out<'a>(parts: &'a Parts, kind: &str) -> LeftOut<'a> {
 /// Whether others see which messages the user has read.
 pub(crate) fn shares_receipts(parts: &Parts) -> bool {
     settings::shares_receipts(settings_of(parts))
+}
+
+/// Whether a follow of the user is a request at first.
+pub(crate) fn approves_follows(parts: &Parts) -> bool {
+    settings::approves_follows(settings_of(parts))
+}
+
+/// Who may see the user's lists of follows.
+pub(crate) fn lists(parts: &Parts) -> ListVisibility {
+    settings::lists(settings_of(parts))
 }
 
 /// The four numbers of the user's own row, and the text of the marks.

@@ -15,6 +15,24 @@ const RECEIPTS: &str = "r";
 /// shared again (`2 57`).
 const SWITCHES: &str = "h";
 
+/// `1` where the user approves follows.
+const APPROVES: &str = "a";
+
+/// Who may see the user's lists of follows: `followers` or `self`; all, where it is left out.
+const LISTS: &str = "l";
+
+/// Who may see a user's lists of follows, beside the user and services.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ListVisibility {
+    /// Everybody.
+    #[default]
+    All,
+    /// The user's followers.
+    Followers,
+    /// Nobody.
+    Own,
+}
+
 /// A user's settings. What a newer version wrote there stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserSettings(Arc<str>);
@@ -36,6 +54,20 @@ pub(super) fn not_in_total(text: &str) -> impl Iterator<Item = &str> {
 /// Whether others see which messages the user has read.
 pub(super) fn shares_receipts(text: &str) -> bool {
     get(text, RECEIPTS) != Some("0")
+}
+
+/// Whether a follow of the user is a request at first.
+pub(super) fn approves_follows(text: &str) -> bool {
+    get(text, APPROVES) == Some("1")
+}
+
+/// Who may see the user's lists of follows. What a newer version knows is for nobody else.
+pub(super) fn lists(text: &str) -> ListVisibility {
+    match get(text, LISTS) {
+        None => ListVisibility::All,
+        Some("followers") => ListVisibility::Followers,
+        Some(_) => ListVisibility::Own,
+    }
 }
 
 /// A user's switches between sharing and hiding receipts.
@@ -77,6 +109,33 @@ impl UserSettings {
     #[must_use]
     pub fn shares_receipts(&self) -> bool {
         shares_receipts(&self.0)
+    }
+
+    /// Whether a follow of the user is a request at first.
+    #[must_use]
+    pub fn approves_follows(&self) -> bool {
+        approves_follows(&self.0)
+    }
+
+    /// Sets whether a follow of the user is a request at first.
+    pub fn set_approves_follows(&mut self, approves: bool) {
+        self.set(APPROVES, if approves { "1" } else { "" });
+    }
+
+    /// Who may see the user's lists of follows.
+    #[must_use]
+    pub fn lists(&self) -> ListVisibility {
+        lists(&self.0)
+    }
+
+    /// Sets who may see the user's lists of follows.
+    pub fn set_lists(&mut self, lists: ListVisibility) {
+        let value = match lists {
+            ListVisibility::All => "",
+            ListVisibility::Followers => "followers",
+            ListVisibility::Own => "self",
+        };
+        self.set(LISTS, value);
     }
 
     /// The switches between sharing and hiding.
@@ -161,6 +220,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_of_follows_reads_as_it_was_set() {
+        let mut settings = UserSettings::default();
+        assert!(!settings.approves_follows() && settings.lists() == ListVisibility::All);
+        settings.set_approves_follows(true);
+        for (lists, text) in
+            [(ListVisibility::Followers, "a:1;l:followers"), (ListVisibility::Own, "a:1;l:self"), (ListVisibility::All, "a:1")]
+        {
+            settings.set_lists(lists);
+            assert_eq!((settings.as_str(), settings.lists(), settings.approves_follows()), (text, lists, true));
+        }
+        settings.set_approves_follows(false);
+        assert_eq!(settings, UserSettings::default());
+        assert_eq!(UserSettings::from_row("l:friends").lists(), ListVisibility::Own, "a newer version may mean fewer");
+    }
+
+    #[test]
     fn a_switch_that_was_not_counted_counts() {
         let switches = |text: &str| UserSettings::from_row(text).switches();
         assert_eq!(switches(""), Switches::default());
@@ -171,11 +246,11 @@ mod tests {
 
     #[test]
     fn what_a_newer_version_wrote_stays() {
-        let mut settings = UserSettings::from_row("a:7;z:x y");
+        let mut settings = UserSettings::from_row("b:7;z:x y");
         settings.set_not_in_total(["counters.like"]);
-        assert_eq!(settings.as_str(), "a:7;t:counters.like;z:x y");
+        assert_eq!(settings.as_str(), "b:7;t:counters.like;z:x y");
         settings.set_not_in_total([]);
-        assert_eq!(settings.as_str(), "a:7;z:x y");
+        assert_eq!(settings.as_str(), "b:7;z:x y");
     }
 
     proptest! {

@@ -2,17 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::badge::{self, Badges};
+use super::requests;
 use super::state::{Act, FollowOptions, PairState, Refusal, Relation, Room, step};
 use super::{Follow, FollowStep, ImportedFollows, Pair, Raised, RelationOut};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
-use crate::base::ids::{Name, UserId};
+use crate::base::ids::UserId;
 use crate::engine::events::{Event, RelationEventOut};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
-use crate::engine::marks::{Kind, Refused, StreamKey};
+use crate::engine::marks::StreamKey;
 use crate::features::inbox::rows::InboxRows;
 use crate::features::inbox::set_direct_blocked;
 use crate::features::relations::rows::RelationRows;
+use crate::features::relations::rows::need_approval;
 use crate::features::relations::rows::need_block;
 use crate::features::relations::rows::need_follow;
 use crate::features::relations::rows::set_block;
@@ -29,12 +32,12 @@ pub struct PairAction {
 /// What acts are held to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
-    /// How many one may follow.
+    /// How many one may follow, or have asked to.
     pub max_following: i64,
     /// How many one may block.
     pub max_blocks: i64,
-    /// The badge of the followee that a new follower raises.
-    pub badge: Option<Name>,
+    /// The badges of the followee that a new follower and a new request raise.
+    pub badges: Badges,
 }
 
 /// A write to relations.
@@ -54,8 +57,8 @@ pub enum RelationCommand {
         steps: Vec<FollowStep>,
         /// How many each follower may follow, where that is to be kept.
         limit: Option<i64>,
-        /// The badge from which an unfollow takes back what the follow had raised.
-        badge: Option<Name>,
+        /// The badges from which the end of a follow or request takes back what it had raised.
+        badges: Badges,
         /// Whether readers of events are told.
         events: bool,
         /// Which lane.
@@ -68,18 +71,23 @@ impl PairAction {
     pub fn needs(&self, terms: &Terms, needs: &mut Needs) {
         let (there, back) = (self.pair, self.pair.reversed());
         match self.act {
-            Act::Follow { .. } | Act::Unfollow => {
+            Act::Follow { .. } => {
                 need_follow(needs, there);
-                badge_needs(there, terms.badge.as_ref(), needs);
+                need_approval(needs, there.followee);
+                badge::need(needs, there, &terms.badges);
             }
-            Act::RemoveFollower => {
+            Act::Unfollow => {
+                need_follow(needs, there);
+                badge::need(needs, there, &terms.badges);
+            }
+            Act::RemoveFollower | Act::AcceptRequest | Act::RefuseRequest => {
                 need_follow(needs, back);
-                badge_needs(back, terms.badge.as_ref(), needs);
+                badge::need(needs, back, &terms.badges);
             }
             Act::Block => {
                 need_block(needs, there);
-                badge_needs(there, terms.badge.as_ref(), needs);
-                badge_needs(back, terms.badge.as_ref(), needs);
+                badge::need(needs, there, &terms.badges);
+                badge::need(needs, back, &terms.badges);
                 needs.of::<InboxRows>().directs.insert((there.follower, there.followee));
             }
             Act::Unblock => {
@@ -90,23 +98,16 @@ impl PairAction {
     }
 }
 
-/// What beginning or ending a follow looks at beside the follow.
-fn badge_needs(pair: Pair, badge: Option<&Name>, needs: &mut Needs) {
-    if let Some(badge) = badge {
-        needs.mark(pair.followee, Kind::Counter, badge);
-    }
-}
-
 impl lanes::Command for RelationCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Do { action, terms } => action.needs(terms, needs),
-            Self::Import { steps, badge, .. } => {
+            Self::Import { steps, badges, .. } => {
                 for step in steps {
                     need_follow(needs, step.pair);
-                    if step.follow.is_none() {
-                        badge_needs(step.pair, badge.as_ref(), needs);
-                    }
+                    // A follow may end a request.
+                    let follower = badges.follower.clone().filter(|_| step.follow.is_none());
+                    badge::need(needs, step.pair, &Badges { follower, ..badges.clone() });
                 }
             }
         }
@@ -131,8 +132,8 @@ impl lanes::Command for RelationCommand {
         match self {
             Self::Do { action, .. } if rows.get::<RelationRows>().has_pending(action.pair) => Err(pending()),
             Self::Do { action, terms } => apply_action(rows, action, terms, now),
-            Self::Import { steps, limit, badge, events, .. } => {
-                let bounds = Bounds { limit: *limit, badge: badge.as_ref() };
+            Self::Import { steps, limit, badges, events, .. } => {
+                let bounds = Bounds { limit: *limit, badges };
                 Ok(Answer::ok(import(rows, steps, bounds, *events, now)))
             }
         }
@@ -151,26 +152,35 @@ fn pending() -> Problem {
 /// The problem that the caller gets.
 pub fn apply_action(rows: &mut Rows, action: &PairAction, terms: &Terms, now: UnixMs) -> Result<Answer, Problem> {
     let PairAction { pair, act } = *action;
-    let me = pair.follower;
     let before = rows.get::<RelationRows>().pair_state(pair);
-    let room = Room {
-        follow: rows.user(me).following < terms.max_following,
-        block: rows.get::<RelationRows>().own(me).blocked < terms.max_blocks,
-    };
-    let after = step(before, act, room).map_err(|refusal| refused(refusal, me, terms))?;
-    set(rows, pair, after.mine, terms.badge.as_ref(), now);
-    set(rows, pair.reversed(), after.theirs, terms.badge.as_ref(), now);
+    let approves = rows.get::<RelationRows>().approves(pair.followee);
+    let after = step(before, act, room(rows, pair, terms), approves).map_err(|refusal| refused(refusal, pair, terms))?;
+    set(rows, pair, after.mine, &terms.badges, now);
+    set(rows, pair.reversed(), after.theirs, &terms.badges, now);
     tell(rows, pair, before, after, now);
     match act {
-        Act::Follow { .. } | Act::Block => Ok(Answer::ok(RelationOut::new(pair.followee, after))),
-        Act::Unfollow | Act::RemoveFollower | Act::Unblock => Ok(Answer::no_content()),
+        Act::Follow { .. } | Act::AcceptRequest | Act::Block => Ok(Answer::ok(RelationOut::new(pair.followee, after))),
+        Act::Unfollow | Act::RemoveFollower | Act::RefuseRequest | Act::Unblock => Ok(Answer::no_content()),
     }
 }
 
-fn refused(refusal: Refusal, me: UserId, terms: &Terms) -> Problem {
+fn room(rows: &Rows, Pair { follower: me, followee: other }: Pair, terms: &Terms) -> Room {
+    let (following, own) = (|user| rows.user(user).following, rows.get::<RelationRows>().own(me));
+    Room {
+        follow: following(me) + own.requests < terms.max_following,
+        accepted: following(me) < terms.max_following,
+        accepted_of_other: following(other) < terms.max_following,
+        block: own.blocked < terms.max_blocks,
+    }
+}
+
+fn refused(refusal: Refusal, pair: Pair, terms: &Terms) -> Problem {
+    let me = pair.follower;
     match refusal {
         Refusal::Blocked => Problem::new(Code::Blocked, "One of these users blocks the other."),
+        Refusal::NoRequest => Problem::new(Code::NotFound, "This user has not asked to follow."),
         Refusal::FollowingLimit => over_limit(me, terms.max_following),
+        Refusal::FollowingLimitOfOther => over_limit(pair.followee, terms.max_following),
         Refusal::BlockLimit => {
             Problem::new(Code::TooMany, format!("User {me} has reached the limit of {} blocked users.", terms.max_blocks))
         }
@@ -182,14 +192,15 @@ fn over_limit(follower: UserId, limit: i64) -> Problem {
 }
 
 /// Brings the rows of one direction to what the rule says.
-fn set(rows: &mut Rows, pair: Pair, relation: Relation, badge: Option<&Name>, now: UnixMs) {
+fn set(rows: &mut Rows, pair: Pair, relation: Relation, badges: &Badges, now: UnixMs) {
     let blocks = relation == Relation::Blocks;
     if blocks != rows.get::<RelationRows>().blocks(pair) {
         set_block(rows, pair, blocks.then_some(now));
         set_direct_blocked(rows, pair.follower, pair.followee, blocks);
     }
+    requests::set(rows, pair, relation.requested(), badges.request.as_ref(), now);
     match (relation.options(), rows.get::<RelationRows>().follow(pair)) {
-        (None, Some(follow)) => end(rows, pair, &follow, badge),
+        (None, Some(follow)) => end(rows, pair, &follow, badges),
         (Some(options), Some(follow)) => {
             // Others would learn from the time since when there was a secret follow.
             let is_made_public = follow.options.secret && !options.secret;
@@ -197,7 +208,7 @@ fn set(rows: &mut Rows, pair: Pair, relation: Relation, badge: Option<&Name>, no
             set_follow(rows, pair, Some(Follow { options, since, ..follow }));
         }
         (Some(options), None) => {
-            let raised = badge.and_then(|badge| raise(rows, pair.followee, badge));
+            let raised = badges.follower.as_ref().and_then(|badge| badge::raise(rows, pair.followee, badge));
             begin(rows, pair, options, now, raised);
         }
         (None, None) => {}
@@ -209,11 +220,9 @@ fn begin(rows: &mut Rows, pair: Pair, options: FollowOptions, since: UnixMs, rai
     set_follow(rows, pair, Some(Follow { since, mark, options, raised }));
 }
 
-fn end(rows: &mut Rows, pair: Pair, follow: &Follow, badge: Option<&Name>) {
+fn end(rows: &mut Rows, pair: Pair, follow: &Follow, badges: &Badges) {
     set_follow(rows, pair, None);
-    if let Some(raised) = follow.raised.as_ref().filter(|raised| Some(&raised.badge) == badge) {
-        take_back(rows, pair.followee, raised);
-    }
+    badge::take_back(rows, pair.followee, follow.raised.as_ref(), badges.follower.as_ref());
 }
 
 /// Tells the readers of events of each direction that changed.
@@ -227,56 +236,29 @@ fn tell(rows: &mut Rows, pair: Pair, before: PairState, after: PairState, now: U
 
 /// What the first of a pair is to the second now.
 fn event(pair: Pair, relation: Relation) -> Event {
-    let options = relation.options();
+    let options = relation.options().or(relation.requested());
     Event::Relation(RelationEventOut {
         user_id: pair.follower,
         target_id: pair.followee,
-        following: options.is_some(),
+        following: relation.options().is_some(),
+        requested: relation.requested().is_some(),
         secret: options.is_some_and(|options| options.secret),
         special: options.is_some_and(|options| options.special),
         blocking: relation == Relation::Blocks,
     })
 }
 
-/// Raises the badge of a new follower. That a badge is full, or that there are too many, must not
-/// keep anybody from following.
-fn raise(rows: &mut Rows, user: UserId, badge: &Name) -> Option<Raised> {
-    let mut mark = rows.mark(user, Kind::Counter, badge);
-    let room = mark.head() > 0 || rows.counters(user) < crate::features::badges::MAX_BADGES;
-    if !room || mark.advance(1).is_err() {
-        return None;
-    }
-    let at = mark.head();
-    rows.set_mark(user, Kind::Counter, badge, mark);
-    Some(Raised { badge: badge.clone(), at })
-}
-
-/// Takes back what a follow had raised, if it is unread. Where the badge cannot remember one more
-/// gap, the oldest unread one goes instead, which takes no room: the number is right, and nobody is
-/// kept from unfollowing.
-fn take_back(rows: &mut Rows, user: UserId, raised: &Raised) {
-    let mut mark = rows.mark(user, Kind::Counter, &raised.badge);
-    let taken = match mark.retract_at(raised.at) {
-        Err(Refused::TooManyRuns) => mark.read(Some(mark.mark() + 1)),
-        // The badge never was that high: somebody has changed its row, and there is nothing to take
-        // back.
-        taken => taken.unwrap_or(false),
-    };
-    if taken {
-        rows.set_mark(user, Kind::Counter, &raised.badge, mark);
-    }
-}
-
 /// To what an import is held.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds<'a> {
-    /// How many each follower may follow.
+    /// How many each follower may follow, or have asked to.
     pub(super) limit: Option<i64>,
-    /// The badge from which an unfollow takes back.
-    pub(super) badge: Option<&'a Name>,
+    /// The badges from which the end of a follow or request takes back.
+    pub(super) badges: &'a Badges,
 }
 
-/// A follow that is there stays as it is, also where the step names other options. A step of a pair
+/// A follow that is there stays as it is, also where the step names other options, and so does a
+/// request, unless the step accepts it: nobody is asked about an imported follow. A step of a pair
 /// with writes that were accepted and are not done comes after those: it is left for later, with
 /// all steps of the pair that follow it.
 pub(super) fn import(rows: &mut Rows, steps: &[FollowStep], bounds: Bounds<'_>, events: bool, now: UnixMs) -> ImportedFollows {
@@ -287,25 +269,47 @@ pub(super) fn import(rows: &mut Rows, steps: &[FollowStep], bounds: Bounds<'_>, 
             continue;
         }
         let before = rows.get::<RelationRows>().pair_state(step.pair);
-        match (before.mine.options(), step.follow) {
-            (None, Some(_)) if before.mine == Relation::Blocks || before.theirs == Relation::Blocks => done.blocked += 1,
-            (None, Some(_)) if bounds.limit.is_some_and(|limit| rows.user(step.pair.follower).following >= limit) => done.over_limit += 1,
-            (None, Some((since, options))) => {
-                begin(rows, step.pair, options, since, None);
-                done.followed += 1;
-            }
-            (Some(_), None) => {
-                if let Some(follow) = rows.get::<RelationRows>().follow(step.pair) {
-                    end(rows, step.pair, &follow, bounds.badge);
-                }
-                done.unfollowed += 1;
-            }
-            (Some(_), Some(_)) | (None, None) => done.known += 1,
-        }
+        import_step(rows, *step, before, bounds, &mut done);
         if events {
             let after = rows.get::<RelationRows>().pair_state(step.pair);
             tell(rows, step.pair, before, after, now);
         }
     }
     done
+}
+
+fn import_step(rows: &mut Rows, step: FollowStep, before: PairState, bounds: Bounds<'_>, done: &mut ImportedFollows) {
+    let FollowStep { pair, follow, requested } = step;
+    let end_request = |rows: &mut Rows| requests::end(rows, pair, bounds.badges.request.as_ref());
+    match (before.mine, follow) {
+        (Relation::Blocks, Some(_)) => done.blocked += 1,
+        (Relation::Nothing, Some(_)) if before.theirs == Relation::Blocks => done.blocked += 1,
+        (Relation::Follows(_), Some(_)) | (Relation::Nothing | Relation::Blocks, None) => done.known += 1,
+        (Relation::Requests(_), Some(_)) if requested => done.known += 1,
+        (Relation::Nothing | Relation::Requests(_), Some((since, options))) => {
+            let me = pair.follower;
+            let others = if before.mine == Relation::Nothing { rows.get::<RelationRows>().own(me).requests } else { 0 };
+            if bounds.limit.is_some_and(|limit| rows.user(me).following + others >= limit) {
+                done.over_limit += 1;
+                return;
+            }
+            end_request(rows);
+            if requested {
+                requests::begin(rows, pair, options, since, None);
+            } else {
+                begin(rows, pair, options, since, None);
+            }
+            done.followed += 1;
+        }
+        (Relation::Follows(_), None) => {
+            if let Some(follow) = rows.get::<RelationRows>().follow(pair) {
+                end(rows, pair, &follow, bounds.badges);
+            }
+            done.unfollowed += 1;
+        }
+        (Relation::Requests(_), None) => {
+            end_request(rows);
+            done.unfollowed += 1;
+        }
+    }
 }

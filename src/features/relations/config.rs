@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use clap::Args;
 
+use super::badge::Badges;
 use super::command::Terms;
 use crate::base::ids::{Invalid, Name};
 
@@ -19,7 +20,12 @@ pub struct FollowConfig {
     /// The badge that each new follow increments for the followed user, such as `follower`.
     /// Unfollowing retracts it if unread. Default: none.
     #[arg(long, env = "HEADMARK_FOLLOWER_BADGE", default_value = "", hide_default_value = true)]
-    pub follower_badge: FollowerBadge,
+    pub follower_badge: RaisedBadge,
+
+    /// The badge that each new follow request increments for the user who is asked, such as
+    /// `request`. Its end retracts it if unread. Default: none.
+    #[arg(long, env = "HEADMARK_REQUEST_BADGE", default_value = "", hide_default_value = true)]
+    pub request_badge: RaisedBadge,
 }
 
 /// How relations are bounded, what they raise, and how much of them is kept in memory.
@@ -45,6 +51,14 @@ pub struct RelationConfig {
     pub list_cache_bytes: u64,
 }
 
+impl FollowConfig {
+    /// What new followers and new requests raise.
+    #[must_use]
+    pub fn badges(&self) -> Badges {
+        Badges { follower: self.follower_badge.0.clone(), request: self.request_badge.0.clone() }
+    }
+}
+
 impl RelationConfig {
     /// Checks that every list that these limits allow is given whole.
     ///
@@ -64,16 +78,16 @@ impl RelationConfig {
     /// What acts are held to.
     #[must_use]
     pub fn terms(&self) -> Terms {
-        let FollowConfig { max_following, follower_badge } = &self.follows;
-        Terms { max_following: *max_following, max_blocks: self.max_blocks, badge: follower_badge.0.clone() }
+        let FollowConfig { max_following, .. } = &self.follows;
+        Terms { max_following: *max_following, max_blocks: self.max_blocks, badges: self.follows.badges() }
     }
 }
 
-/// The badge that new followers raise, if any.
+/// A badge that something raises, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FollowerBadge(pub Option<Name>);
+pub struct RaisedBadge(pub Option<Name>);
 
-impl FromStr for FollowerBadge {
+impl FromStr for RaisedBadge {
     type Err = Invalid;
 
     /// An empty name stands for none, as environment files often have it.

@@ -104,6 +104,7 @@ fn finish(rows: &mut Rows, pair: Pair, (seq, next): (i64, Option<i64>), action: 
 mod tests {
     use super::*;
     use crate::features::operations::OperationId;
+    use crate::features::relations::Badges;
     use crate::features::relations::state::Act;
 
     fn action(act: Act) -> PairAction {
@@ -112,7 +113,7 @@ mod tests {
 
     fn drain(rows: &mut Rows, queue: &[(i64, Act)]) {
         use crate::engine::lanes::Command as _;
-        let terms = Terms { max_following: 10, max_blocks: 10, badge: None };
+        let terms = Terms { max_following: 10, max_blocks: 10, badges: Badges::default() };
         let queue = queue.iter().map(|(seq, act)| (*seq, action(*act))).collect();
         DeferredCommand::Drain { pair: action(Act::Block).pair, queue, terms }.apply(rows, UnixMs(1)).unwrap();
         rows.settle();

@@ -30,6 +30,22 @@ pub(super) const OF_FOLLOWEE: &str = "with u as materialized (
     left join f on f.follower_id = u.follower_id
     order by u.since, u.follower_id";
 
+pub(super) const REQUESTS_OF_FOLLOWEE: &str = "with u as materialized (
+        select u.follower_id, u.followee_id, u.since
+        from follow_requests u
+        where u.followee_id = $1 and (u.since, u.follower_id) > ($2, $3)
+        order by u.since, u.follower_id
+        limit $4
+    ), s as materialized (
+        select s.follower_id, s.secret, s.special
+        from u
+        join sent_requests s on s.follower_id = u.follower_id and s.followee_id = u.followee_id
+    )
+    select u.follower_id, u.followee_id, u.since, coalesce(s.secret, 0), coalesce(s.special, 0)
+    from u
+    left join s on s.follower_id = u.follower_id
+    order by u.since, u.follower_id";
+
 macro_rules! page {
     ($of:literal) => {
         concat!(
@@ -107,9 +123,14 @@ pub(super) const LOOK: &str = "with f as materialized (
         select r.user_id, r.other_id, 16 * (1 + 2 * f.secret) as flags
         from {rows} r
         join following f on f.follower_id = r.other_id and f.followee_id = r.user_id
+    ), q as materialized (
+        select r.user_id, r.other_id, 128 + 2 * q.secret + 4 * q.special as flags
+        from {rows} r
+        join sent_requests q on q.follower_id = r.user_id and q.followee_id = r.other_id
     )
-    select r.user_id, r.other_id, coalesce(f.flags, 0) + coalesce(b.flags, 0) + coalesce(o.flags, 0)
+    select r.user_id, r.other_id, coalesce(f.flags, 0) + coalesce(b.flags, 0) + coalesce(o.flags, 0) + coalesce(q.flags, 0)
     from {rows} r
     left join f on f.user_id = r.user_id and f.other_id = r.other_id
     left join b on b.user_id = r.user_id and b.other_id = r.other_id
-    left join o on o.user_id = r.user_id and o.other_id = r.other_id";
+    left join o on o.user_id = r.user_id and o.other_id = r.other_id
+    left join q on q.user_id = r.user_id and q.other_id = r.other_id";

@@ -1,5 +1,6 @@
-//! Exports follows as CSV that an import takes, batch after batch in the order of the keys, so in
-//! bounded memory and without a long transaction.
+//! Exports follows and open requests as CSV that an import takes, batch after batch in the order of
+//! the keys, so in bounded memory and without a long transaction. A request that is accepted
+//! meanwhile may be in it as a request and as a follow; an import makes it a follow.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -58,10 +59,40 @@ static OF_FOLLOWEE: Statement = Statement::one(
 )
 .distributed(distributed::OF_FOLLOWEE);
 
+static ALL_REQUESTS: Statement = Statement::one(
+    "select follower_id, followee_id, since, secret, special
+    from sent_requests
+    where (follower_id, followee_id) > ($1, $2)
+    order by follower_id, followee_id
+    limit $3",
+    PAGE,
+);
+
+static REQUESTS_OF_FOLLOWER: Statement = Statement::one(
+    "select follower_id, followee_id, since, secret, special
+    from sent_requests
+    where follower_id = $1 and followee_id > $2
+    order by followee_id
+    limit $3",
+    PAGE,
+);
+
+static REQUESTS_OF_FOLLOWEE: Statement = Statement::one(
+    "select u.follower_id, u.followee_id, u.since,
+        coalesce((select s.secret from sent_requests s where s.follower_id = u.follower_id and s.followee_id = u.followee_id), 0),
+        coalesce((select s.special from sent_requests s where s.follower_id = u.follower_id and s.followee_id = u.followee_id), 0)
+    from follow_requests u
+    where u.followee_id = $1 and (u.since, u.follower_id) > ($2, $3)
+    order by u.since, u.follower_id
+    limit $4",
+    &[("followee_id", Type::Int), ("since", Type::Int), ("follower_id", Type::Int), ("max_rows", Type::Int)],
+)
+.distributed(distributed::REQUESTS_OF_FOLLOWEE);
+
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 3] {
-    [&ALL, &OF_FOLLOWER, &OF_FOLLOWEE]
+pub fn statements() -> [&'static Statement; 6] {
+    [&ALL, &OF_FOLLOWER, &OF_FOLLOWEE, &ALL_REQUESTS, &REQUESTS_OF_FOLLOWER, &REQUESTS_OF_FOLLOWEE]
 }
 
 /// Why an export ended early.
@@ -87,22 +118,30 @@ impl From<io::Error> for ExportError {
 /// A follow: who, whom, since when, whether it is secret, and whether special.
 type Row = (i64, i64, i64, i64, i64);
 
-/// Writes all follows; with a user, those of this user in both directions.
+/// Writes all follows and requests; with a user, those of this user in both directions.
 ///
 /// # Errors
 /// When the database cannot be read, or nothing more be written.
 pub async fn run(db: &Db, user: Option<UserId>, out: &mut impl Write) -> Result<(), ExportError> {
     let mut conn = db.connect_patient().await?;
-    out.write_all(b"follower,followee,timestamp,visibility,special\n")?;
-    let Some(user) = user.map(UserId::get) else {
-        return walk(&mut conn, out, &ALL, |after| after.map_or(vec![0, 0], |(follower, followee, ..)| vec![follower, followee])).await;
-    };
-    walk(&mut conn, out, &OF_FOLLOWER, |after| vec![user, after.map_or(0, |(_, followee, ..)| followee)]).await?;
-    walk(&mut conn, out, &OF_FOLLOWEE, |after| {
-        let (follower, _, since, ..) = after.unwrap_or((0, 0, i64::MIN, 0, 0));
-        vec![user, since, follower]
-    })
-    .await
+    out.write_all(b"follower,followee,timestamp,visibility,special,requested\n")?;
+    // Requests first: one that is accepted meanwhile is then at least in one of the two.
+    for (requested, all, of_follower, of_followee) in
+        [(true, &ALL_REQUESTS, &REQUESTS_OF_FOLLOWER, &REQUESTS_OF_FOLLOWEE), (false, &ALL, &OF_FOLLOWER, &OF_FOLLOWEE)]
+    {
+        let Some(user) = user.map(UserId::get) else {
+            let key = |after: Option<Row>| after.map_or(vec![0, 0], |(follower, followee, ..)| vec![follower, followee]);
+            walk(&mut conn, out, all, requested, key).await?;
+            continue;
+        };
+        walk(&mut conn, out, of_follower, requested, |after| vec![user, after.map_or(0, |(_, followee, ..)| followee)]).await?;
+        walk(&mut conn, out, of_followee, requested, |after| {
+            let (follower, _, since, ..) = after.unwrap_or((0, 0, i64::MIN, 0, 0));
+            vec![user, since, follower]
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// Writes what a statement gives, whose parameters say after which row.
@@ -110,6 +149,7 @@ async fn walk(
     conn: &mut Conn,
     out: &mut impl Write,
     statement: &'static Statement,
+    requested: bool,
     after: impl Fn(Option<Row>) -> Vec<i64>,
 ) -> Result<(), ExportError> {
     let mut last = None;
@@ -120,7 +160,7 @@ async fn walk(
         for (follower, followee, since, secret, special) in &rows {
             let visibility = if *secret == 1 { "secret" } else { "public" };
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "{follower},{followee},{},{visibility},{}", UnixMs(*since), *special == 1);
+            let _ = writeln!(text, "{follower},{followee},{},{visibility},{},{requested}", UnixMs(*since), *special == 1);
         }
         out.write_all(text.as_bytes())?;
         last = rows.last().copied();

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use moka::future::Cache;
 
-use super::lists::List;
-use super::{Changed, Counts, Listed, Pair};
+use super::lists::{List, ShownPage};
+use super::{Changed, Counts, Pair};
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::base::ids::UserId;
@@ -63,7 +63,7 @@ struct Kept<T> {
 /// The answers.
 #[derive(Debug)]
 pub struct HotUsers {
-    pages: Cache<(UserId, List), Arc<Kept<Vec<Listed>>>>,
+    pages: Cache<(UserId, List), Arc<Kept<ShownPage>>>,
     counts: Cache<UserId, Arc<Kept<Counts>>>,
     /// Counts the writes of this node.
     writes: AtomicU64,
@@ -103,6 +103,7 @@ fn remember<K: Hash + Eq + Send + Sync + 'static>(written: &moka::sync::Cache<K,
 impl AfterCommit for HotUsers {
     fn committed(&self, rows: &Rows, _now: UnixMs) {
         self.changed(&rows.get::<RelationRows>().changed());
+        self.visibility_changed(&rows.lists_changed().collect::<Vec<_>>());
     }
 }
 
@@ -140,6 +141,16 @@ impl HotUsers {
                 remember(&self.looked, change.pair.reversed(), number);
             }
         }
+    }
+
+    /// This node has changed who may see the lists of these users.
+    fn visibility_changed(&self, users: &[UserId]) {
+        if users.is_empty() {
+            return;
+        }
+        users.iter().for_each(|user| self.lately.changed(*user));
+        let number = self.writes.fetch_add(1, Ordering::AcqRel) + 1;
+        users.iter().for_each(|user| remember(&self.written, *user, number));
     }
 
     /// Whether this node has lately changed what strangers are shown of a user.
@@ -181,9 +192,9 @@ impl HotUsers {
     }
 
     /// The first entries of a list, as many as the longest page has and one more.
-    pub async fn page<F>(&self, user: UserId, list: List, read: impl Fn() -> F) -> Result<Vec<Listed>>
+    pub async fn page<F>(&self, user: UserId, list: List, read: impl Fn() -> F) -> Result<ShownPage>
     where
-        F: Future<Output = DbResult<Vec<Listed>>>,
+        F: Future<Output = DbResult<ShownPage>>,
     {
         self.kept(&self.pages, (user, list), user, read).await
     }

@@ -1,5 +1,5 @@
 //! The routes of relations that change something. Those that read are in `list_http.rs` and
-//! `lookup_http.rs`.
+//! `lookup_http.rs`, those of requests in `request_http.rs`.
 
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ pub struct FollowUserIn {
 }
 
 /// The pair of the path: the user, and the one in `{name}`.
-fn pair(path: &UserPath, name: &str) -> Result<Pair, Problem> {
+pub(super) fn pair(path: &UserPath, name: &str) -> Result<Pair, Problem> {
     let followee: UserId = path.get(name)?;
     if followee == path.user {
         return Err(Problem::new(Code::SelfRelation, "A relation requires two different users."));
@@ -105,7 +105,7 @@ fn pair(path: &UserPath, name: &str) -> Result<Pair, Problem> {
 }
 
 /// Does it now, or accepts it to be done later where the caller prefers that.
-async fn write(state: &RelationContext, path: &UserPath, prefer: Prefer, pair: Pair, act: Act) -> Result<Response> {
+pub(super) async fn write(state: &RelationContext, path: &UserPath, prefer: Prefer, pair: Pair, act: Act) -> Result<Response> {
     let action = PairAction { pair, act };
     if prefer.respond_async {
         return worker::accept(&state.worker, &path.caller, action).await;
@@ -130,7 +130,8 @@ async fn submit(state: &RelationContext, action: PairAction) -> Result<Answer> {
 
 /// Follow a user
 ///
-/// Returns the relation. Following a user again updates only the fields in the body. If either user
+/// Returns the relation. If the other user approves follows, it is a request until that user accepts
+/// it. Following a user again updates only the fields in the body. If either user
 /// blocks the other, the response is 403 and does not reveal which one. With `Prefer:
 /// respond-async`, the server accepts the write with 202 and applies the writes of the two users in
 /// order.
@@ -150,7 +151,7 @@ async fn follow_user(state: Served<RelationContext>, path: UserPath, prefer: Pre
 
 /// Unfollow a user
 ///
-/// Returns 204 also if there was no follow.
+/// Withdraws a follow request, too. Returns 204 also if there was neither.
 #[utoipa::path(delete, path = "/v1/users/{user}/following/{target}", tag = "relations",
     params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to unfollow", example = "7"),
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
@@ -178,7 +179,7 @@ async fn remove_follower(state: Served<RelationContext>, path: UserPath, prefer:
 
 /// Block a user
 ///
-/// Removes the follows in both directions, and forbids new follows and direct messages between the
+/// Removes the follows and requests in both directions, and forbids new follows and direct messages between the
 /// two users. Returns the relation. A repeat changes nothing.
 #[utoipa::path(put, path = "/v1/users/{user}/blocks/{target}", tag = "relations",
     params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to block", example = "7"),

@@ -2,7 +2,8 @@
 //!
 //! Who may see what: a secret follow, who is special and who is blocked are for the user and for
 //! services; everybody else is shown the same lists and counts as if they were not there. Only the
-//! number of followers is one for everybody.
+//! number of followers is one for everybody. A user may hide the lists (`lists` in the settings); the
+//! counts stay visible.
 
 use axum::http::Uri;
 use axum::response::Response;
@@ -12,13 +13,16 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::http::RelationContext;
-use super::lists::{self, List};
+use super::lists::{self, List, ShownPage};
+use super::lookup_http::own_version;
 use super::{Counts, Listed};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem, Result};
 use crate::base::ids::UserId;
 use crate::db::{Db, DbResult};
+use crate::engine::marks::ListVisibility;
 use crate::http::answer::no_cache;
+use crate::http::auth::Caller;
 use crate::http::pages::{self, MAX_LIMIT, PageOut, PageParams, Position};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{AnyUserPath, UserOrMe, UserPath};
@@ -106,11 +110,19 @@ pub struct RelationCountsOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 0, example = 1)]
     pub blocked: Option<i64>,
+    /// For the user and services: the number of open follow requests that the user has received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0, example = 2)]
+    pub requests: Option<i64>,
+    /// For the user and services: the number of open follow requests that the user has sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0, example = 0)]
+    pub requests_sent: Option<i64>,
 }
 
 impl RelationCountsOut {
     fn new(counts: &Counts, own: bool) -> Self {
-        let Counts { following, followers, mutuals, secret, special, blocked } = *counts;
+        let Counts { following, followers, mutuals, secret, special, blocked, requests, requests_sent } = *counts;
         let own_only = |count: i64| own.then_some(count);
         Self {
             following: if own { following } else { following - secret },
@@ -119,6 +131,8 @@ impl RelationCountsOut {
             secret: own_only(secret),
             special: own_only(special),
             blocked: own_only(blocked),
+            requests: own_only(requests),
+            requests_sent: own_only(requests_sent),
         }
     }
 }
@@ -211,14 +225,31 @@ async fn list(state: &RelationContext, path: &AnyUserPath, list: List, told: Tol
         let rows = lists::page(&state.db, list, path.user, wanted.after, wanted.rows()).await?;
         return respond(uri, wanted, &rows, told);
     }
-    let read = |after, most| read_for_others(state, path.user, move |db| lists::page(db, list, path.user, after, most));
-    if wanted.after != Position::TOP {
-        return respond(uri, wanted, &read(wanted.after, wanted.rows()).await?, told);
-    }
-    let most = i64::from(MAX_LIMIT) + 1;
-    let mut rows = state.hot.page(path.user, list, || read(Position::TOP, most)).await?;
+    let read = |after, most| read_for_others(state, path.user, move |db| lists::page_for_others(db, list, path.user, after, most));
+    let ShownPage { mut rows, visibility } = if wanted.after == Position::TOP {
+        state.hot.page(path.user, list, || read(Position::TOP, i64::from(MAX_LIMIT) + 1)).await?
+    } else {
+        read(wanted.after, wanted.rows()).await?
+    };
+    must_see(state, path, visibility).await?;
     rows.truncate(usize::try_from(wanted.rows()).unwrap_or(usize::MAX));
     respond(uri, wanted, &rows, told)
+}
+
+/// Refuses callers whom the user's settings exclude. Followers in secret count: the user knows them.
+async fn must_see(state: &RelationContext, path: &AnyUserPath, visibility: ListVisibility) -> Result<()> {
+    let is_allowed = match (visibility, &path.caller) {
+        (ListVisibility::All, _) => true,
+        (ListVisibility::Followers, Caller::User { id }) => {
+            let pair_states = state.looks.look_of(*id, &[path.user], async || own_version(state, *id).await).await?;
+            pair_states.first().is_some_and(|pair_state| pair_state.mine.options().is_some())
+        }
+        (ListVisibility::Followers | ListVisibility::Own, _) => false,
+    };
+    if is_allowed {
+        return Ok(());
+    }
+    Err(Problem::new(Code::ListsHidden, "This user does not show whom the user follows, and who follows the user.").into())
 }
 
 /// Reads what strangers are shown of a user: from a replica too, unless this node has changed it

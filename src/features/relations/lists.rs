@@ -12,9 +12,11 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::ListKey;
 use crate::db::{Column, Db, DbResult, Statement, Type};
+use crate::engine::marks::{ListVisibility, UserSettings};
 use crate::http::pages::Position;
 
 use super::distributed;
+use super::request_store;
 use super::state::{FollowOptions, PairState, Relation};
 use super::{Counts, Listed, Pair};
 
@@ -178,6 +180,8 @@ static WHOLE_BLOCKS: Statement = Statement::one(
     WHOLE,
 );
 
+static SETTINGS: Statement = Statement::one("select u.settings from users u where u.user_id = $1", USER);
+
 static COUNTS: Statement = Statement::one(
     "select
         coalesce((select u.following from users u where u.user_id = $1), 0),
@@ -185,17 +189,22 @@ static COUNTS: Statement = Statement::one(
         coalesce((select cast(sum(c.mutuals) as bigint) from follower_counts c where c.user_id = $1), 0),
         coalesce((select c.secret from relation_counts c where c.user_id = $1), 0),
         coalesce((select c.special from relation_counts c where c.user_id = $1), 0),
-        coalesce((select c.blocked from relation_counts c where c.user_id = $1), 0)",
+        coalesce((select c.blocked from relation_counts c where c.user_id = $1), 0),
+        coalesce((select cast(sum(c.requests) as bigint) from follower_counts c where c.user_id = $1), 0),
+        coalesce((select c.requests from relation_counts c where c.user_id = $1), 0)",
     USER,
 );
 
-/// What the two of each pair are to each other, as [`code`] has it: three keys are looked for, and
+/// What the two of each pair are to each other, as [`code`] has it: four keys are looked for, and
 /// what the first is not told is not asked.
 static LOOK: Statement = Statement::new(
     "select r.user_id, r.other_id,
         coalesce((select 1 + 2 * f.secret + 4 * f.special from following f where f.follower_id = r.user_id and f.followee_id = r.other_id), 0)
             + 8 * (select count(*) from blocks b where b.user_id = r.user_id and b.target_id = r.other_id)
             + 16 * coalesce((select 1 + 2 * f.secret from following f where f.follower_id = r.other_id and f.followee_id = r.user_id), 0)
+            + coalesce((
+                select 128 + 2 * q.secret + 4 * q.special from sent_requests q where q.follower_id = r.user_id and q.followee_id = r.other_id
+            ), 0)
     from {rows} r",
     &[("user_id", Type::Int), ("other_id", Type::Int)],
 ).distributed(distributed::LOOK);
@@ -211,13 +220,17 @@ static RELATED: Statement = Statement::one(
     union all
     select c.id, c.code from (select f.follower_id as id, cast(16 as bigint) as code from followers f where f.followee_id = $1 limit $2) c
     union all
-    select d.id, d.code from (select f.follower_id as id, cast(48 as bigint) as code from secret_followers f where f.followee_id = $1 limit $2) d",
+    select d.id, d.code from (select f.follower_id as id, cast(48 as bigint) as code from secret_followers f where f.followee_id = $1 limit $2) d
+    union all
+    select e.id, e.code from (
+        select q.followee_id as id, 128 + 2 * q.secret + 4 * q.special as code from sent_requests q where q.follower_id = $1 limit $2
+    ) e",
     WHOLE,
 );
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 13] {
+pub fn statements() -> [&'static Statement; 14] {
     [
         &PUBLIC_FOLLOWING,
         &SECRET_FOLLOWING,
@@ -229,6 +242,7 @@ pub fn statements() -> [&'static Statement; 13] {
         &BLOCKS,
         &WHOLE_FOLLOWING,
         &WHOLE_BLOCKS,
+        &SETTINGS,
         &COUNTS,
         &LOOK,
         &RELATED,
@@ -252,6 +266,10 @@ pub enum List {
     /// Whom the user follows and who follows back, for everybody to see.
     Mutuals,
     Blocks,
+    /// Who has asked to follow the user.
+    Requests,
+    /// Whom the user has asked to follow.
+    SentRequests,
 }
 
 impl List {
@@ -264,6 +282,8 @@ impl List {
             Self::PublicFollowers | Self::Followers => "followers",
             Self::Mutuals => "mutuals",
             Self::Blocks => "blocks",
+            Self::Requests => "follow-requests",
+            Self::SentRequests => "follow-requests/sent",
         }
     }
 }
@@ -283,9 +303,28 @@ pub async fn page(db: &Db, list: List, user: UserId, after: Position, limit: i64
         List::Followers => &ALL_FOLLOWERS,
         List::Mutuals => &MUTUALS,
         List::Blocks => &BLOCKS,
+        List::Requests => &request_store::RECEIVED,
+        List::SentRequests => &request_store::SENT,
     };
     let rows: Vec<(i64, i64, i64, i64, i64)> = db.fetch(statement, &one(&[user.get(), after.at, after.id, limit])).await?;
     Ok(rows.into_iter().filter_map(listed).collect())
+}
+
+/// Some of a list, as others are shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownPage {
+    pub rows: Vec<Listed>,
+    /// Who may see it.
+    pub visibility: ListVisibility,
+}
+
+/// The same as [`page`], for others. Who may see it is read afterwards: what was done behind a list
+/// that is hidden by then is not shown.
+pub async fn page_for_others(db: &Db, list: List, user: UserId, after: Position, limit: i64) -> DbResult<ShownPage> {
+    let rows = page(db, list, user, after, limit).await?;
+    let settings: Vec<(String,)> = db.fetch(&SETTINGS, &one(&[user.get()])).await?;
+    let visibility = settings.first().map(|(text,)| UserSettings::from_row(text).lists()).unwrap_or_default();
+    Ok(ShownPage { rows, visibility })
 }
 
 fn listed((user, since, secret, special, mutual): (i64, i64, i64, i64, i64)) -> Option<Listed> {
@@ -293,11 +332,14 @@ fn listed((user, since, secret, special, mutual): (i64, i64, i64, i64, i64)) -> 
     Some(Listed { user: UserId::try_from(user).ok()?, since: UnixMs(since), options, mutual: mutual == 1 })
 }
 
+/// A row of [`COUNTS`].
+type CountsRow = (i64, i64, i64, i64, i64, i64, i64, i64);
+
 /// The counts of one user as of one moment; zeros for one without rows.
 pub async fn counts(db: &Db, user: UserId) -> DbResult<Counts> {
-    let rows: Vec<(i64, i64, i64, i64, i64, i64)> = db.fetch(&COUNTS, &one(&[user.get()])).await?;
-    let (following, followers, mutuals, secret, special, blocked) = rows.into_iter().next().unwrap_or_default();
-    Ok(Counts { following, followers, mutuals, secret, special, blocked })
+    let rows: Vec<CountsRow> = db.fetch(&COUNTS, &one(&[user.get()])).await?;
+    let (following, followers, mutuals, secret, special, blocked, requests, requests_sent) = rows.into_iter().next().unwrap_or_default();
+    Ok(Counts { following, followers, mutuals, secret, special, blocked, requests, requests_sent })
 }
 
 /// A whole list, newest first, with its version, as of one moment; of one that is longer than
@@ -345,25 +387,36 @@ pub async fn related(db: &Db, user: UserId, most: usize) -> DbResult<Option<Vec<
 /// How far the bits of the other direction stand to the left.
 const THEIRS: u32 = 4;
 
+/// For a request in place of a follow, of one's own.
+const REQUEST: u8 = 128;
+
 /// What two users are to each other as a number, as one of them sees that. For each direction: 1
 /// for a follow, 2 more if it is secret. Of one's own: 4 more if the other is special, 8 for a
-/// block. The other direction counts sixteenfold; whom the other one blocks, and who is special to
-/// it, is not told.
+/// block, and 128 for a request, with the same for its options. The other direction counts
+/// sixteenfold; whom the other one blocks or has asked to follow, and who is special to it, is not
+/// told.
 #[must_use]
 pub fn code(pair_state: PairState) -> u8 {
-    let follow = |relation: Relation| relation.options().map_or(0, |options| 1 + 2 * u8::from(options.secret));
-    let special = pair_state.mine.options().is_some_and(|options| options.special);
-    let mine = follow(pair_state.mine) + 4 * u8::from(special) + 8 * u8::from(pair_state.mine == Relation::Blocks);
-    mine + (follow(pair_state.theirs) << THEIRS)
+    let options = |options: FollowOptions| 2 * u8::from(options.secret) + 4 * u8::from(options.special);
+    let mine = match pair_state.mine {
+        Relation::Nothing => 0,
+        Relation::Requests(of) => REQUEST + options(of),
+        Relation::Follows(of) => 1 + options(of),
+        Relation::Blocks => 8,
+    };
+    let theirs = pair_state.theirs.options().map_or(0, |of| 1 + options(FollowOptions { special: false, ..of }));
+    mine + (theirs << THEIRS)
 }
 
 /// What such a number says.
 #[must_use]
 pub fn pair_state(code: u8) -> PairState {
+    let options = |bits: u8| FollowOptions { secret: bits & 2 != 0, special: bits & 4 != 0 };
     let relation = |bits: u8| match bits {
         _ if bits & 8 != 0 => Relation::Blocks,
-        _ if bits & 1 == 0 => Relation::Nothing,
-        _ => Relation::Follows(FollowOptions { secret: bits & 2 != 0, special: bits & 4 != 0 }),
+        _ if bits & 1 != 0 => Relation::Follows(options(bits)),
+        _ if bits & REQUEST != 0 => Relation::Requests(options(bits)),
+        _ => Relation::Nothing,
     };
-    PairState { mine: relation(code & 15), theirs: relation((code >> THEIRS) & 3) }
+    PairState { mine: relation(code & (15 | REQUEST)), theirs: relation((code >> THEIRS) & 3) }
 }

@@ -197,7 +197,7 @@ async fn get_relations(state: Served<RelationContext>, path: UserPath, Query(par
 
 /// The revision at which the user did something last about others, as the user's entry names it;
 /// None where a store is away.
-async fn own_version(state: &RelationContext, user: UserId) -> Option<Revision> {
+pub(super) async fn own_version(state: &RelationContext, user: UserId) -> Option<Revision> {
     match state.entries.read(user, 0).await {
         State::Current(entry) => Some(list_versions(&entry).relations()),
         _ => None,

@@ -291,14 +291,16 @@ mod tests {
         assert_eq!(WholeList::decode(version, &[1; 9]), None);
         let options = [(false, false), (true, false), (false, true), (true, true)]
             .map(|(secret, special)| Relation::Follows(FollowOptions { secret, special }));
-        for mine in options.into_iter().chain([Relation::Nothing, Relation::Blocks]) {
-            for theirs in options.into_iter().chain([Relation::Nothing]) {
+        let requests = options.map(|follow| Relation::Requests(follow.options().unwrap()));
+        for mine in options.into_iter().chain(requests).chain([Relation::Nothing, Relation::Blocks]) {
+            for theirs in options.into_iter().chain(requests).chain([Relation::Nothing]) {
                 let theirs_as_told = match theirs {
                     Relation::Follows(options) => Relation::Follows(FollowOptions { special: false, ..options }),
+                    Relation::Requests(_) => Relation::Nothing,
                     other => other,
                 };
                 let told = lists::pair_state(lists::code(PairState { mine, theirs }));
-                assert_eq!(told, PairState { mine, theirs: theirs_as_told }, "who is special to the other is not told");
+                assert_eq!(told, PairState { mine, theirs: theirs_as_told }, "who is special to the other is not told, nor who is asked");
             }
             let blocked = PairState { mine, theirs: Relation::Blocks };
             assert_eq!(

@@ -1,5 +1,5 @@
-//! Who follows whom, openly or in secret, who is special to whom, and who blocks whom: the acts,
-//! the lists, the counts, and what two users are to each other.
+//! Who follows whom, openly or in secret, who has asked to, who is special to whom, and who blocks
+//! whom: the acts, the lists, the counts, and what two users are to each other.
 //!
 //! `state.rs` is the rule: what each act makes of a pair. A follow is two rows, one for each side's
 //! list, and a step of each side's count, in one transaction; a block is a row of its own. That two
@@ -7,12 +7,18 @@
 //! as a whole, whichever way it is changed, so that of two who act at once one comes after the
 //! other.
 //!
+//! A request to follow is like a follow: two rows, and a step of each side's count of requests
+//! (`requests.rs`, `request_store.rs`). `approvals.rs` accepts the requests of a user who approves
+//! follows no longer.
+//!
 //! `command.rs` applies acts to the rows of a batch, `deferred.rs` and `worker.rs` those that are
 //! accepted before they are done, `store.rs` has the SQL of that, `lists.rs` that of the lists;
 //! `lookups.rs` answers look-ups and whole lists from the caches, `hot_users.rs` keeps what
 //! strangers are shown of much-read users. `http.rs` has the routes that change something,
 //! `list_http.rs` and `lookup_http.rs` those that read.
 
+pub mod approvals;
+mod badge;
 mod command;
 mod config;
 mod deferred;
@@ -25,6 +31,9 @@ pub mod lists;
 mod lookup_batch;
 pub mod lookup_http;
 mod lookups;
+pub mod request_http;
+mod request_store;
+mod requests;
 pub mod rows;
 pub mod state;
 pub mod store;
@@ -33,8 +42,9 @@ pub mod worker;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+pub use self::badge::Badges;
 pub use self::command::{PairAction, RelationCommand, Terms, apply_action};
-pub use self::config::{FollowConfig, FollowerBadge, RelationConfig};
+pub use self::config::{FollowConfig, RaisedBadge, RelationConfig};
 pub use self::hot_users::HotUsers;
 pub use self::lists::Related;
 pub use self::lookups::{Lookups, WholeList};
@@ -51,6 +61,17 @@ pub struct Follow {
     /// How much the followee had posted by then: the feed counts what came after it.
     pub mark: i64,
     /// Whether it is secret, and whether the followee is special.
+    pub options: FollowOptions,
+    /// What it raised, to be taken back with it; None where it raised nothing.
+    pub raised: Option<Raised>,
+}
+
+/// A request to follow, as its rows have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Since when.
+    pub since: UnixMs,
+    /// How the follow is to be.
     pub options: FollowOptions,
     /// What it raised, to be taken back with it; None where it raised nothing.
     pub raised: Option<Raised>,
@@ -85,10 +106,10 @@ impl Changed {
     }
 }
 
-/// The step of a counter badge that a new follower made.
+/// The step of a counter badge that a new follower, or a new request, made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raised {
-    /// Which badge of the followee: another one may be set by the time of the unfollow.
+    /// Which badge of the followee: another one may be set by the time that it ends.
     pub badge: Name,
     /// To which head.
     pub at: i64,
@@ -104,6 +125,8 @@ pub struct Own {
     pub special: i64,
     /// How many the user blocks.
     pub blocked: i64,
+    /// How many requests to follow of the user are open.
+    pub requests: i64,
     /// When the lists changed.
     pub versions: Versions,
 }
@@ -120,13 +143,15 @@ impl Own {
 pub struct Versions {
     pub following: i64,
     pub blocks: i64,
+    /// Those of open requests of the user.
+    pub requests: i64,
 }
 
 impl Versions {
     /// The revision at which anything that the user is to others changed last.
     #[must_use]
     pub fn relations(self) -> i64 {
-        self.following.max(self.blocks)
+        self.following.max(self.blocks).max(self.requests)
     }
 }
 
@@ -137,6 +162,8 @@ pub struct Fans {
     pub followers: i64,
     /// How many mutual follows more, or less.
     pub mutuals: i64,
+    /// How many open requests more, or less.
+    pub requests: i64,
 }
 
 /// The counts of a user's relations.
@@ -154,6 +181,10 @@ pub struct Counts {
     pub special: i64,
     /// How many the user blocks.
     pub blocked: i64,
+    /// How many requests of others are open.
+    pub requests: i64,
+    /// How many requests of the user are open.
+    pub requests_sent: i64,
 }
 
 /// A user in a list of relations.
@@ -184,7 +215,9 @@ pub struct RelationOut {
 pub struct PairStateOut {
     /// Whether the user follows the other user.
     pub following: bool,
-    /// Whether the follow is visible only to the two users.
+    /// Whether the user has asked to follow the other user, who has not answered yet.
+    pub requested: bool,
+    /// Whether the follow, or the request, is visible only to the two users.
     pub secret: bool,
     /// Whether the other user is special to the user.
     pub special: bool,
@@ -198,9 +231,11 @@ pub struct PairStateOut {
 
 impl From<PairState> for PairStateOut {
     fn from(pair_state: PairState) -> Self {
-        let options = pair_state.mine.options();
+        let (follow, request) = (pair_state.mine.options(), pair_state.mine.requested());
+        let options = follow.or(request);
         Self {
-            following: options.is_some(),
+            following: follow.is_some(),
+            requested: request.is_some(),
             secret: options.is_some_and(|options| options.secret),
             special: options.is_some_and(|options| options.special),
             followed_by: pair_state.theirs.options().is_some(),
@@ -225,14 +260,16 @@ pub struct FollowStep {
     pub pair: Pair,
     /// When the follow was made, and how; None takes it back.
     pub follow: Option<(UnixMs, FollowOptions)>,
+    /// Whether it is yet to be accepted.
+    pub requested: bool,
 }
 
 /// What an import did.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ImportedFollows {
-    /// Follows that were not there before.
+    /// Follows, and requests to follow, that were not there before.
     pub followed: u64,
-    /// Follows that were taken back.
+    /// Follows and requests that were taken back.
     pub unfollowed: u64,
     /// Steps that found things as they wanted them.
     pub known: u64,

@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::lists;
+use super::request_store::{self, ApprovalChange};
 use super::state::{PairState, Relation};
 use super::store::{self, Loaded};
-use super::{Changed, Fans, Follow, Own, Versions};
+use super::{Changed, Fans, Follow, Own, Request, Versions};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::{Entry, Parts};
@@ -16,17 +17,22 @@ use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, Needs, RowSet, Rows, Table};
 use crate::engine::marks::StreamKey;
 use crate::engine::marks::parts::Part;
-use crate::engine::pairs::{Pair, need_pair, need_pair_seen};
+use crate::engine::pairs::{Pair, need_approval_seen, need_pair, need_pair_seen};
 use crate::features::operations;
 
 /// The rows of relations in a batch.
 #[derive(Debug, Default)]
 pub struct RelationRows {
     follows: Table<Pair, Option<Follow>>,
+    pub(super) requests: Table<Pair, Option<Request>>,
+    /// Who approves follows, of those of whom that was asked.
+    approving: BTreeSet<UserId>,
+    /// Who begins or ends to accept all open requests: these rows are never loaded.
+    pub(super) approval_ends: Table<UserId, Option<ApprovalChange>>,
     /// Who blocks whom, and since when.
     blocks: Table<Pair, Option<UnixMs>>,
     /// What users' own relations count.
-    own: Table<UserId, Own>,
+    pub(super) own: Table<UserId, Own>,
     /// What is to be added to the counts of those who are followed: these rows are never loaded.
     fans: Table<UserId, Fans>,
     /// Writes that were accepted before they are done.
@@ -40,6 +46,8 @@ pub struct RelationNeeds {
     follows: BTreeSet<Pair>,
     /// Pairs that are only looked at.
     seen_pairs: BTreeSet<Pair>,
+    /// Users of whom is asked whether they approve follows; their pairs are among the others.
+    approvals: BTreeSet<UserId>,
     /// Users whose own relations may change.
     related: BTreeSet<UserId>,
 }
@@ -52,6 +60,12 @@ pub fn need_follow(needs: &mut Needs, pair: Pair) {
     let needs = needs.of::<RelationRows>();
     needs.related.insert(pair.follower);
     needs.follows.extend([pair, pair.reversed()]);
+}
+
+/// Whether a user approves follows, beside [`need_follow`] of one who may follow that user.
+pub fn need_approval(needs: &mut Needs, user: UserId) {
+    need_approval_seen(needs, user);
+    needs.of::<RelationRows>().approvals.insert(user);
 }
 
 /// The same to change both directions.
@@ -72,11 +86,12 @@ pub fn need_operations(needs: &mut Needs, pair: Pair) {
     needs.of::<RelationRows>().seen_pairs.insert(pair.unordered());
 }
 
-fn relation(block: Option<UnixMs>, follow: Option<&Follow>) -> Relation {
-    match (block, follow) {
-        (Some(_), _) => Relation::Blocks,
-        (None, Some(follow)) => Relation::Follows(follow.options),
-        (None, None) => Relation::Nothing,
+fn relation(block: Option<UnixMs>, follow: Option<&Follow>, request: Option<&Request>) -> Relation {
+    match (block, follow, request) {
+        (Some(_), ..) => Relation::Blocks,
+        (None, Some(follow), _) => Relation::Follows(follow.options),
+        (None, None, Some(request)) => Relation::Requests(request.options),
+        (None, None, None) => Relation::Nothing,
     }
 }
 
@@ -88,18 +103,20 @@ impl RelationRows {
     }
 
     fn relation(&self, pair: Pair) -> Relation {
-        relation(self.block(pair), self.follow(pair).as_ref())
+        relation(self.block(pair), self.follow(pair).as_ref(), self.request(pair).as_ref())
     }
 
     /// What the batch changed of what users are to each other.
     #[must_use]
     pub fn changed(&self) -> Vec<Changed> {
-        let pairs: BTreeSet<_> =
-            self.follows.changed().map(|(pair, _)| *pair).chain(self.blocks.changed().map(|(pair, _)| *pair)).collect();
+        let mut pairs: BTreeSet<_> = self.follows.changed().map(|(pair, _)| *pair).collect();
+        pairs.extend(self.requests.changed().map(|(pair, _)| *pair));
+        pairs.extend(self.blocks.changed().map(|(pair, _)| *pair));
         let change = |pair: Pair| {
             let block = self.blocks.rows.get(&pair).and_then(|(loaded, _)| *loaded);
             let follow = self.follows.rows.get(&pair).and_then(|(loaded, _)| loaded.as_ref());
-            Changed { pair, before: relation(block, follow), after: self.relation(pair) }
+            let request = self.requests.rows.get(&pair).and_then(|(loaded, _)| loaded.as_ref());
+            Changed { pair, before: relation(block, follow, request), after: self.relation(pair) }
         };
         pairs.into_iter().map(change).collect()
     }
@@ -126,6 +143,27 @@ impl RelationRows {
     #[must_use]
     pub fn follow(&self, pair: Pair) -> Option<Follow> {
         self.follows.get(&pair)
+    }
+
+    /// One request as it is now.
+    #[must_use]
+    pub fn request(&self, pair: Pair) -> Option<Request> {
+        self.requests.get(&pair)
+    }
+
+    /// Whether a user approves follows; needs [`need_approval`].
+    #[must_use]
+    pub fn approves(&self, user: UserId) -> bool {
+        self.approving.contains(&user)
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_approves(&mut self, user: UserId, approves: bool) {
+        if approves {
+            self.approving.insert(user)
+        } else {
+            self.approving.remove(&user)
+        };
     }
 
     /// What a user's own relations count.
@@ -156,6 +194,8 @@ impl RelationRows {
         let (known, new): (Vec<_>, Vec<_>) = own.partition(|(loaded, _)| loaded.beside_following() != Own::default());
         let rows = |own: Vec<(&Own, (UserId, Own))>| own.into_iter().map(|(_, row)| row).collect::<Vec<_>>();
         store::save_own(conn, &rows(known), &rows(new)).await?;
+        request_store::save(conn, &self.requests).await?;
+        request_store::save_approval_ends(conn, &self.approval_ends).await?;
         let fans: Vec<_> = self.fans.changed().map(|(user, fans)| (*user, *fans)).collect();
         if fans.is_empty() { Ok(()) } else { store::add_counts(conn, slot, &fans).await }
     }
@@ -166,9 +206,10 @@ impl RelationRows {
         self.fans.get(&user)
     }
 
-    fn add_fans(&mut self, user: UserId, more: Fans) {
-        let fans = self.fans(user);
-        self.fans.set(&user, Fans { followers: fans.followers + more.followers, mutuals: fans.mutuals + more.mutuals });
+    pub(super) fn add_fans(&mut self, user: UserId, more: Fans) {
+        let Fans { followers, mutuals, requests } = self.fans(user);
+        let fans = Fans { followers: followers + more.followers, mutuals: mutuals + more.mutuals, requests: requests + more.requests };
+        self.fans.set(&user, fans);
     }
 }
 
@@ -194,8 +235,8 @@ pub fn set_follow(rows: &mut Rows, pair: Pair, follow: Option<Follow>) {
     own.versions.following = rows.revision(pair.follower);
     let set = rows.get_mut::<RelationRows>();
     set.own.set(&pair.follower, own);
-    set.add_fans(pair.followee, Fans { followers: step, mutuals: mutual });
-    set.add_fans(pair.follower, Fans { followers: 0, mutuals: mutual });
+    set.add_fans(pair.followee, Fans { followers: step, mutuals: mutual, requests: 0 });
+    set.add_fans(pair.follower, Fans { mutuals: mutual, ..Fans::default() });
     set.follows.set(&pair, follow);
 }
 
@@ -218,28 +259,29 @@ pub fn set_block(rows: &mut Rows, pair: Pair, since: Option<UnixMs>) {
 /// When the user's own lists changed last, as a part of an entry in the cache.
 #[must_use]
 pub fn lists_part(versions: Versions) -> Part {
-    ("l".into(), format!("{} {}", versions.following, versions.blocks).into())
+    ("l".into(), format!("{} {} {}", versions.following, versions.blocks, versions.requests).into())
 }
 
 /// When the user's own lists changed last, as an entry has it.
 #[must_use]
 pub fn list_versions(entry: &Entry) -> Versions {
     let mut numbers = entry.parts.get("l").unwrap_or_default().split(' ').map(|text| text.parse().unwrap_or(0));
-    Versions { following: numbers.next().unwrap_or(0), blocks: numbers.next().unwrap_or(0) }
+    let mut next = || numbers.next().unwrap_or(0);
+    Versions { following: next(), blocks: next(), requests: next() }
 }
 
 impl RowSet for RelationRows {
     const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
         select: "select u.user_id, {kind}, '',
         case when u.following_version > coalesce(c.following_version, 0) then u.following_version else c.following_version end,
-        coalesce(c.blocks_version, 0), 0, 0, 0, 0, cast(null as bytea)
+        coalesce(c.blocks_version, 0), coalesce(c.requests_version, 0), 0, 0, 0, cast(null as bytea)
     from {rows} r
     join users u on u.user_id = r.user_id
     left join relation_counts c on c.user_id = r.user_id
     where u.following_version > 0 or c.user_id is not null",
         part: |row| {
-            let [following, blocks, ..] = row.numbers;
-            let versions = Versions { following, blocks };
+            let [following, blocks, requests, ..] = row.numbers;
+            let versions = Versions { following, blocks, requests };
             (versions != Versions::default()).then(|| lists_part(versions))
         },
     });
@@ -247,14 +289,18 @@ impl RowSet for RelationRows {
     type Needs = RelationNeeds;
 
     fn statements() -> Vec<&'static Statement> {
-        store::statements().into()
+        [store::statements().as_slice(), &request_store::statements()].concat()
     }
 
     async fn load(&mut self, pipeline: &Pipeline, core: &Core, needs: &RelationNeeds) -> DbResult<()> {
         // Whose row comes with this batch follows nobody yet: a follow is written together with it.
         let may_follow = |user: UserId| !core.is_new(user);
-        let pairs = needs.follows.union(&needs.seen_pairs).map(|pair| (*pair, may_follow(pair.follower)));
-        let pairs: Vec<_> = pairs.collect();
+        let load = |pair: &Pair| store::Load {
+            pair: *pair,
+            may_follow: may_follow(pair.follower),
+            approves: needs.approvals.contains(&pair.follower),
+        };
+        let pairs: Vec<_> = needs.follows.union(&needs.seen_pairs).map(load).collect();
         if pairs.is_empty() {
             return Ok(());
         }
@@ -263,6 +309,8 @@ impl RowSet for RelationRows {
         for (pair, loaded) in found {
             match loaded {
                 Loaded::Follow(follow) => self.follows.insert_loaded([(pair, Some(follow))]),
+                Loaded::Request(request) => self.requests.insert_loaded([(pair, Some(request))]),
+                Loaded::Approves => _ = self.approving.insert(pair.follower),
                 Loaded::Block(since) => self.blocks.insert_loaded([(pair, Some(since))]),
                 Loaded::Pending(first, last) => self.operations.insert_pending(pair, first, last),
             }
@@ -294,6 +342,8 @@ impl RowSet for RelationRows {
 
     fn settle(&mut self) {
         self.follows.settle();
+        self.requests.settle();
+        self.approval_ends.settle();
         self.blocks.settle();
         self.own.settle();
         self.fans.settle();
@@ -302,6 +352,8 @@ impl RowSet for RelationRows {
 
     fn undo(&mut self) {
         self.follows.undo();
+        self.requests.undo();
+        self.approval_ends.undo();
         self.blocks.undo();
         self.own.undo();
         self.fans.undo();

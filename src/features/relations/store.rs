@@ -7,10 +7,11 @@ use futures_util::future::try_join;
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
+use crate::engine::marks::UserSettings;
 use crate::engine::pairs::Pair;
 
 use super::state::FollowOptions;
-use super::{Fans, Follow, Own, Raised, Versions};
+use super::{Fans, Follow, Own, Raised, Request, Versions};
 
 /// How many slots the count of a user's followers is spread over. As many lanes may add to it side
 /// by side.
@@ -23,13 +24,16 @@ const OWN: &[(&str, Type)] = &[
     ("blocked", Type::Int),
     ("following_version", Type::Int),
     ("blocks_version", Type::Int),
+    ("requests", Type::Int),
+    ("requests_version", Type::Int),
 ];
 const FOLLOW: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int), ("since", Type::Int)];
 
-/// What there is of these pairs: follows (0) where the first may follow anybody, blocks (1), and the
-/// first and the last operation that are accepted and not done (2, of the lower id first). Where
-/// nobody blocks anybody, or nothing is pending, as most often, no pair is looked for: an import has
-/// thousands.
+/// What there is of these pairs: follows (0) and requests (3) where the first may follow anybody,
+/// blocks (1), and the first and the last operation that are accepted and not done (2, of the lower
+/// id first); and what the first has set, where that is asked for (4). Where nobody blocks anybody,
+/// nobody has asked to follow, or nothing is pending, as most often, no pair is looked for: an import
+/// has thousands.
 static LOAD: Statement = Statement::new(
     "select cast(0 as bigint), f.follower_id, f.followee_id, f.since, f.mark, f.secret, f.special, f.badge, f.badge_at
     from {rows} r
@@ -49,12 +53,22 @@ static LOAD: Statement = Statement::new(
         from {rows} r
         where r.follower_id < r.followee_id and exists (select 1 from operations where status = 0)
     ) p
-    where p.first_seq is not null",
-    &[("follower_id", Type::Int), ("followee_id", Type::Int), ("may_follow", Type::Int)],
+    where p.first_seq is not null
+    union all
+    select cast(3 as bigint), s.follower_id, s.followee_id, s.since, 0, s.secret, s.special, s.badge, s.badge_at
+    from {rows} r
+    join sent_requests s on s.follower_id = r.follower_id and s.followee_id = r.followee_id
+    where r.may_follow = 1 and exists (select 1 from sent_requests)
+    union all
+    select cast(4 as bigint), u.user_id, r.followee_id, 0, 0, 0, 0, u.settings, 0
+    from {rows} r
+    join users u on u.user_id = r.follower_id
+    where r.approves = 1 and u.settings <> ''",
+    &[("follower_id", Type::Int), ("followee_id", Type::Int), ("may_follow", Type::Int), ("approves", Type::Int)],
 ).by("follower_id");
 
 static LOAD_OWN: Statement = Statement::new(
-    "select c.user_id, c.secret, c.special, c.blocked, c.following_version, c.blocks_version
+    "select c.user_id, c.secret, c.special, c.blocked, c.following_version, c.blocks_version, c.requests, c.requests_version
     from {rows} r
     join relation_counts c on c.user_id = r.user_id",
     &[("user_id", Type::Int)],
@@ -69,7 +83,9 @@ static UPDATE_OWN: Statement = Statement::new(
         special = r.special,
         blocked = r.blocked,
         following_version = r.following_version,
-        blocks_version = r.blocks_version
+        blocks_version = r.blocks_version,
+        requests = r.requests,
+        requests_version = r.requests_version
     from {rows} r
     where relation_counts.user_id = r.user_id",
     OWN,
@@ -77,8 +93,8 @@ static UPDATE_OWN: Statement = Statement::new(
 .by("user_id");
 
 static INSERT_OWN: Statement = Statement::new(
-    "insert into relation_counts (user_id, secret, special, blocked, following_version, blocks_version)
-    select user_id, secret, special, blocked, following_version, blocks_version
+    "insert into relation_counts (user_id, secret, special, blocked, following_version, blocks_version, requests, requests_version)
+    select user_id, secret, special, blocked, following_version, blocks_version, requests, requests_version
     from {rows} r
     where true
     on conflict (user_id) do update set
@@ -86,7 +102,9 @@ static INSERT_OWN: Statement = Statement::new(
         special = excluded.special,
         blocked = excluded.blocked,
         following_version = excluded.following_version,
-        blocks_version = excluded.blocks_version",
+        blocks_version = excluded.blocks_version,
+        requests = excluded.requests,
+        requests_version = excluded.requests_version",
     OWN,
 );
 
@@ -139,15 +157,16 @@ static DELETE_BLOCKS: Statement = Statement::new(
 .by("user_id");
 
 static ADD_COUNTS: Statement = Statement::new(
-    "insert into follower_counts (user_id, slot, followers, mutuals)
-    select user_id, slot, followers, mutuals
+    "insert into follower_counts (user_id, slot, followers, mutuals, requests)
+    select user_id, slot, followers, mutuals, requests
     from {rows} r
     where true
     order by user_id
     on conflict (user_id, slot) do update set
         followers = follower_counts.followers + excluded.followers,
-        mutuals = follower_counts.mutuals + excluded.mutuals",
-    &[("user_id", Type::Int), ("slot", Type::Int), ("followers", Type::Int), ("mutuals", Type::Int)],
+        mutuals = follower_counts.mutuals + excluded.mutuals,
+        requests = follower_counts.requests + excluded.requests",
+    &[("user_id", Type::Int), ("slot", Type::Int), ("followers", Type::Int), ("mutuals", Type::Int), ("requests", Type::Int)],
 );
 
 /// Every statement of this file, for the suite that runs each on both engines.
@@ -174,31 +193,46 @@ pub fn statements() -> [&'static Statement; 13] {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loaded {
     Follow(Follow),
+    Request(Request),
+    /// The first approves follows.
+    Approves,
     /// A block, since when.
     Block(UnixMs),
     /// The first and the last operation that are accepted and not done, by their numbers.
     Pending(i64, i64),
 }
 
-fn pair_columns<'a>(pairs: impl Iterator<Item = &'a Pair> + Clone) -> [Column; 2] {
+pub(super) fn pair_columns<'a>(pairs: impl Iterator<Item = &'a Pair> + Clone) -> [Column; 2] {
     [Column::Int(pairs.clone().map(|pair| pair.follower.get()).collect()), Column::Int(pairs.map(|pair| pair.followee.get()).collect())]
 }
 
+/// A pair to load.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    pub pair: Pair,
+    /// Whether the first may follow anybody.
+    pub may_follow: bool,
+    /// Whether it is asked if the first approves follows.
+    pub approves: bool,
+}
+
 /// A row of [`LOAD_OWN`].
-type OwnRow = (i64, i64, i64, i64, i64, i64);
+type OwnRow = (i64, i64, i64, i64, i64, i64, i64, i64);
 
 /// A row of [`LOAD`].
 type Row = (i64, i64, i64, i64, i64, i64, i64, String, i64);
 
 fn loaded_of_row((what, first, second, since, mark, secret, special, badge, badge_at): Row) -> Option<(Pair, Loaded)> {
     let pair = Pair { follower: UserId::try_from(first).ok()?, followee: UserId::try_from(second).ok()? };
+    let options = FollowOptions { secret: secret == 1, special: special == 1 };
+    let since_ms = UnixMs(since);
+    let raised = || badge.parse().ok().map(|badge| Raised { badge, at: badge_at });
     let loaded = match what {
-        0 => {
-            let options = FollowOptions { secret: secret == 1, special: special == 1 };
-            let raised = badge.parse().ok().map(|badge| Raised { badge, at: badge_at });
-            Loaded::Follow(Follow { since: UnixMs(since), mark, options, raised })
-        }
-        1 => Loaded::Block(UnixMs(since)),
+        0 => Loaded::Follow(Follow { since: since_ms, mark, options, raised: raised() }),
+        1 => Loaded::Block(since_ms),
+        3 => Loaded::Request(Request { since: since_ms, options, raised: raised() }),
+        4 if UserSettings::from_row(&badge).approves_follows() => Loaded::Approves,
+        4 => return None,
         _ => Loaded::Pending(since, mark),
     };
     Some((pair, loaded))
@@ -207,15 +241,16 @@ fn loaded_of_row((what, first, second, since, mark, secret, special, badge, badg
 /// What a batch finds: what there is of its pairs, and what the relations of its users count.
 pub type Found = (Vec<(Pair, Loaded)>, Vec<(UserId, Own)>);
 
-/// Loads what there is of these pairs, each with whether the first may follow anybody, and the counts
-/// of these users; what is missing is left out.
-pub async fn load(pipeline: &Pipeline, pairs: &[(Pair, bool)], users: &[UserId]) -> DbResult<Found> {
-    let [followers, followees] = pair_columns(pairs.iter().map(|(pair, _)| pair));
-    let may_follow = Column::Int(pairs.iter().map(|(_, may_follow)| i64::from(*may_follow)).collect());
-    let (pairs, users) = ([followers, followees, may_follow], [Column::Int(users.iter().map(|user| user.get()).collect())]);
+/// Loads what there is of these pairs, and the counts of these users; what is missing is left out.
+pub async fn load(pipeline: &Pipeline, pairs: &[Load], users: &[UserId]) -> DbResult<Found> {
+    let [followers, followees] = pair_columns(pairs.iter().map(|load| &load.pair));
+    let column = |flag: fn(&Load) -> bool| Column::Int(pairs.iter().map(|load| i64::from(flag(load))).collect());
+    let (may_follow, approves) = (column(|load| load.may_follow), column(|load| load.approves));
+    let (pairs, users) = ([followers, followees, may_follow, approves], [Column::Int(users.iter().map(|user| user.get()).collect())]);
     let (found, own): (Vec<Row>, Vec<OwnRow>) = try_join(pipeline.fetch(&LOAD, pairs), pipeline.fetch(&LOAD_OWN, users)).await?;
-    let own_of_row = |(user, secret, special, blocked, following, blocks): OwnRow| {
-        Some((UserId::try_from(user).ok()?, Own { secret, special, blocked, versions: Versions { following, blocks } }))
+    let own_of_row = |(user, secret, special, blocked, following, blocks, requests, version): OwnRow| {
+        let versions = Versions { following, blocks, requests: version };
+        Some((UserId::try_from(user).ok()?, Own { secret, special, blocked, requests, versions }))
     };
     Ok((found.into_iter().filter_map(loaded_of_row).collect(), own.into_iter().filter_map(own_of_row).collect()))
 }
@@ -231,6 +266,8 @@ pub async fn save_own(conn: &mut Conn, known: &[(UserId, Own)], new: &[(UserId, 
             column(|own| own.blocked),
             column(|own| own.versions.following),
             column(|own| own.versions.blocks),
+            column(|own| own.requests),
+            column(|own| own.versions.requests),
         ];
         if !users.is_empty() {
             conn.later(statement, &columns).await?;
@@ -312,6 +349,7 @@ pub async fn add_counts(conn: &mut Conn, slot: i64, changes: &[(UserId, Fans)]) 
         Column::Int(vec![slot.rem_euclid(SLOTS); changes.len()]),
         Column::Int(changes.iter().map(|(_, fans)| fans.followers).collect()),
         Column::Int(changes.iter().map(|(_, fans)| fans.mutuals).collect()),
+        Column::Int(changes.iter().map(|(_, fans)| fans.requests).collect()),
     ];
     conn.later(&ADD_COUNTS, &columns).await
 }

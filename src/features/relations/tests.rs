@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use super::approvals::AcceptOpen;
+use super::badge::Badges;
 use super::command::{Bounds, import};
 use super::state::{Act, Relation, Room, step};
 use super::*;
@@ -28,15 +30,21 @@ fn pair(follower: i64, followee: i64) -> Pair {
 }
 
 fn terms() -> Terms {
-    Terms { max_following: LIMIT, max_blocks: BLOCK_LIMIT, badge: Some("fans".parse().unwrap()) }
+    Terms { max_following: LIMIT, max_blocks: BLOCK_LIMIT, badges: badges() }
+}
+
+fn badges() -> Badges {
+    Badges { follower: Some("fans".parse().unwrap()), request: Some("asks".parse().unwrap()) }
 }
 
 #[derive(Debug, Clone)]
 enum Op {
     Do(Pair, Act),
-    Import(Vec<(Pair, Option<FollowOptions>)>, bool),
-    /// A user reads the badge of new followers.
-    ReadBadge(UserId),
+    Import(Vec<(Pair, Option<FollowOptions>, bool)>, bool),
+    /// A user switches whether follows are approved. Off: open requests are accepted.
+    Switch(UserId),
+    /// A user reads the badges of new followers and requests.
+    ReadBadges(UserId),
 }
 
 fn any_pair() -> impl Strategy<Value = Pair> {
@@ -52,6 +60,8 @@ fn act() -> impl Strategy<Value = Act> {
         5 => (any::<Option<bool>>(), any::<Option<bool>>()).prop_map(|(secret, special)| Act::Follow { secret, special }),
         2 => Just(Act::Unfollow),
         1 => Just(Act::RemoveFollower),
+        2 => Just(Act::AcceptRequest),
+        1 => Just(Act::RefuseRequest),
         1 => Just(Act::Block),
         1 => Just(Act::Unblock),
     ]
@@ -59,9 +69,10 @@ fn act() -> impl Strategy<Value = Act> {
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        6 => (any_pair(), act()).prop_map(|(pair, act)| Op::Do(pair, act)),
-        1 => (prop::collection::vec((any_pair(), prop::option::weighted(0.7, options())), 0..6), any::<bool>()).prop_map(|(steps, limit)| Op::Import(steps, limit)),
-        1 => (1..=USERS).prop_map(|id| Op::ReadBadge(user(id))),
+        12 => (any_pair(), act()).prop_map(|(pair, act)| Op::Do(pair, act)),
+        2 => (prop::collection::vec((any_pair(), prop::option::weighted(0.7, options()), any::<bool>()), 0..6), any::<bool>()).prop_map(|(steps, limit)| Op::Import(steps, limit)),
+        1 => (1..=USERS).prop_map(|id| Op::Switch(user(id))),
+        2 => (1..=USERS).prop_map(|id| Op::ReadBadges(user(id))),
     ]
 }
 
@@ -72,17 +83,34 @@ impl Op {
             Self::Import(steps, limited) => RelationCommand::Import {
                 steps: steps
                     .iter()
-                    .map(|(pair, options)| FollowStep { pair: *pair, follow: options.map(|options| (UnixMs(5), options)) })
+                    .map(|(pair, options, requested)| FollowStep {
+                        pair: *pair,
+                        follow: options.map(|options| (UnixMs(5), options)),
+                        requested: *requested,
+                    })
                     .collect(),
                 limit: limited.then_some(LIMIT),
-                badge: terms().badge,
+                badges: badges(),
                 events: false,
                 lane_key: 1,
             },
-            Self::ReadBadge(user) => {
-                let mut mark = badge_of(rows, *user);
-                mark.read(None);
-                rows.set_mark(*user, Kind::Counter, &terms().badge.unwrap(), mark);
+            Self::Switch(user) => {
+                let set = rows.get_mut::<RelationRows>();
+                let approves = set.approves(*user);
+                set.set_approves(*user, !approves);
+                if !approves {
+                    return Ok(());
+                }
+                let fans = set.requests.rows.iter().filter(|(pair, (_, now))| pair.followee == *user && now.is_some());
+                let fans = fans.map(|(pair, _)| pair.follower).collect();
+                return AcceptOpen { user: *user, since: UnixMs(1), fans, terms: terms() }.apply(rows, UnixMs(7)).map(drop);
+            }
+            Self::ReadBadges(user) => {
+                for badge in [badges().follower, badges().request].into_iter().flatten() {
+                    let mut mark = rows.mark(*user, Kind::Counter, &badge);
+                    mark.read(None);
+                    rows.set_mark(*user, Kind::Counter, &badge, mark);
+                }
                 return Ok(());
             }
         };
@@ -91,14 +119,22 @@ impl Op {
 }
 
 fn badge_of(rows: &Rows, user: UserId) -> Mark {
-    rows.mark(user, Kind::Counter, &terms().badge.unwrap())
+    rows.mark(user, Kind::Counter, &badges().follower.unwrap())
+}
+
+fn request_badge_of(rows: &Rows, user: UserId) -> Mark {
+    rows.mark(user, Kind::Counter, &badges().request.unwrap())
 }
 
 #[derive(Debug, Default, Clone)]
 struct Naive {
     relations: BTreeMap<Pair, Relation>,
+    /// Who approves follows.
+    approving: BTreeSet<UserId>,
     /// Whose follows, made since the followee read the badge, are still there.
     fans: BTreeSet<Pair>,
+    /// The same of requests.
+    asks: BTreeSet<Pair>,
 }
 
 impl Naive {
@@ -114,6 +150,34 @@ impl Naive {
         self.count(|pair, relation| pair.follower == me && relation.options().is_some())
     }
 
+    fn asked_by(&self, me: UserId) -> i64 {
+        self.count(|pair, relation| pair.follower == me && relation.requested().is_some())
+    }
+
+    /// One direction is this from now on, which is news to the followee.
+    fn set(&mut self, pair: Pair, after: Relation) {
+        let before = self.relations.insert(pair, after).unwrap_or_default();
+        if before.options().is_none() && after.options().is_some() {
+            self.fans.insert(pair);
+        }
+        if before.requested().is_none() && after.requested().is_some() {
+            self.asks.insert(pair);
+        }
+    }
+
+    fn import(&mut self, (pair, options, requested): (Pair, Option<FollowOptions>, bool), limited: bool) {
+        let blocked = [pair, pair.reversed()].iter().any(|pair| self.relation(*pair) == Relation::Blocks);
+        let me = pair.follower;
+        let full = |others| limited && self.followed_by(me) + others >= LIMIT;
+        let new = |options| if requested { Relation::Requests(options) } else { Relation::Follows(options) };
+        match (self.relation(pair), options) {
+            (Relation::Nothing, Some(options)) if !blocked && !full(self.asked_by(me)) => _ = self.relations.insert(pair, new(options)),
+            (Relation::Requests(_), Some(options)) if !requested && !full(0) => _ = self.relations.insert(pair, new(options)),
+            (Relation::Follows(_) | Relation::Requests(_), None) => _ = self.relations.remove(&pair),
+            _ => {}
+        }
+    }
+
     /// Returns whether the rule takes it.
     fn apply(&mut self, op: &Op) -> bool {
         match op {
@@ -121,42 +185,45 @@ impl Naive {
                 let before = PairState { mine: self.relation(*pair), theirs: self.relation(pair.reversed()) };
                 let me = pair.follower;
                 let room = Room {
-                    follow: self.followed_by(me) < LIMIT,
+                    follow: self.followed_by(me) + self.asked_by(me) < LIMIT,
+                    accepted: self.followed_by(me) < LIMIT,
+                    accepted_of_other: self.followed_by(pair.followee) < LIMIT,
                     block: self.count(|pair, relation| pair.follower == me && relation == Relation::Blocks) < BLOCK_LIMIT,
                 };
-                let Ok(after) = step(before, *act, room) else { return false };
-                if before.mine.options().is_none() && after.mine.options().is_some() {
-                    self.fans.insert(*pair);
-                }
-                self.relations.insert(*pair, after.mine);
-                self.relations.insert(pair.reversed(), after.theirs);
+                let approves = self.approving.contains(&pair.followee);
+                let Ok(after) = step(before, *act, room, approves) else { return false };
+                self.set(*pair, after.mine);
+                self.set(pair.reversed(), after.theirs);
             }
             Op::Import(steps, limited) => {
-                for (pair, options) in steps {
-                    let blocked = [*pair, pair.reversed()].iter().any(|pair| self.relation(*pair) == Relation::Blocks);
-                    let full = *limited && self.followed_by(pair.follower) >= LIMIT;
-                    match (self.relation(*pair), options) {
-                        (Relation::Nothing, Some(options)) if !blocked && !full => {
-                            self.relations.insert(*pair, Relation::Follows(*options));
-                        }
-                        (Relation::Follows(_), None) => {
-                            self.relations.remove(pair);
-                        }
-                        _ => {}
-                    }
-                    self.forget_fans();
+                for step in steps {
+                    self.import(*step, *limited);
+                    self.forget_ended();
                 }
             }
-            Op::ReadBadge(user) => self.fans.retain(|pair| pair.followee != *user),
+            Op::Switch(user) if self.approving.remove(user) => {
+                for fan in (1..=USERS).map(self::user) {
+                    let pair = Pair { follower: fan, followee: *user };
+                    let Some(options) = self.relation(pair).requested() else { continue };
+                    let has_room = self.followed_by(fan) < LIMIT;
+                    self.set(pair, if has_room { Relation::Follows(options) } else { Relation::Nothing });
+                }
+            }
+            Op::Switch(user) => _ = self.approving.insert(*user),
+            Op::ReadBadges(user) => {
+                self.fans.retain(|pair| pair.followee != *user);
+                self.asks.retain(|pair| pair.followee != *user);
+            }
         }
-        self.forget_fans();
+        self.forget_ended();
         true
     }
 
-    /// Who follows no longer is no new follower.
-    fn forget_fans(&mut self) {
+    /// Who follows no longer is no new follower, and what was answered or taken back no new request.
+    fn forget_ended(&mut self) {
         let relations = &self.relations;
         self.fans.retain(|pair| relations.get(pair).is_some_and(|relation| relation.options().is_some()));
+        self.asks.retain(|pair| relations.get(pair).is_some_and(|relation| relation.requested().is_some()));
     }
 
     fn mine(&self, me: UserId) -> Vec<(Pair, Relation)> {
@@ -180,7 +247,7 @@ proptest! {
                 Ok(_) => { prop_assert!(taken, "{:?}", op); rows.settle(); }
                 Err(problem) => {
                     prop_assert!(!taken);
-                    prop_assert!([Code::FollowingLimit, Code::Blocked, Code::TooMany].contains(&problem.code));
+                    prop_assert!([Code::FollowingLimit, Code::Blocked, Code::TooMany, Code::NotFound].contains(&problem.code));
                     rows.undo();
                 }
             }
@@ -190,8 +257,9 @@ proptest! {
                 let mine = |is: fn(Relation) -> bool| naive.count(|pair, relation| pair.follower == me && is(relation));
                 let own = rows.get::<RelationRows>().own(me);
                 prop_assert_eq!(
-                    (own.secret, own.special, own.blocked),
+                    (own.requests, own.secret, own.special, own.blocked),
                     (
+                        naive.asked_by(me),
                         mine(|relation| relation.options().is_some_and(|options| options.secret)),
                         mine(|relation| relation.options().is_some_and(|options| options.special)),
                         mine(|relation| relation == Relation::Blocks),
@@ -200,10 +268,13 @@ proptest! {
                 let fans = Fans {
                     followers: naive.count(|pair, relation| pair.followee == me && relation.options().is_some()),
                     mutuals: naive.count(|pair, relation| pair.follower == me && relation.is_public() && naive.relation(pair.reversed()).is_public()),
+                    requests: naive.count(|pair, relation| pair.followee == me && relation.requested().is_some()),
                 };
                 prop_assert_eq!(rows.get::<RelationRows>().fans(me), fans);
-                let new = naive.fans.iter().filter(|pair| pair.followee == me).count();
-                prop_assert_eq!(badge_of(&rows, me).unread(), i64::try_from(new).unwrap(), "{:?}", badge_of(&rows, me));
+                for (news, badge) in [(&naive.fans, badge_of(&rows, me)), (&naive.asks, request_badge_of(&rows, me))] {
+                    let new = news.iter().filter(|pair| pair.followee == me).count();
+                    prop_assert_eq!(badge.unread(), i64::try_from(new).unwrap(), "{:?}", badge);
+                }
                 if known.mine(me) != naive.mine(me) {
                     prop_assert!(rows.revision(me) > before[usize::try_from(id - 1).unwrap()], "one's own rows changed");
                     prop_assert_eq!(own.versions.relations(), rows.revision(me), "and the lists are of another version");
@@ -258,6 +329,7 @@ fn an_import_says_what_it_did() {
     let step = |follower, followee, since: Option<i64>| FollowStep {
         pair: pair(follower, followee),
         follow: since.map(|since| (UnixMs(since), if since == 9 { secret } else { FollowOptions::default() })),
+        requested: false,
     };
     set_block(&mut rows, pair(5, 1), Some(UnixMs(1)));
     let steps = vec![
@@ -270,7 +342,7 @@ fn an_import_says_what_it_did() {
         step(1, 5, Some(1)),
         step(1, 4, Some(9)),
     ];
-    let done = import(&mut rows, &steps, Bounds { limit: Some(2), badge: None }, true, UnixMs(1));
+    let done = import(&mut rows, &steps, Bounds { limit: Some(2), badges: &Badges::default() }, true, UnixMs(1));
     assert_eq!(done, ImportedFollows { followed: 3, unfollowed: 1, known: 2, over_limit: 1, blocked: 1, ..ImportedFollows::default() });
     assert_eq!(
         rows.get::<RelationRows>().follow(pair(1, 3)),
@@ -287,10 +359,11 @@ fn an_import_does_nothing_before_what_was_accepted_of_a_pair() {
     let step = |follower, followee, since: Option<i64>| FollowStep {
         pair: pair(follower, followee),
         follow: since.map(|since| (UnixMs(since), FollowOptions::default())),
+        requested: false,
     };
     rows.get_mut::<RelationRows>().operations.insert_pending(pair(1, 2), 7, 7);
     let steps = [step(1, 3, Some(1)), step(1, 2, Some(2)), step(1, 2, None), step(2, 1, Some(4)), step(1, 2, Some(5)), step(2, 3, Some(6))];
-    let done = import(&mut rows, &steps, Bounds::default(), true, UnixMs(1));
+    let done = import(&mut rows, &steps, Bounds { limit: None, badges: &Badges::default() }, true, UnixMs(1));
     assert_eq!(
         done,
         ImportedFollows { followed: 2, waiting: vec![1, 2, 3, 4], ..ImportedFollows::default() },

@@ -1,5 +1,6 @@
 //! Accepts actions that may be done later, and does what is pending: each node what it has
-//! accepted, at once, and after a while what others have left.
+//! accepted, at once, and after a while what others have left. It also accepts the open requests of
+//! users who approve follows no longer (`approvals.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +11,11 @@ use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::RelationConfig;
+use super::approvals;
 use super::command::PairAction;
 use super::deferred::DeferredCommand;
 use crate::base::clock::UnixMs;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::engine::lanes::{Job, Lanes};
 use crate::engine::pairs::Pair;
 use crate::features::operations::http::{OperationContext, accepted};
@@ -67,7 +69,8 @@ pub async fn run(state: Arc<WorkerContext>, stop: CancellationToken) {
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
         loop {
-            let pause = match round(&state).await {
+            let found = async { Ok::<_, Error>(round(&state).await? + accept_open(&state).await?) };
+            let pause = match found.await {
                 Ok(0) => break,
                 Ok(_) => ROUNDS_APART,
                 Err(error) => {
@@ -99,6 +102,10 @@ async fn round(state: &WorkerContext) -> Result<usize> {
     pairs.dedup();
     drain(state, &pairs).await?;
     Ok(pairs.len())
+}
+
+async fn accept_open(state: &WorkerContext) -> Result<usize> {
+    approvals::round(&state.accepted.db, &state.lanes, &state.relations.terms()).await
 }
 
 /// Does what is pending of these pairs (each with the lower id first), as far as it can be seen

@@ -1,4 +1,5 @@
-//! What a user may set: what the total leaves out, and whether the user shares receipts.
+//! What a user may set: what the total leaves out, whether the user shares receipts and approves
+//! follows, and who may see whom the user follows.
 //!
 //! The settings are one text in the user's row (`crate::engine::marks::UserSettings`). To add one:
 //! a letter there, a field in [`SettingsPatch`] and [`SettingsOut`], and its check in
@@ -12,8 +13,9 @@ use crate::base::error::{Problem, Result};
 use crate::base::ids::{GroupId, Name, UserId};
 use crate::cache::Entry;
 use crate::engine::lanes::{self, Answer, Needs, Rows};
-use crate::engine::marks::{UserSettings, parts};
+use crate::engine::marks::{ListVisibility, UserSettings, parts};
 use crate::features::groups::sharing;
+use crate::features::relations::approvals;
 
 /// How many parts the total of a user may leave out.
 pub const MAX_NOT_IN_TOTAL: usize = 100;
@@ -51,6 +53,60 @@ pub struct SettingsPatch {
     pub not_in_total: Option<Vec<TotalPart>>,
     /// Whether others see which messages the user has read.
     pub share_receipts: Option<bool>,
+    /// Whether a follow of the user is a request at first.
+    pub approve_follows: Option<bool>,
+    /// Who may see the user's lists of follows.
+    pub lists: Option<ListsOut>,
+}
+
+/// Who may see a user's lists `following`, `followers` and `mutuals`, beside the user and services.
+// Read as a text first: of a null that stands for an enum, serde_json says that the JSON is
+// malformed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(try_from = "String", rename_all = "snake_case")]
+#[schema(rename_all = "snake_case")]
+pub enum ListsOut {
+    /// Everybody.
+    All,
+    /// The user's followers, those in secret too.
+    Followers,
+    /// Nobody.
+    #[serde(rename = "self")]
+    #[schema(rename = "self")]
+    Own,
+}
+
+impl TryFrom<String> for ListsOut {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.as_str() {
+            "all" => Ok(Self::All),
+            "followers" => Ok(Self::Followers),
+            "self" => Ok(Self::Own),
+            _ => Err("must be 'all', 'followers' or 'self'"),
+        }
+    }
+}
+
+impl From<ListVisibility> for ListsOut {
+    fn from(lists: ListVisibility) -> Self {
+        match lists {
+            ListVisibility::All => Self::All,
+            ListVisibility::Followers => Self::Followers,
+            ListVisibility::Own => Self::Own,
+        }
+    }
+}
+
+impl From<ListsOut> for ListVisibility {
+    fn from(lists: ListsOut) -> Self {
+        match lists {
+            ListsOut::All => Self::All,
+            ListsOut::Followers => Self::Followers,
+            ListsOut::Own => Self::Own,
+        }
+    }
 }
 
 impl SettingsPatch {
@@ -60,6 +116,12 @@ impl SettingsPatch {
         }
         if let Some(shares) = self.share_receipts {
             settings.set_shares_receipts(shares, inbox_head);
+        }
+        if let Some(approves) = self.approve_follows {
+            settings.set_approves_follows(approves);
+        }
+        if let Some(lists) = self.lists {
+            settings.set_lists(lists.into());
         }
     }
 }
@@ -72,6 +134,10 @@ pub struct SettingsOut {
     pub not_in_total: Vec<String>,
     /// Whether others see which messages the user has read, and the user sees the same of others.
     pub share_receipts: bool,
+    /// Whether a follow of the user is a request until the user accepts it.
+    pub approve_follows: bool,
+    /// Who may see the lists of whom the user follows and who follows the user.
+    pub lists: ListsOut,
     /// The user's revision.
     #[schema(minimum = 0, example = 918)]
     pub revision: i64,
@@ -80,14 +146,26 @@ pub struct SettingsOut {
 impl SettingsOut {
     fn new(settings: &UserSettings, revision: i64) -> Self {
         let not_in_total = settings.not_in_total().map(str::to_owned).collect();
-        Self { not_in_total, share_receipts: settings.shares_receipts(), revision }
+        Self {
+            not_in_total,
+            share_receipts: settings.shares_receipts(),
+            approve_follows: settings.approves_follows(),
+            lists: settings.lists().into(),
+            revision,
+        }
     }
 
     /// Those of the user's own state.
     #[must_use]
     pub fn of_entry(entry: &Entry) -> Self {
         let not_in_total = parts::not_in_total(&entry.parts).map(str::to_owned).collect();
-        Self { not_in_total, share_receipts: parts::shares_receipts(&entry.parts), revision: entry.revision }
+        Self {
+            not_in_total,
+            share_receipts: parts::shares_receipts(&entry.parts),
+            approve_follows: parts::approves_follows(&entry.parts),
+            lists: parts::lists(&entry.parts).into(),
+            revision: entry.revision,
+        }
     }
 }
 
@@ -112,6 +190,9 @@ pub struct PatchSettings {
 impl lanes::Command for PatchSettings {
     fn needs(&self, needs: &mut Needs) {
         needs.user(self.user);
+        if self.patch.approve_follows.is_some() {
+            approvals::need_switch(needs, self.user);
+        }
         sharing::need_memberships(needs, self.user, &self.groups);
     }
 
@@ -123,7 +204,7 @@ impl lanes::Command for PatchSettings {
         u32::try_from(self.groups.len()).unwrap_or(u32::MAX).saturating_add(1)
     }
 
-    fn apply(&self, rows: &mut Rows, _now: UnixMs) -> Result<Answer, Problem> {
+    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         let row = rows.user(self.user);
         let (before, mut after) = (row.settings.clone(), row.settings);
         self.patch.apply(&mut after, row.inbox_seq);
@@ -133,6 +214,9 @@ impl lanes::Command for PatchSettings {
                 return Ok(Answer::ok(PatchStep::OtherGroups(rows.revision(self.user))));
             }
             sharing::set_sharing(rows, self.user, &self.groups, shares);
+        }
+        if before.approves_follows() && !after.approves_follows() {
+            approvals::begin(rows, self.user, now);
         }
         if before != after {
             rows.revise(self.user, |row| row.settings = after.clone());

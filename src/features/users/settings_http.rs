@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::settings::{MAX_NOT_IN_TOTAL, PatchSettings, PatchStep, SettingsOut, SettingsPatch, TotalPart};
+use super::settings::{ListsOut, MAX_NOT_IN_TOTAL, PatchSettings, PatchStep, SettingsOut, SettingsPatch, TotalPart};
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::ReadEntry;
@@ -53,11 +53,20 @@ pub struct PatchSettingsIn {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false)]
     share_receipts: Option<bool>,
+    /// Whether a follow of the user is a request until the user accepts it. Switching it off accepts
+    /// the open requests.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    approve_follows: Option<bool>,
+    /// Who may see the lists `following`, `followers` and `mutuals`. Counts stay visible.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    lists: Option<ListsOut>,
 }
 
 impl PatchSettingsIn {
     fn patch(self) -> Result<SettingsPatch, Problem> {
-        let Self { not_in_total, share_receipts } = self;
+        let Self { not_in_total, share_receipts, approve_follows, lists } = self;
         if let Some(parts) = &not_in_total {
             if parts.len() > MAX_NOT_IN_TOTAL {
                 return Err(Problem::invalid("/not_in_total", format!("must have at most {MAX_NOT_IN_TOTAL} parts")));
@@ -67,7 +76,7 @@ impl PatchSettingsIn {
                 return Err(Problem::invalid(format!("/not_in_total/{at}"), "must not be repeated"));
             }
         }
-        Ok(SettingsPatch { not_in_total, share_receipts })
+        Ok(SettingsPatch { not_in_total, share_receipts, approve_follows, lists })
     }
 }
 
@@ -95,7 +104,8 @@ async fn get_settings(state: Served<UserContext>, path: UserPath, _: Query<NoPar
 /// `share_receipts: false`, nobody sees which messages the user has read. This starts at the first
 /// message that was unread. It ends at the last message that existed when the user shares receipts
 /// again. For these messages, the user counts as not having read. Meanwhile, the user cannot read
-/// the receipts of others (403 `receipts_hidden`).
+/// the receipts of others (403 `receipts_hidden`). After `approve_follows` is switched off, the server
+/// accepts the open requests soon, and drops those of users who follow too many.
 #[utoipa::path(patch, path = "/v1/users/{user}/settings", tag = "users",
     params(("user" = UserOrMe, Path)),
     request_body = PatchSettingsIn,

@@ -20,6 +20,10 @@ pub enum What {
     Special,
     /// How many the user blocks.
     Blocked,
+    /// How many have asked to follow the user.
+    Requests,
+    /// How many the user has asked to follow.
+    SentRequests,
     /// A follower is missing in the user's list.
     Missing,
     /// One is there who does not follow.
@@ -96,6 +100,8 @@ impl What {
             Self::Secret => "secret",
             Self::Special => "special",
             Self::Blocked => "blocked",
+            Self::Requests => "requests",
+            Self::SentRequests => "requests_sent",
             Self::Missing | Self::Extra => "follower",
             Self::DirectHead => "direct head",
             Self::DirectMark => "direct mark",

@@ -27,6 +27,8 @@ static NEXT_USERS: Statement = Statement::one(
         union select user_id from (select distinct user_id from notification_receivers where user_id > $1 order by user_id limit $2) k
         union select owner_id from (select owner_id from heads where owner_id > $1 and kind = 5 order by owner_id limit $2) l
         union select user_id from (select distinct user_id from posts where user_id > $1 order by user_id limit $2) m
+        union select follower_id from (select distinct follower_id from sent_requests where follower_id > $1 order by follower_id limit $2) n
+        union select followee_id from (select distinct followee_id from follow_requests where followee_id > $1 order by followee_id limit $2) o
     ) ids
     order by user_id
     limit $2",
@@ -199,18 +201,36 @@ static COUNT: Statement = Statement::new(
 .distributed(distributed::COUNT)
 .by("user_id");
 
+/// The same of requests to follow.
+static COUNT_REQUESTS: Statement = Statement::new(
+    "select user_id, requests, requests_counted, sent, sent_counted
+    from (
+        select r.user_id,
+            coalesce((select cast(sum(c.requests) as bigint) from follower_counts c where c.user_id = r.user_id), 0) as requests,
+            (select count(*) from follow_requests q where q.followee_id = r.user_id) as requests_counted,
+            coalesce((select c.requests from relation_counts c where c.user_id = r.user_id), 0) as sent,
+            (select count(*) from sent_requests q where q.follower_id = r.user_id) as sent_counted
+        from {rows} r
+    ) counted
+    where requests <> requests_counted or sent <> sent_counted
+    order by user_id",
+    &[("user_id", Type::Int)],
+)
+.by("user_id");
+
 /// Under the lock of the user's row, as lanes write it.
 static ADD_TO_OWN: Statement = Statement::new(
-    "insert into relation_counts (user_id, secret, special, blocked, following_version, blocks_version)
-    select user_id, secret, special, blocked, 0, 0
+    "insert into relation_counts (user_id, secret, special, blocked, following_version, blocks_version, requests, requests_version)
+    select user_id, secret, special, blocked, 0, 0, requests, 0
     from {rows} r
     where true
     order by user_id
     on conflict (user_id) do update set
         secret = relation_counts.secret + excluded.secret,
         special = relation_counts.special + excluded.special,
-        blocked = relation_counts.blocked + excluded.blocked",
-    &[("user_id", Type::Int), ("secret", Type::Int), ("special", Type::Int), ("blocked", Type::Int)],
+        blocked = relation_counts.blocked + excluded.blocked,
+        requests = relation_counts.requests + excluded.requests",
+    &[("user_id", Type::Int), ("secret", Type::Int), ("special", Type::Int), ("blocked", Type::Int), ("requests", Type::Int)],
 );
 
 static ADD_TO_USERS: Statement = Statement::new(
@@ -227,7 +247,7 @@ static ADD_TO_USERS: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 12] {
+pub(super) fn statements() -> [&'static Statement; 13] {
     [
         &NEXT_USERS,
         &MISSING,
@@ -239,6 +259,7 @@ pub(super) fn statements() -> [&'static Statement; 12] {
         &REMOVE_EXTRA,
         &REMOVE_EXTRA_SECRET,
         &COUNT,
+        &COUNT_REQUESTS,
         &ADD_TO_USERS,
         &ADD_TO_OWN,
     ]
@@ -272,8 +293,8 @@ pub(super) async fn extra(conn: &mut Conn, users: &[i64], secret: bool, after: R
 /// transaction.
 pub(super) async fn repair_rows(conn: &mut Conn, what: What, rows: &[Row]) -> DbResult<()> {
     let pair = |row: &Row| Some(Pair { follower: UserId::try_from(row.0).ok()?, followee: UserId::try_from(row.1).ok()? });
-    let pair_locks: std::collections::BTreeSet<_> = rows.iter().filter_map(pair).map(|pair| (pair.pair_lock(), false)).collect();
-    lock_pairs(conn, &pair_locks.into_iter().collect::<Vec<_>>()).await?;
+    let pair_locks: std::collections::BTreeSet<_> = rows.iter().filter_map(pair).map(Pair::pair_lock).collect();
+    lock_pairs(conn, pair_locks).await?;
     let columns: [Vec<i64>; 3] =
         [rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect(), rows.iter().map(|row| row.2).collect()];
     let [followers, followees, since] = columns.map(Column::Int);
@@ -308,7 +329,11 @@ pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Differ
             difference(What::Blocked, row.11, row.12),
         ]
     };
-    Ok(rows.into_iter().flat_map(differences).filter(|found| found.stored != found.counted).collect())
+    let requests: Vec<(i64, i64, i64, i64, i64)> = conn.fetch(&COUNT_REQUESTS, &[Column::Int(users.to_vec())]).await?;
+    let requests = requests.into_iter().flat_map(|(user, received, received_counted, sent, sent_counted)| {
+        [Difference::new(user, What::Requests, received, received_counted), Difference::new(user, What::SentRequests, sent, sent_counted)]
+    });
+    Ok(rows.into_iter().flat_map(differences).chain(requests).filter(|found| found.stored != found.counted).collect())
 }
 
 /// What is to be added to the numbers of a user.
@@ -319,11 +344,12 @@ struct Added {
     secret: i64,
     special: i64,
     blocked: i64,
+    sent: i64,
 }
 
 impl Added {
     fn own(&self) -> bool {
-        (self.secret, self.special, self.blocked) != (0, 0, 0)
+        (self.secret, self.special, self.blocked, self.sent) != (0, 0, 0, 0)
     }
 }
 
@@ -341,6 +367,8 @@ pub(super) async fn repair_numbers(conn: &mut Conn, found: &[Difference]) -> DbR
             What::Secret => added.secret += by,
             What::Special => added.special += by,
             What::Blocked => added.blocked += by,
+            What::Requests => added.fans.requests += by,
+            What::SentRequests => added.sent += by,
             _ => {}
         }
     }
@@ -353,8 +381,13 @@ pub(super) async fn repair_numbers(conn: &mut Conn, found: &[Difference]) -> DbR
     }
     let own: Vec<_> = users.iter().filter(|(_, added)| added.own()).collect();
     if !own.is_empty() {
-        let columns =
-            [ids(&own), column(&own, |added| added.secret), column(&own, |added| added.special), column(&own, |added| added.blocked)];
+        let columns = [
+            ids(&own),
+            column(&own, |added| added.secret),
+            column(&own, |added| added.special),
+            column(&own, |added| added.blocked),
+            column(&own, |added| added.sent),
+        ];
         conn.run(&ADD_TO_OWN, &columns).await?;
     }
     let fans = |(user, added): (&i64, &Added)| {

@@ -51,7 +51,7 @@ both_tiers! {
         client.delete("/v1/users/7/posts/p1").await;
         client.post("/v1/users/1/badges/mention/increment", &json!({})).await.ok();
         let relation = |user: &str, target: &str, following, secret, special, blocking| {
-            json!({"type": "relation", "data": {"user_id": user, "target_id": target, "following": following, "secret": secret, "special": special, "blocking": blocking}})
+            json!({"type": "relation", "data": {"user_id": user, "target_id": target, "following": following, "requested": false, "secret": secret, "special": special, "blocking": blocking}})
         };
         let expected = [
             relation("1", "2", true, false, false, false),

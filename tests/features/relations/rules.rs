@@ -181,12 +181,12 @@ both_tiers! {
             assert_eq!((&entry["secret"], &entry["special"]), (&json!(expected.1), &json!(expected.2)));
             assert_eq!(is(&relation(&scene.service, 1, 2).await), expected);
             let own = counts(&scene.service, 1).await;
-            assert_eq!(own, json!({"following": 1, "followers": 0, "mutuals": 0, "secret": i64::from(expected.1), "special": i64::from(expected.2), "blocked": 0}));
+            assert_eq!(own, json!({"following": 1, "followers": 0, "mutuals": 0, "secret": i64::from(expected.1), "special": i64::from(expected.2), "blocked": 0, "requests": 0, "requests_sent": 0}));
             assert_eq!(counts(&scene.service, 2).await["followers"], 1);
         }
         assert_eq!(list(&scene.service, "/v1/users/1/special").await, [2]);
         scene.service.unfollow(1, 2).await;
-        assert_eq!(counts(&scene.service, 1).await, json!({"following": 0, "followers": 0, "mutuals": 0, "secret": 0, "special": 0, "blocked": 0}));
+        assert_eq!(counts(&scene.service, 1).await, json!({"following": 0, "followers": 0, "mutuals": 0, "secret": 0, "special": 0, "blocked": 0, "requests": 0, "requests_sent": 0}));
         assert!(list(&scene.service, "/v1/users/1/special").await.is_empty());
         scene.node.stop().await;
     }
@@ -252,11 +252,11 @@ both_tiers! {
         assert_eq!(list(&me, "/v1/users/me/following?visibility=public").await, [5, 4]);
         assert_eq!(list(&me, "/v1/users/me/following?visibility=all").await, [2, 5, 4]);
         assert_eq!(list(&me, "/v1/users/me/special").await, [2, 4]);
-        assert_eq!(counts(&me, 1).await, json!({"following": 3, "followers": 2, "mutuals": 1, "secret": 1, "special": 2, "blocked": 0}));
+        assert_eq!(counts(&me, 1).await, json!({"following": 3, "followers": 2, "mutuals": 1, "secret": 1, "special": 2, "blocked": 0, "requests": 0, "requests_sent": 0}));
         assert_eq!(list(&star, "/v1/users/me/followers").await, [1, 6]);
         let entry = star.walk("/v1/users/me/followers", 5).await[0].clone();
         assert_eq!((&entry["secret"], &entry["mutual"], entry.get("special")), (&json!(true), &json!(false), None), "what is special is the follower's own");
-        assert_eq!(counts(&star, 2).await, json!({"following": 1, "followers": 2, "mutuals": 0, "secret": 0, "special": 0, "blocked": 0}));
+        assert_eq!(counts(&star, 2).await, json!({"following": 1, "followers": 2, "mutuals": 0, "secret": 0, "special": 0, "blocked": 0, "requests": 0, "requests_sent": 0}));
         let seen = relation(&star, 2, 1).await;
         assert_eq!((&seen["followed_by"], &seen["following"], &seen["mutual"], &seen["secret"]), (&json!(true), &json!(true), &json!(false), &json!(false)));
         assert!(list(&star, "/v1/users/1/mutuals").await == [5] && list(&star, "/v1/users/2/mutuals").await.is_empty(), "a secret follow makes nothing mutual");
@@ -273,13 +273,13 @@ both_tiers! {
             scene.follow(follower, followee, &json!({})).await.ok();
         }
         let blocked = scene.block(1, 2).await.ok();
-        assert_eq!(blocked, json!({"user_id": "2", "following": false, "secret": false, "special": false, "followed_by": false, "mutual": false, "blocking": true}));
+        assert_eq!(blocked, json!({"user_id": "2", "following": false, "requested": false, "secret": false, "special": false, "followed_by": false, "mutual": false, "blocking": true}));
         assert_eq!(scene.block(1, 2).await.ok(), blocked);
         let revision = scene.service.summary(1).await["revision"].clone();
         scene.block(1, 2).await.ok();
         assert_eq!(scene.service.summary(1).await["revision"], revision, "a repeat changes nothing");
-        assert_eq!(counts(&scene.service, 1).await, json!({"following": 0, "followers": 1, "mutuals": 0, "secret": 0, "special": 0, "blocked": 1}));
-        assert_eq!(counts(&scene.service, 2).await, json!({"following": 0, "followers": 0, "mutuals": 0, "secret": 0, "special": 0, "blocked": 0}));
+        assert_eq!(counts(&scene.service, 1).await, json!({"following": 0, "followers": 1, "mutuals": 0, "secret": 0, "special": 0, "blocked": 1, "requests": 0, "requests_sent": 0}));
+        assert_eq!(counts(&scene.service, 2).await, json!({"following": 0, "followers": 0, "mutuals": 0, "secret": 0, "special": 0, "blocked": 0, "requests": 0, "requests_sent": 0}));
         assert_eq!((list(&scene.service, "/v1/users/1/blocks").await, list(&scene.service, "/v1/users/2/blocks").await), (vec![2], vec![]));
         // Anyone who tries and anyone who blocks: the same answer.
         let (mine, theirs) = (scene.follow(1, 2, &json!({})).await, scene.follow(2, 1, &json!({"visibility": "secret"})).await);
@@ -328,7 +328,7 @@ both_tiers! {
             let reply = me.delete(&format!("/v1/users/me/followers/{fan}")).await;
             assert_eq!((reply.status.as_u16(), reply.text.as_str()), (204, ""));
         }
-        assert_eq!(counts(&me, 1).await, json!({"following": 1, "followers": 0, "mutuals": 0, "secret": 0, "special": 0, "blocked": 0}));
+        assert_eq!(counts(&me, 1).await, json!({"following": 1, "followers": 0, "mutuals": 0, "secret": 0, "special": 0, "blocked": 0, "requests": 0, "requests_sent": 0}));
         assert_eq!(counts(&scene.service, 3).await["secret"], 0);
         assert!(list(&scene.service, "/v1/users/2/following").await.is_empty() && list(&me, "/v1/users/me/following").await == [2]);
         scene.follow(2, 1, &json!({})).await.ok();
@@ -396,7 +396,7 @@ both_tiers! {
         Client::send(client.request(Method::PUT, "/v1/users/3/blocks/1")).await.ok();
         let pairs = json!({"pairs": [{"user_id": 1, "target_id": "2"}, {"user_id": 2, "target_id": 1}, {"user_id": 3, "target_id": 1}, {"user_id": 1, "target_id": 3}, {"user_id": 1, "target_id": 2}]});
         let told = |a: &str, b: &str, following, secret, followed_by, blocking| {
-            json!({"user_id": a, "target_id": b, "following": following, "secret": secret, "special": false, "followed_by": followed_by, "mutual": false, "blocking": blocking})
+            json!({"user_id": a, "target_id": b, "following": following, "requested": false, "secret": secret, "special": false, "followed_by": followed_by, "mutual": false, "blocking": blocking})
         };
         let expected = json!({"items": [
             told("1", "2", true, false, true, false),

@@ -12,15 +12,18 @@ both_tiers! {
         let nodes = world.nodes().await;
         let (client, other) = (&nodes[0].client, &nodes.last().unwrap().client);
         client.summary(1).await;
-        insta::assert_snapshot!(client.get("/v1/users/1/settings").await.text, @r#"{"not_in_total":[],"share_receipts":true,"revision":1}"#);
+        insta::assert_snapshot!(client.get("/v1/users/1/settings").await.text, @r#"{"not_in_total":[],"share_receipts":true,"approve_follows":false,"lists":"all","revision":1}"#);
         let changed = patch(client, 1, &json!({"not_in_total": ["counters.like", "broadcasts.system"]})).await;
-        insta::assert_snapshot!(changed.text, @r#"{"not_in_total":["broadcasts.system","counters.like"],"share_receipts":true,"revision":2}"#);
+        insta::assert_snapshot!(changed.text, @r#"{"not_in_total":["broadcasts.system","counters.like"],"share_receipts":true,"approve_follows":false,"lists":"all","revision":2}"#);
         assert_eq!(other.get("/v1/users/1/settings").await.text, changed.text, "at once on every node");
-        insta::assert_snapshot!(patch(other, 1, &json!({"share_receipts": false})).await.text, @r#"{"not_in_total":["broadcasts.system","counters.like"],"share_receipts":false,"revision":3}"#);
+        insta::assert_snapshot!(patch(other, 1, &json!({"share_receipts": false})).await.text, @r#"{"not_in_total":["broadcasts.system","counters.like"],"share_receipts":false,"approve_follows":false,"lists":"all","revision":3}"#);
         assert_eq!(patch(client, 1, &json!({})).await.ok()["revision"], 3, "nothing is named");
         assert_eq!(patch(client, 1, &json!({"share_receipts": false})).await.ok()["revision"], 3, "a repeat changes nothing");
-        insta::assert_snapshot!(patch(client, 1, &json!({"not_in_total": []})).await.text, @r#"{"not_in_total":[],"share_receipts":false,"revision":4}"#);
-        insta::assert_snapshot!(patch(client, 1, &json!({"share_receipts": true})).await.text, @r#"{"not_in_total":[],"share_receipts":true,"revision":5}"#);
+        insta::assert_snapshot!(patch(client, 1, &json!({"not_in_total": []})).await.text, @r#"{"not_in_total":[],"share_receipts":false,"approve_follows":false,"lists":"all","revision":4}"#);
+        insta::assert_snapshot!(patch(client, 1, &json!({"share_receipts": true})).await.text, @r#"{"not_in_total":[],"share_receipts":true,"approve_follows":false,"lists":"all","revision":5}"#);
+        insta::assert_snapshot!(patch(client, 1, &json!({"approve_follows": true, "lists": "followers"})).await.text, @r#"{"not_in_total":[],"share_receipts":true,"approve_follows":true,"lists":"followers","revision":6}"#);
+        insta::assert_snapshot!(other.get("/v1/users/1/settings").await.text, @r#"{"not_in_total":[],"share_receipts":true,"approve_follows":true,"lists":"followers","revision":6}"#);
+        insta::assert_snapshot!(patch(other, 1, &json!({"lists": "self", "approve_follows": false})).await.text, @r#"{"not_in_total":[],"share_receipts":true,"approve_follows":false,"lists":"self","revision":7}"#);
         Node::stop_all(nodes).await;
         let node = world.node().await;
         patch(&node.client, 2, &json!({"not_in_total": ["notifications.x"]})).await.ok();
@@ -41,7 +44,10 @@ both_tiers! {
             (json!({"not_in_total": (0..101).map(|n| format!("counters.c{n}")).collect::<Vec<_>>()}), "/not_in_total"),
             (json!({"not_in_total": null}), "/not_in_total"),
             (json!({"share_receipts": "no"}), "/share_receipts"),
-            (json!({"lists": "all"}), "/lists"),
+            (json!({"lists": "none"}), "/lists"),
+            (json!({"lists": null}), "/lists"),
+            (json!({"approve_follows": 1}), "/approve_follows"),
+            (json!({"aprove_follows": true}), "/aprove_follows"),
         ] {
             assert_eq!(patch(&user, 1, &body).await.pointers(422, "invalid_body"), [pointer], "{body}");
         }

@@ -76,7 +76,7 @@ both_tiers! {
         assert_eq!((again.status, again.told("known already")), (Some(0), 1), "what is there stays as it is");
         let node = world.node().await;
         let counts = node.client.get("/v1/users/1/relation-counts").await.ok();
-        assert_eq!(counts, json!({"following": 2, "followers": 2, "mutuals": 1, "secret": 1, "special": 2, "blocked": 0}));
+        assert_eq!(counts, json!({"following": 2, "followers": 2, "mutuals": 1, "secret": 1, "special": 2, "blocked": 0, "requests": 0, "requests_sent": 0}));
         let listed = node.client.walk("/v1/users/1/following", 5).await;
         assert_eq!(listed[1], json!({"user_id": "2", "since": "1970-01-01T00:00:05.000Z", "mutual": false, "special": true, "secret": true}));
         let told = crate::features::events::all(&node.client, 5).await;

@@ -95,7 +95,7 @@ both_tiers! {
         let node = world.node_with(UNSCRUBBED).await;
         assert_degrees(&node.client, &edges(text)).await;
         for user in [6, 8] {
-            assert_eq!(node.client.get(&format!("/v1/users/{user}/relation-counts")).await.ok(), json!({"following": 0, "followers": 0, "mutuals": 0, "secret": 0, "special": 0, "blocked": 0}));
+            assert_eq!(node.client.get(&format!("/v1/users/{user}/relation-counts")).await.ok(), json!({"following": 0, "followers": 0, "mutuals": 0, "secret": 0, "special": 0, "blocked": 0, "requests": 0, "requests_sent": 0}));
         }
         node.stop().await;
     }

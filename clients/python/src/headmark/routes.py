@@ -739,6 +739,59 @@ def reset_feed(user: Id, *, up_to: str | None = None) -> Call[types.ResetFeedOut
     )
 
 
+def list_follow_requests(
+    user: Id, *, limit: int | None = None, cursor: str | None = None
+) -> Call[types.PageOut_FollowRequestOut]:
+    """List the follow requests that a user has received."""
+    return Call(
+        "list_follow_requests",
+        "GET",
+        "/v1/users/{user}/follow-requests",
+        path={"user": user},
+        query={"limit": limit, "cursor": cursor},
+    )
+
+
+def list_sent_follow_requests(
+    user: Id, *, limit: int | None = None, cursor: str | None = None
+) -> Call[types.PageOut_FollowRequestOut]:
+    """List the follow requests that a user has sent."""
+    return Call(
+        "list_sent_follow_requests",
+        "GET",
+        "/v1/users/{user}/follow-requests/sent",
+        path={"user": user},
+        query={"limit": limit, "cursor": cursor},
+    )
+
+
+def accept_follow_request(
+    user: Id, fan: Id, *, respond_async: bool = False
+) -> Call[types.RelationOut | types.AcceptedOut]:
+    """Accept a follow request."""
+    return Call(
+        "accept_follow_request",
+        "PUT",
+        "/v1/users/{user}/follow-requests/{fan}",
+        path={"user": user, "fan": fan},
+        respond_async=respond_async,
+        body={},
+    )
+
+
+def refuse_follow_request(
+    user: Id, fan: Id, *, respond_async: bool = False
+) -> Call[types.AcceptedOut | None]:
+    """Refuse a follow request."""
+    return Call(
+        "refuse_follow_request",
+        "DELETE",
+        "/v1/users/{user}/follow-requests/{fan}",
+        path={"user": user, "fan": fan},
+        respond_async=respond_async,
+    )
+
+
 def list_followers(
     user: Id, *, limit: int | None = None, cursor: str | None = None
 ) -> Call[types.PageOut_ListedUserOut]:
@@ -1074,6 +1127,8 @@ def get_settings(user: Id) -> Call[types.SettingsOut]:
 def patch_settings(
     user: Id,
     *,
+    approve_follows: bool | None = None,
+    lists: types.ListsOut | None = None,
     not_in_total: Sequence[types.TotalPart] | None = None,
     share_receipts: bool | None = None,
 ) -> Call[types.SettingsOut]:
@@ -1083,7 +1138,12 @@ def patch_settings(
         "PATCH",
         "/v1/users/{user}/settings",
         path={"user": user},
-        body={"not_in_total": not_in_total, "share_receipts": share_receipts},
+        body={
+            "approve_follows": approve_follows,
+            "lists": lists,
+            "not_in_total": not_in_total,
+            "share_receipts": share_receipts,
+        },
     )
 
 

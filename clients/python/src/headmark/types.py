@@ -25,6 +25,7 @@ Code: TypeAlias = Literal[
     "unauthorized",
     "forbidden",
     "receipts_hidden",
+    "lists_hidden",
     "blocked",
     "cross_origin",
     "unknown_route",
@@ -64,6 +65,8 @@ IdempotencyKey: TypeAlias = str
 KindName: TypeAlias = str
 
 Level: TypeAlias = Literal["all", "mentions", "none"]
+
+ListsOut: TypeAlias = Literal["all", "followers", "self"]
 
 Name: TypeAlias = str
 
@@ -423,6 +426,13 @@ class FieldError(TypedDict):
     pointer: str
 
 
+class FollowRequestOut(TypedDict):
+    """A user who has asked to follow another one, or who was asked."""
+
+    since: UnixMs
+    user_id: UserId
+
+
 class FollowUserIn(TypedDict):
     """Follow options."""
 
@@ -707,6 +717,13 @@ class PageOut_DirectOut(TypedDict):
     next_cursor: str | None
 
 
+class PageOut_FollowRequestOut(TypedDict):
+    """A page of a list."""
+
+    items: list[FollowRequestOut]
+    next_cursor: str | None
+
+
 class PageOut_ListedUserOut(TypedDict):
     """A page of a list."""
 
@@ -763,6 +780,7 @@ class PairOut(TypedDict):
     followed_by: bool
     following: bool
     mutual: bool
+    requested: bool
     secret: bool
     special: bool
     target_id: UserId
@@ -772,6 +790,8 @@ class PairOut(TypedDict):
 class PatchSettingsIn(TypedDict):
     """Settings to change."""
 
+    approve_follows: NotRequired[bool]
+    lists: NotRequired[ListsOut]
     not_in_total: NotRequired[Sequence[TotalPart]]
     share_receipts: NotRequired[bool]
 
@@ -1041,6 +1061,8 @@ class RelationCountsOut(TypedDict):
     followers: int
     following: int
     mutuals: int
+    requests: NotRequired[int]
+    requests_sent: NotRequired[int]
     secret: NotRequired[int]
     special: NotRequired[int]
 
@@ -1050,6 +1072,7 @@ class RelationEventOut(TypedDict):
 
     blocking: bool
     following: bool
+    requested: bool
     secret: bool
     special: bool
     target_id: UserId
@@ -1063,6 +1086,7 @@ class RelationOut(TypedDict):
     followed_by: bool
     following: bool
     mutual: bool
+    requested: bool
     secret: bool
     special: bool
     user_id: UserId
@@ -1199,6 +1223,8 @@ class SentOut(TypedDict):
 class SettingsOut(TypedDict):
     """A user's settings."""
 
+    approve_follows: bool
+    lists: ListsOut
     not_in_total: list[TotalPart]
     revision: int
     share_receipts: bool

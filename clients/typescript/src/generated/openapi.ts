@@ -684,7 +684,7 @@ export interface paths {
         get?: never;
         /**
          * Block a user
-         * @description Removes the follows in both directions, and forbids new follows and direct messages between the
+         * @description Removes the follows and requests in both directions, and forbids new follows and direct messages between the
          *     two users. Returns the relation. A repeat changes nothing.
          */
         put: operations["block_user"];
@@ -1143,6 +1143,71 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users/{user}/follow-requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the follow requests that a user has received
+         * @description Newest first. Available to the user and to services.
+         */
+        get: operations["list_follow_requests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/follow-requests/{fan}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Accept a follow request
+         * @description The request becomes a follow that begins now. Returns the relation. If the other user follows too
+         *     many users, the response is 409 and the request stays.
+         */
+        put: operations["accept_follow_request"];
+        post?: never;
+        /**
+         * Refuse a follow request
+         * @description Removes the request without informing the other user. Returns 204 also if there was no request.
+         */
+        delete: operations["refuse_follow_request"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/follow-requests/sent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the follow requests that a user has sent
+         * @description Newest first. Unfollow a user to withdraw a request. Available to the user and to services.
+         */
+        get: operations["list_sent_follow_requests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users/{user}/followers": {
         parameters: {
             query?: never;
@@ -1213,7 +1278,8 @@ export interface paths {
         get?: never;
         /**
          * Follow a user
-         * @description Returns the relation. Following a user again updates only the fields in the body. If either user
+         * @description Returns the relation. If the other user approves follows, it is a request until that user accepts
+         *     it. Following a user again updates only the fields in the body. If either user
          *     blocks the other, the response is 403 and does not reveal which one. With `Prefer:
          *     respond-async`, the server accepts the write with 202 and applies the writes of the two users in
          *     order.
@@ -1222,7 +1288,7 @@ export interface paths {
         post?: never;
         /**
          * Unfollow a user
-         * @description Returns 204 also if there was no follow.
+         * @description Withdraws a follow request, too. Returns 204 also if there was neither.
          */
         delete: operations["unfollow_user"];
         options?: never;
@@ -1660,7 +1726,8 @@ export interface paths {
          *     `share_receipts: false`, nobody sees which messages the user has read. This starts at the first
          *     message that was unread. It ends at the last message that existed when the user shares receipts
          *     again. For these messages, the user counts as not having read. Meanwhile, the user cannot read
-         *     the receipts of others (403 `receipts_hidden`).
+         *     the receipts of others (403 `receipts_hidden`). After `approve_follows` is switched off, the server
+         *     accepts the open requests soon, and drops those of users who follow too many.
          */
         patch: operations["patch_settings"];
         trace?: never;
@@ -1999,7 +2066,7 @@ export interface components {
          * @description The stable, machine-readable error code.
          * @enum {string}
          */
-        Code: "malformed_json" | "malformed_request" | "invalid_path" | "invalid_query" | "wait_needs_tag" | "invalid_header" | "invalid_cursor" | "unauthorized" | "forbidden" | "receipts_hidden" | "blocked" | "cross_origin" | "unknown_route" | "not_found" | "method_not_allowed" | "request_timeout" | "following_limit" | "receipts_disabled" | "too_large" | "too_many" | "idempotency_in_progress" | "gone" | "inbox_reset" | "cursor_expired" | "body_too_large" | "unsupported_media_type" | "invalid_body" | "self_relation" | "idempotency_key_reused" | "rate_limited" | "overloaded" | "store_unavailable" | "operations_pending" | "outcome_unknown" | "shutting_down" | "internal_error";
+        Code: "malformed_json" | "malformed_request" | "invalid_path" | "invalid_query" | "wait_needs_tag" | "invalid_header" | "invalid_cursor" | "unauthorized" | "forbidden" | "receipts_hidden" | "lists_hidden" | "blocked" | "cross_origin" | "unknown_route" | "not_found" | "method_not_allowed" | "request_timeout" | "following_limit" | "receipts_disabled" | "too_large" | "too_many" | "idempotency_in_progress" | "gone" | "inbox_reset" | "cursor_expired" | "body_too_large" | "unsupported_media_type" | "invalid_body" | "self_relation" | "idempotency_key_reused" | "rate_limited" | "overloaded" | "store_unavailable" | "operations_pending" | "outcome_unknown" | "shutting_down" | "internal_error";
         /** @description An unread count with the head at which it was taken. */
         CounterOut: {
             /** @description With `cap`: whether the count is higher than shown. */
@@ -2457,6 +2524,13 @@ export interface components {
              */
             pointer: string;
         };
+        /** @description A user who has asked to follow another one, or who was asked. */
+        FollowRequestOut: {
+            /** @description When the request was made. */
+            since: components["schemas"]["UnixMs"];
+            /** @description The other user. */
+            user_id: components["schemas"]["UserId"];
+        };
         /**
          * @description Follow options. Omitted options keep their values; a new follow is public and not special by
          *     default.
@@ -2780,6 +2854,11 @@ export interface components {
             /** @description The user. */
             user_id: components["schemas"]["UserId"];
         };
+        /**
+         * @description Who may see a user's lists `following`, `followers` and `mutuals`, beside the user and services.
+         * @enum {string}
+         */
+        ListsOut: "all" | "followers" | "self";
         /** @description A dot that was lit. */
         LitDotOut: {
             /** @description The dot. */
@@ -3124,6 +3203,18 @@ export interface components {
             next_cursor: string | null;
         };
         /** @description A page of a list. */
+        PageOut_FollowRequestOut: {
+            /** @description The items. */
+            items: {
+                /** @description When the request was made. */
+                since: components["schemas"]["UnixMs"];
+                /** @description The other user. */
+                user_id: components["schemas"]["UserId"];
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
         PageOut_ListedUserOut: {
             /** @description The items. */
             items: {
@@ -3333,7 +3424,9 @@ export interface components {
             following: boolean;
             /** @description Whether the two users follow each other, neither in secret. */
             mutual: boolean;
-            /** @description Whether the follow is visible only to the two users. */
+            /** @description Whether the user has asked to follow the other user, who has not answered yet. */
+            requested: boolean;
+            /** @description Whether the follow, or the request, is visible only to the two users. */
             secret: boolean;
             /** @description Whether the other user is special to the user. */
             special: boolean;
@@ -3350,6 +3443,13 @@ export interface components {
         PartState: "ok" | "away" | "lagging" | "bypassed" | "draining" | "failed";
         /** @description Settings to change. Omitted fields keep their values. */
         PatchSettingsIn: {
+            /**
+             * @description Whether a follow of the user is a request until the user accepts it. Switching it off accepts
+             *     the open requests.
+             */
+            approve_follows?: boolean;
+            /** @description Who may see the lists `following`, `followers` and `mutuals`. Counts stay visible. */
+            lists?: components["schemas"]["ListsOut"];
             /**
              * @description What `total` leaves out from now on, instead of what it left out before: counters, channels
              *     of broadcasts, and types of notifications.
@@ -3854,6 +3954,18 @@ export interface components {
             mutuals: number;
             /**
              * Format: int64
+             * @description For the user and services: the number of open follow requests that the user has received.
+             * @example 2
+             */
+            requests?: number;
+            /**
+             * Format: int64
+             * @description For the user and services: the number of open follow requests that the user has sent.
+             * @example 0
+             */
+            requests_sent?: number;
+            /**
+             * Format: int64
              * @description For the user and services: the number of secret follows.
              * @example 3
              */
@@ -3871,7 +3983,9 @@ export interface components {
             blocking: boolean;
             /** @description Whether the user follows the other user. */
             following: boolean;
-            /** @description Whether the follow is secret. */
+            /** @description Whether the user has asked to follow the other user, who has not answered yet. */
+            requested: boolean;
+            /** @description Whether the follow, or the request, is secret. */
             secret: boolean;
             /** @description Whether the other user is special to the user. */
             special: boolean;
@@ -3890,7 +4004,9 @@ export interface components {
             following: boolean;
             /** @description Whether the two users follow each other, neither in secret. */
             mutual: boolean;
-            /** @description Whether the follow is visible only to the two users. */
+            /** @description Whether the user has asked to follow the other user, who has not answered yet. */
+            requested: boolean;
+            /** @description Whether the follow, or the request, is visible only to the two users. */
             secret: boolean;
             /** @description Whether the other user is special to the user. */
             special: boolean;
@@ -4170,6 +4286,10 @@ export interface components {
         Seq: number;
         /** @description A user's settings. */
         SettingsOut: {
+            /** @description Whether a follow of the user is a request until the user accepts it. */
+            approve_follows: boolean;
+            /** @description Who may see the lists of whom the user follows and who follows the user. */
+            lists: components["schemas"]["ListsOut"];
             /** @description What `total` leaves out, sorted. These parts keep their own counts. */
             not_in_total: components["schemas"]["TotalPart"][];
             /**
@@ -7305,6 +7425,208 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ResetFeedOut"];
+                };
+            };
+        };
+    };
+    list_follow_requests: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_FollowRequestOut"];
+                };
+            };
+        };
+    };
+    accept_follow_request: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description respond-async: accept the write with 202 and apply it later */
+                Prefer?: string | null;
+            };
+            path: {
+                /**
+                 * @description The user who has asked to follow
+                 * @example 7
+                 */
+                fan: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NoFields"];
+            };
+        };
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RelationOut"];
+                };
+            };
+            202: {
+                headers: {
+                    /** @description The URL of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedOut"];
+                };
+            };
+        };
+    };
+    refuse_follow_request: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description respond-async: accept the write with 202 and apply it later */
+                Prefer?: string | null;
+            };
+            path: {
+                /**
+                 * @description The user who has asked to follow
+                 * @example 7
+                 */
+                fan: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            202: {
+                headers: {
+                    /** @description The URL of the operation */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedOut"];
+                };
+            };
+            /** @description Refused */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_sent_follow_requests: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemOut"];
+                };
+            };
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_FollowRequestOut"];
                 };
             };
         };

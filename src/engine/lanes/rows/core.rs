@@ -17,7 +17,7 @@ use crate::engine::heads::{self, Batch, Committed};
 use crate::engine::marks::parts::{settings_part, shows_same, user_part};
 use crate::engine::marks::store;
 use crate::engine::marks::users::{self, NOT_ENROLLED, User};
-use crate::engine::marks::{FORGOTTEN, Kind, Mark, MarkKey, Stream, StreamKey, is_own};
+use crate::engine::marks::{FORGOTTEN, Kind, Mark, MarkKey, Stream, StreamKey, UserSettings, is_own};
 
 /// The rows that every feature shares.
 #[derive(Debug, Default)]
@@ -325,6 +325,13 @@ impl Core {
             row.revision += 1;
         }
         self.users.set(&user, row);
+    }
+
+    /// Users who changed who may see their lists of follows.
+    pub fn lists_changed(&self) -> impl Iterator<Item = UserId> + '_ {
+        let is_changed = |loaded: &UserSettings, now: &UserSettings| loaded != now && loaded.lists() != now.lists();
+        let changed = self.users.rows.iter().filter(move |(_, (loaded, now))| is_changed(&loaded.settings, &now.settings));
+        changed.map(|(user, _)| *user)
     }
 
     /// Whether the user had no row before this batch.

@@ -22,11 +22,18 @@ struct Event {
     at: UnixMs,
     follow: bool,
     options: FollowOptions,
+    requested: bool,
 }
 
 impl Events {
     pub(super) fn push(&mut self, line: Line) {
-        self.lines.push(Event { pair: line.pair, at: line.at.unwrap_or(UnixMs(0)), follow: line.follow, options: line.options });
+        self.lines.push(Event {
+            pair: line.pair,
+            at: line.at.unwrap_or(UnixMs(0)),
+            follow: line.follow,
+            options: line.options,
+            requested: line.requested,
+        });
     }
 
     pub(super) fn len(&self) -> usize {
@@ -46,9 +53,13 @@ impl Events {
                     // Following again changes how, not since when: the follow is as old as its
                     // first line.
                     step.follow = event.follow.then(|| (step.follow.map_or(event.at, |(since, _)| since), event.options));
+                    step.requested = event.requested;
                     *last = event.at;
                 }
-                _ => steps.push((FollowStep { pair: event.pair, follow: event.follow.then_some((event.at, event.options)) }, event.at)),
+                _ => {
+                    let follow = event.follow.then_some((event.at, event.options));
+                    steps.push((FollowStep { pair: event.pair, follow, requested: event.requested }, event.at));
+                }
             }
         }
         // Unfollows make room for later follows under a limit.
@@ -66,7 +77,7 @@ mod tests {
         let mut events = Events::default();
         for (at, follower, followee, follow) in lines {
             let pair = Pair { follower: (*follower).try_into().unwrap(), followee: (*followee).try_into().unwrap() };
-            events.push(Line { pair, at: Some(UnixMs(*at)), follow: *follow, options: FollowOptions::default() });
+            events.push(Line { pair, at: Some(UnixMs(*at)), follow: *follow, options: FollowOptions::default(), requested: false });
         }
         let (steps, overtaken) = events.into_steps();
         (

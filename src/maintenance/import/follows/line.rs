@@ -11,7 +11,7 @@ use crate::maintenance::import::field::{self, id, shown, time};
 pub(super) const EXAMPLE: &str = "follower,followee,timestamp";
 
 /// The columns that a file may have.
-const KNOWN: [&str; 6] = ["follower", "followee", "timestamp", "action", "visibility", "special"];
+const KNOWN: [&str; 7] = ["follower", "followee", "timestamp", "action", "visibility", "special", "requested"];
 
 /// Where in a line each value stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(super) struct Line {
     pub(super) follow: bool,
     /// Whether it is secret, and whether the followee is special.
     pub(super) options: FollowOptions,
+    /// Whether it is a request that is yet to be accepted.
+    pub(super) requested: bool,
 }
 
 impl Columns {
@@ -54,8 +56,8 @@ impl Columns {
     /// # Errors
     /// A sentence: why it cannot be taken.
     pub(super) fn parse(&self, line: &ByteRecord, id_offset: i64) -> Result<Line, String> {
-        let [follower, followee, timestamp, action, visibility, special] = self.0.values(line)?;
-        let options = FollowOptions { secret: is_secret(visibility)?, special: is_special(special)? };
+        let [follower, followee, timestamp, action, visibility, special, requested] = self.0.values(line)?;
+        let options = FollowOptions { secret: is_secret(visibility)?, special: is("special", special)? };
         let pair = Pair {
             follower: id("follower", follower.unwrap_or_default(), id_offset)?,
             followee: id("followee", followee.unwrap_or_default(), id_offset)?,
@@ -68,7 +70,7 @@ impl Columns {
             Some("unfollow") => false,
             Some(other) => return Err(format!("has '{}' as action, not follow or unfollow", shown(other))),
         };
-        Ok(Line { pair, at: timestamp.map(time).transpose()?, follow, options })
+        Ok(Line { pair, at: timestamp.map(time).transpose()?, follow, options, requested: is("requested", requested)? })
     }
 }
 
@@ -80,11 +82,11 @@ fn is_secret(visibility: Option<&str>) -> Result<bool, String> {
     }
 }
 
-fn is_special(special: Option<&str>) -> Result<bool, String> {
-    match special {
+fn is(column: &str, value: Option<&str>) -> Result<bool, String> {
+    match value {
         None | Some("" | "0" | "false") => Ok(false),
         Some("1" | "true") => Ok(true),
-        Some(other) => Err(format!("has '{}' as special, not true or false", shown(other))),
+        Some(other) => Err(format!("has '{}' as {column}, not true or false", shown(other))),
     }
 }
 
@@ -115,10 +117,19 @@ mod tests {
             ("visibility,special,action,follower,followee,timestamp", "public,false,follow,1,2,5"),
         ] {
             let parsed = columns(header).parse(&record(line.as_bytes()), 0);
-            assert_eq!(parsed, Ok(Line { pair: pair(1, 2), at, follow: true, options: FollowOptions::default() }), "{header}: {line}");
+            assert_eq!(
+                parsed,
+                Ok(Line { pair: pair(1, 2), at, follow: true, options: FollowOptions::default(), requested: false }),
+                "{header}: {line}"
+            );
         }
         let unfollow = columns("action,timestamp,follower,followee").parse(&record(b"unfollow,0,1,2"), 0).unwrap();
-        assert_eq!(unfollow, Line { pair: pair(1, 2), at: Some(UnixMs(0)), follow: false, options: FollowOptions::default() });
+        assert_eq!(
+            unfollow,
+            Line { pair: pair(1, 2), at: Some(UnixMs(0)), follow: false, options: FollowOptions::default(), requested: false }
+        );
+        let requested = |line: &str| columns("follower,followee,requested").parse(&record(line.as_bytes()), 0).unwrap().requested;
+        assert_eq!(["1,2,true", "1,2,1", "1,2,false", "1,2,"].map(requested), [true, true, false, false]);
         let options = |line: &str| columns("follower,followee,visibility,special").parse(&record(line.as_bytes()), 0).unwrap().options;
         assert_eq!(options("1,2,secret,0"), FollowOptions { secret: true, special: false });
         assert_eq!(options("1,2,,true"), FollowOptions { secret: false, special: true });
@@ -129,7 +140,7 @@ mod tests {
     #[test]
     fn a_header_that_is_none_is_told() {
         for (header, why) in [
-            ("1,2", "it has '1', and known are follower, followee, timestamp, action, visibility, special"),
+            ("1,2", "it has '1', and known are follower, followee, timestamp, action, visibility, special, requested"),
             ("follower,followee,weight", "it has 'weight'"),
             ("follower,timestamp", "there is no 'followee'"),
             ("follower,followee,follower", "'follower' twice"),
@@ -163,7 +174,7 @@ mod tests {
             ("1,2,5,like,,", "has 'like' as action, not follow or unfollow"),
             ("1,2,5,follow,secret,true", ""),
             ("1,2,5,follow,hidden,", "'hidden' as visibility, not public or secret"),
-            ("1,2,5,follow,,maybe", "'maybe' as special"),
+            ("1,2,5,follow,,maybe", "'maybe' as special, not true or false"),
         ] {
             match why {
                 "" => assert!(columns(ALL).parse(&record(line.as_bytes()), 0).is_ok()),

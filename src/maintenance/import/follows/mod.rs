@@ -26,9 +26,9 @@ use self::events::Events;
 use self::line::{Columns, EXAMPLE, Line};
 use super::{CHUNK_STEPS, Input, Kept, OnBad, Progress, Task, WINDOW_STEPS, Workers};
 use crate::base::clock::UnixMs;
-use crate::base::ids::{Name, UserId};
+use crate::base::ids::UserId;
 use crate::engine::lanes::{self, Lanes};
-use crate::features::relations::{FollowStep, ImportedFollows, RelationCommand};
+use crate::features::relations::{Badges, FollowStep, ImportedFollows, RelationCommand};
 
 #[derive(Debug, Clone)]
 pub struct FollowImport {
@@ -38,9 +38,9 @@ pub struct FollowImport {
     pub id_offset: i64,
     /// How many each user may follow, where that is to be kept.
     pub limit: Option<i64>,
-    /// The badge that followers raise: an import raises none, but an unfollow takes an unread one
-    /// back.
-    pub badge: Option<Name>,
+    /// The badges that followers and requests raise: an import raises none, but the end of one takes
+    /// an unread one back.
+    pub badges: Badges,
     /// Whether readers of events are told of each follow.
     pub events: bool,
     /// How many lines with actions are held in memory at most.
@@ -67,7 +67,7 @@ pub struct Report {
 /// Follows within a limit, where there is one.
 struct Follows {
     limit: Option<i64>,
-    badge: Option<Name>,
+    badges: Badges,
     events: bool,
 }
 
@@ -80,7 +80,7 @@ impl Task for Follows {
     }
 
     fn command(&self, steps: Vec<FollowStep>, lane_key: i64) -> Arc<dyn lanes::Command> {
-        Arc::new(RelationCommand::Import { steps, limit: self.limit, badge: self.badge.clone(), events: self.events, lane_key })
+        Arc::new(RelationCommand::Import { steps, limit: self.limit, badges: self.badges.clone(), events: self.events, lane_key })
     }
 
     fn waiting(done: &ImportedFollows) -> &[usize] {
@@ -99,7 +99,7 @@ impl FollowImport {
     /// A sentence: why the file cannot be read (on), or that the stores do not answer. What was
     /// imported before stays.
     pub async fn run(self, lanes: &Lanes, progress: Arc<Progress>, on_bad: OnBad) -> Result<Report, String> {
-        let mut workers = Workers::start(Follows { limit: self.limit, badge: self.badge.clone(), events: self.events }, lanes, &progress);
+        let mut workers = Workers::start(Follows { limit: self.limit, badges: self.badges.clone(), events: self.events }, lanes, &progress);
         let queues = workers.queues();
         let read = tokio::task::spawn_blocking(move || {
             let input = Input::open(&self.file, &progress, on_bad)?;
@@ -142,7 +142,8 @@ impl Reader {
     /// A file without actions is taken as it is read.
     fn read_follows(&mut self, columns: &Columns) {
         while let Some(line) = self.next(columns) {
-            self.window.push(FollowStep { pair: line.pair, follow: Some((line.at.unwrap_or(self.import.now), line.options)) });
+            let follow = Some((line.at.unwrap_or(self.import.now), line.options));
+            self.window.push(FollowStep { pair: line.pair, follow, requested: line.requested });
             if self.window.len() == WINDOW_STEPS && !self.flush() {
                 return;
             }
