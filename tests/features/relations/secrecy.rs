@@ -50,6 +50,16 @@ impl Scene {
         Client::send(self.service.request(Method::PUT, &format!("/v1/users/{user}/blocks/{target}"))).await.ok();
     }
 
+    async fn set(&self, user: i64, settings: Value) {
+        Client::send(self.service.request(Method::PATCH, &format!("/v1/users/{user}/settings")).json(&settings)).await.ok();
+    }
+
+    /// A user asks to follow another one, who approves follows from now on.
+    async fn ask(&self, user: i64, other: i64) {
+        self.set(other, json!({"approve_follows": true})).await;
+        self.service.put(&format!("/v1/users/{user}/following/{other}"), &json!({})).await.ok();
+    }
+
     async fn counters(&self) -> [i64; WORK.len()] {
         let text = self.node.client.get("/metrics").await.text;
         WORK.map(|name| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok()).unwrap_or_default())
@@ -111,7 +121,18 @@ both_tiers! {
         // The block may have made Redis forget what the two were to each other, so that SQL is
         // asked: as for any two that were not looked up before.
         assert_eq!(before, scene.seen(blocked, look_up).await);
-        for name in ["following", "followers", "blocks"] {
+        // It may have been a request that the block ended, and the one who blocks may ask, too.
+        let asked_and_blocked = async |me: i64, other: i64| {
+            scene.ask(me, other).await;
+            scene.ask(other, me).await;
+            scene.block(other, me).await;
+        };
+        let approving = async |me: i64, other: i64| {
+            scene.set(me, json!({"approve_follows": true})).await;
+            scene.set(other, json!({"approve_follows": true})).await;
+        };
+        assert_eq!(scene.seen(approving, look_up).await, scene.seen(asked_and_blocked, look_up).await);
+        for name in ["following", "followers", "blocks", "follow-requests"] {
             let act = async |client: &Client, me: i64, other: i64| client.delete(&format!("/v1/users/{me}/{name}/{other}")).await;
             let before = scene.seen(nothing, act).await;
             assert_eq!((before.status(), before.work[2]), (204, 1), "{before:?}");
@@ -119,6 +140,21 @@ both_tiers! {
         }
         let block = async |client: &Client, me: i64, other: i64| client.put(&format!("/v1/users/{me}/blocks/{other}"), &json!({})).await;
         assert_eq!(scene.seen(nothing, block).await, scene.seen(blocked, block).await, "a block back");
+        let answer = async |client: &Client, me: i64, other: i64| client.put(&format!("/v1/users/{me}/follow-requests/{other}"), &json!({})).await;
+        let before = scene.seen(nothing, answer).await;
+        assert_eq!((before.status(), before.work[2]), (404, 1), "{before:?}");
+        assert_eq!(before, scene.seen(blocked, answer).await, "an answer to nobody");
+        for lists in ["followers", "self"] {
+            let hides = async |_: i64, other: i64| scene.set(other, json!({"lists": lists})).await;
+            let hides_and_blocks = async |me: i64, other: i64| {
+                hides(me, other).await;
+                scene.block(other, me).await;
+            };
+            let look = async |client: &Client, _: i64, other: i64| client.get(&format!("/v1/users/{other}/followers")).await;
+            let before = scene.seen(hides, look).await;
+            assert_eq!(before.status(), 403);
+            assert_eq!(before, scene.seen(hides_and_blocks, look).await, "{lists}");
+        }
         let accept = async |client: &Client, me: i64, other: i64| {
             let reply = Client::send(client.request(Method::PUT, &format!("/v1/users/{me}/following/{other}")).header("prefer", "respond-async")).await;
             Reply { body: Value::Null, ..reply }
@@ -165,6 +201,31 @@ both_tiers! {
                 service.delete(&format!("/v1/users/{}/blocks/{other}", third(other))).await;
             };
             assert_eq!(before, scene.seen(is_blocked, look).await, "{name}, a block by another and its end");
+            // The third one has approved follows since before.
+            let asks = async |me: i64, other: i64| {
+                scene.set(third(other), json!({"approve_follows": true})).await;
+                warm(me, other).await;
+                service.put(&format!("/v1/users/{other}/following/{}", third(other)), &json!({})).await.ok();
+            };
+            assert_eq!(before, scene.seen(asks, look).await, "{name}, a request");
+            let withdraws = async |me: i64, other: i64| {
+                scene.ask(other, third(other)).await;
+                warm(me, other).await;
+                service.unfollow(other, third(other)).await;
+            };
+            assert_eq!(before, scene.seen(withdraws, look).await, "{name}, its end");
+            let is_asked = async |me: i64, other: i64| {
+                scene.set(other, json!({"approve_follows": true})).await;
+                warm(me, other).await;
+                service.put(&format!("/v1/users/{}/following/{other}", third(other)), &json!({})).await.ok();
+                service.delete(&format!("/v1/users/{other}/follow-requests/{}", third(other))).await;
+            };
+            assert_eq!(before, scene.seen(is_asked, look).await, "{name}, a request of another and its refusal");
+            let approves = async |me: i64, other: i64| {
+                warm(me, other).await;
+                scene.set(other, json!({"approve_follows": true})).await;
+            };
+            assert_eq!(before, scene.seen(approves, look).await, "{name}, approval");
             let is_refused = async |me: i64, other: i64| {
                 scene.block(third(other), other).await;
                 warm(me, other).await;
@@ -185,12 +246,22 @@ both_tiers! {
             scene.block(me, other).await;
             scene.block(other, me).await;
         };
+        let asks = async |me: i64, other: i64| scene.ask(me, other).await;
         for body in [json!({}), json!({"visibility": "secret", "special": true})] {
             let follow = async |client: &Client, me: i64, other: i64| client.put(&format!("/v1/users/{me}/following/{other}"), &body).await;
             let by_me = scene.seen(mine, follow).await;
             assert_eq!((by_me.status(), by_me.work[2]), (403, 1), "{by_me:?}");
             assert_eq!(by_me, scene.seen(theirs, follow).await);
             assert_eq!(by_me, scene.seen(both, follow).await);
+            // The same of a request.
+            let after_asking = async |block: &dyn Fn(i64, i64) -> (i64, i64), me: i64, other: i64| {
+                asks(me, other).await;
+                let (user, target) = block(me, other);
+                scene.block(user, target).await;
+            };
+            let by_me = scene.seen(async |me: i64, other: i64| after_asking(&|me, other| (me, other), me, other).await, follow).await;
+            assert_eq!((by_me.status(), by_me.work[2]), (403, 1), "{by_me:?}");
+            assert_eq!(by_me, scene.seen(async |me: i64, other: i64| after_asking(&|me, other| (other, me), me, other).await, follow).await);
         }
         scene.node.stop().await;
     }
@@ -231,6 +302,10 @@ both_tiers! {
             let before = scene.seen(nothing, look).await;
             assert!(before.status() == 200 && before.work[0] > 0, "{before:?}");
             assert_eq!(before, scene.seen(secret, look).await, "{name}");
+            let asked = async |_: i64, other: i64| scene.ask(other, other + 1).await;
+            assert_eq!(before, scene.seen(asked, look).await, "{name}, a request");
+            let is_asked = async |_: i64, other: i64| scene.ask(other + 1, other).await;
+            assert_eq!(before, scene.seen(is_asked, look).await, "{name}, a request of another");
         }
         scene.node.stop().await;
     }

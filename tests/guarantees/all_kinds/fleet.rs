@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::support::{Client, Node, Process, Tier, World, ask, connect};
 
 /// How every node is started. Scrubbers look at everybody all the time: what they find is drift.
-const ARGS: [&str; 4] = ["--follower-badge", "follow", "--scrub-users", "200"];
+const ARGS: [&str; 6] = ["--follower-badge", "follow", "--request-badge", "like", "--scrub-users", "200"];
 
 /// How much later it is at each step, where the clock is the test's own.
 const STEP_MS: i64 = 1000;

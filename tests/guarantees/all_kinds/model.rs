@@ -13,11 +13,12 @@ use crate::support::NotificationList;
 /// How many users a case has. The last of them is not seen at first.
 pub const USERS: usize = 4;
 
-/// The badges of counters; new followers raise the first.
+/// The badges of counters; new followers raise the first, and new requests the second.
 pub const BADGES: [&str; 2] = ["follow", "like"];
 
-/// The id of what a new follower raises.
+/// The ids of what a new follower raises, and a new request.
 const FAN: &str = "fan";
+const ASK: &str = "ask";
 
 /// The types of notifications.
 pub const TYPES: [&str; 2] = ["mail", "notice"];
@@ -172,6 +173,10 @@ pub struct Model {
     pub posts: BTreeMap<usize, Vec<Thing>>,
     /// Who follows whom: in secret, as somebody special.
     pub follows: BTreeMap<(usize, usize), (bool, bool)>,
+    /// The same of who has asked to, in the order in which they did.
+    pub requests: Vec<((usize, usize), (bool, bool))>,
+    /// Who approves follows.
+    pub approving: BTreeSet<usize>,
     pub blocks: BTreeSet<(usize, usize)>,
     pub views: BTreeMap<String, View>,
     pub notifications: Vec<Notification>,
@@ -202,18 +207,68 @@ impl Model {
         self.follows.keys().filter(|(_, followee)| *followee == user).map(|(follower, _)| *follower).collect()
     }
 
-    /// A user follows another, who did not know that yet.
-    pub fn raise_badge(&mut self, user: usize, other: usize) {
-        let new = Thing { id: FAN.to_owned(), by: user, ..Thing::unread_by([other]) };
-        self.counters.entry((other, BADGES[0])).or_default().push(new);
+    /// A user follows another, or has asked to, who did not know that yet.
+    fn raise_badge(&mut self, (user, other): (usize, usize), (badge, id): (&'static str, &str)) {
+        let new = Thing { id: id.to_owned(), by: user, ..Thing::unread_by([other]) };
+        self.counters.entry((other, badge)).or_default().push(new);
+    }
+
+    fn take_back(&mut self, (user, other): (usize, usize), (badge, id): (&'static str, &str)) {
+        let things = self.counters.entry((other, badge)).or_default();
+        things.iter_mut().rfind(|thing| thing.id == id && thing.by == user).unwrap().gone = true;
+    }
+
+    /// How a user has asked to follow another.
+    fn request(&self, pair: (usize, usize)) -> Option<(bool, bool)> {
+        self.requests.iter().find(|(of, _)| *of == pair).map(|(_, options)| *options)
+    }
+
+    /// A user follows another, or asks to, like this. How it is then.
+    pub fn follow(&mut self, pair: (usize, usize), secret: Option<bool>, special: Option<bool>) -> (bool, bool) {
+        let (follow, request) = (self.follows.get(&pair).copied(), self.request(pair));
+        let before = follow.or(request).unwrap_or_default();
+        let options = (secret.unwrap_or(before.0), special.unwrap_or(before.1));
+        if follow.is_some() || !self.approving.contains(&pair.1) {
+            self.end_request(pair);
+            if self.follows.insert(pair, options).is_none() {
+                self.raise_badge(pair, (BADGES[0], FAN));
+            }
+        } else if let Some((_, of)) = self.requests.iter_mut().find(|(of, _)| *of == pair) {
+            *of = options;
+        } else {
+            self.requests.push((pair, options));
+            self.raise_badge(pair, (BADGES[1], ASK));
+        }
+        options
+    }
+
+    /// A request is there no longer. How it was, if it was there.
+    pub fn end_request(&mut self, pair: (usize, usize)) -> Option<(bool, bool)> {
+        let options = self.request(pair)?;
+        self.requests.retain(|(of, _)| *of != pair);
+        self.take_back(pair, (BADGES[1], ASK));
+        Some(options)
+    }
+
+    /// A request is accepted, if it is there.
+    pub fn accept(&mut self, pair: (usize, usize)) -> bool {
+        let Some(options) = self.end_request(pair) else { return false };
+        self.follows.insert(pair, options);
+        self.raise_badge(pair, (BADGES[0], FAN));
+        true
     }
 
     /// A user follows another no longer: what that one posted is nothing to it, and it is no new
-    /// follower.
+    /// follower, and has not asked.
     pub fn unfollow(&mut self, user: usize, other: usize) {
+        self.end_request((user, other));
+        self.remove_follower(user, other);
+    }
+
+    /// The same, but for a request.
+    pub fn remove_follower(&mut self, user: usize, other: usize) {
         if self.follows.remove(&(user, other)).is_some() {
-            let things = self.counters.entry((other, BADGES[0])).or_default();
-            things.iter_mut().rfind(|thing| thing.id == FAN && thing.by == user).unwrap().gone = true;
+            self.take_back((user, other), (BADGES[0], FAN));
         }
         read(self.posts.entry(other).or_default(), user, usize::MAX);
     }
@@ -270,6 +325,8 @@ impl Model {
             "secret": own().filter(|(_, (secret, _))| *secret).count(),
             "special": own().filter(|(_, (_, special))| *special).count(),
             "blocked": self.blocks.iter().filter(|(blocker, _)| *blocker == user).count(),
+            "requests": self.requests.iter().filter(|((_, other), _)| *other == user).count(),
+            "requests_sent": self.requests.iter().filter(|((asking, _), _)| *asking == user).count(),
         })
     }
 

@@ -243,7 +243,14 @@ impl<'a> Run<'a> {
             What::SendNotice | What::Withdraw | What::ReadNotices => self.notices(step).await,
             What::Light | What::ClearDot => self.dots(step).await,
             What::Post | What::PostAgain | What::DeletePost | What::ResetFeed => self.posts(step).await,
-            What::Follow | What::Unfollow | What::RemoveFollower | What::Block | What::Unblock => self.relations(step).await,
+            What::Follow
+            | What::Unfollow
+            | What::RemoveFollower
+            | What::Approve
+            | What::AcceptRequest
+            | What::RefuseRequest
+            | What::Block
+            | What::Unblock => self.relations(step).await,
             What::PutGroup | What::Join | What::Leave | What::Say | What::SayAgain | What::Mention | What::MentionAll | What::Recall => {
                 self.groups(step).await;
             }

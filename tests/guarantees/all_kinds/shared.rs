@@ -8,6 +8,7 @@ use headmark::base::clock::UnixMs;
 use super::model::{Thing, read, unread};
 use super::run::{Run, part, up_to};
 use super::steps::{Step, What};
+use crate::support::eventually;
 
 impl Run<'_> {
     pub async fn notices(&mut self, step: &Step) {
@@ -103,10 +104,26 @@ impl Run<'_> {
         }
     }
 
+    /// A user approves follows, or no longer: then those who have asked are accepted, one after the
+    /// other.
+    async fn approve(&mut self, user: usize, approves: bool) {
+        let body = self.patch(&self.user_path(user, "settings"), json!({"approve_follows": approves})).await.ok();
+        self.note(user, &body);
+        if approves {
+            self.model.approving.insert(user);
+        } else if self.model.approving.remove(&user) {
+            let asking: Vec<_> = self.model.requests.iter().map(|(pair, _)| *pair).filter(|(_, other)| *other == user).collect();
+            asking.into_iter().for_each(|pair| assert!(self.model.accept(pair)));
+            let (client, path) = (self.fleet.client(self.node), self.user_path(user, "relation-counts"));
+            eventually("all are accepted", async || client.get(&path).await.ok()["requests"] == 0).await;
+        }
+    }
+
     pub async fn relations(&mut self, step: &Step) {
         let (user, other) = self.own(step);
         let id = self.user(other);
         match step.what {
+            What::Approve => self.approve(user, step.which.is_multiple_of(2)).await,
             What::Follow => self.follow(user, other, step.which).await,
             What::Unfollow => {
                 assert_eq!(self.delete(&self.user_path(user, &format!("following/{id}"))).await.status, 204);
@@ -114,7 +131,17 @@ impl Run<'_> {
             }
             What::RemoveFollower => {
                 assert_eq!(self.delete(&self.user_path(user, &format!("followers/{id}"))).await.status, 204);
-                self.model.unfollow(other, user);
+                self.model.remove_follower(other, user);
+            }
+            What::AcceptRequest => {
+                let reply = self.put(&self.user_path(user, &format!("follow-requests/{id}")), json!({})).await;
+                let accepted = self.model.accept((other, user));
+                // Where it was sent twice, the first time may have accepted it.
+                assert!(reply.status == if accepted { 200 } else { 404 } || (self.repeated && reply.status == 404), "{}", reply.text);
+            }
+            What::RefuseRequest => {
+                assert_eq!(self.delete(&self.user_path(user, &format!("follow-requests/{id}"))).await.status, 204);
+                self.model.end_request((other, user));
             }
             What::Block => {
                 self.put(&self.user_path(user, &format!("blocks/{id}")), json!({})).await.ok();
@@ -143,14 +170,9 @@ impl Run<'_> {
         if self.model.blocks.contains(&(user, other)) || self.model.blocks.contains(&(other, user)) {
             return drop(reply.problem(403, "blocked"));
         }
-        let before = self.model.follows.get(&(user, other)).copied();
-        if before.is_none() {
-            self.model.raise_badge(user, other);
-        }
-        let (was_secret, was_special) = before.unwrap_or_default();
-        let options = (secret.unwrap_or(was_secret), special.unwrap_or(was_special));
-        self.model.follows.insert((user, other), options);
-        let body = reply.ok();
+        let options = self.model.follow((user, other), secret, special);
+        let (body, follows) = (reply.ok(), self.model.follows.contains_key(&(user, other)));
         assert_eq!((&body["secret"], &body["special"]), (&json!(options.0), &json!(options.1)));
+        assert_eq!((&body["following"], &body["requested"]), (&json!(follows), &json!(!follows)));
     }
 }

@@ -26,6 +26,9 @@ pub enum What {
     Follow,
     Unfollow,
     RemoveFollower,
+    Approve,
+    AcceptRequest,
+    RefuseRequest,
     Block,
     Unblock,
     PutItem,
@@ -77,7 +80,7 @@ pub enum What {
 }
 
 /// How often each comes.
-const WEIGHTS: [(usize, What); 59] = [
+const WEIGHTS: [(usize, What); 62] = [
     (5, What::Increment),
     (2, What::IncrementMany),
     (3, What::RetractAt),
@@ -96,6 +99,9 @@ const WEIGHTS: [(usize, What); 59] = [
     (8, What::Follow),
     (3, What::Unfollow),
     (1, What::RemoveFollower),
+    (3, What::Approve),
+    (3, What::AcceptRequest),
+    (1, What::RefuseRequest),
     (1, What::Block),
     (2, What::Unblock),
     (5, What::PutItem),
