@@ -10,6 +10,7 @@ mod documents;
 pub mod engines;
 pub mod node;
 pub mod probes;
+mod problems;
 pub mod router;
 mod row_sets;
 pub mod serve;

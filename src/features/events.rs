@@ -100,6 +100,7 @@ pub struct EventsOut {
 /// number was readable. Events of the same pair of users, creator or channel are in the order in
 /// which they happened.
 #[utoipa::path(get, path = "/v1/events", tag = "events",
+    extensions(("x-problems" = json!(["gone"]))),
     params(EventsParams),
     responses(
         (status = 200, body = EventsOut)))]

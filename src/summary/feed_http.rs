@@ -112,6 +112,7 @@ async fn load(state: &SummaryContext, summary: &mut UnreadSummary) -> Option<Str
 /// as seen, and later posts stay unread. Without a token, all current posts are marked as seen.
 /// Marks never go back.
 #[utoipa::path(post, path = "/v1/users/{user}/feed/reset", tag = "feed",
+    extensions(("x-problems" = json!(["gone"]))),
     params(("user" = UserOrMe, Path)),
     request_body(content = ResetFeedIn, description = "Optional"),
     responses(

@@ -247,6 +247,7 @@ async fn read_direct(state: Served<InboxContext>, path: UserPath, body: Body<Rea
 /// peer's receipts do not change. Returns 410 `cursor_expired` with `earliest_seq` if the item has
 /// expired.
 #[utoipa::path(post, path = "/v1/users/{user}/directs/{peer}/unread", tag = "inbox",
+    extensions(("x-problems" = json!(["not_found", "cursor_expired"]))),
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7")),
     request_body = UnreadDirectIn,
     responses(
@@ -262,6 +263,7 @@ async fn unread_direct(state: Served<InboxContext>, path: UserPath, body: Body<U
 /// with `after`, newest first with `before`, and in ascending order with `around`. Returns 410
 /// `cursor_expired` with `earliest_seq` if the item at which the page begins has expired.
 #[utoipa::path(get, path = "/v1/users/{user}/directs/{peer}/messages", tag = "inbox",
+    extensions(("x-problems" = json!(["cursor_expired"]))),
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), DirectMessagesParams),
     responses(
         (status = 200, body = DirectMessagesOut)))]
@@ -277,6 +279,7 @@ async fn list_direct_messages(state: Served<InboxContext>, path: UserPath, Query
 /// user read while it did not share receipts do not show as read. A user who does not share receipts
 /// gets 403 `receipts_hidden`.
 #[utoipa::path(get, path = "/v1/users/{user}/directs/{peer}/receipts", tag = "inbox",
+    extensions(("x-problems" = json!(["receipts_hidden"]))),
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
@@ -311,6 +314,7 @@ async fn get_direct_receipts(
 /// item with the number of the message in that inbox as `recall`. Returns 204 also if the message
 /// was already recalled.
 #[utoipa::path(delete, path = "/v1/users/{user}/directs/{peer}/messages/{seq}", tag = "inbox",
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"),
         ("seq" = Seq, Path, description = "The number of the message in the user's own inbox")),
     responses(
@@ -326,6 +330,7 @@ async fn recall_direct_message(state: Served<InboxContext>, path: UserPath, _: Q
 /// level is `all` again. While the user blocks the other user, the level is `none`; this setting
 /// applies again after the block ends.
 #[utoipa::path(put, path = "/v1/users/{user}/directs/{peer}/settings", tag = "inbox",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7")),
     request_body = PutDirectSettingsIn,
     responses(

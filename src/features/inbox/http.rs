@@ -110,6 +110,7 @@ pub(super) async fn submit(state: &InboxContext, command: InboxCommand) -> Resul
 /// item with `own` and counts as read. A repeat with the same `client_id` and receiver changes
 /// nothing while the item is kept.
 #[utoipa::path(post, path = "/v1/users/{user}/inbox", tag = "inbox",
+    extensions(("x-problems" = json!(["blocked", "gone"]))),
     params(("user" = UserOrMe, Path, description = "The receiver")),
     request_body = SendDirectIn,
     responses(
@@ -130,6 +131,7 @@ async fn send_direct(state: Served<InboxContext>, caller: Caller, path: AnyUserP
 /// if items after `after` have expired. Returns 410 `inbox_reset` if `after` is from an earlier
 /// numbering, for example after a restore; read again without `after`.
 #[utoipa::path(get, path = "/v1/users/{user}/inbox", tag = "inbox",
+    extensions(("x-problems" = json!(["inbox_reset", "cursor_expired"]))),
     params(("user" = UserOrMe, Path), InboxParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
@@ -214,6 +216,7 @@ impl Found {
 /// inbox is set to the head. Items that an active device has not fetched are kept beyond the
 /// retention period.
 #[utoipa::path(put, path = "/v1/users/{user}/devices/{device_id}/cursor", tag = "inbox",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("user" = UserOrMe, Path), ("device_id" = ClientId, Path, example = "phone-1")),
     request_body = PutCursorIn,
     responses(
@@ -243,6 +246,7 @@ async fn list_devices(state: Served<InboxContext>, path: UserPath, _: Query<NoPa
 ///
 /// Inbox items are no longer kept for this device.
 #[utoipa::path(delete, path = "/v1/users/{user}/devices/{device_id}", tag = "inbox",
+    extensions(("x-problems" = json!(["not_found"]))),
     params(("user" = UserOrMe, Path), ("device_id" = ClientId, Path, example = "phone-1")),
     responses(
         (status = 204, description = "Deleted")))]

@@ -135,6 +135,7 @@ async fn submit(state: &RelationContext, action: PairAction) -> Result<Answer> {
 /// respond-async`, the server accepts the write with 202 and applies the writes of the two users in
 /// order.
 #[utoipa::path(put, path = "/v1/users/{user}/following/{target}", tag = "relations",
+    extensions(("x-problems" = json!(["self_relation", "blocked", "following_limit"]))),
     params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to follow", example = "7"),
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     request_body(content = FollowUserIn, description = "Optional"),
@@ -152,6 +153,7 @@ async fn follow_user(state: Served<RelationContext>, path: UserPath, prefer: Pre
 ///
 /// Returns 204 also if there was no follow.
 #[utoipa::path(delete, path = "/v1/users/{user}/following/{target}", tag = "relations",
+    extensions(("x-problems" = json!(["self_relation"]))),
     params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to unfollow", example = "7"),
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     responses(
@@ -166,6 +168,7 @@ async fn unfollow_user(state: Served<RelationContext>, path: UserPath, prefer: P
 ///
 /// Removes the follow without informing the follower. Returns 204 also if there was no follow.
 #[utoipa::path(delete, path = "/v1/users/{user}/followers/{fan}", tag = "relations",
+    extensions(("x-problems" = json!(["self_relation"]))),
     params(("user" = UserOrMe, Path), ("fan" = UserId, Path, description = "The follower to remove", example = "7"),
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     responses(
@@ -181,6 +184,7 @@ async fn remove_follower(state: Served<RelationContext>, path: UserPath, prefer:
 /// Removes the follows in both directions, and forbids new follows and direct messages between the
 /// two users. Returns the relation. A repeat changes nothing.
 #[utoipa::path(put, path = "/v1/users/{user}/blocks/{target}", tag = "relations",
+    extensions(("x-problems" = json!(["self_relation", "too_many"]))),
     params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to block", example = "7"),
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     request_body(content = NoFields, description = "Optional"),
@@ -196,6 +200,7 @@ async fn block_user(state: Served<RelationContext>, path: UserPath, prefer: Pref
 ///
 /// Does not restore follows. Returns 204 also if there was no block.
 #[utoipa::path(delete, path = "/v1/users/{user}/blocks/{target}", tag = "relations",
+    extensions(("x-problems" = json!(["self_relation"]))),
     params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to unblock", example = "7"),
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     responses(

@@ -121,6 +121,7 @@ pub struct QueryRelationsOut {
 /// has changed, the response is 304 without a body. A list of more than `HEADMARK_MAX_WHOLE_LIST`
 /// users returns 409 `too_many`; use the paginated list instead.
 #[utoipa::path(get, path = "/v1/users/{user}/following/ids", tag = "relations",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("user" = UserOrMe, Path), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
@@ -141,6 +142,7 @@ async fn get_following_ids(
 ///
 /// Returns the complete list, newest first, like `following/ids`.
 #[utoipa::path(get, path = "/v1/users/{user}/blocks/ids", tag = "relations",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("user" = UserOrMe, Path), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
