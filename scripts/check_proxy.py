@@ -4,7 +4,7 @@
     make check-proxy             (about three minutes)
     scripts/engines.sh with -- scripts/check_proxy.py target/debug/headmark
 
-Only addresses are replaced. It holds polls, wakes them by writes on the other node, stops each node under load without a
+Only addresses and the number of connections are replaced. It holds polls, wakes them by writes on the other node, stops each node under load without a
 failed request, and kills one without a failed poll.
 """
 
@@ -38,7 +38,7 @@ def configuration(nodes, port):
     with open(os.path.join(ROOT, "deploy/haproxy/haproxy.cfg")) as file:
         text = file.read()
     addresses = {f"headmark-{at}:8080": f"127.0.0.1:{node.port}" for at, node in enumerate(nodes, 1)}
-    for name, address in {**addresses, "bind :8080": f"bind 127.0.0.1:{port}"}.items():
+    for name, address in {**addresses, "bind :8080": f"bind 127.0.0.1:{port}", "maxconn 20000": "maxconn 1000"}.items():
         assert text.count(name) == 1, name
         text = text.replace(name, address)
     return text
