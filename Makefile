@@ -95,7 +95,7 @@ lint-deploy: ## the rules of the alerts with promtool, and where they are instal
 	scripts/lint-deploy.sh
 
 check-alerts: ## make the cause of each alert on real nodes, until a real Prometheus fires and resolves it; a quarter of an hour (ARGS: some alerts)
-	cargo build --locked --bin headmark
+	cargo build --locked --features failpoints --bin headmark
 	scripts/engines.sh with -- scripts/check_alerts.py "$(TARGET_DIR)/debug/headmark" $(ARGS)
 
 check-proxy: ## HAProxy with deploy/haproxy in front of two nodes: held polls, stops and kills under load; three minutes

@@ -80,8 +80,6 @@ class Prometheus:
 
 
 CAUSES = []
-# Alerts whose cause is not made, and why.
-NOT_MADE = {"HeadmarkPanics": "no request is known that makes a handler panic; promtool alone tests the rule"}
 
 
 def cause(*alerts):
@@ -150,6 +148,16 @@ class Scene:
 
             until(f"{alert} is resolved", look, RESOLVES_S)
             say(f"  {alert} is resolved after {time.monotonic() - began:.0f} s")
+
+    def calm_down(self, alerts):
+        """An earlier cause may have fired them, too: waits until what goes well outweighs it."""
+
+        def well():
+            self.many.all([self.one.poll(1)] * 500 + [self.one.raise_badge(1)] * 200)
+            return not set(alerts) & set(self.prometheus.firing())
+
+        if set(alerts) & set(self.prometheus.firing()):
+            until(f"none of {alerts} fires before its cause", well, RESOLVES_LATE_S, 1)
 
     def resolved_later(self, *alerts):
         """A rule over minutes is resolved when these are over."""
@@ -275,6 +283,22 @@ def the_disk_of_the_log_is_full(scene):
     scene.resolved_later("HeadmarkLogLinesLost")
 
 
+@cause("HeadmarkPanics")
+def a_request_meets_a_bug(scene):
+    # Only a binary with failpoints has such a bug.
+    node = scene.node("bug", env={"FAILPOINTS": "feed::before_read=panic"})
+    ask(f"{node.base}/v1/users/5/posts/p1", "PUT", {})
+
+    def meet():
+        follower = scene.new_users(1)[0]
+        ask(f"{node.base}/v1/users/{follower}/following/5", "PUT")
+        ask(*node.poll(follower))
+
+    scene.fires("HeadmarkPanics", meanwhile=meet)
+    scene.forget(node)
+    scene.resolved_later("HeadmarkPanics")
+
+
 @cause("HeadmarkHeldPollsFull", "HeadmarkOverloaded")
 def many_polls_are_held(scene):
     node = scene.node("few", "--waiting-polls", "20", "--max-in-flight", "21")
@@ -383,7 +407,7 @@ def main():
     binary, wanted = os.path.abspath(sys.argv[1]), set(sys.argv[2:])
     with open(RULES) as rules:
         alerts = re.findall(r"(?m)^\s+- alert: (\w+)$", rules.read())
-    missing = set(alerts) - {alert for made, _ in CAUSES for alert in made} - set(NOT_MADE)
+    missing = set(alerts) - {alert for made, _ in CAUSES for alert in made}
     if missing:
         raise SystemExit(f"check_alerts: nothing makes the cause of {sorted(missing)}")
     with tempfile.TemporaryDirectory(prefix="headmark-alerts.") as folder, contextlib.ExitStack() as ends:
@@ -397,8 +421,7 @@ def main():
         say("healthy nodes: no alert fires")
         for made, make in CAUSES:
             if not wanted or wanted & set(made):
-                if early := set(made) & set(scene.prometheus.firing()):
-                    raise SystemExit(f"check_alerts: {sorted(early)} fire before their cause is made")
+                scene.calm_down(made)
                 say(make.__name__.replace("_", " "))
                 make(scene)
                 others = sorted(set(scene.prometheus.firing()) - set(scene.late))
@@ -409,8 +432,6 @@ def main():
             until(f"{alert} is resolved", lambda alert=alert: alert not in scene.prometheus.firing(), RESOLVES_LATE_S, 1)
             say(f"  {alert} is resolved")
         until("nothing fires any more", lambda: not scene.prometheus.firing(), RESOLVES_LATE_S, 1)
-        for alert, why in NOT_MADE.items():
-            say(f"{alert}: not made: {why}")
         say(f"{len(scene.fired)} of {len(alerts)} alerts fired and were resolved")
 
 

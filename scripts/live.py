@@ -41,7 +41,8 @@ def free_port():
 def ask(url, method="GET", body=None, headers=None, timeout=30):
     """The status and the JSON of an answer; 0 where none came."""
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"content-type": "application/json", **(headers or {})}, method=method)
+    media = {} if body is None else {"content-type": "application/json"}
+    request = urllib.request.Request(url, data, {**media, **(headers or {})}, method=method)
     try:
         with urllib.request.urlopen(request, timeout=timeout) as answer:
             return answer.status, answer.headers, answer.read()
