@@ -353,7 +353,7 @@ def inboxes_are_locked(scene):
 @cause("HeadmarkOperationsPileUp")
 def relations_are_locked(scene):
     later = {"prefer": "respond-async"}
-    with scene.postgres.locked("following"):
+    with scene.postgres.locked("follower_counts"):
         follow = lambda user: (f"{scene.one.base}/v1/users/{user}/following/9", "PUT", None, later)
         answers = scene.many.all(follow(user) for user in scene.new_users(2200))
         say(f"  accepted: {sum(answer[0] == 202 for answer in answers)} of {len(answers)}")
