@@ -19,6 +19,7 @@
 //! the command, while the lock is held that puts the changes of the thing in order.
 
 pub mod publisher;
+mod stall;
 pub mod store;
 
 use std::sync::Arc;

@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::stall::Stall;
 use super::{Bell, EventConfig, store};
 use crate::cache::{Cache, RedisStream};
 use crate::db::{Conn, Db, DbResult};
@@ -72,7 +74,7 @@ impl Publisher {
 
     /// Publishes until told to stop.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let mut conn = None;
+        let (mut conn, mut stall) = (None, Stall::default());
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -80,7 +82,8 @@ impl Publisher {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
             loop {
-                let round = tokio::time::timeout(MAX_ROUND, self.round(&mut conn)).await;
+                let round = tokio::time::timeout(MAX_ROUND, self.round(&mut conn, &mut stall)).await;
+                stall.measure(Instant::now());
                 let pause = match round.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
                     Ok(Round::Done) => break,
                     Ok(Round::More) => ROUNDS_APART,
@@ -99,10 +102,11 @@ impl Publisher {
         }
     }
 
-    async fn round(&self, kept: &mut Option<Conn>) -> DbResult<Round> {
+    async fn round(&self, kept: &mut Option<Conn>, stall: &mut Stall) -> DbResult<Round> {
         let seen = store::peek(&self.db).await?;
         self.tell(seen.head);
         let behind = self.stream.is_some() && seen.streamed < seen.head;
+        stall.note(Instant::now(), seen.waiting || behind, if behind { seen.streamed } else { seen.head });
         if !seen.waiting && !behind {
             return Ok(Round::Done);
         }
