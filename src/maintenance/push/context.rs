@@ -9,6 +9,9 @@ use crate::engine::lanes::Lanes;
 use crate::features::push::SHOWN_EVERYWHERE_MS;
 use crate::summary::Summaries;
 
+/// How far apart two passes of a job begin at least, where one node alone shows everything at once.
+const TOLD_EVERY_MS: i64 = 1000;
+
 /// The engines and what knows of ends.
 #[derive(Debug)]
 pub struct PushContext {
@@ -21,9 +24,9 @@ pub struct PushContext {
 }
 
 impl PushContext {
-    /// From when on all nodes show what is committed now.
-    pub(super) fn shown_everywhere(&self) -> UnixMs {
-        let later_ms = if self.db.is_shared() { SHOWN_EVERYWHERE_MS } else { 0 };
+    /// When what was committed by now is told: once all nodes show it, and not without a pause.
+    pub(super) fn told_at(&self) -> UnixMs {
+        let later_ms = if self.db.is_shared() { SHOWN_EVERYWHERE_MS } else { TOLD_EVERY_MS };
         UnixMs(self.clock.now().0 + later_ms)
     }
 

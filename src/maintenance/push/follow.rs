@@ -119,17 +119,31 @@ impl Follower {
             }
             return conn.commit().await.map(|()| false);
         }
-        let (after, more) = follow(&mut conn, state, kept, (before, after)).await?;
-        failpoint("push::before_follow");
+        let taken = follow(&mut conn, state, kept, (before, after)).await?;
+        if taken.jobs > 0 {
+            failpoint("push::before_follow");
+        }
         conn.commit().await?;
-        failpoint("push::after_follow");
-        self.seen = Some(after);
-        Ok(more)
+        if taken.jobs > 0 {
+            failpoint("push::after_follow");
+        }
+        self.seen = Some(taken.after);
+        Ok(taken.more)
     }
 }
 
+/// What a transaction took in.
+struct Taken {
+    /// How far that is.
+    after: Progress,
+    /// For how many scopes there is a job now.
+    jobs: usize,
+    /// Whether there may be more.
+    more: bool,
+}
+
 /// Writes the jobs of what happened, and how far that is.
-async fn follow(conn: &mut Conn, state: &PushContext, kept: Kept, (before, after): (Progress, Progress)) -> DbResult<(Progress, bool)> {
+async fn follow(conn: &mut Conn, state: &PushContext, kept: Kept, (before, after): (Progress, Progress)) -> DbResult<Taken> {
     let mut causes = Causes { everybody: after.expired_at > before.expired_at, groups: BTreeSet::new() };
     let mut from = before.event_id;
     if from < kept.floor {
@@ -141,13 +155,13 @@ async fn follow(conn: &mut Conn, state: &PushContext, kept: Kept, (before, after
         causes.take(row, from).map_err(|error| sqlx::Error::Decode(error.into()))?;
     }
     let after = Progress { event_id: rows.last().map_or(from, |row| row.last), ..after };
-    let due_at = state.shown_everywhere();
+    let due_at = state.told_at();
     let jobs: Vec<_> = causes.scopes(conn).await?.into_iter().map(|scope| (scope, due_at)).collect();
     store::add_jobs(conn, &jobs).await?;
     if after != before {
         store::save_progress(conn, after).await?;
     }
-    Ok((after, i64::try_from(rows.len()).unwrap_or(i64::MAX) >= ROWS_AT_ONCE))
+    Ok(Taken { after, jobs: jobs.len(), more: i64::try_from(rows.len()).unwrap_or(i64::MAX) >= ROWS_AT_ONCE })
 }
 
 #[cfg(test)]
