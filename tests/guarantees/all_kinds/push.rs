@@ -84,7 +84,7 @@ impl Run<'_> {
             self.reader.flagged.remove(&user);
             self.reader.shown.remove(&user);
         } else {
-            self.set_push(user, device, step.which % 2 == 0).await;
+            self.set_push(user, device, step.which.is_multiple_of(2)).await;
         }
     }
 
