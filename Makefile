@@ -70,7 +70,7 @@ test-console: ## the console in a real Chromium, on both tiers (needs Node 20.19
 
 lint-clients: clients/python/.venv ## formatting, rules and types of the clients (needs Node 20.19 and Python 3.10)
 	cd clients/typescript && npm ci && npm run lint
-	cd clients/python && .venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
+	cd clients/python && .venv/bin/ruff format --check . ../../examples/push && .venv/bin/ruff check . ../../examples/push && .venv/bin/mypy
 
 # Made again when a pinned version changes.
 clients/python/.venv: clients/python/requirements.txt

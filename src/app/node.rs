@@ -39,7 +39,7 @@ use crate::http::edge::EdgeConfig;
 use crate::http::limit::Limiter;
 use crate::http::polling::{Polling, Waiting};
 use crate::http::traces::Traces;
-use crate::maintenance::scrub;
+use crate::maintenance::{push, scrub};
 use crate::summary::{ChatPart, Parts, Summaries};
 
 /// How often the samples of histograms are folded, so that they do not pile up between scrapes.
@@ -149,6 +149,7 @@ impl App {
             this.tasks.spawn(replica.run(this.stop.clone()));
         }
         this.tasks.spawn(fan_out::run(Arc::clone(&this.state.contexts.fan_out), this.stop.clone()));
+        this.tasks.spawn(push::run(Arc::clone(&this.state.contexts.push), this.stop.clone()));
         this.tasks.spawn(scrub::run(Arc::clone(&this.state.contexts.scrub), config.scrub.clone(), this.stop.clone()));
         Ok(this)
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::state::AppState;
-use crate::db::DbResult;
 use crate::engine::{events, heads, idempotency, lanes};
 use crate::features::{feed, groups, inbox, notifications, operations, users, views};
 
@@ -63,7 +62,11 @@ fn swept<E: std::fmt::Debug>(what: &'static str, outcome: std::result::Result<u6
 }
 
 /// Sweeps round after round while there is something to remove.
-async fn sweep_rounds<F: Future<Output = DbResult<u64>>>(stop: &CancellationToken, what: &'static str, round: impl Fn() -> F) {
+async fn sweep_rounds<F, E>(stop: &CancellationToken, what: &'static str, round: impl Fn() -> F)
+where
+    F: Future<Output = Result<u64, E>>,
+    E: std::fmt::Debug,
+{
     for _ in 0..SWEEP_ROUNDS {
         if stop.is_cancelled() {
             return;

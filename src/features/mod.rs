@@ -13,6 +13,7 @@ pub mod level;
 pub mod notifications;
 pub mod old_rows;
 pub mod operations;
+pub mod push;
 pub mod receipts;
 pub mod relations;
 pub mod summary_part;

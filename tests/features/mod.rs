@@ -9,6 +9,7 @@ pub mod groups;
 mod inbox;
 mod notifications;
 pub mod operations;
+mod push;
 mod receipts;
 mod relations;
 mod users;

@@ -24,7 +24,7 @@ const fn by(owner: &'static str, name: &'static str) -> Table {
 }
 
 /// In the order in which they are partitioned. `users` is last: it says what number all have.
-pub const TABLES: [Table; 24] = [
+pub const TABLES: [Table; 25] = [
     by("user_id", "marks"),
     by("user_id", "feed_snapshots"),
     by("owner_id", "heads"),
@@ -48,6 +48,7 @@ pub const TABLES: [Table; 24] = [
     by("user_id", "inbox"),
     by("user_id", "directs"),
     by("user_id", "devices"),
+    by("user_id", "push_users"),
     by("user_id", "users"),
 ];
 

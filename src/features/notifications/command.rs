@@ -12,6 +12,7 @@ use super::{Content, Edit, Notification, Unread};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, NotificationId, UserId};
+use crate::engine::events::NotificationChange;
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 
 /// A notification that is to be sent.
@@ -89,6 +90,7 @@ impl NewNotification {
         let recipients = i64::try_from(self.recipients.len()).unwrap_or(i64::MAX);
         let notification = Notification { kind: self.kind.clone(), stored: self.stored.clone(), created_at: now, recipients };
         let out = NotificationOut::new(id, &notification, 0);
+        rules::tell(rows, id, &notification, NotificationChange::Sent, now);
         rows.get_mut::<NotificationRows>().make(id, notification);
         Ok(out)
     }
@@ -159,6 +161,9 @@ impl lanes::Command for NotificationCommand {
             }
             Self::Withdraw { id, recipients, kept_from } => {
                 if rows.get::<NotificationRows>().is_withdrawn(*id) == Some(false) {
+                    if let Some(held) = rows.get::<NotificationRows>().notification(*id) {
+                        rules::tell(rows, *id, &held, NotificationChange::Withdrawn, now);
+                    }
                     rows.get_mut::<NotificationRows>().withdraw(*id);
                     recipients.iter().for_each(|user| rules::take_out(rows, *user, *id, *kept_from));
                 }

@@ -10,6 +10,7 @@ use super::{Edit, MAX_TYPES, Notification};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{NotificationId, UserId};
+use crate::engine::events::{Event, NotificationChange, NotificationEventOut};
 use crate::engine::lanes::Rows;
 
 /// Why there is no row: the entry or notification never was, or, as ids begin with their time, is
@@ -28,6 +29,13 @@ pub(super) fn gone(id: NotificationId) -> Problem {
 /// When something is read now; 0 means never.
 pub(super) fn moment(now: UnixMs) -> UnixMs {
     UnixMs(now.0.max(1))
+}
+
+/// Tells the readers of events.
+pub(super) fn tell(rows: &mut Rows, id: NotificationId, notification: &Notification, change: NotificationChange, now: UnixMs) {
+    let (r#type, actor_id) = (notification.kind.clone(), notification.content().actor_id);
+    let event = NotificationEventOut { notification_id: id, r#type, actor_id, recipient_count: notification.recipients, change };
+    rows.event(now, &Event::Notification(event));
 }
 
 /// A notification that is sent, and by what receivers' lists group it.
@@ -159,6 +167,7 @@ pub(super) fn edit(
             rows.revise(user, |_| {});
         }
         rows.get_mut::<NotificationRows>().edit(id, notification.clone());
+        tell(rows, id, &notification, NotificationChange::Edited, now);
     }
     let read = recipients.iter().filter(|user| holder(rows, **user, id).is_some_and(|entry| entry.read_at != UnixMs(0))).count();
     Ok(NotificationOut::new(id, &notification, i64::try_from(read).unwrap_or(i64::MAX)))

@@ -52,6 +52,8 @@ pub enum What {
     Recall,
     SetLevel,
     ExpireMessages,
+    /// A user has a push device, or no longer.
+    PushDevice,
     Tell,
     TellAgain,
     ReadDirect,
@@ -77,7 +79,7 @@ pub enum What {
 }
 
 /// How often each comes.
-const WEIGHTS: [(usize, What); 59] = [
+const WEIGHTS: [(usize, What); 60] = [
     (5, What::Increment),
     (2, What::IncrementMany),
     (3, What::RetractAt),
@@ -122,6 +124,7 @@ const WEIGHTS: [(usize, What); 59] = [
     (2, What::Recall),
     (2, What::SetLevel),
     (2, What::ExpireMessages),
+    (2, What::PushDevice),
     (6, What::Tell),
     (1, What::TellAgain),
     (3, What::ReadDirect),

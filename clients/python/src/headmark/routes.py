@@ -103,11 +103,18 @@ def light_dot(dot: types.Name) -> Call[types.LitDotOut]:
 
 
 def list_events(
-    *, after: int | None = None, limit: int | None = None, wait: int | None = None
+    *,
+    after: int | None = None,
+    limit: int | None = None,
+    types: str | None = None,
+    wait: int | None = None,
 ) -> Call[types.EventsOut]:
     """List events."""
     return Call(
-        "list_events", "GET", "/v1/events", query={"after": after, "limit": limit, "wait": wait}
+        "list_events",
+        "GET",
+        "/v1/events",
+        query={"after": after, "limit": limit, "types": types, "wait": wait},
     )
 
 
@@ -588,6 +595,17 @@ def list_devices(user: Id) -> Call[types.DevicesOut]:
     return Call("list_devices", "GET", "/v1/users/{user}/devices", path={"user": user})
 
 
+def put_device(user: Id, device_id: types.ClientId, *, push: bool) -> Call[types.DeviceOut]:
+    """Set whether a device gets pushes."""
+    return Call(
+        "put_device",
+        "PUT",
+        "/v1/users/{user}/devices/{device_id}",
+        path={"user": user, "device_id": device_id},
+        body={"push": push},
+    )
+
+
 def delete_device(user: Id, device_id: types.ClientId) -> Call[None]:
     """Delete a device."""
     return Call(
@@ -598,7 +616,7 @@ def delete_device(user: Id, device_id: types.ClientId) -> Call[None]:
     )
 
 
-def put_cursor(user: Id, device_id: types.ClientId, *, seq: int) -> Call[types.CursorOut]:
+def put_cursor(user: Id, device_id: types.ClientId, *, seq: int) -> Call[types.DeviceOut]:
     """Update a device's inbox cursor."""
     return Call(
         "put_cursor",

@@ -67,6 +67,8 @@ Level: TypeAlias = Literal["all", "mentions", "none"]
 
 Name: TypeAlias = str
 
+NotificationChange: TypeAlias = Literal["sent", "edited", "withdrawn"]
+
 NotificationId: TypeAlias = str
 
 OperationId: TypeAlias = str
@@ -208,27 +210,38 @@ class CreatorTermsOut(TypedDict):
     user_id: UserId
 
 
-class CursorOut(TypedDict):
-    """How far a device has read the inbox."""
-
-    created_at: UnixMs
-    cursor: int
-    device_id: ClientId
-    lag: int
-    last_seen_at: UnixMs
-
-
 class DeletedNotificationOut(TypedDict):
     """The result of deleting an entry from a user's list."""
 
     revision: int
 
 
+class DeviceOut(TypedDict):
+    """A device of a user."""
+
+    created_at: UnixMs
+    cursor: NotRequired[int]
+    device_id: ClientId
+    lag: NotRequired[int]
+    last_seen_at: UnixMs
+    push: bool
+
+
 class DevicesOut(TypedDict):
     """A user's devices."""
 
     head: int
-    items: list[CursorOut]
+    items: list[DeviceOut]
+
+
+class DirectMessageEventOut(TypedDict):
+    """A direct message."""
+
+    own_seq: int
+    recalled: bool
+    receiver_id: UserId
+    sender_id: UserId
+    seq: NotRequired[int]
 
 
 class DirectMessagesOut(TypedDict):
@@ -338,6 +351,34 @@ class EventMember(TypedDict):
     type: Literal["member"]
 
 
+class EventGroupMessage(TypedDict):
+    """A change."""
+
+    data: GroupMessageEventOut
+    type: Literal["group_message"]
+
+
+class EventDirectMessage(TypedDict):
+    """A change."""
+
+    data: DirectMessageEventOut
+    type: Literal["direct_message"]
+
+
+class EventNotification(TypedDict):
+    """A change."""
+
+    data: NotificationEventOut
+    type: Literal["notification"]
+
+
+class EventUnread(TypedDict):
+    """A change."""
+
+    data: UnreadEventOut
+    type: Literal["unread"]
+
+
 class EventOutRelation(TypedDict):
     """An event."""
 
@@ -370,6 +411,42 @@ class EventOutMember(TypedDict):
 
     data: MemberEventOut
     type: Literal["member"]
+    at: UnixMs
+    id: int
+
+
+class EventOutGroupMessage(TypedDict):
+    """An event."""
+
+    data: GroupMessageEventOut
+    type: Literal["group_message"]
+    at: UnixMs
+    id: int
+
+
+class EventOutDirectMessage(TypedDict):
+    """An event."""
+
+    data: DirectMessageEventOut
+    type: Literal["direct_message"]
+    at: UnixMs
+    id: int
+
+
+class EventOutNotification(TypedDict):
+    """An event."""
+
+    data: NotificationEventOut
+    type: Literal["notification"]
+    at: UnixMs
+    id: int
+
+
+class EventOutUnread(TypedDict):
+    """An event."""
+
+    data: UnreadEventOut
+    type: Literal["unread"]
     at: UnixMs
     id: int
 
@@ -444,6 +521,15 @@ class GroupMessageChangesOut(TypedDict):
     has_more: bool
     items: list[GroupMessageChangeOut]
     next_after: int
+
+
+class GroupMessageEventOut(TypedDict):
+    """A message of a group."""
+
+    group_id: GroupId
+    recalled: bool
+    sender_id: UserId
+    seq: int
 
 
 class GroupMessageOut(TypedDict):
@@ -652,6 +738,16 @@ class NotificationEntryOut(TypedDict):
     updated_at: UnixMs
 
 
+class NotificationEventOut(TypedDict):
+    """A notification."""
+
+    actor_id: NotRequired[UserId]
+    change: NotificationChange
+    notification_id: NotificationId
+    recipient_count: int
+    type: Name
+
+
 class NotificationOut(TypedDict):
     """A notification, for its sender."""
 
@@ -821,6 +917,12 @@ class PutCursorIn(TypedDict):
     """How far a device has read."""
 
     seq: int
+
+
+class PutDeviceIn(TypedDict):
+    """What a device wants."""
+
+    push: bool
 
 
 class PutDirectSettingsIn(TypedDict):
@@ -1206,6 +1308,14 @@ class SettingsOut(TypedDict):
 
 UnreadDirectIn = TypedDict("UnreadDirectIn", {"from": "int"})
 
+
+class UnreadEventOut(TypedDict):
+    """The numbers of a user with a push device may have changed."""
+
+    revision: int
+    user_id: UserId
+
+
 UnreadGroupIn = TypedDict("UnreadGroupIn", {"from": "int"})
 
 
@@ -1328,9 +1438,27 @@ class WholeListOut(TypedDict):
     ids: list[UserId]
 
 
-Event: TypeAlias = EventRelation | EventBroadcast | EventPost | EventMember
+Event: TypeAlias = (
+    EventRelation
+    | EventBroadcast
+    | EventPost
+    | EventMember
+    | EventGroupMessage
+    | EventDirectMessage
+    | EventNotification
+    | EventUnread
+)
 
-EventOut: TypeAlias = EventOutRelation | EventOutBroadcast | EventOutPost | EventOutMember
+EventOut: TypeAlias = (
+    EventOutRelation
+    | EventOutBroadcast
+    | EventOutPost
+    | EventOutMember
+    | EventOutGroupMessage
+    | EventOutDirectMessage
+    | EventOutNotification
+    | EventOutUnread
+)
 
 ReceiptBitmapsOut: TypeAlias = ReceiptBitmapsOutBits | ReceiptBitmapsOutOrdinals
 

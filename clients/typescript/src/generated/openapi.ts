@@ -206,10 +206,11 @@ export interface paths {
         };
         /**
          * List events
-         * @description Returns all changes of relations, broadcasts, posts and group members. Each event has a unique
-         *     number, so that readers can discard repeats. An event never appears after an event with a higher
-         *     number was readable. Events of the same pair of users, creator or channel are in the order in
-         *     which they happened.
+         * @description Returns all changes of relations, broadcasts, posts, group members, messages and notifications.
+         *     For users with a push device, it also returns every change of their numbers. Each event has a
+         *     unique number, so that readers can discard repeats. An event never appears after an event with a
+         *     higher number was readable. Events of the same pair of users, creator, channel, group,
+         *     notification or user are in the order in which they happened.
          */
         get: operations["list_events"];
         put?: never;
@@ -872,11 +873,17 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        put?: never;
+        /**
+         * Set whether a device gets pushes
+         * @description The first call registers the device, which needs no cursor. With `push`, events of type `unread`
+         *     tell services of every change of the user's numbers, for as long as any device of the user has
+         *     it. A repeat changes it. The device counts as seen.
+         */
+        put: operations["put_device"];
         post?: never;
         /**
          * Delete a device
-         * @description Inbox items are no longer kept for this device.
+         * @description Inbox items are no longer kept for this device, and its pushes end.
          */
         delete: operations["delete_device"];
         options?: never;
@@ -2066,27 +2073,6 @@ export interface components {
             /** @description The user. */
             user_id: components["schemas"]["UserId"];
         };
-        /** @description How far a device has read the inbox. */
-        CursorOut: {
-            /** @description The time of the first update. */
-            created_at: components["schemas"]["UnixMs"];
-            /**
-             * Format: int64
-             * @description The last inbox item that the device has read.
-             * @example 57
-             */
-            cursor: number;
-            /** @description The device. */
-            device_id: components["schemas"]["ClientId"];
-            /**
-             * Format: int64
-             * @description The number of items after the cursor.
-             * @example 3
-             */
-            lag: number;
-            /** @description The time of the last update. */
-            last_seen_at: components["schemas"]["UnixMs"];
-        };
         /** @description The result of deleting an entry from a user's list. */
         DeletedNotificationOut: {
             /**
@@ -2101,6 +2087,29 @@ export interface components {
          * @enum {string}
          */
         Delivery: "read" | "write";
+        /** @description A device of a user. */
+        DeviceOut: {
+            /** @description The time of the first update. */
+            created_at: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The last inbox item that the device has read; omitted if it has never put its cursor.
+             * @example 57
+             */
+            cursor?: number;
+            /** @description The device. */
+            device_id: components["schemas"]["ClientId"];
+            /**
+             * Format: int64
+             * @description The number of items after the cursor; omitted without a cursor.
+             * @example 3
+             */
+            lag?: number;
+            /** @description The time of the last update. */
+            last_seen_at: components["schemas"]["UnixMs"];
+            /** @description Whether events tell services of every change of the user's numbers. */
+            push: boolean;
+        };
         /** @description A user's devices. */
         DevicesOut: {
             /**
@@ -2110,13 +2119,35 @@ export interface components {
              */
             head: number;
             /** @description The devices, most recently seen first. */
-            items: components["schemas"]["CursorOut"][];
+            items: components["schemas"]["DeviceOut"][];
         };
         /**
          * @description What of a direct chat `chats` and `total` count.
          * @enum {string}
          */
         DirectLevel: "all" | "none";
+        /** @description A direct message. */
+        DirectMessageEventOut: {
+            /**
+             * Format: int64
+             * @description The number of the message in the sender's inbox.
+             * @example 31
+             */
+            own_seq: number;
+            /** @description Whether the message was recalled. */
+            recalled: boolean;
+            /** @description The receiver. */
+            receiver_id: components["schemas"]["UserId"];
+            /** @description The sender. */
+            sender_id: components["schemas"]["UserId"];
+            /**
+             * Format: int64
+             * @description The number of the message in the receiver's inbox; omitted if a recalled message is not known
+             *     there any more.
+             * @example 57
+             */
+            seq?: number;
+        };
         /** @description A page of a direct chat: in descending order with `before`, otherwise in ascending order. */
         DirectMessagesOut: {
             /**
@@ -2328,6 +2359,26 @@ export interface components {
             data: components["schemas"]["MemberEventOut"];
             /** @enum {string} */
             type: "member";
+        } | {
+            /** @description A message of a group was sent or recalled. */
+            data: components["schemas"]["GroupMessageEventOut"];
+            /** @enum {string} */
+            type: "group_message";
+        } | {
+            /** @description A direct message was sent or recalled. */
+            data: components["schemas"]["DirectMessageEventOut"];
+            /** @enum {string} */
+            type: "direct_message";
+        } | {
+            /** @description A notification was sent, edited or withdrawn. */
+            data: components["schemas"]["NotificationEventOut"];
+            /** @enum {string} */
+            type: "notification";
+        } | {
+            /** @description The numbers of a user with a push device may have changed. */
+            data: components["schemas"]["UnreadEventOut"];
+            /** @enum {string} */
+            type: "unread";
         };
         /** @description An event. */
         EventOut: components["schemas"]["Event"] & {
@@ -2342,13 +2393,14 @@ export interface components {
         };
         /** @description A page of events, in the order of their numbers. */
         EventsOut: {
-            /** @description Whether there are more events. */
+            /** @description Whether there may be more events. */
             has_more: boolean;
             /** @description The events. */
             items: components["schemas"]["EventOut"][];
             /**
              * Format: int64
-             * @description The value of `after` for the next request.
+             * @description The value of `after` for the next request. With `types`, it passes by events of other types,
+             *     so it also moves where there are no items.
              * @example 918
              */
             next_after: number;
@@ -2501,6 +2553,21 @@ export interface components {
              * @example 12
              */
             next_after: number;
+        };
+        /** @description A message of a group. */
+        GroupMessageEventOut: {
+            /** @description The group. */
+            group_id: components["schemas"]["GroupId"];
+            /** @description Whether the message was recalled. */
+            recalled: boolean;
+            /** @description The sender. */
+            sender_id: components["schemas"]["UserId"];
+            /**
+             * Format: int64
+             * @description The number of the message in the group.
+             * @example 57
+             */
+            seq: number;
         };
         /** @description A group message. A recalled message has only its number and sender. */
         GroupMessageOut: {
@@ -2860,6 +2927,11 @@ export interface components {
              */
             seq: number;
         };
+        /**
+         * @description What happened to a notification.
+         * @enum {string}
+         */
+        NotificationChange: "sent" | "edited" | "withdrawn";
         /** @description The unread entries of a type. */
         NotificationCountOut: {
             /** @description With `cap`: whether `unread` is higher than shown. */
@@ -2926,6 +2998,23 @@ export interface components {
             type: components["schemas"]["Name"];
             /** @description When the last notification joined the entry. */
             updated_at: components["schemas"]["UnixMs"];
+        };
+        /** @description A notification. */
+        NotificationEventOut: {
+            /** @description The user whose act it tells of; omitted if there is none. */
+            actor_id?: components["schemas"]["UserId"];
+            /** @description What happened to it. */
+            change: components["schemas"]["NotificationChange"];
+            /** @description The notification. */
+            notification_id: components["schemas"]["NotificationId"];
+            /**
+             * Format: int64
+             * @description The number of recipients when it was sent.
+             * @example 1200
+             */
+            recipient_count: number;
+            /** @description The type of the notification. */
+            type: components["schemas"]["Name"];
         };
         /**
          * @description A notification, 1 to 2^63-1.
@@ -3442,6 +3531,11 @@ export interface components {
              * @example 57
              */
             seq: number;
+        };
+        /** @description What a device wants. */
+        PutDeviceIn: {
+            /** @description Whether events of type `unread` tell services of every change of the user's numbers. */
+            push: boolean;
         };
         /** @description Settings of a direct chat. */
         PutDirectSettingsIn: {
@@ -4207,6 +4301,18 @@ export interface components {
              * @example 57
              */
             from: number;
+        };
+        /** @description The numbers of a user with a push device may have changed. */
+        UnreadEventOut: {
+            /**
+             * Format: int64
+             * @description The revision of the user's own rows by then. It is that of an earlier event where the change
+             *     was none of the user's own, such as a broadcast.
+             * @example 918
+             */
+            revision: number;
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
         };
         /** @description From where on messages show as unread. */
         UnreadGroupIn: {
@@ -5250,6 +5356,8 @@ export interface operations {
                 after?: number;
                 /** @description The maximum number of items. */
                 limit?: number;
+                /** @description Return events of these types only, comma-separated. All by default. */
+                types?: string;
                 /** @description Hold the request for up to this many seconds while there are no new events. */
                 wait?: number;
             };
@@ -6871,6 +6979,46 @@ export interface operations {
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
+    put_device: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example phone-1 */
+                device_id: components["schemas"]["ClientId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutDeviceIn"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
     delete_device: {
         parameters: {
             query?: never;
@@ -6925,7 +7073,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CursorOut"];
+                    "application/json": components["schemas"]["DeviceOut"];
                 };
             };
             400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
