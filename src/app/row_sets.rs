@@ -41,7 +41,7 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 27] = [
+    let others: [&[&'static Statement]; 28] = [
         &lanes::statements(),
         &marks::store::statements(),
         &marks::users::statements(),
@@ -63,6 +63,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &notifications::reads::statements(),
         &relations::export::statements(),
         &relations::lists::statements(),
+        &relations::mute_http::statements(),
         &users::statements(),
         &views::expiry::statements(),
         &operations::store::statements(),

@@ -15,6 +15,7 @@ pub mod old_rows;
 pub mod operations;
 pub mod receipts;
 pub mod relations;
+pub mod silence;
 pub mod summary_part;
 pub mod users;
 pub mod views;

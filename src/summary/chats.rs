@@ -144,8 +144,7 @@ pub(super) struct DirectTermsOut {
 impl DirectTermsOut {
     fn new(chat: &UnreadDirect, now: UnixMs) -> Self {
         let UnreadDirect { peer, head, mark, recalled, level } = *chat;
-        // None: the user blocks the peer.
-        let (level, level_until) = level.map_or((Level::None, None), |level| (level.at(now), level.ends_at(now)));
+        let (level, level_until) = (level.at(now), level.ends_at(now));
         Self { peer_id: peer, head, mark, recalled, unread: head - mark - recalled, level: level.into(), level_until }
     }
 }

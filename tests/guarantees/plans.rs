@@ -25,6 +25,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("where i.gone = 0 and (i.created_at, i.stream, i.item_id) > ($1, $2, $3)", "a sweep of view items"),
     ("where p.created_at < $1", "a sweep of posts"),
     ("where d.seen_at < $1", "a sweep of devices"),
+    ("where m.until > 0 and m.until <= $1", "a sweep of mutes that have ended"),
     ("where (i.put_at, i.user_id) > ($1, $2)", "a sweep of inboxes"),
     ("where (m.sent_at, m.group_id) > ($1, $2)", "a sweep of group messages"),
     ("where (follower_id, followee_id) > ($1, $2)", "the export of all follows"),

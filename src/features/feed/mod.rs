@@ -11,9 +11,13 @@
 //! snapshot of somebody who is no longer followed does no harm. A user who was not seen before
 //! looks when it is enrolled (`crate::features::users`).
 //!
+//! The posts of a creator whom the user mutes do not count, while the mark of the follow and that in
+//! the snapshot go on as ever: so they count again when the mute ends as if there had been none.
+//!
 //! The list of a user, with its *version* (`users.feed`, the revision at which it changed last), is
 //! what `list.rs` keeps decoded: a cached head and a mark for each creator. `horizon.rs` is what
-//! the token of a feed says. `snapshot.rs` is the form in which rows and Redis hold it, `store.rs`
+//! the token of a feed says. `snapshot.rs` is the form in which rows hold it, `shared_list.rs` that
+//! in which Redis does, `store.rs`
 //! has the SQL, `http.rs` the routes of posts; those of the feed itself stand beside the summary
 //! (`summary/feed_http.rs`).
 //!
@@ -29,6 +33,7 @@ mod horizon;
 pub mod http;
 mod list;
 pub mod rows;
+mod shared_list;
 mod snapshot;
 pub mod store;
 pub mod summary;

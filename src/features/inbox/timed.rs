@@ -1,7 +1,8 @@
-//! Direct chats whose level ends by itself. Their user's sums do not count them, and the user's
-//! entry lists each: `t:7` has `1767225600123 3`, which is when the level ends and how many messages
-//! are unread. A reader adds those whose time has come. The next write to such a chat moves it into
-//! the sums.
+//! Direct chats whose level ends by itself: the one that was set, or that of a mute, whichever ends
+//! last. Their user's sums do not count them, and the user's entry lists each: `t:7` has
+//! `1767225600123 3`, which is when the level ends and how many messages are unread. A reader adds
+//! those whose time has come. The next write to such a chat moves it into the sums, or the sweep that
+//! removes the mute.
 
 use std::collections::BTreeSet;
 
@@ -14,18 +15,50 @@ use crate::engine::entries::EntryRows;
 use crate::engine::heads::Versions;
 use crate::engine::marks::Kind;
 use crate::engine::marks::parts::Part;
+use crate::features::silence::Silence;
 
 /// How many direct chats of a user may have a level that ends.
 pub const MAX_TIMED_CHATS: usize = 100;
 
+/// SQL for the chats whose level ends, or has ended without a write since: those whose own level does,
+/// and those of which only a mute does, also where there is no message yet. A mute for ever, a level for ever, and a block never end.
+/// Given where the chats and the mutes are from, and which of them.
+macro_rules! timed_chats {
+    ($chats:literal, $mutes:literal, $of_chats:literal, $of_mutes:literal) => {
+        concat!(
+            "select d.user_id, d.peer_id, case when coalesce(m.until, 0) > d.level_until then m.until else d.level_until end as ends_at,
+            d.head - d.mark + d.again - d.recalled as unread
+        from ",
+            $chats,
+            "
+        left join mutes m on m.user_id = d.user_id and m.target_id = d.peer_id
+        where ",
+            $of_chats,
+            " and d.level_until > 0 and coalesce(m.until, 1) > 0
+            and not exists (select 1 from blocks b where b.user_id = d.user_id and b.target_id = d.peer_id)
+        union all
+        select m.user_id, m.target_id, m.until, coalesce(d.head - d.mark + d.again - d.recalled, 0)
+        from ",
+            $mutes,
+            "
+        left join directs d on d.user_id = m.user_id and d.peer_id = m.target_id
+        where ",
+            $of_mutes,
+            " and m.until > 0 and coalesce(d.level, 0) = 0
+            and not exists (select 1 from blocks b where b.user_id = m.user_id and b.target_id = m.target_id)"
+        )
+    };
+}
+pub(super) use timed_chats;
+
 /// The chats that entries list.
 pub(super) const ENTRY_ROWS: EntryRows = EntryRows {
-    select: "select d.user_id, {kind}, '', d.peer_id, d.level_until,
-        case when (select count(*) from blocks b where b.user_id = r.user_id and b.target_id = d.peer_id) > 0 then 0
-            else d.head - d.mark + d.again - d.recalled end,
-        0, 0, 0, cast(null as bytea)
-    from {rows} r
-    join directs d on d.user_id = r.user_id and d.level_until > 0",
+    select: concat!(
+        "select t.user_id, {kind}, '', t.peer_id, t.ends_at, t.unread, 0, 0, 0, cast(null as bytea)
+    from (",
+        timed_chats!("{rows} r join directs d on d.user_id = r.user_id", "{rows} r join mutes m on m.user_id = r.user_id", "true", "true"),
+        ") t"
+    ),
     part: |row| {
         let [peer, until, unread, ..] = row.numbers;
         Some(part(UserId::try_from(peer).ok()?, Some((UnixMs(until), unread))))
@@ -54,9 +87,8 @@ pub(super) async fn load(pipeline: &Pipeline, users: &BTreeSet<UserId>) -> DbRes
 }
 
 /// When the level of a chat ends, and what is then unread; None where it does not end.
-pub(super) fn timed(direct: &Direct, blocked: bool) -> Option<(UnixMs, i64)> {
-    let until = direct.level.until()?;
-    Some((until, if blocked { 0 } else { direct.unread() }))
+pub(super) fn timed(direct: &Direct, silence: Silence) -> Option<(UnixMs, i64)> {
+    Some((silence.over(direct.level).until()?, direct.unread()))
 }
 
 /// A chat as an entry has it; an empty part where its level does not end any more.
