@@ -1,7 +1,6 @@
 //! What is read of direct chats outside of batches.
 
 use super::lists::{InboxRow, item_of_row};
-use super::timed::{Ended, timed_chats};
 use super::{DirectOut, ItemOut};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
@@ -10,19 +9,12 @@ use crate::features::level::LevelUntil;
 use crate::features::silence::{Silence, silence_code};
 
 /// A user's direct chats in an order, of which a page is given by a place in it. The first row (peer
-/// 0) has the user's revision, how many levels have ended without a write since, and when the next
-/// one ends.
+/// 0) has the user's revision.
 macro_rules! chats {
     ($column:literal, $which:literal) => {
         concat!(
-            "select 0 as peer_id, u.revision as unread, 0 as last_seq, 0 as last_at, 0 as read_seq,
-            (select count(*) from (",
-            timed_chats!("directs d", "mutes m", "d.user_id = $1", "m.user_id = $1"),
-            ") t where t.ends_at <= $5) as first_unread, 0 as level,
-            coalesce((select min(t.ends_at) from (",
-            timed_chats!("directs d", "mutes m", "d.user_id = $1", "m.user_id = $1"),
-            ") t where t.ends_at > $5), 0) as until,
-            cast(-2 as bigint) as silence, 0 as place
+            "select 0 as peer_id, u.revision as unread, 0 as last_seq, 0 as last_at, 0 as read_seq, 0 as first_unread, 0 as level, 0 as until,
+            cast(0 as bigint) as silence, 0 as place
         from users u
         where u.user_id = $1
         union all
@@ -61,31 +53,26 @@ macro_rules! chats {
 /// The chat in which a message came last first.
 static LIST: Statement = Statement::one(
     chats!("last_seq", "true"),
-    &[("user_id", Type::Int), ("before_seq", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int), ("now", Type::Int)],
+    &[("user_id", Type::Int), ("before_seq", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int)],
 );
 
 /// Chats with a message, the one whose last message was sent last first.
 static BY_ACTIVITY: Statement = Statement::one(
     chats!("last_at", "n.last_seq > 0"),
-    &[("user_id", Type::Int), ("before_at", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int), ("now", Type::Int)],
+    &[("user_id", Type::Int), ("before_at", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int)],
 );
 
 /// Of these, only chats with something unread.
 static UNREAD_BY_ACTIVITY: Statement = Statement::one(
     chats!("last_at", "n.last_seq > 0 and n.head - n.mark + n.again - n.recalled > 0"),
-    &[("user_id", Type::Int), ("before_at", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int), ("now", Type::Int)],
+    &[("user_id", Type::Int), ("before_at", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int)],
 );
 
 /// One chat in the same way. There need be no row of it.
 static ONE: Statement = Statement::one(
     concat!(
         "select cast($2 as bigint) as peer_id, coalesce(u.revision, 0) as unread, 0 as last_seq, 0 as last_at, 0 as read_seq,
-        (select count(*) from (",
-        timed_chats!("directs d", "mutes m", "d.user_id = $1", "m.user_id = $1"),
-        ") t where t.ends_at <= $3) as first_unread, 0 as level,
-        coalesce((select min(t.ends_at) from (",
-        timed_chats!("directs d", "mutes m", "d.user_id = $1", "m.user_id = $1"),
-        ") t where t.ends_at > $3), 0) as until, ",
+        0 as first_unread, 0 as level, 0 as until, ",
         silence_code!("$1", "$2"),
         " as silence, 0 as place
     from (select 1 as one) o
@@ -105,7 +92,7 @@ static ONE: Statement = Statement::one(
     where d.user_id = $1 and d.peer_id = $2
     order by place"
     ),
-    &[("user_id", Type::Int), ("peer_id", Type::Int), ("now", Type::Int)],
+    &[("user_id", Type::Int), ("peer_id", Type::Int)],
 );
 
 /// A user's direct chats with something unread.
@@ -173,8 +160,6 @@ type ChatRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i32);
 pub struct Directs {
     /// The user's revision.
     pub revision: i64,
-    /// Which levels have ended, and when the next one does. Without numbers of messages.
-    pub ended: Ended,
     pub chats: Vec<DirectOut>,
 }
 
@@ -195,10 +180,6 @@ fn chat(row: ChatRow, now: UnixMs) -> Option<DirectOut> {
     })
 }
 
-fn ended(row: &ChatRow) -> Ended {
-    Ended { levels: row.5, next: Some(UnixMs(row.7)).filter(|at| at.0 > 0), ..Ended::default() }
-}
-
 /// Up to `limit` direct chats after this place in the list.
 pub async fn list(db: &Db, user: UserId, before: (i64, i64), limit: i64, now: UnixMs) -> DbResult<Directs> {
     chats(db, &LIST, user, before, limit, now).await
@@ -215,11 +196,11 @@ pub async fn unread_by_activity(db: &Db, user: UserId, before: (i64, i64), limit
 }
 
 async fn chats(db: &Db, statement: &'static Statement, user: UserId, before: (i64, i64), limit: i64, now: UnixMs) -> DbResult<Directs> {
-    let columns = [user.get(), before.0, before.1, limit, now.0].map(|value| Column::Int(vec![value]));
+    let columns = [user.get(), before.0, before.1, limit].map(|value| Column::Int(vec![value]));
     let mut found = Directs::default();
     for row in db.fetch::<ChatRow>(statement, &columns).await? {
         if row.9 == 0 {
-            (found.revision, found.ended) = (row.1, ended(&row));
+            found.revision = row.1;
         } else {
             found.chats.extend(chat(row, now));
         }
@@ -229,13 +210,13 @@ async fn chats(db: &Db, statement: &'static Statement, user: UserId, before: (i6
 
 /// One direct chat.
 pub async fn one(db: &Db, user: UserId, peer: UserId, now: UnixMs) -> DbResult<Directs> {
-    let columns = [user.get(), peer.get(), now.0].map(|value| Column::Int(vec![value]));
+    let columns = [user.get(), peer.get()].map(|value| Column::Int(vec![value]));
     let mut rows = db.fetch::<ChatRow>(&ONE, &columns).await?.into_iter();
     let Some(first) = rows.next() else { return Ok(Directs::default()) };
     let (id, silence) = (first.0, first.8);
     let row = rows.next().unwrap_or((id, 0, 0, 0, 0, 0, 0, 0, 0, 1));
     let row = (row.0, row.1, row.2, row.3, row.4, row.5, row.6, row.7, silence, row.9);
-    Ok(Directs { revision: first.1, ended: ended(&first), chats: chat(row, now).into_iter().collect() })
+    Ok(Directs { revision: first.1, chats: chat(row, now).into_iter().collect() })
 }
 
 /// A direct chat with something unread, as its row counts it.

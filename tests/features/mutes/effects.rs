@@ -16,8 +16,9 @@ async fn chat(client: &Client, peer: i64) -> (i64, String) {
     let of = |chat: &Value| (chat["unread"].as_i64().unwrap(), chat["level"].as_str().unwrap().to_owned());
     assert_eq!(of(&one), of(&in_chats));
     for (path, id) in [("directs", "peer_id"), ("chats", "id")] {
+        let peer = peer.to_string();
         let listed = client.walk(&format!("/v1/users/{ME}/{path}"), 5).await;
-        let found = listed.iter().find(|chat| chat[id] == peer.to_string());
+        let found = listed.iter().find(|chat| chat[id] == peer);
         assert!(found.is_none_or(|found| of(found) == of(&one)), "{path}: {listed:?} {one}");
         assert!(found.is_some() || one["last_seq"] == 0, "{path}: {listed:?}");
     }

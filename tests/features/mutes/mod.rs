@@ -4,6 +4,7 @@
 mod effects;
 mod ends;
 mod routes;
+mod sizes;
 
 use headmark::base::clock::UnixMs;
 use headmark::maintenance::recount::Recount;

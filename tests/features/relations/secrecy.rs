@@ -235,9 +235,9 @@ both_tiers! {
             sent(me, other).await;
             scene.service.post(&format!("/v1/users/{other}/directs/{me}/read"), &json!({})).await.ok();
         };
-        for request in ["receipts", "", "messages"] {
+        for request in ["/receipts", "", "/messages"] {
             let look = async |client: &Client, me: i64, other: i64| {
-                let reply = client.get(&format!("/v1/users/{me}/directs/{other}/{request}").replace("//", "/").trim_end_matches('/').to_owned()).await;
+                let reply = client.get(&format!("/v1/users/{me}/directs/{other}{request}")).await;
                 let mut body = reply.body.clone();
                 body.as_object_mut().unwrap().remove("last_at");
                 body.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten().for_each(|item| drop(item.as_object_mut().unwrap().remove("sent_at")));
