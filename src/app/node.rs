@@ -78,6 +78,7 @@ impl App {
         let events = Arc::new(Publisher::new(&config.events, db.clone(), Arc::clone(&cache), bell.clone()));
         let (hot, fan_out) = (Arc::new(HotUsers::new(cache.is_shared())), Arc::<FanOut>::default());
         let engines = lanes::LaneEngines {
+            owners: db.owners().await?,
             db: db.clone(),
             cache: Arc::clone(&cache),
             guard: Arc::clone(&guard),
