@@ -7,11 +7,12 @@
 //! that lost them change a number.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use moka::future::Cache as Lists;
 
+use super::followees::{Counted, FOR_EVER, FeedList, Followee, Term};
 use super::shared_list::SharedList;
 use super::{FeedConfig, Horizon, Snapshot, store};
 use crate::base::clock::{DAY_MS, UnixMs};
@@ -21,8 +22,8 @@ use crate::cache::{Cache, ListVersion, Revision};
 use crate::db::{Db, DbResult, MAX_READ};
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::guard::{Guard, Trust};
-use crate::engine::heads::{CachedHead, Heads, Versions};
-use crate::engine::marks::{Intervals, Kind, StreamKey};
+use crate::engine::heads::{Heads, Versions};
+use crate::engine::marks::StreamKey;
 use crate::engine::turns::Turns;
 use crate::features::silence::Mute;
 
@@ -34,12 +35,6 @@ const MAX_LOADS: u32 = 4;
 
 /// How often a list is counted whose heads change while it is, before the count is given up.
 const MAX_COUNTS: u32 = 100;
-
-/// When a mute ends that never does.
-const FOR_EVER: UnixMs = UnixMs(i64::MAX);
-
-/// What a list takes besides its creators.
-const LIST_BYTES: usize = 160;
 
 /// How many unread posts the feed has, and what they were counted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,152 +50,6 @@ pub struct FeedCount {
     pub list_changed_at: Revision,
     /// When the next mute of a creator ends, whose posts count from then on.
     pub changes_at: Option<UnixMs>,
-}
-
-/// One creator of a list.
-#[derive(Debug)]
-struct Followee {
-    cached_head: Arc<CachedHead>,
-    /// What counts as seen.
-    mark: i64,
-    creator: UserId,
-}
-
-/// One creator of a list and its part of the count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Term {
-    pub creator: UserId,
-    /// How much the creator has ever posted.
-    pub head: i64,
-    /// Up to where the user has seen it.
-    pub mark: i64,
-    /// How many posts are there that the user has not seen.
-    pub unread: i64,
-    /// Whether the user mutes the creator, so that they do not count.
-    pub muted: bool,
-}
-
-/// Whom a user follows, each with the head in memory and the user's mark, as of one version.
-#[derive(Debug)]
-pub struct FeedList {
-    version: ListVersion,
-    /// In the order of the creators, so that every node adds up in the same order; last, in the same
-    /// order, those whom the user mutes.
-    followees: Box<[Followee]>,
-    /// When the mutes of the last ones end.
-    muted_until: Box<[UnixMs]>,
-    /// Of those whose marks lie below what the cached heads tell: the sum of the cached heads'
-    /// versions, and of what is unread. Looked at only where there are any.
-    below: Mutex<Option<(i64, i64)>>,
-}
-
-/// A count as far as the cached heads tell.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Counted {
-    unread: i64,
-    /// The cached heads' versions.
-    versions: Versions,
-    /// Whether a head is not loaded.
-    unloaded: bool,
-    /// Those of whom only the rows tell.
-    below: Vec<usize>,
-}
-
-impl Counted {
-    /// Adds one creator; false where the head is not loaded.
-    fn add(&mut self, at: usize, of: &Followee, most: i64) -> bool {
-        // Before the head: then the head is at least as new.
-        let version = of.cached_head.version();
-        if version < 0 {
-            return false;
-        }
-        self.versions.add(Kind::Post, of.creator.get().cast_unsigned(), version);
-        // The versions stay whole also where the count has enough.
-        if self.unread < most {
-            match of.cached_head.unread(of.mark, &Intervals::default()) {
-                Some(unread) => self.unread = self.unread.saturating_add(unread),
-                None => self.below.push(at),
-            }
-        }
-        true
-    }
-}
-
-impl FeedList {
-    /// The revision at which the list changed last.
-    #[must_use]
-    pub fn version(&self) -> Revision {
-        self.version.revision
-    }
-
-    /// How many creators.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.followees.len()
-    }
-
-    /// Whether the user follows nobody.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.followees.is_empty()
-    }
-
-    /// The creators one by one: creator, head, mark, and what is unread; None where only the rows
-    /// tell, see [`Feeds::terms`].
-    pub fn iter(&self) -> impl Iterator<Item = (UserId, i64, i64, Option<i64>)> + '_ {
-        let none = Intervals::default();
-        self.followees.iter().map(move |of| (of.creator, of.cached_head.head(), of.mark, of.cached_head.unread(of.mark, &none)))
-    }
-
-    /// Whom the user mutes at this time.
-    fn muted(&self, now: UnixMs) -> impl Iterator<Item = UserId> + '_ {
-        let (_, muted) = self.by_mute();
-        muted.iter().zip(&self.muted_until).filter(move |(_, until)| **until > now).map(|(of, _)| of.creator)
-    }
-
-    /// When the next mute ends.
-    fn changes_at(&self, now: UnixMs) -> Option<UnixMs> {
-        self.muted_until.iter().copied().filter(|until| *until > now && *until < FOR_EVER).min()
-    }
-
-    /// Those whose posts always count, and those whom the user mutes, or did until some time.
-    fn by_mute(&self) -> (&[Followee], &[Followee]) {
-        self.followees.split_at_checked(self.followees.len() - self.muted_until.len()).unwrap_or_default()
-    }
-
-    fn count(&self, most: i64, now: UnixMs) -> Counted {
-        let mut counted = Counted::default();
-        let (always, muted) = self.by_mute();
-        for (at, of) in always.iter().enumerate() {
-            if !counted.add(at, of, most) {
-                return Counted { unloaded: true, ..Counted::default() };
-            }
-        }
-        // Neither the posts nor the version of one who is muted: who polls is not woken by them.
-        for (at, (of, until)) in muted.iter().zip(&self.muted_until).enumerate() {
-            if *until <= now && !counted.add(always.len() + at, of, most) {
-                return Counted { unloaded: true, ..Counted::default() };
-            }
-        }
-        if counted.unread >= most {
-            counted.below.clear();
-        }
-        counted
-    }
-
-    /// The heads of the creators, in their order; None where one is not known.
-    fn heads(&self) -> Option<Vec<i64>> {
-        self.followees.iter().map(|of| Some(of.cached_head.head()).filter(|_| of.cached_head.is_loaded())).collect()
-    }
-
-    fn below(&self) -> std::sync::MutexGuard<'_, Option<(i64, i64)>> {
-        self.below.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn weight(&self) -> u32 {
-        u32::try_from(LIST_BYTES + size_of_val::<[Followee]>(&self.followees) + size_of_val::<[UnixMs]>(&self.muted_until))
-            .unwrap_or(u32::MAX)
-    }
 }
 
 /// The lists of the users who poll.
