@@ -205,6 +205,7 @@ impl Engines {
             looks: Lookups::new(&config.relations, db.clone(), Arc::clone(cache), Arc::clone(guard), Arc::clone(hot)),
             hot: Arc::clone(hot),
             polling: Arc::clone(&self.polling),
+            clock: self.clock.clone(),
             config: config.relations.clone(),
             worker,
         }

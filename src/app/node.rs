@@ -101,7 +101,7 @@ impl App {
             counters: CounterPart,
             broadcasts: BroadcastPart,
             dots: DotPart,
-            feed: FeedPart { feeds: Arc::new(feeds) },
+            feed: FeedPart { feeds: Arc::new(feeds), clock: clock.clone() },
             chats: ChatPart { db: db.clone(), entries: Arc::clone(&entries), chats: Arc::clone(&chats), clock: clock.clone() },
             notifications: NotificationPart,
         };

@@ -34,7 +34,7 @@ use crate::summary;
         (name = "inbox", description = "Direct messages, and the inbox from which devices fetch new items."),
         (name = "notifications", description = "Notifications that users read one by one, such as site mail."),
         (name = "receipts", description = "Read receipts of group messages."),
-        (name = "relations", description = "Follows and blocks between users."),
+        (name = "relations", description = "Follows, blocks and mutes between users."),
         (name = "events", description = "An ordered log of changes, for services."),
         (name = "operations", description = "Results of asynchronous writes."),
         (name = "users", description = "Settings of users."),
@@ -100,6 +100,7 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
         .and(relations::http::routes(), |node| &node.contexts.relations)
         .and(relations::list_http::routes(), |node| &node.contexts.relations)
         .and(relations::lookup_http::routes(), |node| &node.contexts.relations)
+        .and(relations::mute_http::routes(), |node| &node.contexts.relations)
         .and(events::routes(), |node| &node.contexts.events)
         .and(operations::http::routes(), |node| &node.contexts.operations)
         .and(users::settings_http::routes(), |node| &node.contexts.users)

@@ -43,7 +43,7 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 28] = [
+    let others: [&[&'static Statement]; 29] = [
         &lanes::statements(),
         &marks::store::statements(),
         &marks::users::statements(),
@@ -66,6 +66,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &notifications::reads::statements(),
         &relations::export::statements(),
         &relations::lists::statements(),
+        &relations::mute_http::statements(),
         &users::statements(),
         &views::expiry::statements(),
         &operations::store::statements(),

@@ -7,6 +7,7 @@ pub mod events;
 pub mod feed;
 pub mod groups;
 mod inbox;
+mod mutes;
 mod notifications;
 pub mod operations;
 mod push;

@@ -30,6 +30,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("cross join push_users p", "the members of a group with a push device"),
     ("from push_users p\n    where p.user_id > $1", "a job goes through all users with a push device"),
     ("from push_users p\n    where p.due_at > 0", "for whom something has ended, by time"),
+    ("where m.until > 0 and m.until <= $1", "a sweep of mutes that have ended"),
     ("where (i.put_at, i.user_id) > ($1, $2)", "a sweep of inboxes"),
     ("where (m.sent_at, m.group_id) > ($1, $2)", "a sweep of group messages"),
     ("where (follower_id, followee_id) > ($1, $2)", "the export of all follows"),

@@ -9,9 +9,9 @@
 //!
 //! A direct chat has a row in `directs` for each of its two sides: how many messages the peer ever
 //! sent, how many of those are read, and where in the inbox the chat was last. The user's own row
-//! sums up what is unread, without chats of level `none` and chats with users whom the user blocks.
-//! Blocks are looked up in `blocks`, under the lock of that row, which every block takes too. Chats
-//! whose level ends are in `timed.rs`.
+//! sums up what is unread, without chats of level `none` and chats with users whom the user blocks or
+//! mutes. Those are looked up in `blocks` and `mutes`, under the lock of that row, which every block
+//! and mute takes too. Chats whose level or mute ends are in `timed.rs`.
 //!
 //! `direct.rs` has the rules of a chat, `command.rs`, `recalls.rs` and `device_rules.rs` those over
 //! the rows of a batch, `http.rs` and `directs_http.rs` the routes, `rows.rs` and `devices.rs` the rows of
@@ -50,7 +50,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::features::level::Level;
 
-pub use changes::{append_inbox, set_direct_blocked};
+pub use changes::{append_inbox, set_direct_silence};
 pub use command::InboxCommand;
 pub use config::InboxConfig;
 pub use direct::{Direct, Place};

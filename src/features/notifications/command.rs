@@ -71,6 +71,7 @@ impl NewNotification {
         let (kind, group_key) = (self.kind.shared(), self.group_key());
         for user in &self.recipients {
             needs.types.insert((*user, Arc::clone(&kind)));
+            needs.silences.extend(self.content.actor_id.map(|actor| (*user, actor)));
             if !group_key.is_empty() {
                 needs.open.insert((*user, Arc::clone(&kind), Arc::clone(&group_key)));
             }
@@ -81,8 +82,7 @@ impl NewNotification {
         let free = self.ids.iter().copied().find(|id| rows.get::<NotificationRows>().is_withdrawn(*id).is_none());
         let id = free.ok_or_else(|| Problem::new(Code::Overloaded, "The server found no free id for the notification. Try again."))?;
         let (kind, group_key) = (self.kind.shared(), self.group_key());
-        let actor = self.content.actor_id.map_or(0, UserId::get);
-        let sent = Sent { id, kind: &kind, group_key: &group_key, actor };
+        let sent = Sent { id, kind: &kind, group_key: &group_key, actor: self.content.actor_id };
         for (at, user) in self.recipients.iter().enumerate() {
             rules::join(rows, *user, sent, now)
                 .map_err(|problem| problem.at(format!("/recipients/{at}"), "exceeds the limit of notification types for this user"))?;

@@ -45,12 +45,12 @@ pub(super) struct Sent<'a> {
     pub(super) kind: &'a Arc<str>,
     /// Empty: it is an entry of its own.
     pub(super) group_key: &'a Arc<str>,
-    /// 0: nobody.
-    pub(super) actor: i64,
+    /// Whose act it tells of.
+    pub(super) actor: Option<UserId>,
 }
 
 /// A notification for a user. It joins the open entry of its type and key with the highest seq, or
-/// begins a new one.
+/// begins a new one. Nothing happens where the user blocks or mutes the actor.
 ///
 /// # Errors
 /// Where it would be of a type too many.
@@ -58,6 +58,9 @@ pub(super) fn join(rows: &mut Rows, user: UserId, sent: Sent<'_>, now: UnixMs) -
     let of = rows.get::<NotificationRows>();
     if of.count(user, sent.kind).is_none() && of.type_count(user) >= MAX_TYPES {
         return Err(Problem::new(Code::TooMany, format!("User {user} has reached the limit of {MAX_TYPES} notification types.")));
+    }
+    if sent.actor.is_some_and(|actor| of.silence(user, actor).holds(now)) {
+        return Ok(());
     }
     let is_grouped = !sent.group_key.is_empty();
     let open = if is_grouped { of.open(user, sent.kind, sent.group_key) } else { None };
@@ -78,7 +81,11 @@ pub(super) fn join(rows: &mut Rows, user: UserId, sent: Sent<'_>, now: UnixMs) -
         }
     };
     if is_grouped {
-        rows.get_mut::<NotificationRows>().set_grouped(user, sent.id, Some(Grouped { entry: id, seq, actor: sent.actor }));
+        rows.get_mut::<NotificationRows>().set_grouped(
+            user,
+            sent.id,
+            Some(Grouped { entry: id, seq, actor: sent.actor.map_or(0, UserId::get) }),
+        );
     }
     Ok(())
 }

@@ -11,12 +11,13 @@ use utoipa_axum::routes;
 
 use super::state::Act;
 use super::worker::{self, WorkerContext};
-use super::{HotUsers, Lookups, Pair, PairAction, RelationCommand, RelationConfig, RelationOut};
+use super::{ChangedRelationOut, HotUsers, Lookups, Pair, PairAction, RelationCommand, RelationConfig};
+use crate::base::clock::Clock;
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::UserId;
 use crate::db::{Db, PageReads};
 use crate::engine::entries::Entries;
-use crate::engine::lanes::{Answer, Job, Lanes};
+use crate::engine::lanes::{Answer, Command, Job, Lanes};
 use crate::features::operations;
 use crate::features::operations::http::Prefer;
 use crate::http::body::{Body, NoFields, present};
@@ -42,6 +43,8 @@ pub struct RelationContext {
     /// Look-ups, and whole lists.
     pub looks: Lookups,
     pub polling: Arc<Polling>,
+    /// By which mutes end.
+    pub clock: Clock,
     /// How follows are bounded, and what they raise.
     pub config: RelationConfig,
     /// Writes that are accepted before they are done.
@@ -96,7 +99,7 @@ pub struct FollowUserIn {
 }
 
 /// The pair of the path: the user, and the one in `{name}`.
-fn pair(path: &UserPath, name: &str) -> Result<Pair, Problem> {
+pub(super) fn pair(path: &UserPath, name: &str) -> Result<Pair, Problem> {
     let followee: UserId = path.get(name)?;
     if followee == path.user {
         return Err(Problem::new(Code::SelfRelation, "A relation requires two different users."));
@@ -110,18 +113,18 @@ async fn write(state: &RelationContext, path: &UserPath, prefer: Prefer, pair: P
     if prefer.respond_async {
         return worker::accept(&state.worker, &path.caller, action).await;
     }
-    submit(state, action).await.map(IntoResponse::into_response)
+    let command = Arc::new(RelationCommand::Do { action, terms: state.config.terms() });
+    submit(state, pair, command).await.map(IntoResponse::into_response)
 }
 
 /// Does it, after what was accepted of the same pair before.
-async fn submit(state: &RelationContext, action: PairAction) -> Result<Answer> {
+pub(super) async fn submit(state: &RelationContext, pair: Pair, command: Arc<dyn Command>) -> Result<Answer> {
     let mut turns = 0;
     loop {
-        let command = Arc::new(RelationCommand::Do { action, terms: state.config.terms() });
         turns += 1;
-        match state.lanes.submit(Job { command, key: None }).await {
+        match state.lanes.submit(Job { command: Arc::clone(&command), key: None }).await {
             Err(Error::Problem(problem)) if problem.code == Code::OperationsPending && turns < MAX_TURNS => {
-                worker::drain(&state.worker, &[action.pair.unordered()]).await?;
+                worker::drain(&state.worker, &[pair.unordered()]).await?;
             }
             outcome => return outcome,
         }
@@ -140,7 +143,7 @@ async fn submit(state: &RelationContext, action: PairAction) -> Result<Answer> {
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     request_body(content = FollowUserIn, description = "Optional"),
     responses(
-        (status = 200, body = RelationOut),
+        (status = 200, body = ChangedRelationOut),
         (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation")))))]
 async fn follow_user(state: Served<RelationContext>, path: UserPath, prefer: Prefer, body: Body<FollowUserIn>) -> Result<Response> {
     let pair = pair(&path, "target")?;
@@ -189,7 +192,7 @@ async fn remove_follower(state: Served<RelationContext>, path: UserPath, prefer:
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     request_body(content = NoFields, description = "Optional"),
     responses(
-        (status = 200, body = RelationOut),
+        (status = 200, body = ChangedRelationOut),
         (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation")))))]
 async fn block_user(state: Served<RelationContext>, path: UserPath, prefer: Prefer, _: Body<NoFields>) -> Result<Response> {
     let pair = pair(&path, "target")?;

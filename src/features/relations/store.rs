@@ -10,7 +10,8 @@ use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 use crate::engine::pairs::Pair;
 
 use super::state::FollowOptions;
-use super::{Fans, Follow, Own, Raised, Versions};
+use super::{Fans, Follow, Muted, Own, Raised, Versions};
+use crate::features::silence::Mute;
 
 /// How many slots the count of a user's followers is spread over. As many lanes may add to it side
 /// by side.
@@ -23,12 +24,13 @@ const OWN: &[(&str, Type)] = &[
     ("blocked", Type::Int),
     ("following_version", Type::Int),
     ("blocks_version", Type::Int),
+    ("mutes_version", Type::Int),
 ];
 const FOLLOW: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int), ("since", Type::Int)];
 
-/// What there is of these pairs: follows (0) where the first may follow anybody, blocks (1), and the
-/// first and the last operation that are accepted and not done (2, of the lower id first). Where
-/// nobody blocks anybody, or nothing is pending, as most often, no pair is looked for: an import has
+/// What there is of these pairs: follows (0) where the first may follow anybody, blocks (1), the first
+/// and the last operation that are accepted and not done (2, of the lower id first), and mutes (3).
+/// Where nobody blocks or mutes anybody, or nothing is pending, no pair is looked for: an import has
 /// thousands.
 static LOAD: Statement = Statement::new(
     "select cast(0 as bigint), f.follower_id, f.followee_id, f.since, f.mark, f.secret, f.special, f.badge, f.badge_at
@@ -49,12 +51,17 @@ static LOAD: Statement = Statement::new(
         from {rows} r
         where r.follower_id < r.followee_id and exists (select 1 from operations where status = 0)
     ) p
-    where p.first_seq is not null",
+    where p.first_seq is not null
+    union all
+    select cast(3 as bigint), m.user_id, m.target_id, m.since, m.until, 0, 0, '', 0
+    from {rows} r
+    join mutes m on m.user_id = r.follower_id and m.target_id = r.followee_id
+    where exists (select 1 from mutes)",
     &[("follower_id", Type::Int), ("followee_id", Type::Int), ("may_follow", Type::Int)],
 ).by("follower_id");
 
 static LOAD_OWN: Statement = Statement::new(
-    "select c.user_id, c.secret, c.special, c.blocked, c.following_version, c.blocks_version
+    "select c.user_id, c.secret, c.special, c.blocked, c.following_version, c.blocks_version, c.mutes_version
     from {rows} r
     join relation_counts c on c.user_id = r.user_id",
     &[("user_id", Type::Int)],
@@ -69,7 +76,8 @@ static UPDATE_OWN: Statement = Statement::new(
         special = r.special,
         blocked = r.blocked,
         following_version = r.following_version,
-        blocks_version = r.blocks_version
+        blocks_version = r.blocks_version,
+        mutes_version = r.mutes_version
     from {rows} r
     where relation_counts.user_id = r.user_id",
     OWN,
@@ -77,8 +85,8 @@ static UPDATE_OWN: Statement = Statement::new(
 .by("user_id");
 
 static INSERT_OWN: Statement = Statement::new(
-    "insert into relation_counts (user_id, secret, special, blocked, following_version, blocks_version)
-    select user_id, secret, special, blocked, following_version, blocks_version
+    "insert into relation_counts (user_id, secret, special, blocked, following_version, blocks_version, mutes_version)
+    select user_id, secret, special, blocked, following_version, blocks_version, mutes_version
     from {rows} r
     where true
     on conflict (user_id) do update set
@@ -86,7 +94,8 @@ static INSERT_OWN: Statement = Statement::new(
         special = excluded.special,
         blocked = excluded.blocked,
         following_version = excluded.following_version,
-        blocks_version = excluded.blocks_version",
+        blocks_version = excluded.blocks_version,
+        mutes_version = excluded.mutes_version",
     OWN,
 );
 
@@ -178,6 +187,7 @@ pub enum Loaded {
     Block(UnixMs),
     /// The first and the last operation that are accepted and not done, by their numbers.
     Pending(i64, i64),
+    Mute(Muted),
 }
 
 fn pair_columns<'a>(pairs: impl Iterator<Item = &'a Pair> + Clone) -> [Column; 2] {
@@ -185,7 +195,7 @@ fn pair_columns<'a>(pairs: impl Iterator<Item = &'a Pair> + Clone) -> [Column; 2
 }
 
 /// A row of [`LOAD_OWN`].
-type OwnRow = (i64, i64, i64, i64, i64, i64);
+type OwnRow = (i64, i64, i64, i64, i64, i64, i64);
 
 /// A row of [`LOAD`].
 type Row = (i64, i64, i64, i64, i64, i64, i64, String, i64);
@@ -199,6 +209,7 @@ fn loaded_of_row((what, first, second, since, mark, secret, special, badge, badg
             Loaded::Follow(Follow { since: UnixMs(since), mark, options, raised })
         }
         1 => Loaded::Block(UnixMs(since)),
+        3 => Loaded::Mute(Muted { since: UnixMs(since), mute: Mute::from_row(mark) }),
         _ => Loaded::Pending(since, mark),
     };
     Some((pair, loaded))
@@ -214,8 +225,8 @@ pub async fn load(pipeline: &Pipeline, pairs: &[(Pair, bool)], users: &[UserId])
     let may_follow = Column::Int(pairs.iter().map(|(_, may_follow)| i64::from(*may_follow)).collect());
     let (pairs, users) = ([followers, followees, may_follow], [Column::Int(users.iter().map(|user| user.get()).collect())]);
     let (found, own): (Vec<Row>, Vec<OwnRow>) = try_join(pipeline.fetch(&LOAD, pairs), pipeline.fetch(&LOAD_OWN, users)).await?;
-    let own_of_row = |(user, secret, special, blocked, following, blocks): OwnRow| {
-        Some((UserId::try_from(user).ok()?, Own { secret, special, blocked, versions: Versions { following, blocks } }))
+    let own_of_row = |(user, secret, special, blocked, following, blocks, mutes): OwnRow| {
+        Some((UserId::try_from(user).ok()?, Own { secret, special, blocked, versions: Versions { following, blocks, mutes } }))
     };
     Ok((found.into_iter().filter_map(loaded_of_row).collect(), own.into_iter().filter_map(own_of_row).collect()))
 }
@@ -231,6 +242,7 @@ pub async fn save_own(conn: &mut Conn, known: &[(UserId, Own)], new: &[(UserId, 
             column(|own| own.blocked),
             column(|own| own.versions.following),
             column(|own| own.versions.blocks),
+            column(|own| own.versions.mutes),
         ];
         if !users.is_empty() {
             conn.later(statement, &columns).await?;

@@ -248,6 +248,8 @@ impl<'a> Run<'a> {
             What::Light | What::ClearDot => self.dots(step).await,
             What::Post | What::PostAgain | What::DeletePost | What::ResetFeed => self.posts(step).await,
             What::Follow | What::Unfollow | What::RemoveFollower | What::Block | What::Unblock => self.relations(step).await,
+            What::Mute | What::Unmute => self.mutes(step).await,
+            What::SweepMutes => self.fleet.sweep_mutes().await,
             What::PutGroup | What::Join | What::Leave | What::Say | What::SayAgain | What::Mention | What::MentionAll | What::Recall => {
                 self.groups(step).await;
             }

@@ -28,6 +28,10 @@ pub enum What {
     RemoveFollower,
     Block,
     Unblock,
+    Mute,
+    Unmute,
+    /// What has ended of mutes is removed.
+    SweepMutes,
     PutItem,
     DeleteItem,
     Access,
@@ -79,7 +83,7 @@ pub enum What {
 }
 
 /// How often each comes.
-const WEIGHTS: [(usize, What); 60] = [
+const WEIGHTS: [(usize, What); 63] = [
     (5, What::Increment),
     (2, What::IncrementMany),
     (3, What::RetractAt),
@@ -100,6 +104,9 @@ const WEIGHTS: [(usize, What); 60] = [
     (1, What::RemoveFollower),
     (1, What::Block),
     (2, What::Unblock),
+    (4, What::Mute),
+    (2, What::Unmute),
+    (1, What::SweepMutes),
     (5, What::PutItem),
     (2, What::DeleteItem),
     (4, What::Access),

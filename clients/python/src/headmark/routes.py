@@ -486,7 +486,7 @@ def get_blocks_ids(user: Id, *, wait: int | None = None) -> Call[types.WholeList
 
 def block_user(
     user: Id, target: Id, *, respond_async: bool = False
-) -> Call[types.RelationOut | types.AcceptedOut]:
+) -> Call[types.ChangedRelationOut | types.AcceptedOut]:
     """Block a user."""
     return Call(
         "block_user",
@@ -818,7 +818,7 @@ def follow_user(
     special: bool | None = None,
     visibility: types.Visibility | None = None,
     respond_async: bool = False,
-) -> Call[types.RelationOut | types.AcceptedOut]:
+) -> Call[types.ChangedRelationOut | types.AcceptedOut]:
     """Follow a user."""
     return Call(
         "follow_user",
@@ -942,6 +942,51 @@ def send_direct(
         "/v1/users/{user}/inbox",
         path={"user": user},
         body={"client_id": client_id, "content": content, "sender_id": sender_id},
+    )
+
+
+def list_mutes(
+    user: Id, *, limit: int | None = None, cursor: str | None = None
+) -> Call[types.PageOut_MutedUserOut]:
+    """List the users that a user mutes."""
+    return Call(
+        "list_mutes",
+        "GET",
+        "/v1/users/{user}/mutes",
+        path={"user": user},
+        query={"limit": limit, "cursor": cursor},
+    )
+
+
+def get_mutes_ids(user: Id, *, wait: int | None = None) -> Call[types.WholeListOut]:
+    """Poll the ids of all users that a user mutes."""
+    return Call(
+        "get_mutes_ids",
+        "GET",
+        "/v1/users/{user}/mutes/ids",
+        path={"user": user},
+        query={"wait": wait},
+    )
+
+
+def mute_user(user: Id, target: Id, *, until: types.UnixMs | None = None) -> Call[types.MutedOut]:
+    """Mute a user."""
+    return Call(
+        "mute_user",
+        "PUT",
+        "/v1/users/{user}/mutes/{target}",
+        path={"user": user, "target": target},
+        body={"until": until},
+    )
+
+
+def unmute_user(user: Id, target: Id) -> Call[None]:
+    """Unmute a user."""
+    return Call(
+        "unmute_user",
+        "DELETE",
+        "/v1/users/{user}/mutes/{target}",
+        path={"user": user, "target": target},
     )
 
 

@@ -124,6 +124,20 @@ class BroadcastEventOut(TypedDict):
     withdrawn: bool
 
 
+class ChangedRelationOut(TypedDict):
+    """The relation after a write."""
+
+    blocking: bool
+    followed_by: bool
+    following: bool
+    muting: bool
+    mutual: bool
+    secret: bool
+    special: bool
+    user_id: UserId
+    revision: int
+
+
 class ChannelOut(TypedDict):
     """The unread broadcasts of a user in a channel."""
 
@@ -206,6 +220,7 @@ class CreatorTermsOut(TypedDict):
     gone: int
     head: int
     mark: int
+    muted: NotRequired[bool]
     unread: int
     user_id: UserId
 
@@ -486,7 +501,7 @@ class FeedOut(TypedDict):
 
 
 class FeedTermsOut(TypedDict):
-    """The feed: the sum over the creators."""
+    """The feed: the sum over the creators whom the user does not mute."""
 
     changed_at: int
     creators: list[CreatorTermsOut]
@@ -694,6 +709,35 @@ class MembersOut(TypedDict):
     items: list[MemberOut]
 
 
+class MuteUserIn(TypedDict):
+    """How long a mute lasts."""
+
+    until: NotRequired[UnixMs]
+
+
+class MutedOut(TypedDict):
+    """The answer to a mute."""
+
+    blocking: bool
+    followed_by: bool
+    following: bool
+    muting: bool
+    mutual: bool
+    secret: bool
+    special: bool
+    user_id: UserId
+    revision: int
+    until: NotRequired[UnixMs]
+
+
+class MutedUserOut(TypedDict):
+    """A muted user."""
+
+    since: UnixMs
+    until: NotRequired[UnixMs]
+    user_id: UserId
+
+
 class NoFields(TypedDict):
     """An empty body, or `{}`."""
 
@@ -817,6 +861,13 @@ class PageOut_MemberOut(TypedDict):
     next_cursor: str | None
 
 
+class PageOut_MutedUserOut(TypedDict):
+    """A page of a list."""
+
+    items: list[MutedUserOut]
+    next_cursor: str | None
+
+
 class PageOut_NoticeOut(TypedDict):
     """A page of a list."""
 
@@ -858,6 +909,7 @@ class PairOut(TypedDict):
     blocking: bool
     followed_by: bool
     following: bool
+    muting: bool
     mutual: bool
     secret: bool
     special: bool
@@ -1164,6 +1216,7 @@ class RelationOut(TypedDict):
     blocking: bool
     followed_by: bool
     following: bool
+    muting: bool
     mutual: bool
     secret: bool
     special: bool

@@ -1115,8 +1115,8 @@ export interface paths {
         };
         /**
          * Poll a user's feed
-         * @description Returns the number of posts, by the users that this user follows, since the user last saw the
-         *     feed. Send the `ETag` back as `If-None-Match`: while nothing has changed, the response is 304
+         * @description Returns the number of posts, by the users that this user follows and does not mute, since the user
+         *     last saw the feed. Send the `ETag` back as `If-None-Match`: while nothing has changed, the response is 304
          *     without a body.
          */
         get: operations["get_feed"];
@@ -1408,6 +1408,74 @@ export interface paths {
          *     nothing while the item is kept.
          */
         post: operations["send_direct"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/mutes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the users that a user mutes
+         * @description Newest first. Available to the user and to services. A mute leaves the list when it ends.
+         */
+        get: operations["list_mutes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/mutes/{target}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Mute a user
+         * @description The muted user cannot notice it. While the mute lasts, `chats` and `total` leave out direct
+         *     messages from that user, and the feed leaves out the posts. When the mute ends, they count as if
+         *     there had been no mute. Notifications with that user as the actor that are sent during the mute
+         *     never appear in the user's list. A repeat replaces `until`.
+         */
+        put: operations["mute_user"];
+        post?: never;
+        /**
+         * Unmute a user
+         * @description Returns 204 also if there was no mute.
+         */
+        delete: operations["unmute_user"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/mutes/ids": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Poll the ids of all users that a user mutes
+         * @description Returns the complete list, newest first, like `following/ids`. A mute that ends leaves the list at
+         *     its time.
+         */
+        get: operations["get_mutes_ids"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1838,6 +1906,33 @@ export interface components {
             /** @description Whether the broadcast was withdrawn. */
             withdrawn: boolean;
         };
+        /** @description The relation after a write. */
+        ChangedRelationOut: ({
+            /** @description Whether the user blocks the other user. The opposite direction is not disclosed. */
+            blocking: boolean;
+            /** @description Whether the other user follows the user. */
+            followed_by: boolean;
+            /** @description Whether the user follows the other user. */
+            following: boolean;
+            /** @description Whether the user mutes the other user. The opposite direction is not disclosed. */
+            muting: boolean;
+            /** @description Whether the two users follow each other, neither in secret. */
+            mutual: boolean;
+            /** @description Whether the follow is visible only to the two users. */
+            secret: boolean;
+            /** @description Whether the other user is special to the user. */
+            special: boolean;
+        } & {
+            /** @description The other user. */
+            user_id: components["schemas"]["UserId"];
+        }) & {
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 918
+             */
+            revision: number;
+        };
         /** @description The unread broadcasts of a user in a channel. */
         ChannelOut: {
             /** @description The channel. */
@@ -2047,7 +2142,10 @@ export interface components {
              */
             unread: number;
         };
-        /** @description A creator: unread = the posts after the mark, minus deleted ones. */
+        /**
+         * @description A creator: unread = the posts after the mark, minus deleted ones. It does not count while the user
+         *     mutes the creator.
+         */
         CreatorTermsOut: {
             /**
              * Format: int64
@@ -2065,6 +2163,8 @@ export interface components {
              *     follow.
              */
             mark: number;
+            /** @description True while the user mutes the creator; omitted otherwise. */
+            muted?: boolean;
             /**
              * Format: int64
              * @description The unread count.
@@ -2462,7 +2562,7 @@ export interface components {
         FeedOut: {
             /**
              * Format: int64
-             * @description The number of users that the user follows.
+             * @description The number of users that the user follows, those whom it mutes among them.
              * @example 120
              */
             creators: number;
@@ -2481,7 +2581,7 @@ export interface components {
              */
             unread: number;
         };
-        /** @description The feed: the sum over the creators. */
+        /** @description The feed: the sum over the creators whom the user does not mute. */
         FeedTermsOut: {
             /**
              * Format: int64
@@ -2888,6 +2988,49 @@ export interface components {
             /** @description One member for each user. */
             items: components["schemas"]["MemberOut"][];
         };
+        /** @description The answer to a mute. */
+        MutedOut: ({
+            /** @description Whether the user blocks the other user. The opposite direction is not disclosed. */
+            blocking: boolean;
+            /** @description Whether the other user follows the user. */
+            followed_by: boolean;
+            /** @description Whether the user follows the other user. */
+            following: boolean;
+            /** @description Whether the user mutes the other user. The opposite direction is not disclosed. */
+            muting: boolean;
+            /** @description Whether the two users follow each other, neither in secret. */
+            mutual: boolean;
+            /** @description Whether the follow is visible only to the two users. */
+            secret: boolean;
+            /** @description Whether the other user is special to the user. */
+            special: boolean;
+        } & {
+            /** @description The other user. */
+            user_id: components["schemas"]["UserId"];
+        }) & {
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 918
+             */
+            revision: number;
+            /** @description When the mute ends; omitted if it does not end. */
+            until?: components["schemas"]["UnixMs"];
+        };
+        /** @description A muted user. */
+        MutedUserOut: {
+            /** @description When the mute began. */
+            since: components["schemas"]["UnixMs"];
+            /** @description When the mute ends; omitted if it does not end. */
+            until?: components["schemas"]["UnixMs"];
+            /** @description The muted user. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /** @description How long a mute lasts. */
+        MuteUserIn: {
+            /** @description When the mute ends. By default, it does not end. */
+            until?: components["schemas"]["UnixMs"];
+        };
         /**
          * @description The name of a badge, channel, dot, view or notification type: `[a-z0-9][a-z0-9_.-]{0,63}`.
          * @example mention
@@ -3250,6 +3393,20 @@ export interface components {
             next_cursor: string | null;
         };
         /** @description A page of a list. */
+        PageOut_MutedUserOut: {
+            /** @description The items. */
+            items: {
+                /** @description When the mute began. */
+                since: components["schemas"]["UnixMs"];
+                /** @description When the mute ends; omitted if it does not end. */
+                until?: components["schemas"]["UnixMs"];
+                /** @description The muted user. */
+                user_id: components["schemas"]["UserId"];
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
         PageOut_NoticeOut: {
             /** @description The items. */
             items: ({
@@ -3420,6 +3577,8 @@ export interface components {
             followed_by: boolean;
             /** @description Whether the user follows the other user. */
             following: boolean;
+            /** @description Whether the user mutes the other user. The opposite direction is not disclosed. */
+            muting: boolean;
             /** @description Whether the two users follow each other, neither in secret. */
             mutual: boolean;
             /** @description Whether the follow is visible only to the two users. */
@@ -3982,6 +4141,8 @@ export interface components {
             followed_by: boolean;
             /** @description Whether the user follows the other user. */
             following: boolean;
+            /** @description Whether the user mutes the other user. The opposite direction is not disclosed. */
+            muting: boolean;
             /** @description Whether the two users follow each other, neither in secret. */
             mutual: boolean;
             /** @description Whether the follow is visible only to the two users. */
@@ -6531,7 +6692,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RelationOut"];
+                    "application/json": components["schemas"]["ChangedRelationOut"];
                 };
             };
             /** @description Accepted */
@@ -7768,7 +7929,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RelationOut"];
+                    "application/json": components["schemas"]["ChangedRelationOut"];
                 };
             };
             /** @description Accepted */
@@ -8290,6 +8451,172 @@ export interface operations {
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    list_mutes: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_MutedUserOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    mute_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The user to mute
+                 * @example 7
+                 */
+                target: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["MuteUserIn"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MutedOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body.self_relation"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    unmute_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The user to unmute
+                 * @example 7
+                 */
+                target: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Unmuted */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            422: components["responses"]["422.self_relation"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    get_mutes_ids: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description The version of the list; omitted if degraded */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WholeListOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            409: components["responses"]["409.too_many"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_mutuals: {
