@@ -17,7 +17,7 @@ LOG ?=
 FOLLOWS ?=
 ON_ENGINES := sh -c 'DATABASE_URL=$$HEADMARK_TEST_POSTGRES REDIS_URL=$$HEADMARK_TEST_REDIS exec "$$@"' sh
 
-.PHONY: help run run-server demo check-log replay-feed bench chaos test test-distributed test-clients test-console lint lint-clients lint-console audit fuzz-api openapi docs clean-engines
+.PHONY: help check-alerts check-proxy lint-deploy run run-server demo check-log replay-feed bench chaos test test-distributed test-clients test-console lint lint-clients lint-console audit fuzz-api openapi docs clean-engines
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -70,7 +70,7 @@ test-console: ## the console in a real Chromium, on both tiers (needs Node 20.19
 
 lint-clients: clients/python/.venv ## formatting, rules and types of the clients (needs Node 20.19 and Python 3.10)
 	cd clients/typescript && npm ci && npm run lint
-	cd clients/python && .venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
+	cd clients/python && .venv/bin/ruff format --check . ../../examples/push && .venv/bin/ruff check . ../../examples/push && .venv/bin/mypy
 
 # Made again when a pinned version changes.
 clients/python/.venv: clients/python/requirements.txt
@@ -89,6 +89,18 @@ lint: ## formatting, clippy, licences and sources of the dependencies; the clien
 	cargo deny --log-level error check bans licenses sources
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; fi
 	scripts/client-tools.sh $(MAKE) --no-print-directory lint-clients lint-console
+	@$(MAKE) --no-print-directory lint-deploy
+
+lint-deploy: ## the rules of the alerts with promtool, and where they are installed the unit, the proxy and the manifests
+	scripts/lint-deploy.sh
+
+check-alerts: ## make the cause of each alert on real nodes, until a real Prometheus fires and resolves it; a quarter of an hour (ARGS: some alerts)
+	cargo build --locked --features failpoints --bin headmark
+	scripts/engines.sh with -- scripts/check_alerts.py "$(TARGET_DIR)/debug/headmark" $(ARGS)
+
+check-proxy: ## HAProxy with deploy/haproxy in front of two nodes: held polls, stops and kills under load; three minutes
+	cargo build --locked --bin headmark
+	scripts/engines.sh with -- scripts/check_proxy.py "$(TARGET_DIR)/debug/headmark"
 
 audit: ## known vulnerabilities of the dependencies (needs the network)
 	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny

@@ -25,6 +25,7 @@ use crate::features::users::settings_http::UserContext;
 use crate::features::users::{LastSeen, LastSeenContext};
 use crate::features::views::http::ViewContext;
 use crate::http::served::{Callers, Served};
+use crate::maintenance::push::PushContext;
 use crate::maintenance::scrub::ScrubContext;
 use crate::summary::chat_list::ChatListContext;
 use crate::summary::http::SummaryContext;
@@ -44,6 +45,7 @@ pub struct Contexts {
     pub notifications: Served<NotificationContext>,
     pub operations: Served<OperationContext>,
     pub last_seen: LastSeenContext,
+    pub push: Arc<PushContext>,
     pub receipts: Served<ReceiptContext>,
     pub relations: Served<RelationContext>,
     pub scrub: Arc<ScrubContext>,
@@ -74,6 +76,7 @@ impl Contexts {
             inbox: callers.serve(engines.inbox(config)),
             notifications: callers.serve(engines.notifications(config)),
             last_seen: engines.last_seen(config),
+            push: Arc::new(engines.push()),
             receipts: callers.serve(engines.receipts()),
             relations: callers.serve(engines.relations(config, worker.clone())),
             operations,
@@ -114,6 +117,16 @@ impl Engines {
             db: self.db.clone(),
             guard: Arc::clone(&self.guard),
             fan_out: Arc::clone(&self.fan_out),
+            clock: self.clock.clone(),
+        }
+    }
+
+    fn push(&self) -> PushContext {
+        PushContext {
+            lanes: self.lanes.clone(),
+            db: self.db.clone(),
+            guard: Arc::clone(&self.guard),
+            summaries: Arc::clone(&self.summaries),
             clock: self.clock.clone(),
         }
     }
@@ -192,6 +205,7 @@ impl Engines {
             looks: Lookups::new(&config.relations, db.clone(), Arc::clone(cache), Arc::clone(guard), Arc::clone(hot)),
             hot: Arc::clone(hot),
             polling: Arc::clone(&self.polling),
+            clock: self.clock.clone(),
             config: config.relations.clone(),
             worker,
         }

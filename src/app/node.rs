@@ -39,7 +39,7 @@ use crate::http::edge::EdgeConfig;
 use crate::http::limit::Limiter;
 use crate::http::polling::{Polling, Waiting};
 use crate::http::traces::Traces;
-use crate::maintenance::scrub;
+use crate::maintenance::{push, scrub};
 use crate::summary::{ChatPart, Parts, Summaries};
 
 /// How often the samples of histograms are folded, so that they do not pile up between scrapes.
@@ -78,6 +78,7 @@ impl App {
         let events = Arc::new(Publisher::new(&config.events, db.clone(), Arc::clone(&cache), bell.clone()));
         let (hot, fan_out) = (Arc::new(HotUsers::new(cache.is_shared())), Arc::<FanOut>::default());
         let engines = lanes::LaneEngines {
+            owners: db.owners().await?,
             db: db.clone(),
             cache: Arc::clone(&cache),
             guard: Arc::clone(&guard),
@@ -100,7 +101,7 @@ impl App {
             counters: CounterPart,
             broadcasts: BroadcastPart,
             dots: DotPart,
-            feed: FeedPart { feeds: Arc::new(feeds) },
+            feed: FeedPart { feeds: Arc::new(feeds), clock: clock.clone() },
             chats: ChatPart { db: db.clone(), entries: Arc::clone(&entries), chats: Arc::clone(&chats), clock: clock.clone() },
             notifications: NotificationPart,
         };
@@ -148,6 +149,7 @@ impl App {
             this.tasks.spawn(replica.run(this.stop.clone()));
         }
         this.tasks.spawn(fan_out::run(Arc::clone(&this.state.contexts.fan_out), this.stop.clone()));
+        this.tasks.spawn(push::run(Arc::clone(&this.state.contexts.push), this.stop.clone()));
         this.tasks.spawn(scrub::run(Arc::clone(&this.state.contexts.scrub), config.scrub.clone(), this.stop.clone()));
         Ok(this)
     }

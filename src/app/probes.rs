@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::app::process;
 use crate::app::state::AppState;
 use crate::db::ReplicaState;
 use crate::engine::guard::Trust;
@@ -108,7 +109,7 @@ async fn get_readyz(State(state): State<AppState>) -> Response {
         ReplicaState::Lagging => PartState::Lagging,
         ReplicaState::Away => PartState::Away,
     });
-    let ready = node == PartState::Ok && (database == PartState::Ok || cache != PartState::Away);
+    let ready = is_ready(node == PartState::Ok, database == PartState::Ok, cache != PartState::Away);
     let degraded = database == PartState::Away || cache != PartState::Ok;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut response = (status, Json(ReadyOut { ready, degraded, database, cache, replica, node })).into_response();
@@ -116,6 +117,27 @@ async fn get_readyz(State(state): State<AppState>) -> Response {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     response
+}
+
+/// Whether a node is ready whose parts are up.
+fn is_ready(node: bool, database: bool, cache: bool) -> bool {
+    node && (database || cache)
+}
+
+/// The parts as this node saw them when it last asked, each second: a scrape must not wait for a
+/// store.
+fn measure_parts(state: &AppState) {
+    let up = |part: &'static str, up: bool| metrics::gauge!("headmark_part_up", "part" => part).set(f64::from(u8::from(up)));
+    let database = state.guard.may_write() && state.guard.trust() != Trust::Unsure;
+    let cache = !state.cache.is_away();
+    let node = !state.polling.draining.is_cancelled() && !state.lanes.have_failed();
+    up("database", database);
+    up("cache", cache);
+    up("node", node);
+    if let Some(replica) = state.pages.replica_state() {
+        up("replica", replica == ReplicaState::Ok);
+    }
+    metrics::gauge!("headmark_ready").set(f64::from(u8::from(is_ready(node, database, cache))));
 }
 
 /// Get metrics in the Prometheus text format
@@ -129,6 +151,11 @@ async fn get_metrics(State(state): State<AppState>) -> Response {
     let oldest_ms = state.fan_out.oldest_ms(state.clock.now());
     metrics::gauge!("headmark_fan_out_oldest_seconds").set(Duration::from_millis(oldest_ms.unsigned_abs()).as_secs_f64());
     set("headmark_polls_waiting", state.polling.waiting.taken());
+    set("headmark_polls_waiting_limit", state.polling.waiting.size());
+    measure_parts(&state);
+    if let Err(error) = tokio::task::spawn_blocking(process::measure).await {
+        tracing::warn!(%error, "cannot measure this process");
+    }
     let text = HeaderValue::from_static("text/plain; version=0.0.4");
     ([(header::CONTENT_TYPE, text)], state.metrics.render()).into_response()
 }

@@ -1,14 +1,14 @@
 //! Every route, in one list, and the OpenAPI document that follows from it.
 
 use axum::Router;
-use utoipa::openapi::path::{Operation, ParameterIn};
+use utoipa::openapi::path::ParameterIn;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{Content, Ref, RefOr, Required, ResponseBuilder};
+use utoipa::openapi::{RefOr, Required};
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::state::AppState;
-use crate::app::{console, docs, probes};
+use crate::app::{console, docs, probes, problems};
 use crate::base::ids::{GroupId, Seq};
 use crate::features::operations::OperationId;
 use crate::features::{
@@ -34,7 +34,7 @@ use crate::summary;
         (name = "inbox", description = "Direct messages, and the inbox from which devices fetch new items."),
         (name = "notifications", description = "Notifications that users read one by one, such as site mail."),
         (name = "receipts", description = "Read receipts of group messages."),
-        (name = "relations", description = "Follows and blocks between users."),
+        (name = "relations", description = "Follows, blocks and mutes between users."),
         (name = "events", description = "An ordered log of changes, for services."),
         (name = "operations", description = "Results of asynchronous writes."),
         (name = "users", description = "Settings of users."),
@@ -101,30 +101,16 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
         .and(relations::list_http::routes(), |node| &node.contexts.relations)
         .and(relations::lookup_http::routes(), |node| &node.contexts.relations)
         .and(relations::request_http::routes(), |node| &node.contexts.relations)
+        .and(relations::mute_http::routes(), |node| &node.contexts.relations)
         .and(events::routes(), |node| &node.contexts.events)
         .and(operations::http::routes(), |node| &node.contexts.operations)
         .and(users::settings_http::routes(), |node| &node.contexts.users)
         .and(views::http::routes(), |node| &node.contexts.views)
         .and(probes::routes(), |node| node);
     let (router, mut document) = routes.all.split_for_parts();
-    add_problems(&mut document);
+    problems::add(&mut document);
     loosen(&mut document);
     (router, document)
-}
-
-/// Every route of the API may answer a problem.
-fn add_problems(document: &mut utoipa::openapi::OpenApi) {
-    let problem = Content::new(Some(Ref::from_schema_name("ProblemOut")));
-    let response = ResponseBuilder::new().content("application/problem+json", problem).build();
-    let operations = document.paths.paths.values_mut();
-    let operations =
-        operations.flat_map(|path| [path.get.as_mut(), path.post.as_mut(), path.put.as_mut(), path.patch.as_mut(), path.delete.as_mut()]);
-    let is_api = |of: &&mut Operation| of.tags.iter().flatten().all(|tag| tag != "server");
-    for operation in operations.flatten().filter(is_api) {
-        for status in ["4XX", "5XX"] {
-            operation.responses.responses.insert(status.to_owned(), RefOr::T(response.clone()));
-        }
-    }
 }
 
 /// Headers and some bodies may be left out. The attribute of an operation cannot say so without

@@ -15,6 +15,7 @@ use crate::features::groups::rows::GroupRows;
 use crate::features::inbox::devices::DeviceRows;
 use crate::features::inbox::rows::InboxRows;
 use crate::features::notifications::rows::NotificationRows;
+use crate::features::push::rows::PushRows;
 use crate::features::relations::rows::RelationRows;
 use crate::features::views::rows::ViewRows;
 use crate::features::{groups, inbox, notifications, operations, receipts, relations, users, views};
@@ -31,8 +32,9 @@ pub const ROW_SETS: &[NewRowSet] = &[
     NewRowSet::of::<GroupRows>(),
     NewRowSet::of::<InboxRows>(),
     NewRowSet::of::<DeviceRows>(),
-    // The last lock of a batch.
+    // The last locks of a batch.
     NewRowSet::of::<DeliveryRows>(),
+    NewRowSet::of::<PushRows>(),
 ];
 
 /// Reads users' entries from the rows of all sets.
@@ -41,7 +43,7 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 27] = [
+    let others: [&[&'static Statement]; 29] = [
         &lanes::statements(),
         &marks::store::statements(),
         &marks::users::statements(),
@@ -54,6 +56,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &groups::expiry::statements(),
         &groups::import::store::statements(),
         &groups::lists::statements(),
+        &groups::push_members::statements(),
         &inbox::expiry::statements(),
         &inbox::lists::statements(),
         &inbox::direct_lists::statements(),
@@ -63,6 +66,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &notifications::reads::statements(),
         &relations::export::statements(),
         &relations::lists::statements(),
+        &relations::mute_http::statements(),
         &users::statements(),
         &views::expiry::statements(),
         &operations::store::statements(),

@@ -72,6 +72,7 @@ impl Writing {
     pub async fn start(stores: &StoreConfig, cache: &CacheArgs, lanes: &LaneConfig, clock: Clock) -> Result<Self, String> {
         let Stores { db, cache, guard, heads, data_lock } = Stores::open(stores, cache, clock.clone()).await?;
         let engines = LaneEngines {
+            owners: db.owners().await?,
             db: db.clone(),
             cache,
             guard: Arc::clone(&guard),

@@ -6,9 +6,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::state::AppState;
-use crate::db::DbResult;
 use crate::engine::{events, heads, idempotency, lanes};
-use crate::features::{feed, groups, inbox, notifications, operations, users, views};
+use crate::features::{feed, groups, inbox, notifications, operations, relations, users, views};
 
 /// How often what is no longer kept is swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -45,6 +44,7 @@ pub(super) async fn run(state: AppState, stop: CancellationToken) {
         swept("group_messages", groups::expiry::sweep(&state.contexts.groups, &mut old_messages).await);
         sweep_rounds(&stop, "devices", || inbox::expiry::sweep_devices(&state.contexts.inbox)).await;
         swept("notifications", notifications::expiry::sweep(&state.contexts.notifications).await);
+        swept("mutes", relations::mute_http::sweep_mutes(&state.contexts.relations).await);
         swept("view_items", views::expiry::sweep(&state.contexts.views, &mut old_items).await);
     }
 }
@@ -63,7 +63,11 @@ fn swept<E: std::fmt::Debug>(what: &'static str, outcome: std::result::Result<u6
 }
 
 /// Sweeps round after round while there is something to remove.
-async fn sweep_rounds<F: Future<Output = DbResult<u64>>>(stop: &CancellationToken, what: &'static str, round: impl Fn() -> F) {
+async fn sweep_rounds<F, E>(stop: &CancellationToken, what: &'static str, round: impl Fn() -> F)
+where
+    F: Future<Output = Result<u64, E>>,
+    E: std::fmt::Debug,
+{
     for _ in 0..SWEEP_ROUNDS {
         if stop.is_cancelled() {
             return;

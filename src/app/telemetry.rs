@@ -18,8 +18,24 @@ use tracing_subscriber::fmt::format::{Format, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::app::process;
 use crate::base::clock::Clock;
 use crate::http::{context, edge, limit, places, shares};
+
+/// Counters that alerts watch. They begin at 0: an increase is only seen from one sample to another.
+const WATCHED: [&str; 11] = [
+    "headmark_cache_bypasses_total",
+    "headmark_http_overloaded_total",
+    "headmark_http_panics_total",
+    "headmark_lane_commands_total",
+    "headmark_lane_refused_total",
+    "headmark_lane_set_aside_total",
+    "headmark_lane_slow_batches_total",
+    "headmark_lane_splits_total",
+    "headmark_lane_unknown_commits_total",
+    "headmark_log_lines_lost_total",
+    "headmark_summary_degraded_total",
+];
 
 /// Log lines that could not be written.
 pub(crate) const LOST_LINES: &str = "headmark_log_lines_lost_total";
@@ -85,6 +101,7 @@ fn install() -> PrometheusHandle {
     }
     metrics::describe_counter!(crate::http::REQUESTS, "Requests answered, by method, route and status; 499 is a caller who hung up.");
     metrics::describe_histogram!(crate::http::SECONDS, metrics::Unit::Seconds, "Time from a request's headers to its answer's, by route.");
+    metrics::describe_histogram!(crate::http::HELD_SECONDS, metrics::Unit::Seconds, "The same, of requests that were held.");
     metrics::describe_counter!(edge::PANICS, "Panics that were caught and answered with 500.");
     metrics::describe_counter!(places::REFUSED, "Requests refused because too many were in flight.");
     metrics::describe_counter!(shares::REFUSED, "Requests refused because their caller held as much as it may, by what it held.");
@@ -100,7 +117,18 @@ fn install() -> PrometheusHandle {
     );
     metrics::describe_counter!(LOST_LINES, "Log lines that could not be written.");
     metrics::describe_gauge!(crate::app::serve::CONNECTIONS, "Connections that are open.");
+    process::begin();
+    begin_watched_counters();
     handle
+}
+
+fn begin_watched_counters() {
+    for name in WATCHED {
+        metrics::counter!(name).increment(0);
+    }
+    for what in ["number", "entry"] {
+        metrics::counter!(crate::maintenance::scrub::DRIFT, "what" => what).increment(0);
+    }
 }
 
 /// A log line: the event's own fields, then those of the request being served.

@@ -13,6 +13,7 @@ pub enum ListKey {
     Feed,
     Following,
     Blocks,
+    Mutes,
 }
 
 /// By how many times this the epoch goes up where the database is restored: so what lies above it

@@ -346,6 +346,15 @@ impl Cache {
         }
     }
 
+    /// Whether it did not answer when it was last asked.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        match self {
+            Self::Memory(_) => false,
+            Self::Redis(redis) => redis.is_away(),
+        }
+    }
+
     /// Drops everything from the in-process cache but the running writers' marks. Redis: nothing,
     /// for which a new epoch is the way.
     pub fn clear(&self) {

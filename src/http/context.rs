@@ -4,7 +4,7 @@
 //! a span that every error line could rely on would have to be formatted for every poll. The log
 //! format (`telemetry`) adds these fields to each line.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,6 +55,8 @@ pub(crate) struct Context {
     pub(crate) peer: Option<IpAddr>,
     /// Its place among the requests in flight; the edge takes it out with the answer.
     pub(crate) place: RefCell<Option<Place>>,
+    /// Whether it has taken a place to wait in.
+    pub(crate) held: Cell<bool>,
 }
 
 /// What a request without a matching route is called in metrics and logs: its own path would be the
@@ -122,6 +124,11 @@ pub(crate) fn note_caller(caller: &Caller) -> Result<(), Problem> {
         context.place.borrow_mut().as_mut().map_or(Ok(()), |place| place.belongs_to(caller))
     });
     counted.unwrap_or(Ok(()))
+}
+
+/// Notes that the request waits, so that its time is counted apart from others'.
+pub(crate) fn note_held() {
+    let _ = with(|context| context.held.set(true));
 }
 
 /// Who calls, once that is known; `None` outside of a request.

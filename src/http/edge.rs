@@ -163,6 +163,7 @@ where
             limiter: shared.config.limiter.clone(),
             peer: request.extensions().get::<Peer>().map(|peer| peer.0),
             place: std::cell::RefCell::new(Some(place)),
+            held: std::cell::Cell::new(false),
         };
         let accepted = if shared.config.compression { Encoding::accepted(request.headers()) } else { None };
         let depends_on_caller = request.uri().path().starts_with(INTERFACE);
@@ -234,7 +235,7 @@ impl Shared {
 
     fn finish(&self, status: StatusCode, elapsed: Duration, asked_to_wait: bool) {
         let _ = context::with(|context| {
-            self.meter.record(context.route(), &context.method, status, elapsed);
+            self.meter.record(context.route(), &context.method, status, elapsed, context.held.get());
             if let Some(span) = &context.span {
                 span.end(status);
             }

@@ -11,8 +11,10 @@ use metrics::{Counter, Histogram};
 
 /// Requests answered, by method, route and status.
 pub(crate) const REQUESTS: &str = "headmark_http_requests_total";
-/// Time to answer, by route.
+/// Time to answer, by route, of requests that were not held.
 pub(crate) const SECONDS: &str = "headmark_http_request_seconds";
+/// Time to answer, by route, of those that were.
+pub(crate) const HELD_SECONDS: &str = "headmark_http_held_seconds";
 
 /// The methods that have a label of their own; a caller may make up others, and those share one.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "other"];
@@ -25,6 +27,8 @@ const STATUSES: [&str; 29] = [
 /// The handles of one route.
 struct RouteMeter {
     seconds: Histogram,
+    /// Made when it is first needed: few routes hold requests.
+    held_seconds: OnceLock<Histogram>,
     /// By method and status; a handle is made when it is first needed, so that no series stands at
     /// 0 for ever.
     requests: [[OnceLock<Counter>; STATUSES.len()]; METHODS.len()],
@@ -38,16 +42,17 @@ impl Meter {
         Self(ArcSwap::default())
     }
 
-    pub(super) fn record(&self, route: &str, method: &Method, status: StatusCode, elapsed: Duration) {
+    pub(super) fn record(&self, route: &str, method: &Method, status: StatusCode, elapsed: Duration, held: bool) {
         if let Some(meter) = self.0.load().get(route) {
-            return meter.record(route, method, status, elapsed);
+            return meter.record(route, method, status, elapsed, held);
         }
         let name: Arc<str> = Arc::from(route);
         let fresh = Arc::new(RouteMeter {
             seconds: metrics::histogram!(SECONDS, "route" => Arc::clone(&name)),
+            held_seconds: OnceLock::new(),
             requests: std::array::from_fn(|_| std::array::from_fn(|_| OnceLock::new())),
         });
-        fresh.record(route, method, status, elapsed);
+        fresh.record(route, method, status, elapsed, held);
         self.0.rcu(|routes| {
             let mut routes = HashMap::clone(routes);
             routes.entry(Arc::clone(&name)).or_insert_with(|| Arc::clone(&fresh));
@@ -57,7 +62,7 @@ impl Meter {
 }
 
 impl RouteMeter {
-    fn record(&self, route: &str, method: &Method, status: StatusCode, elapsed: Duration) {
+    fn record(&self, route: &str, method: &Method, status: StatusCode, elapsed: Duration, held: bool) {
         let place = |labels: &[&str], wanted: &str| labels.iter().position(|label| *label == wanted).unwrap_or(labels.len() - 1);
         let (method_at, status_at) = (place(&METHODS, method.as_str()), place(&STATUSES, status.as_str()));
         let (Some(method), Some(status)) = (METHODS.get(method_at), STATUSES.get(status_at)) else { return };
@@ -66,6 +71,10 @@ impl RouteMeter {
                 .get_or_init(|| metrics::counter!(REQUESTS, "method" => *method, "route" => route.to_owned(), "status" => *status))
                 .increment(1);
         }
-        self.seconds.record(elapsed.as_secs_f64());
+        let seconds = match held {
+            true => self.held_seconds.get_or_init(|| metrics::histogram!(HELD_SECONDS, "route" => route.to_owned())),
+            false => &self.seconds,
+        };
+        seconds.record(elapsed.as_secs_f64());
     }
 }

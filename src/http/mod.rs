@@ -31,7 +31,7 @@ pub mod shares;
 pub mod traces;
 pub(crate) mod watch;
 
-pub(crate) use meter::{REQUESTS, SECONDS};
+pub(crate) use meter::{HELD_SECONDS, REQUESTS, SECONDS};
 
 /// Routes that are answered and left alone where other requests are refused or traced: machines ask
 /// them all the time, and act on the answer.

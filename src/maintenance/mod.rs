@@ -1,5 +1,7 @@
-//! What works through whole tables: imports, recounts, the scrubber.
+//! What works through whole tables: imports, recounts, the scrubber, changed numbers of users with a
+//! push device.
 
 pub mod import;
+pub mod push;
 pub mod recount;
 pub mod scrub;

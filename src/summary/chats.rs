@@ -16,7 +16,7 @@ use crate::features::groups::chats::{ChatCount, ChatList, ChatTerm, Chats, Which
 use crate::features::groups::part::groups;
 use crate::features::inbox::DirectLevel;
 use crate::features::inbox::direct_lists::{self, UnreadDirect};
-use crate::features::inbox::timed::Ended;
+use crate::features::inbox::timed::{Ended, TimedChats};
 use crate::features::level::Level;
 use crate::features::summary_part::{Shared, SummaryFacts, SummaryPart};
 
@@ -144,10 +144,18 @@ pub(super) struct DirectTermsOut {
 impl DirectTermsOut {
     fn new(chat: &UnreadDirect, now: UnixMs) -> Self {
         let UnreadDirect { peer, head, mark, recalled, level } = *chat;
-        // None: the user blocks the peer.
-        let (level, level_until) = level.map_or((Level::None, None), |level| (level.at(now), level.ends_at(now)));
+        let (level, level_until) = (level.at(now), level.ends_at(now));
         Self { peer_id: peer, head, mark, recalled, unread: head - mark - recalled, level: level.into(), level_until }
     }
+}
+
+/// What of a user's chats is read of the entry once, and kept with it.
+#[derive(Debug, Clone)]
+pub struct DecodedChats {
+    /// None: the user is in no group.
+    list: Option<Arc<ChatList>>,
+    /// None: there are none.
+    timed: Option<Arc<TimedChats>>,
 }
 
 /// Groups and direct chats: the sum over the chats that count.
@@ -165,24 +173,24 @@ impl SummaryPart for ChatPart {
     const SHARED: Shared = Shared::Heads;
     const IN_TOTAL: bool = true;
     type Count = ChatsCount;
-    /// None: the user is in no group.
-    type Decoded = Option<Arc<ChatList>>;
+    type Decoded = DecodedChats;
     type Out<'a> = ChatsOut;
     type Terms = ChatTermsOut;
 
-    fn decode(&self, facts: SummaryFacts<'_>) -> Option<Arc<ChatList>> {
+    fn decode(&self, facts: SummaryFacts<'_>) -> DecodedChats {
         let mut groups = groups(&facts.entry.parts).peekable();
-        groups.peek()?;
-        Some(self.chats.list(facts.user, facts.entry.revision, groups))
+        let list = groups.peek().is_some().then(|| self.chats.list(facts.user, facts.entry.revision, groups));
+        let timed = TimedChats::of(&facts.entry.parts);
+        DecodedChats { list, timed: (timed != TimedChats::default()).then(|| Arc::new(timed)) }
     }
 
-    fn decoded_bytes(list: &Option<Arc<ChatList>>) -> usize {
-        list.as_ref().map_or(0, |list| list.size_bytes())
+    fn decoded_bytes(decoded: &DecodedChats) -> usize {
+        decoded.list.as_ref().map_or(0, |list| list.size_bytes()) + decoded.timed.as_ref().map_or(0, |timed| timed.size_bytes())
     }
 
-    async fn count(&self, facts: SummaryFacts<'_>, list: &Option<Arc<ChatList>>) -> Option<ChatsCount> {
-        let ended = Ended::of(&facts.entry.parts, facts.now);
-        let Some(list) = list else { return Some(ChatsCount { ended, ..ChatsCount::default() }) };
+    async fn count(&self, facts: SummaryFacts<'_>, decoded: &DecodedChats) -> Option<ChatsCount> {
+        let ended = decoded.timed.as_ref().map(|timed| timed.at(facts.now)).unwrap_or_default();
+        let Some(list) = &decoded.list else { return Some(ChatsCount { ended, ..ChatsCount::default() }) };
         let enough = facts.cap.enough();
         let groups = match self.chats.count_here(list, enough, facts.now) {
             Some(count) => Some(count),

@@ -41,7 +41,7 @@ pub struct FeedOut {
     /// The number of posts since the user last saw the feed.
     #[schema(minimum = 0, example = 7)]
     pub unread: i64,
-    /// The number of users that the user follows.
+    /// The number of users that the user follows, those whom it mutes among them.
     #[schema(minimum = 0, example = 120)]
     pub creators: i64,
     /// Identifies the counted posts. Send it back as `up_to` of a reset to mark exactly those as
@@ -64,8 +64,8 @@ async fn submit(state: &SummaryContext, user: UserId, followed: Followed) -> Res
 
 /// Poll a user's feed
 ///
-/// Returns the number of posts, by the users that this user follows, since the user last saw the
-/// feed. Send the `ETag` back as `If-None-Match`: while nothing has changed, the response is 304
+/// Returns the number of posts, by the users that this user follows and does not mute, since the user
+/// last saw the feed. Send the `ETag` back as `If-None-Match`: while nothing has changed, the response is 304
 /// without a body.
 #[utoipa::path(get, path = "/v1/users/{user}/feed", tag = "feed",
     params(("user" = UserOrMe, Path), WaitParams,
@@ -87,7 +87,7 @@ async fn get_feed(state: Served<SummaryContext>, path: UserPath, Query(params): 
             let Some(feed) = summary.counts.feed else { return Err(Error::store_unavailable()) };
             let version = summary.version().filter(|_| has_it || token.is_some());
             let value = FeedOut { unread: feed.unread, creators: feed.creators, token, degraded: version.is_none().then_some(true) };
-            Ok(PolledValue { value, version, changes_at: None })
+            Ok(PolledValue { value, version, changes_at: feed.changes_at })
         }
     };
     polling::poll(&state.polling, user, wait, &tags, Resource { read, write: polling::json::<FeedOut> }).await
@@ -112,6 +112,7 @@ async fn load(state: &SummaryContext, summary: &mut UnreadSummary) -> Option<Str
 /// as seen, and later posts stay unread. Without a token, all current posts are marked as seen.
 /// Marks never go back.
 #[utoipa::path(post, path = "/v1/users/{user}/feed/reset", tag = "feed",
+    extensions(("x-problems" = json!(["gone"]))),
     params(("user" = UserOrMe, Path)),
     request_body(content = ResetFeedIn, description = "Optional"),
     responses(

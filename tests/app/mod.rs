@@ -3,5 +3,6 @@
 mod cli;
 mod doctor;
 mod server;
+mod service_manager;
 mod settings;
 mod smoke;

@@ -99,7 +99,8 @@ both_tiers! {
         for sample in &samples {
             let (series, value) = sample.rsplit_once(' ').unwrap();
             let name = series.split('{').next().unwrap();
-            let well_named = name.starts_with("headmark_") && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+            let is_ours = name.starts_with("headmark_") || name.starts_with("process_");
+            let well_named = is_ours && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
             assert!(well_named && value.parse::<f64>().is_ok(), "{sample}");
             assert!(!series.contains("7777777"), "no label is the caller's to choose: {sample}");
         }
@@ -111,6 +112,47 @@ both_tiers! {
             assert!(samples.iter().any(|sample| sample.starts_with(name)), "{name} is missing");
         }
         node.stop().await;
+    }
+
+    async fn metrics_say_how_the_parts_and_the_process_are(world: World) {
+        let node = world.process(&["--drain-delay-ms", "5000"], &[]).await;
+        let metric = async |name: &str| node.client.metric(name).await;
+        for part in ["database", "cache", "node"] {
+            assert_eq!(metric(&format!("headmark_part_up{{part=\"{part}\"}}")).await, 1.0, "{part}");
+        }
+        assert_eq!((metric("headmark_ready").await, metric("headmark_polls_waiting_limit").await), (1.0, 5000.0));
+        let (open, most) = (metric("process_open_fds").await, metric("process_max_fds").await);
+        assert!(10.0 < open && open < most, "{open} of {most}");
+        let (told, kept) = (metric("process_resident_memory_bytes").await, node.memory_bytes());
+        #[expect(clippy::cast_precision_loss, reason = "bytes of memory")]
+        let kept = kept as f64;
+        assert!(kept / 2.0 < told && told < kept * 2.0, "{told} told, {kept} used");
+        assert!(metric("process_start_time_seconds").await > 1.7e9);
+        node.terminate();
+        let metric = async |name: &str| Client::new(&node.base).metric(name).await;
+        eventually("it is not ready", async || metric("headmark_ready").await == 0.0).await;
+        assert_eq!((metric("headmark_part_up{part=\"node\"}").await, metric("headmark_part_up{part=\"database\"}").await), (0.0, 1.0));
+    }
+
+    async fn held_polls_are_timed_apart(world: World) {
+        let node = world.process(&[], &[]).await;
+        let path = "/v1/users/42/badges";
+        let of_route = |name: &str| format!("{name}_count{{route=\"/v1/users/{{user}}/badges\"}}");
+        let (apart, others) = (of_route("headmark_http_held_seconds"), of_route("headmark_http_request_seconds"));
+        let tag = node.client.get(path).await.header("etag").to_owned();
+        assert!(!node.client.get("/metrics").await.text.contains(&apart), "none was held");
+        assert_eq!(node.client.metric(&others).await, 1.0);
+        let held = format!("{path}?wait=30");
+        let raise = async {
+            eventually("the poll is held", async || node.client.metric("headmark_polls_waiting").await == 1.0).await;
+            node.client.post("/v1/users/42/badges/mention/increment", &json!({})).await.ok();
+        };
+        let (polled, ()) = tokio::join!(node.client.get_if_changed(&held, &tag), raise);
+        let tag = polled.header("etag").to_owned();
+        assert_eq!(polled.ok()["total"], 1);
+        assert_eq!((node.client.metric(&apart).await, node.client.metric(&others).await), (1.0, 1.0));
+        assert_eq!(node.client.get_if_changed(&format!("{path}?wait=0"), &tag).await.status, 304);
+        assert_eq!((node.client.metric(&apart).await, node.client.metric(&others).await), (1.0, 2.0));
     }
 
     async fn every_operation_of_the_document_is_served_as_it_says(world: World) {

@@ -31,7 +31,7 @@ fn targets(text: &str) -> Vec<String> {
 }
 
 /// The anchors of a page's headings, as GitHub and mdBook make them.
-fn anchors(text: &str) -> BTreeSet<String> {
+pub(super) fn anchors(text: &str) -> BTreeSet<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let headings = prose(text).filter_map(|line| line.strip_prefix('#')?.trim_start_matches('#').strip_prefix(' '));
     let mut anchors = BTreeSet::new();

@@ -3,6 +3,7 @@
 //!
 //! `make docs` writes the generated pages.
 
+mod deploy;
 mod generated;
 mod links;
 mod names;

@@ -20,7 +20,7 @@ const NO_SETTINGS: [&str; 6] = [
 ];
 
 /// The words of a text that are made of such characters.
-fn words(text: &str, is_part: impl Fn(char) -> bool + Copy) -> impl Iterator<Item = &str> {
+pub(super) fn words(text: &str, is_part: impl Fn(char) -> bool + Copy) -> impl Iterator<Item = &str> {
     text.split(move |c| !is_part(c)).filter(|word| !word.is_empty())
 }
 
@@ -29,10 +29,16 @@ fn variables(command: &clap::Command, found: &mut BTreeSet<String>) {
     command.get_subcommands().for_each(|command| variables(command, found));
 }
 
-#[test]
-fn every_setting_that_a_page_names_exists() {
+/// The variables that a page may name.
+pub(super) fn settings() -> BTreeSet<String> {
     let mut known: BTreeSet<String> = NO_SETTINGS.map(str::to_owned).into();
     variables(&Cli::command(), &mut known);
+    known
+}
+
+#[test]
+fn every_setting_that_a_page_names_exists() {
+    let known = settings();
     let mut unknown = Vec::new();
     for page in pages() {
         let names = words(&page.text, |c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
@@ -75,9 +81,13 @@ fn the_limits_that_are_settings_have_their_defaults() {
     assert!(compared > 10, "{compared} compared");
 }
 
+/// What the names of metrics begin with: our own, and those of the process that others share.
+const PREFIXES: [&str; 6] = ["headmark_", "process_start_", "process_cpu_", "process_resident_", "process_open_fds", "process_max_fds"];
+
 /// The metrics that a text names. `_count`, `_sum` and `_bucket` are parts of a histogram.
-fn metrics(text: &str) -> BTreeSet<String> {
-    let names = words(text, |c| c.is_ascii_lowercase() || c == '_').filter(|word| word.starts_with("headmark_"));
+pub(super) fn metrics(text: &str) -> BTreeSet<String> {
+    let is_metric = |word: &&str| PREFIXES.iter().any(|prefix| word.starts_with(prefix));
+    let names = words(text, |c| c.is_ascii_lowercase() || c == '_').filter(is_metric);
     let names = names.filter(|name| !name.ends_with('_'));
     names.map(|name| ["_count", "_sum", "_bucket"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned()).collect()
 }
@@ -89,7 +99,7 @@ fn every_metric_is_on_its_page_and_no_page_names_another() {
     let sources: Vec<String> = sources.map(|path| fs::read_to_string(root().join(path)).unwrap()).collect();
     let in_code: BTreeSet<String> = sources
         .iter()
-        .flat_map(|source| source.split('"').filter(|text| text.starts_with("headmark_") && !text.contains(' ')))
+        .flat_map(|source| source.split('"').filter(|text| PREFIXES.iter().any(|prefix| text.starts_with(prefix)) && !text.contains(' ')))
         .flat_map(metrics)
         .collect();
     assert!(in_code.len() > 30, "{in_code:?}");

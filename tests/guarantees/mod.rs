@@ -7,6 +7,7 @@
 //! - Every number is what a naive model says: `all_kinds`, `concurrent`, `model`.
 //! - Counts equal lists, and nobody sees what is secret: `follows`, `relations`, `contents`.
 //! - Whatever the load, everything is bounded: `bounds`, `locks`.
+//! - Whoever has a push device, the last change of its numbers is told: `push`.
 //! - A replica is read for what may be a moment old, and never when it is older: `replicas`.
 //! - Both engines run every statement, and migrations run while nodes serve: `errors`,
 //!   `migrations`, `statements`, `sqlite_rows`.
@@ -37,6 +38,7 @@ mod model;
 mod nodes;
 mod partitions;
 mod plans;
+mod push;
 mod relations;
 mod replicas;
 mod requests;

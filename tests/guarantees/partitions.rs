@@ -90,6 +90,35 @@ async fn an_empty_database_takes_the_number_that_is_asked_for_and_a_filled_one_k
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_visits_the_partitions_of_its_lane_alone() {
+    for (lanes, partitions_of_lane) in [(2, 2), (4, 1)] {
+        let world = World::with_partitions(Tier::Server, 4).await;
+        let node = world.node_with(&["--lanes", &lanes.to_string()]).await;
+        let increment = |user: u32| {
+            let client = node.client.clone();
+            tokio::spawn(async move { client.post(&format!("/v1/users/{user}/badges/mention/increment"), &json!({})).await.ok() })
+        };
+        let increments: Vec<_> = (1..=400).map(increment).collect();
+        for increment in increments {
+            increment.await.unwrap();
+        }
+        // The transaction that made a user's row, and its partition: `users_4_2`.
+        let sql = "select xmin::text, right(tableoid::regclass::text, 1)::int from users";
+        let made: Vec<(String, i32)> = sqlx::query_as(sql).fetch_all(&mut world.postgres().await).await.unwrap();
+        let mut batches = BTreeMap::<_, Vec<_>>::new();
+        made.into_iter().for_each(|(batch, partition)| batches.entry(batch).or_default().push(partition));
+        assert!(batches.values().any(|rows| rows.len() > 10), "no batch had several users");
+        for mut visited in batches.into_values() {
+            visited.sort_unstable();
+            visited.dedup();
+            let first = visited.first().unwrap() % lanes;
+            assert!(visited.len() <= partitions_of_lane && visited.iter().all(|partition| partition % lanes == first), "{visited:?}");
+        }
+        node.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_are_not_moved_while_a_node_runs() {
     let mut world = World::new(Tier::Server).await;
     let node = world.node().await;

@@ -46,9 +46,17 @@ enum Act {
     Refuse,
     Block,
     Unblock,
+    Mute,
+    Unmute,
 }
 
-const ACTS: [Act; 13] = [
+impl Act {
+    fn is_of_mutes(self) -> bool {
+        matches!(self, Self::Mute | Self::Unmute)
+    }
+}
+
+const ACTS: [Act; 16] = [
     Act::Follow { secret: None, special: None },
     Act::Follow { secret: Some(true), special: None },
     Act::Follow { secret: Some(false), special: Some(true) },
@@ -62,9 +70,12 @@ const ACTS: [Act; 13] = [
     Act::Accept,
     Act::Accept,
     Act::Refuse,
+    Act::Mute,
+    Act::Mute,
+    Act::Unmute,
 ];
 
-/// Who follows whom, or has asked to (in secret, and as special), and who blocks whom.
+/// Who follows whom, or has asked to (in secret, and as special), who blocks whom, and who mutes whom.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Naive {
     follows: BTreeMap<(i64, i64), (bool, bool)>,
@@ -72,6 +83,7 @@ struct Naive {
     blocks: BTreeSet<(i64, i64)>,
     /// Who approves follows.
     approving: BTreeSet<i64>,
+    mutes: BTreeSet<(i64, i64)>,
 }
 
 impl Naive {
@@ -105,6 +117,11 @@ impl Naive {
                 return 200;
             }
             Act::Unblock => drop(self.blocks.remove(&(a, b))),
+            Act::Mute => {
+                self.mutes.insert((a, b));
+                return 200;
+            }
+            Act::Unmute => drop(self.mutes.remove(&(a, b))),
         }
         204
     }
@@ -127,6 +144,7 @@ impl Naive {
             "followed_by": self.follows.contains_key(&(b, a)),
             "mutual": self.mutual(a, b),
             "blocking": self.blocks.contains(&(a, b)),
+            "muting": self.mutes.contains(&(a, b)),
         })
     }
 }
@@ -149,6 +167,8 @@ fn request(client: &Client, a: i64, b: i64, act: Act) -> reqwest::RequestBuilder
         Act::Refuse => client.request(Method::DELETE, &format!("/v1/users/{a}/follow-requests/{b}")),
         Act::Block => client.request(Method::PUT, &format!("/v1/users/{a}/blocks/{b}")),
         Act::Unblock => client.request(Method::DELETE, &format!("/v1/users/{a}/blocks/{b}")),
+        Act::Mute => client.request(Method::PUT, &format!("/v1/users/{a}/mutes/{b}")),
+        Act::Unmute => client.request(Method::DELETE, &format!("/v1/users/{a}/mutes/{b}")),
     }
 }
 
@@ -172,7 +192,7 @@ async fn act(clients: Arc<Vec<Client>>, pairs: Vec<(i64, i64)>, seed: usize, ste
         let act = dice.pick(&ACTS);
         let client = &clients[dice.roll(clients.len())];
         let expected = naive.act(a, b, act);
-        if dice.roll(4) == 0 {
+        if dice.roll(4) == 0 && !act.is_of_mutes() {
             let reply = Client::send(request(client, a, b, act).header("prefer", "respond-async")).await;
             assert_eq!(reply.status, 202, "{}", reply.text);
             later.push((reply.header("location").to_owned(), expected));
@@ -181,17 +201,20 @@ async fn act(clients: Arc<Vec<Client>>, pairs: Vec<(i64, i64)>, seed: usize, ste
         let reply = Client::send(request(client, a, b, act)).await;
         assert_eq!(reply.status, expected, "{a} {b} {act:?}: {}", reply.text);
         if expected == 200 {
-            assert_eq!(reply.body, naive.relation(a, b), "{a} {b} {act:?}");
+            let mut relation = reply.body;
+            let revision = relation.as_object_mut().unwrap().remove("revision").unwrap();
+            assert_eq!(relation, naive.relation(a, b), "{a} {b} {act:?}");
+            assert!(client.summary(a).await["revision"].as_i64() >= revision.as_i64(), "{a} {b} {act:?}");
         }
         let other = &clients[dice.roll(clients.len())];
         let looked = other.get(&format!("/v1/users/{a}/relations?ids={b}")).await.ok();
         assert_eq!(looked["items"][0], naive.relation(a, b), "{a} {b} {act:?}: what was acknowledged shows on every node at once");
         for (user, other) in [(a, b), (b, a)] {
             let client = &clients[dice.roll(clients.len())];
-            let (name, expected) = if dice.roll(3) > 0 {
-                ("following", naive.follows.contains_key(&(user, other)))
-            } else {
-                ("blocks", naive.blocks.contains(&(user, other)))
+            let (name, expected) = match dice.roll(4) {
+                0 => ("blocks", naive.blocks.contains(&(user, other))),
+                1 => ("mutes", naive.mutes.contains(&(user, other))),
+                _ => ("following", naive.follows.contains_key(&(user, other))),
             };
             assert_eq!(stands_on(client, user, name, other).await, expected, "{name} of {user}: {other}, after {act:?} of {a}");
         }
@@ -217,6 +240,7 @@ async fn crowd(clients: &Arc<Vec<Client>>, steps: usize) -> (Naive, Vec<Later>) 
         naive.follows.extend(part.follows);
         naive.requests.extend(part.requests);
         naive.blocks.extend(part.blocks);
+        naive.mutes.extend(part.mutes);
         later.extend(accepted);
     }
     (naive, later)
@@ -241,18 +265,19 @@ async fn check(client: &Client, naive: &Naive) {
             ("blocks", is(&|other| naive.blocks.contains(&(user, other)))),
             ("follow-requests", is(&|other| naive.requests.contains_key(&(other, user)))),
             ("follow-requests/sent", is(&|other| naive.requests.contains_key(&(user, other)))),
+            ("mutes", is(&|other| naive.mutes.contains(&(user, other)))),
         ];
         for (name, expected) in &lists {
             let shown = listed(client, user, name).await;
             assert_eq!((shown.len(), &shown.iter().copied().collect()), (expected.len(), expected), "{name} of {user}");
-            if *name == "following" || *name == "blocks" {
+            if ["following", "blocks", "mutes"].contains(name) {
                 let whole = client.get(&format!("/v1/users/{user}/{name}/ids")).await.ok();
                 let ids: Vec<i64> = whole["ids"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().parse().unwrap()).collect();
                 assert_eq!((ids, &whole["count"]), (shown, &json!(expected.len())), "{name} of {user} at once");
             }
         }
         let secret = naive.follows.iter().filter(|((a, _), (secret, _))| *a == user && *secret).count();
-        let [following, followers, mutuals, special, blocked, requests, sent] = lists.map(|(_, list)| list.len());
+        let [following, followers, mutuals, special, blocked, requests, sent, _] = lists.map(|(_, list)| list.len());
         let counts = client.get(&format!("/v1/users/{user}/relation-counts")).await.ok();
         let expected = json!({"following": following, "followers": followers, "mutuals": mutuals, "secret": secret, "special": special, "blocked": blocked, "requests": requests, "requests_sent": sent});
         assert_eq!(counts, expected, "{user}");
@@ -265,9 +290,9 @@ async fn check(client: &Client, naive: &Naive) {
     }
 }
 
-/// Where reading all events and believing each leads.
+/// Where reading all events and believing each leads. None tells of a mute.
 async fn replayed(client: &Client, known: &Naive) -> Naive {
-    let mut naive = Naive { approving: known.approving.clone(), ..Naive::default() };
+    let mut naive = Naive { approving: known.approving.clone(), mutes: known.mutes.clone(), ..Naive::default() };
     let mut after = 0;
     crate::support::eventually("all events came", async || {
         let page = client.get(&format!("/v1/events?after={after}&limit=1000")).await.ok();

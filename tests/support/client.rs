@@ -5,6 +5,8 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode, header::HeaderMap};
 use serde_json::Value;
 
+use super::contract;
+
 /// Calls one node.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -125,10 +127,14 @@ impl Client {
 
     /// Sends to a node that may be dead or dying.
     pub async fn try_send(request: reqwest::RequestBuilder) -> Result<Reply, reqwest::Error> {
-        let response = request.send().await?;
+        let (http, request) = request.build_split();
+        let request = request?;
+        let (method, path) = (request.method().clone(), request.url().path().to_owned());
+        let response = http.execute(request).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let text = response.text().await?;
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+        contract::check(&method, &path, status, &headers, &body);
         Ok(Reply { status, headers, body, text })
     }
 }

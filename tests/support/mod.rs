@@ -2,6 +2,7 @@
 //! sockets, in this process or as processes.
 
 mod client;
+mod contract;
 mod dice;
 pub mod distributed;
 mod hand;

@@ -98,6 +98,7 @@ class World:
     clock: FakeClock = field(default_factory=FakeClock)
     store: Any = None
     gaps: list[EventsGap] = field(default_factory=list)
+    types: list[str] | None = None
 
     def __post_init__(self) -> None:
         self.store = self.store or (Memory() if self.kind == "sync" else AsyncMemory())
@@ -111,7 +112,7 @@ class World:
                 raise Stopped
             handled.append(event["data"]["post_id"])
 
-        options: Any = {"limit": 3, "on_gap": self.gaps.append}
+        options: Any = {"limit": 3, "types": self.types, "on_gap": self.gaps.append}
         transport: Any = httpx.MockTransport(self.log.handle)
         settings: Any = {"transport": transport, "clock": self.clock}
 
@@ -246,3 +247,34 @@ def test_a_server_that_does_not_hold_requests_is_asked_seldom(world: World) -> N
     ]
     assert world.read() == []
     assert world.clock.pauses == [36.0, 1.2]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_types(kind: Kind) -> None:
+    """Events of other types are passed by: the place moves, and where there may be more it is asked
+    for at once."""
+    pages = [
+        {"items": [], "next_after": 40, "has_more": True},
+        {"items": [], "next_after": 50, "has_more": False},
+        {"items": [{"id": 57, "type": "unread", "data": {"post_id": "p"}}], "next_after": 60},
+    ]
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/badges/query":
+            return httpx.Response(200, json={"items": [{"epoch": "e"}]})
+        asked.append(request.url.query.decode())
+        if not pages:
+            raise Stopped
+        return httpx.Response(200, json={"has_more": False, **pages.pop(0)})
+
+    world = World(kind, types=["unread", "post"])
+    world.log.handle = answer  # type: ignore[method-assign]
+    assert world.read() == ["p"]
+    assert [part for query in asked for part in query.split("&") if part.startswith("after")] == [
+        "after=40",
+        "after=50",
+        "after=60",
+    ]
+    assert all("types=unread%2Cpost" in query for query in asked)
+    assert world.store.position == {"epoch": "e", "after": 60}

@@ -76,26 +76,36 @@ def test_backend(open_server: Server, tmp_path: Path) -> None:
 
 
 def test_push_sender(tmp_path: Path) -> None:
-    """It is killed, and so is the server. Pushes of follows that came meanwhile are sent."""
-    server = Server(is_open=True, follower_badge="follower")
+    """It is killed, and so is the server. Pushes of what came meanwhile are sent; users without a
+    push device get none."""
+    server = Server(is_open=True)
     try:
         with Headmark(server.base_url) as headmark:
-            headmark.send(routes.follow_user(201, 200))
-        assert until(server, tmp_path, "push to 200: 1")
+            for user in (200, 300):
+                headmark.send(routes.put_device(user, "phone", push=True))
+            for user in (199, 200):
+                headmark.send(routes.increment_badge(user, "like", by=120))
+        assert until(server, tmp_path, "push to 200: 99+")[-1] == "push to 200: 99+"
         server.kill()
         server.start()
         with Headmark(server.base_url) as headmark:
-            headmark.send(routes.follow_user(202, 200))
-            headmark.send(routes.follow_user(202, 300))
-        pushes = until(server, tmp_path, "push to 300: 1")
-        assert pushes == ["push to 200: 2", "push to 300: 1"]
+            headmark.send(routes.reset_badge(200, "like"))
+            for n in range(3):
+                headmark.send(
+                    routes.send_direct(300, sender_id=7, client_id=str(n), content="Hello")
+                )
+            # Nothing of theirs is written.
+            headmark.send(routes.send_broadcast("news", title="Hello"))
+        pushes = until(server, tmp_path, "push to 300: 4")
+        assert pushes[-1] == "push to 300: 4"
+        assert {push.split(":")[0] for push in pushes} == {"push to 200", "push to 300"}
     finally:
         server.remove()
 
 
 def until(server: Server, folder: Path, last: str) -> list[str]:
     """What it prints up to a line. It is killed some time after that."""
-    sender = str(HERE / "examples" / "push_sender.py")
+    sender = str(HERE.parent.parent / "examples" / "push" / "push_sender.py")
     command = [sys.executable, sender, server.base_url]
     process = subprocess.Popen(
         command, cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True

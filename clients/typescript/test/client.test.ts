@@ -39,7 +39,15 @@ test("a body that does not fit the document does not compile", async () => {
 });
 
 test("the answers of the server are of the types of the document, where these are made of several", async () => {
-  const flags = { blocking: false, followed_by: true, following: true, mutual: true, secret: false, special: false };
+  const flags = {
+    blocking: false,
+    muting: false,
+    followed_by: true,
+    following: true,
+    mutual: true,
+    secret: false,
+    special: false,
+  };
   const relation: components["schemas"]["RelationOut"] = { ...flags, user_id: "7" };
   const notice: components["schemas"]["NoticeOut"] = {
     channel: "system",

@@ -13,8 +13,9 @@ const PAGE = 20;
 
 const DEVICES: Column<Device>[] = [
   { name: "Device", cell: ({ device_id }) => <Name text={device_id} /> },
-  { name: "Fetched up to", isNumber: true, cell: ({ cursor }) => count(cursor) },
-  { name: "Behind by", isNumber: true, cell: ({ lag }) => (lag > 0 ? <b class="warn">{count(lag)}</b> : count(lag)) },
+  { name: "Fetched up to", isNumber: true, cell: ({ cursor }) => (cursor === undefined ? "–" : count(cursor)) },
+  { name: "Behind by", isNumber: true, cell: ({ lag = 0 }) => (lag > 0 ? <b class="warn">{count(lag)}</b> : count(lag)) },
+  { name: "Push", cell: ({ push }) => (push ? "yes" : "no") },
   { name: "Last seen", cell: ({ last_seen_at }) => <Time at={last_seen_at} /> },
   { name: "First seen", cell: ({ created_at }) => <Time at={created_at} /> },
 ];
@@ -34,7 +35,7 @@ export function DevicesSection({ headmark, user }: Props) {
           columns={DEVICES}
           items={value.items}
           keyOf={({ device_id }) => device_id}
-          empty="No device has stored a cursor."
+          empty="No device has stored a cursor or asked for pushes."
         />
       )}
     </Section>

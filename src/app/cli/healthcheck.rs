@@ -1,5 +1,6 @@
 //! `headmark healthcheck`.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::Args;
@@ -12,16 +13,46 @@ const MAX_WAIT: Duration = Duration::from_secs(3);
 /// Whom to ask.
 #[derive(Debug, Args)]
 pub(super) struct HealthcheckArgs {
-    /// The server to ask.
-    #[arg(long, default_value = "http://127.0.0.1:8080")]
-    url: reqwest::Url,
+    /// The server to ask. Default: the one on this machine that listens on HEADMARK_LISTEN.
+    #[arg(long)]
+    url: Option<reqwest::Url>,
+
+    /// The address that the server listens on.
+    #[arg(long, env = "HEADMARK_LISTEN", default_value = "127.0.0.1:8080", help_heading = "HTTP")]
+    listen: SocketAddr,
 }
 
 pub(super) fn run(args: &HealthcheckArgs) -> Result<(), String> {
     block_on(async {
-        let url = args.url.join("/readyz").map_err(|error| error.to_string())?;
+        let url = match &args.url {
+            Some(url) => url.join("/readyz").map_err(|error| error.to_string())?.to_string(),
+            None => format!("http://{}/readyz", reachable(args.listen)),
+        };
         let client = reqwest::Client::builder().timeout(MAX_WAIT).build().map_err(|error| error.to_string())?;
         let answer = client.get(url).send().await.map_err(|error| format!("no answer: {error}"))?;
         if answer.status().is_success() { Ok(()) } else { Err(format!("not ready: {}", answer.status())) }
     })
+}
+
+/// Where this machine reaches what listens there: any address is also a loopback address.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_all_addresses_is_asked_on_loopback() {
+        let asked = [("0.0.0.0:80", "127.0.0.1:80"), ("[::]:81", "[::1]:81"), ("10.0.0.1:8080", "10.0.0.1:8080")];
+        for (listen, expected) in asked {
+            assert_eq!(reachable(listen.parse().unwrap()).to_string(), expected);
+        }
+    }
 }

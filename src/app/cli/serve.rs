@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use super::shared::{block_on, say};
 use crate::app::config::Config;
 use crate::app::node::App;
+use crate::app::notify::Notifier;
 use crate::app::serve::{Stop, Threads, files};
 use crate::app::{serve, telemetry};
 use crate::base::clock::Clock;
@@ -32,19 +33,30 @@ async fn node(config: &Config) -> Result<(), String> {
     let stop = Stop::default();
     let told_to_stop = serve::shutdown_signal();
     welcome(config, address, app.state().auth.is_open());
+    let notifier = Notifier::from_env();
+    let healthy = {
+        let (state, threads) = (app.state().clone(), Arc::clone(&threads));
+        async move || {
+            threads.answered().await;
+            !state.lanes.have_failed()
+        }
+    };
     let mut displaced = false;
     let serving = serve::serve(listener, app.router(), config.http.clone(), stop.clone(), Arc::clone(&threads));
     tokio::pin!(serving);
+    notifier.ready(address);
+    let watchdog = tokio::spawn(notifier.clone().feed_watchdog(healthy));
     let served = tokio::select! {
         served = &mut serving => served,
-        () = told_to_stop => finish(&app, &stop, serving).await,
+        () = told_to_stop => finish(&app, &notifier, &stop, serving).await,
         () = app.displaced() => {
             displaced = true;
             stop.close.cancel();
-            finish(&app, &stop, serving).await
+            finish(&app, &notifier, &stop, serving).await
         }
     };
     app.stop().await;
+    watchdog.abort();
     tracing::info!("stopped");
     match (served, displaced) {
         (_, true) => Err("another node has taken over the database; this one stopped".to_owned()),
@@ -54,8 +66,14 @@ async fn node(config: &Config) -> Result<(), String> {
 }
 
 /// Drains. Told to stop once more, it closes the port at once.
-async fn finish(app: &App, stop: &Stop, mut serving: Pin<&mut impl Future<Output = std::io::Result<()>>>) -> std::io::Result<()> {
+async fn finish(
+    app: &App,
+    notifier: &Notifier,
+    stop: &Stop,
+    mut serving: Pin<&mut impl Future<Output = std::io::Result<()>>>,
+) -> std::io::Result<()> {
     tracing::info!("draining");
+    notifier.stopping();
     app.begin_drain();
     stop.drain.cancel();
     tokio::select! {

@@ -19,6 +19,17 @@ pub(crate) fn allowed() -> Option<u64> {
     None
 }
 
+/// How many files this process may open now; None for any number.
+#[cfg(unix)]
+pub(crate) fn limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+}
+
+#[cfg(not(unix))]
+pub(crate) fn limit() -> Option<u64> {
+    None
+}
+
 /// Raises this process's limit so that as many connections fit. Where the system allows fewer, it
 /// says so: beyond the limit a connection waits as one beyond HEADMARK_MAX_CONNECTIONS does, but
 /// the stores would find no files either.

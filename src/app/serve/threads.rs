@@ -37,6 +37,15 @@ impl Threads {
         Ok(Self { each, main: Handle::current(), _end: guard })
     }
 
+    /// Resolves when each of them, and the runtime beside them, has done what it was asked.
+    pub(crate) async fn answered(&self) {
+        let asked: Vec<_> = self.each.iter().chain([&self.main]).map(|thread| thread.spawn(async {})).collect();
+        for answer in asked {
+            // One that is told to end answers, too.
+            let _ = answer.await;
+        }
+    }
+
     /// The runtime of what runs beside the requests.
     pub(super) fn main(&self) -> &Handle {
         &self.main

@@ -18,6 +18,7 @@ impl Shared {
             ListKey::Feed => "f",
             ListKey::Following => "l",
             ListKey::Blocks => "b",
+            ListKey::Mutes => "m",
         };
         format!("{}:{suffix}", self.key(user))
     }

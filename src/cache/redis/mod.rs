@@ -297,6 +297,10 @@ impl Redis {
         outcome.map(drop)
     }
 
+    pub(super) fn is_away(&self) -> bool {
+        self.shared.breaker.check().is_err()
+    }
+
     pub(super) async fn run_id(&self) -> Result<String, CacheError> {
         let shared = &self.shared;
         shared.breaker.check()?;

@@ -8,11 +8,11 @@ async fn lists_are_kept_apart_and_expire() {
     let url = shared_redis();
     let (config, mut raw) = (config(), Raw::connect(&url).await);
     let cache = connect(&config, &url).await;
-    for (at, list) in [(1, ListKey::Feed), (2, ListKey::Following), (3, ListKey::Blocks)] {
+    for (at, list) in [(1, ListKey::Feed), (2, ListKey::Following), (3, ListKey::Blocks), (4, ListKey::Mutes)] {
         assert_eq!(cache.get_list(user(1), list).await.unwrap(), None);
         cache.set_list(user(1), list, cache.list_version(at), &[7; 3]).await.unwrap();
     }
-    for (at, list, suffix) in [(1, ListKey::Feed, 'f'), (2, ListKey::Following, 'l'), (3, ListKey::Blocks, 'b')] {
+    for (at, list, suffix) in [(1, ListKey::Feed, 'f'), (2, ListKey::Following, 'l'), (3, ListKey::Blocks, 'b'), (4, ListKey::Mutes, 'm')] {
         assert_eq!(cache.get_list(user(1), list).await.unwrap(), Some((cache.list_version(at), vec![7; 3])));
         let ttl_ms: i64 = raw.ask(&["PTTL", &format!("{}{{u:1}}:{suffix}", config.prefix)]).await;
         assert!((1..=60_000).contains(&ttl_ms), "{ttl_ms}");

@@ -58,6 +58,20 @@ impl Db {
     }
 }
 
+impl Db {
+    /// How many partitions the tables have; plain tables have one.
+    pub(super) async fn stored_partitions(&self) -> Result<u32, String> {
+        let Self::Postgres { options, .. } = self else { return Ok(1) };
+        let read = async {
+            let mut conn = connect(options).await?;
+            let schema = Schema::read(&mut conn).await;
+            let _closed = conn.close().await;
+            schema.map(|schema| schema.stored())
+        };
+        read.await.map_err(|error: sqlx::Error| format!("cannot read the partitions of the tables: {error}"))
+    }
+}
+
 /// A connection whose statements may take their time.
 async fn connect(options: &PgConnectOptions) -> DbResult<PgConnection> {
     let mut conn = PgConnection::connect_with(options).await?;

@@ -24,7 +24,7 @@ const fn by(owner: &'static str, name: &'static str) -> Table {
 }
 
 /// In the order in which they are partitioned. `users` is last: it says what number all have.
-pub const TABLES: [Table; 26] = [
+pub const TABLES: [Table; 28] = [
     by("user_id", "marks"),
     by("user_id", "feed_snapshots"),
     by("owner_id", "heads"),
@@ -38,6 +38,7 @@ pub const TABLES: [Table; 26] = [
     by("user_id", "follower_counts"),
     by("user_id", "relation_counts"),
     by("user_id", "blocks"),
+    by("user_id", "mutes"),
     by("notification_id", "notifications"),
     by("user_id", "notification_receivers"),
     by("user_id", "grouped_notifications"),
@@ -50,6 +51,7 @@ pub const TABLES: [Table; 26] = [
     by("user_id", "inbox"),
     by("user_id", "directs"),
     by("user_id", "devices"),
+    by("user_id", "push_users"),
     by("user_id", "users"),
 ];
 

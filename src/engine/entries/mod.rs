@@ -9,9 +9,9 @@
 //! | `u` | `812 918 6 2;b:news 5;c:mention 120 3;d:mall 4` | the user's own row: the enrolment (the head of the broadcast state then), the revision at which the list behind the feed changed last, unread direct messages, from how many peers (zeros at the end are left out); then the marks of channels, counters and dots as the row has them (`marks/user_marks.rs`) |
 //! | `s` | `r:0;t:counters.like` | the user's settings as the row has them (`marks/settings.rs`); without it, all have their defaults |
 //! | `m:notice` | `3 1` | notifications of a type: unread, and how many of these are unseen, where that is another number (they were called messages once; the letter stays, as entries outlive an upgrade) |
-//! | `l` | `917 12` | the revisions at which the user's following list and block list changed last |
+//! | `l` | `917 12 9` | the revisions at which the user's following list, block list and list of mutes changed last (the last one is left out where it is 0) |
 //! | `g:42` | `120 1767225600123m 122-124` | a group: read up to, when the user was there last, what of it counts, single messages above that are read (`groups/part.rs`); empty: not in it any more |
-//! | `t:7` | `1767225600123 3` | a direct chat that the sums do not count until a time: then, and how many messages are unread; empty: counted for ever, or not at all |
+//! | `t:7` | `1767225600123 3` | a direct chat that the sums do not count until a time, by its level or a mute: then, and how many messages are unread; empty: counted for ever, or not at all |
 //!
 //! `reader.rs` makes entries from rows. `marks/parts.rs` and the features' row sets say how each
 //! part is written.

@@ -1,5 +1,4 @@
-//! Events: what happened to relations, broadcasts, posts and the members of groups, for services
-//! that read along.
+//! Events: what happened, for services that read along.
 //!
 //! ```text
 //!   a lane's transaction: the change, and one row of events ──▶ publisher (one node at a time): numbers what is committed ──▶ GET /v1/events
@@ -14,11 +13,15 @@
 //! pair, creator, channel or group is written under one lock, later rows have higher keys, and they
 //! are numbered in that order.
 //!
-//! `publisher.rs` numbers and streams, `store.rs` has the SQL, `features/events.rs` the route. To
-//! add an event: a variant of [`Event`], and [`Rows::event`](crate::engine::lanes::Rows::event) in
-//! the command, while the lock is held that puts the changes of the thing in order.
+//! `event.rs` has what events say, `kinds.rs` their types, `publisher.rs` numbers and streams,
+//! `store.rs` has the SQL, `features/events.rs` the route. To add an event: a variant of [`Event`]
+//! and of [`EventType`], and [`Rows::event`](crate::engine::lanes::Rows::event) in the command,
+//! while the lock is held that puts the changes of the thing in order.
 
+mod event;
+mod kinds;
 pub mod publisher;
+mod stall;
 pub mod store;
 
 use std::sync::Arc;
@@ -27,11 +30,14 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use tokio::sync::Notify;
-use utoipa::ToSchema;
 
+pub use self::event::{
+    BroadcastEventOut, DirectMessageEventOut, Event, GroupMessageEventOut, MemberEventOut, NotificationChange, NotificationEventOut,
+    PostEventOut, RelationEventOut, UnreadEventOut,
+};
+pub use self::kinds::{EventType, EventTypeNames, EventTypes, Published};
 pub use self::publisher::Publisher;
 use crate::base::clock::UnixMs;
-use crate::base::ids::{ClientId, GroupId, Name, UserId};
 use crate::db::{Conn, Db, DbResult};
 
 /// How events are kept and handed on.
@@ -59,73 +65,6 @@ impl EventConfig {
     }
 }
 
-/// A change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(tag = "type", content = "data", rename_all = "snake_case")]
-pub enum Event {
-    /// The relation of one user to another changed.
-    Relation(RelationEventOut),
-    /// A broadcast was sent or withdrawn.
-    Broadcast(BroadcastEventOut),
-    /// A post was created or deleted.
-    Post(PostEventOut),
-    /// A user joined or left a group.
-    Member(MemberEventOut),
-}
-
-/// The relation of one user to another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct RelationEventOut {
-    /// The user.
-    pub user_id: UserId,
-    /// The other user.
-    pub target_id: UserId,
-    /// Whether the user follows the other user.
-    pub following: bool,
-    /// Whether the user has asked to follow the other user, who has not answered yet.
-    pub requested: bool,
-    /// Whether the follow, or the request, is secret.
-    pub secret: bool,
-    /// Whether the other user is special to the user.
-    pub special: bool,
-    /// Whether the user blocks the other user.
-    pub blocking: bool,
-}
-
-/// A broadcast of a channel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct BroadcastEventOut {
-    /// The channel.
-    pub channel: Name,
-    /// The position in the channel.
-    #[schema(minimum = 1, example = 57)]
-    pub seq: i64,
-    /// Whether the broadcast was withdrawn.
-    pub withdrawn: bool,
-}
-
-/// A post of a creator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct PostEventOut {
-    /// The creator.
-    pub user_id: UserId,
-    /// The post.
-    pub post_id: ClientId,
-    /// Whether the post was deleted.
-    pub deleted: bool,
-}
-
-/// A member of a group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct MemberEventOut {
-    /// The group.
-    pub group_id: GroupId,
-    /// The user.
-    pub user_id: UserId,
-    /// Whether the user is a member now.
-    pub member: bool,
-}
-
 /// An event as its row has it: without its number.
 #[derive(Serialize)]
 struct Row<'a> {
@@ -134,24 +73,21 @@ struct Row<'a> {
     event: &'a Event,
 }
 
+/// The most events in a row: a reader holds some rows at once. A batch with more has several rows.
+const MAX_ROW_EVENTS: usize = 500;
+
 /// The events of a batch, in order.
 #[derive(Debug, Default)]
 pub struct Written {
-    /// Each as JSON.
-    events: Vec<String>,
+    /// Each as JSON, with its type.
+    events: Vec<(EventType, String)>,
     /// How many of them belong to commands that took effect.
     settled: usize,
-    at: UnixMs,
 }
 
 impl Written {
     pub(crate) fn add(&mut self, now: UnixMs, event: &Event) {
-        match serde_json::to_string(&Row { at: now, event }) {
-            Ok(json) => self.events.push(json),
-            // Of plain fields with plain names; it cannot.
-            Err(error) => tracing::error!(%error, "an event has no JSON form"),
-        }
-        self.at = now;
+        self.events.extend(json(now, event));
     }
 
     pub(crate) fn settle(&mut self) {
@@ -166,11 +102,28 @@ impl Written {
         self.events.is_empty()
     }
 
-    pub(crate) async fn save(&self, conn: &mut Conn) -> DbResult<()> {
-        if self.events.is_empty() {
-            return Ok(());
+    /// Writes them, and after them what the batch as a whole came to.
+    pub(crate) async fn save(&self, conn: &mut Conn, now: UnixMs, after: impl Iterator<Item = Event>) -> DbResult<()> {
+        let after: Vec<_> = after.filter_map(|event| json(now, &event)).collect();
+        let all: Vec<_> = self.events.iter().chain(&after).collect();
+        // One after the other, so that their numbers are in their order.
+        for row in all.chunks(MAX_ROW_EVENTS) {
+            let types: EventTypes = row.iter().map(|(kind, _)| *kind).sum();
+            let events: Vec<_> = row.iter().map(|(_, event)| event.as_str()).collect();
+            store::insert(conn, now, events.len(), types, &format!("[{}]", events.join(","))).await?;
         }
-        store::insert(conn, self.at, self.events.len(), &format!("[{}]", self.events.join(","))).await
+        Ok(())
+    }
+}
+
+fn json(at: UnixMs, event: &Event) -> Option<(EventType, String)> {
+    match serde_json::to_string(&Row { at, event }) {
+        Ok(json) => Some((event.kind(), json)),
+        // Of plain fields with plain names; it cannot.
+        Err(error) => {
+            tracing::error!(%error, "an event has no JSON form");
+            None
+        }
     }
 }
 

@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Bell, EventConfig, store};
+use super::stall::Stall;
+use super::{Bell, EventConfig, EventTypes, Published, store};
 use crate::cache::{Cache, RedisStream};
 use crate::db::{Conn, Db, DbResult};
 
@@ -41,7 +43,7 @@ pub struct Publisher {
     cache: Arc<Cache>,
     bell: Bell,
     stream: Option<RedisStream>,
-    head: watch::Sender<i64>,
+    published: watch::Sender<Published>,
 }
 
 /// What a round came to.
@@ -61,18 +63,18 @@ impl Publisher {
             max_entries: config.event_stream_length,
             ttl: config.ttl(),
         });
-        Self { db, cache, bell, stream, head: watch::Sender::new(0) }
+        Self { db, cache, bell, stream, published: watch::Sender::default() }
     }
 
     /// To be told of new numbers.
     #[must_use]
-    pub fn listen(&self) -> watch::Receiver<i64> {
-        self.head.subscribe()
+    pub fn listen(&self) -> watch::Receiver<Published> {
+        self.published.subscribe()
     }
 
     /// Publishes until told to stop.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let mut conn = None;
+        let (mut conn, mut stall) = (None, Stall::default());
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -80,7 +82,8 @@ impl Publisher {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
             loop {
-                let round = tokio::time::timeout(MAX_ROUND, self.round(&mut conn)).await;
+                let round = tokio::time::timeout(MAX_ROUND, self.round(&mut conn, &mut stall)).await;
+                stall.measure(Instant::now());
                 let pause = match round.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
                     Ok(Round::Done) => break,
                     Ok(Round::More) => ROUNDS_APART,
@@ -99,10 +102,12 @@ impl Publisher {
         }
     }
 
-    async fn round(&self, kept: &mut Option<Conn>) -> DbResult<Round> {
+    async fn round(&self, kept: &mut Option<Conn>, stall: &mut Stall) -> DbResult<Round> {
         let seen = store::peek(&self.db).await?;
-        self.tell(seen.head);
+        // Another node may have given these numbers, to events of any type.
+        self.tell([(EventTypes::ALL, seen.head)]);
         let behind = self.stream.is_some() && seen.streamed < seen.head;
+        stall.note(Instant::now(), seen.waiting || behind, if behind { seen.streamed } else { seen.head });
         if !seen.waiting && !behind {
             return Ok(Round::Done);
         }
@@ -118,13 +123,14 @@ impl Publisher {
             *kept = Some(conn);
             return Ok(Round::Done);
         };
-        let (head, rows) = store::number(&mut conn, at.head).await?;
+        let numbered = store::number(&mut conn, at.head).await?;
+        let head = numbered.last().map_or(at.head, |row| row.last);
         let streamed = self.append(&mut conn, at.streamed, at.head).await?;
-        let stuck = rows == 0 && streamed == Some(at.streamed);
+        let stuck = numbered.is_empty() && streamed == Some(at.streamed);
         store::set_head(&mut conn, head, streamed.unwrap_or(head)).await?;
         conn.commit().await?;
         *kept = Some(conn);
-        self.tell(head);
+        self.tell(numbered.iter().map(|row| (row.types, row.last)));
         metrics::counter!("headmark_events_total").increment(u64::try_from(head - at.head).unwrap_or_default());
         Ok(if stuck { Round::Done } else { Round::More })
     }
@@ -141,10 +147,11 @@ impl Publisher {
         let (mut reached, mut appended) = (streamed, 0);
         while from < head && appended < ENOUGH_EVENTS {
             let mut entries: Vec<(i64, String)> = Vec::new();
-            for (first, content) in store::read_in(conn, from, ROWS_AT_ONCE).await? {
-                let events: Vec<&RawValue> = serde_json::from_str(&content).unwrap_or_default();
-                entries
-                    .extend((first..).zip(events).map(|(id, event)| (id, with_id(id, event))).filter(|(id, _)| *id > from && *id <= head));
+            for row in store::read_in(conn, from, EventTypes::ALL, ROWS_AT_ONCE).await? {
+                let events: Vec<&RawValue> = serde_json::from_str(&row.content).unwrap_or_default();
+                entries.extend(
+                    (row.first..).zip(events).map(|(id, event)| (id, with_id(id, event))).filter(|(id, _)| *id > from && *id <= head),
+                );
             }
             // Those that were left are swept.
             let Some(last) = entries.last().map(|(id, _)| *id) else { return Ok(Some(head)) };
@@ -159,11 +166,11 @@ impl Publisher {
         Ok(Some(reached))
     }
 
-    fn tell(&self, head: i64) {
-        self.head.send_if_modified(|known| {
-            let newer = head > *known;
-            *known = head.max(*known);
-            newer
+    fn tell(&self, rows: impl IntoIterator<Item = (EventTypes, i64)>) {
+        self.published.send_if_modified(|published| {
+            let before = published.head;
+            // What is known already says more of its types.
+            rows.into_iter().filter(|(_, last)| *last > before).fold(false, |is_new, (types, last)| published.add(types, last) || is_new)
         });
     }
 }

@@ -1,5 +1,6 @@
 //! The rows of `events` and `event_head`.
 
+use super::kinds::EventTypes;
 use crate::base::clock::UnixMs;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 
@@ -11,11 +12,11 @@ const SWEEP_ROWS: i64 = 200;
 
 /// An event names users, groups and posts, and quotes none of their contents.
 static INSERT: Statement = Statement::new(
-    "insert into events (size, first_id, last_id, created_at, content)
-    select size, 0, 0, created_at, content
+    "insert into events (size, first_id, last_id, created_at, types, content)
+    select size, 0, 0, created_at, types, content
     from {rows} r
     where true",
-    &[("size", Type::Int), ("created_at", Type::Int), ("content", Type::Text)],
+    &[("size", Type::Int), ("created_at", Type::Int), ("types", Type::Int), ("content", Type::Text)],
 );
 
 /// How far events are numbered and streamed, and whether there are some to be numbered. Without a
@@ -35,7 +36,7 @@ static LOCK: Statement = Statement::each(
 );
 
 static UNNUMBERED: Statement = Statement::one(
-    "select e.batch_id, e.size
+    "select e.batch_id, e.size, e.types
     from events e
     where e.last_id = 0
     order by e.batch_id
@@ -59,13 +60,15 @@ static SET_HEAD: Statement = Statement::new(
     &[("head", Type::Int), ("streamed", Type::Int)],
 );
 
+/// With the contents of rows that have some of these types alone: of the others only how far they
+/// go.
 static READ: Statement = Statement::one(
-    "select e.first_id, e.content
+    "select e.first_id, e.last_id, case when e.types & $2 = 0 then '' else e.content end
     from events e
     where e.last_id > 0 and e.last_id > $1
     order by e.last_id
-    limit $2",
-    &[("after", Type::Int), ("max_rows", Type::Int)],
+    limit $3",
+    &[("after", Type::Int), ("types", Type::Int), ("max_rows", Type::Int)],
 );
 
 static KEPT: Statement = Statement::new("select floor, head from event_head where id = 1", &[]);
@@ -114,10 +117,10 @@ pub fn statements() -> [&'static Statement; 12] {
     [&INSERT, &PEEK, &LOCK, &UNNUMBERED, &NUMBER, &SET_HEAD, &READ, &KEPT, &END, &LOCK_HEAD, &SWEEP, &RAISE_FLOOR]
 }
 
-/// Writes the events of a batch: how many, and as a JSON array.
-pub async fn insert(conn: &mut Conn, at: UnixMs, size: usize, content: &str) -> DbResult<()> {
-    let size = i64::try_from(size).unwrap_or(i64::MAX);
-    conn.later(&INSERT, &[Column::Int(vec![size]), Column::Int(vec![at.0]), Column::Text(vec![content.to_owned()])]).await
+/// Writes a row of events: how many, of which types, and as a JSON array.
+pub async fn insert(conn: &mut Conn, at: UnixMs, size: usize, types: EventTypes, content: &str) -> DbResult<()> {
+    let [size, at, types] = [i64::try_from(size).unwrap_or(i64::MAX), at.0, types.bits()].map(|value| Column::Int(vec![value]));
+    conn.later(&INSERT, &[size, at, types, Column::Text(vec![content.to_owned()])]).await
 }
 
 /// How far events are.
@@ -146,53 +149,79 @@ pub(crate) async fn lock(conn: &mut Conn) -> DbResult<Option<Progress>> {
     Ok(rows.first().map(|(head, streamed)| Progress { head: *head, streamed: *streamed, waiting: false }))
 }
 
-/// Numbers what is committed and has no number, in the order in which it was written; the new head,
-/// and how many rows it was.
-pub(crate) async fn number(conn: &mut Conn, head: i64) -> DbResult<(i64, usize)> {
-    let rows: Vec<(i64, i64)> = conn.fetch(&UNNUMBERED, &[Column::Int(vec![NUMBERED_AT_ONCE])]).await?;
+/// A row that has got its numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Numbered {
+    /// The number of its last event.
+    pub(crate) last: i64,
+    pub(crate) types: EventTypes,
+}
+
+/// Numbers what is committed and has no number, in the order in which it was written, from the one
+/// after `head` on.
+pub(crate) async fn number(conn: &mut Conn, head: i64) -> DbResult<Vec<Numbered>> {
+    let rows: Vec<(i64, i64, i64)> = conn.fetch(&UNNUMBERED, &[Column::Int(vec![NUMBERED_AT_ONCE])]).await?;
     let mut last = head;
     let mut columns = [Vec::new(), Vec::new(), Vec::new()];
-    for (batch, size) in &rows {
+    let mut numbered = Vec::with_capacity(rows.len());
+    for (batch, size, types) in rows {
         let [batches, firsts, lasts] = &mut columns;
-        batches.push(*batch);
+        batches.push(batch);
         firsts.push(last + 1);
         last += size;
         lasts.push(last);
+        numbered.push(Numbered { last, types: EventTypes::from_bits(types) });
     }
-    if !rows.is_empty() {
+    if !numbered.is_empty() {
         conn.later(&NUMBER, &columns.map(Column::Int)).await?;
     }
-    Ok((last, rows.len()))
+    Ok(numbered)
 }
 
 pub(crate) async fn set_head(conn: &mut Conn, head: i64, streamed: i64) -> DbResult<()> {
     conn.later(&SET_HEAD, &[Column::Int(vec![head]), Column::Int(vec![streamed])]).await
 }
 
-fn after(after: i64, max_rows: i64) -> [Column; 2] {
-    [after, max_rows].map(|value| Column::Int(vec![value]))
+fn ints<const N: usize>(values: [i64; N]) -> [Column; N] {
+    values.map(|value| Column::Int(vec![value]))
 }
 
-/// Rows with events after a number: the number of the first, and all as a JSON array.
-pub(crate) async fn read(db: &Db, from: i64, max_rows: i64) -> DbResult<Vec<(i64, String)>> {
-    db.fetch(&READ, &after(from, max_rows)).await
+/// A row of events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRow {
+    /// The number of its first event.
+    pub first: i64,
+    /// The number of its last one.
+    pub last: i64,
+    /// All as a JSON array; empty where none is of the types that were asked for.
+    pub content: String,
+}
+
+fn rows(found: Vec<(i64, i64, String)>) -> Vec<EventRow> {
+    found.into_iter().map(|(first, last, content)| EventRow { first, last, content }).collect()
+}
+
+/// Rows with events after a number, with contents where there are some of these types.
+pub async fn read(db: &Db, after: i64, types: EventTypes, max_rows: i64) -> DbResult<Vec<EventRow>> {
+    Ok(rows(db.fetch(&READ, &ints([after, types.bits(), max_rows])).await?))
 }
 
 /// The same in an open transaction.
-pub(crate) async fn read_in(conn: &mut Conn, from: i64, max_rows: i64) -> DbResult<Vec<(i64, String)>> {
-    conn.fetch(&READ, &after(from, max_rows)).await
+pub async fn read_in(conn: &mut Conn, after: i64, types: EventTypes, max_rows: i64) -> DbResult<Vec<EventRow>> {
+    Ok(rows(conn.fetch(&READ, &ints([after, types.bits(), max_rows])).await?))
 }
 
 /// Which events can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Kept {
+pub struct Kept {
     /// Up to which number they are kept no longer.
-    pub(crate) floor: i64,
+    pub floor: i64,
     /// The number of the last one that has a number.
-    pub(crate) head: i64,
+    pub head: i64,
 }
 
-pub(crate) async fn kept(db: &Db) -> DbResult<Kept> {
+/// Which events can be read now.
+pub async fn kept(db: &Db) -> DbResult<Kept> {
     let rows: Vec<(i64, i64)> = db.fetch(&KEPT, &[]).await?;
     Ok(rows.first().map_or_else(Kept::default, |(floor, head)| Kept { floor: *floor, head: *head }))
 }
@@ -208,7 +237,7 @@ pub(crate) async fn sweep(db: &Db, oldest: UnixMs) -> DbResult<u64> {
     let mut conn = db.connect().await?;
     conn.begin().await?;
     let _: Vec<(i64,)> = conn.fetch(&LOCK_HEAD, &[]).await?;
-    let gone: Vec<(i64,)> = conn.fetch(&SWEEP, &after(oldest.0, SWEEP_ROWS)).await?;
+    let gone: Vec<(i64,)> = conn.fetch(&SWEEP, &ints([oldest.0, SWEEP_ROWS])).await?;
     let Some(floor) = gone.iter().map(|(last,)| *last).max() else {
         conn.rollback().await?;
         return Ok(0);

@@ -47,7 +47,7 @@ use clap::Args;
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Code, Error, Problem};
 use crate::cache::Cache;
-use crate::db::Db;
+use crate::db::{Db, Owners};
 use crate::engine::events::Bell;
 use crate::engine::guard::Guard;
 use crate::engine::heads::Heads;
@@ -66,7 +66,7 @@ pub use table::Table;
 #[command(next_help_heading = "Writes")]
 pub struct LaneConfig {
     /// The number of lanes that commit in parallel on Postgres. SQLite has one writer, and so one
-    /// lane.
+    /// lane. Where tables are partitioned, each partition has one lane.
     #[arg(long, env = "HEADMARK_LANES", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub lanes: u32,
 
@@ -111,6 +111,8 @@ pub struct LaneConfig {
 #[derive(Debug, Clone)]
 pub struct LaneEngines {
     pub db: Db,
+    /// Where the rows of an owner are, which decides the lane.
+    pub owners: Owners,
     pub cache: Arc<Cache>,
     pub guard: Arc<Guard>,
     /// The heads of shared streams, as this node holds them.
@@ -138,7 +140,8 @@ pub trait Command: fmt::Debug + Send + Sync {
     /// The rows that [`Command::apply`] looks at or changes.
     fn needs(&self, needs: &mut Needs);
 
-    /// Which lane: commands with the same number go through the same lane, in order.
+    /// Which lane: commands with the same number go through the same lane, in order. The id of the
+    /// owner of most of its rows, where there is one: owners whose rows lie together share a lane.
     fn lane_key(&self) -> i64;
 
     /// How many changes it stands for, for the bounds of queue and batch.

@@ -21,6 +21,7 @@ use super::pace::Pace;
 use super::ticket::{Reply, Ticket};
 use super::{Job, LaneConfig, LaneEngines, Verdict, unknown_outcome};
 use crate::base::error::{Code, Error, Fault, Problem};
+use crate::db::Owners;
 use crate::engine::idempotency::MAX_KEYS_PER_BATCH;
 
 /// How long a command waits for an idempotency key that a transaction elsewhere holds.
@@ -47,6 +48,7 @@ struct Entrance {
 #[derive(Debug, Clone)]
 pub struct Lanes {
     lanes: Arc<Vec<Entrance>>,
+    owners: Owners,
     closing: CancellationToken,
     tasks: TaskTracker,
     /// How many tasks there are while no lane has failed.
@@ -86,6 +88,7 @@ impl Lanes {
         let timeout = Duration::from_millis(config.write_timeout_ms);
         Self {
             lanes: Arc::new(lanes),
+            owners: engines.owners.clone(),
             closing,
             tasks,
             started,
@@ -101,8 +104,7 @@ impl Lanes {
     /// The command's own problem; 503 when the queue is full, the server shuts down, a store is
     /// away, or the answer took too long.
     pub async fn submit(&self, job: Job) -> Verdict {
-        let lanes = i64::try_from(self.lanes.len()).unwrap_or(1);
-        let index = usize::try_from(job.command.lane_key().rem_euclid(lanes)).unwrap_or(0);
+        let index = self.owners.lane(job.command.lane_key(), self.lanes.len());
         let Some(entrance) = self.lanes.get(index) else {
             return Err(Fault::Bug("there are no lanes".to_owned()).into());
         };

@@ -101,7 +101,7 @@ impl Rows {
         for set in &self.sets {
             set.save(conn, &self.core, batch).await?;
         }
-        self.core.save_events(conn).await
+        self.core.save_events(conn, batch.now).await
     }
 
     /// The command took effect: what it did stays.

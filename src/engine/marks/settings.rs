@@ -32,6 +32,8 @@ pub enum ListVisibility {
     /// Nobody.
     Own,
 }
+/// `1` where services hear of every change of the user's numbers.
+const PUSH: &str = "p";
 
 /// A user's settings. What a newer version wrote there stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -148,6 +150,17 @@ impl UserSettings {
         Switches { count: switches.count + missed, ..switches }
     }
 
+    /// Whether services hear of every change of the user's numbers: a device has asked for it.
+    #[must_use]
+    pub fn has_push(&self) -> bool {
+        get(&self.0, PUSH).is_some()
+    }
+
+    /// Sets whether services hear of every change of the user's numbers.
+    pub fn set_push(&mut self, push: bool) {
+        self.set(PUSH, if push { "1" } else { "" });
+    }
+
     /// Sets what the total leaves out.
     pub fn set_not_in_total<'a>(&mut self, parts: impl IntoIterator<Item = &'a str>) {
         let mut parts: Vec<_> = parts.into_iter().collect();
@@ -233,6 +246,17 @@ mod tests {
         settings.set_approves_follows(false);
         assert_eq!(settings, UserSettings::default());
         assert_eq!(UserSettings::from_row("l:friends").lists(), ListVisibility::Own, "a newer version may mean fewer");
+    }
+
+    #[test]
+    fn push_is_kept_beside_the_others() {
+        let mut settings = UserSettings::from_row("h:1 0;r:0");
+        assert!(!settings.has_push());
+        settings.set_push(true);
+        settings.set_push(true);
+        assert_eq!((settings.as_str(), settings.has_push()), ("h:1 0;p:1;r:0", true));
+        settings.set_push(false);
+        assert_eq!((settings.as_str(), settings.has_push()), ("h:1 0;r:0", false));
     }
 
     #[test]

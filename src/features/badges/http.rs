@@ -138,6 +138,7 @@ fn one() -> i64 {
 /// `head` in the response is the position of this increment. Send it as `at` to retract exactly
 /// this increment.
 #[utoipa::path(post, path = "/v1/users/{user}/badges/{badge}/increment", tag = "badges",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("user" = UserId, Path), ("badge" = Name, Path),
         ("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body(content = IncrementBadgeIn, description = "Optional. Default: 1"),
@@ -160,6 +161,7 @@ async fn increment_badge(
 /// Use it when the counted item was deleted. The unread count drops by one if the position was
 /// unread, and stays the same otherwise.
 #[utoipa::path(post, path = "/v1/users/{user}/badges/{badge}/retract", tag = "badges",
+    extensions(("x-problems" = json!(["not_found", "too_many"]))),
     params(("user" = UserId, Path), ("badge" = Name, Path),
         ("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body(content = RetractBadgeIn, description = "Optional. Default: the newest unread position"),
@@ -196,6 +198,7 @@ async fn reset_badge(state: Served<BadgeContext>, path: UserPath, body: Body<Res
 /// Increments up to 1000 badges of any users in one transaction: all or nothing. On failure, the
 /// problem points to the invalid item.
 #[utoipa::path(post, path = "/v1/badges/increment", tag = "badges",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body = IncrementBadgesIn,
     responses(
@@ -220,6 +223,7 @@ async fn increment_badges(
 /// Retracts up to 1000 increments of any users in one transaction: all or nothing. On failure, the
 /// problem points to the invalid item.
 #[utoipa::path(post, path = "/v1/badges/retract", tag = "badges",
+    extensions(("x-problems" = json!(["not_found", "too_many"]))),
     params(("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body = RetractBadgesIn,
     responses(

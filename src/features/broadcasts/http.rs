@@ -114,6 +114,7 @@ pub struct ChannelOut {
 ///
 /// Sends one broadcast to all users. The cost does not depend on the number of users.
 #[utoipa::path(post, path = "/v1/broadcasts/{channel}", tag = "broadcasts",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("channel" = Name, Path, example = "system"),
         ("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body = SendBroadcastIn,
@@ -172,6 +173,7 @@ fn place<T>((seq, _): &(i64, T)) -> Position {
 /// Users who have not read the broadcast get an unread count lower by one. Returns 204 also if it
 /// was already withdrawn.
 #[utoipa::path(delete, path = "/v1/broadcasts/{channel}/{seq}", tag = "broadcasts",
+    extensions(("x-problems" = json!(["not_found"]))),
     params(("channel" = Name, Path, example = "system"), ("seq" = Seq, Path, example = 57)),
     responses(
         (status = 204, description = "Withdrawn")))]
@@ -227,6 +229,7 @@ async fn list_user_broadcasts(
 /// Send back the `head` of the unread summary as `up_to` to clear exactly what the user saw. A
 /// repeat changes nothing.
 #[utoipa::path(post, path = "/v1/users/{user}/broadcasts/{channel}/read", tag = "broadcasts",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("user" = UserOrMe, Path), ("channel" = Name, Path, example = "system")),
     request_body(content = ReadBroadcastsIn, description = "Optional. Default: all current items"),
     responses(

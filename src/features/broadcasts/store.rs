@@ -44,10 +44,25 @@ static PAGE: Statement = Statement::one(
     &[("channel", Type::Text), ("seq", Type::Int), ("now", Type::Int), ("max_rows", Type::Int)],
 );
 
+static LAST_EXPIRED: Statement = Statement::one(
+    "select n.expires_at
+    from notices n
+    where n.expires_at > 0 and n.expires_at > $1 and n.expires_at <= $2 and n.withdrawn = 0
+    order by n.expires_at desc
+    limit 1",
+    &[("after", Type::Int), ("up_to", Type::Int)],
+);
+
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 3] {
-    [&LOAD, &SAVE, &PAGE]
+pub fn statements() -> [&'static Statement; 4] {
+    [&LOAD, &SAVE, &PAGE, &LAST_EXPIRED]
+}
+
+/// When the last broadcast expired after one time and up to another; None where none did.
+pub async fn last_expired(db: &Db, after: UnixMs, up_to: UnixMs) -> DbResult<Option<UnixMs>> {
+    let rows: Vec<(i64,)> = db.fetch(&LAST_EXPIRED, &[after.0, up_to.0].map(|value| Column::Int(vec![value]))).await?;
+    Ok(rows.first().map(|(at,)| UnixMs(*at)))
 }
 
 /// A row of `notices` as the statements return it.

@@ -43,6 +43,7 @@ pub struct ClearDotIn {
 ///
 /// One write, regardless of the number of users.
 #[utoipa::path(post, path = "/v1/dots/{dot}/light", tag = "dots",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("dot" = Name, Path, example = "mall")),
     request_body(content = NoFields, description = "Optional. It has no fields"),
     responses(
@@ -57,6 +58,7 @@ async fn light_dot(state: Served<DotContext>, _: Service, path: PathParams, _: B
 ///
 /// Clears the dot for this user until it is lit again. A repeat changes nothing.
 #[utoipa::path(post, path = "/v1/users/{user}/dots/{dot}/clear", tag = "dots",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("user" = UserOrMe, Path), ("dot" = Name, Path, example = "mall")),
     request_body(content = ClearDotIn, description = "Optional. Default: the current head"),
     responses(

@@ -22,7 +22,6 @@ use crate::http::auth::Service;
 use crate::http::body::{Body, IdempotencyKey, MAX_ITEMS, count_within, objects};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{AnyUserPath, PathParams, UserOrMe};
-use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
 /// What the handlers and sweeps of posts work with.
@@ -73,12 +72,12 @@ pub struct PutPostsItemIn {
 /// Each post counts once, regardless of repeats. Followers of the creator get an unread count
 /// higher by one.
 #[utoipa::path(put, path = "/v1/users/{user}/posts/{post_id}", tag = "feed",
+    extensions(("x-problems" = json!(["gone", "too_many"]))),
     params(("user" = UserId, Path), ("post_id" = ClientId, Path)),
     request_body(content = PutPostIn, description = "Optional"),
     responses(
         (status = 201, body = PostOut, description = "Created"),
-        (status = 200, body = PostOut, description = "The post already exists"),
-        (status = 410, body = ProblemOut, content_type = "application/problem+json", description = "The post was deleted")))]
+        (status = 200, body = PostOut, description = "The post already exists")))]
 async fn put_post(state: Served<FeedContext>, _: Service, path: PathParams, _: Body<PutPostIn>) -> Result<Answer> {
     submit(&state, FeedCommand::Post { creator: path.get("user")?, post: path.get("post_id")? }).await
 }
@@ -89,11 +88,11 @@ async fn put_post(state: Served<FeedContext>, _: Service, path: PathParams, _: B
 /// already exists counts once. Returns 410 if one of the posts was deleted; the problem points to
 /// it.
 #[utoipa::path(post, path = "/v1/posts", tag = "feed",
+    extensions(("x-problems" = json!(["gone", "too_many"]))),
     params(("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body = PutPostsIn,
     responses(
-        (status = 200, body = PostsOut),
-        (status = 410, body = ProblemOut, content_type = "application/problem+json", description = "A post was deleted")))]
+        (status = 200, body = PostsOut)))]
 async fn put_posts(state: Served<FeedContext>, service: Service, key: IdempotencyKey, body: Body<PutPostsIn>) -> Result<Answer> {
     let items = body.value.items;
     count_within(items.len(), MAX_ITEMS, "/items")?;
@@ -107,6 +106,7 @@ async fn put_posts(state: Served<FeedContext>, service: Service, key: Idempotenc
 /// Users who have not seen the post get an unread count lower by one. Returns 204 also if it was
 /// already deleted.
 #[utoipa::path(delete, path = "/v1/users/{user}/posts/{post_id}", tag = "feed",
+    extensions(("x-problems" = json!(["not_found"]))),
     params(("user" = UserId, Path), ("post_id" = ClientId, Path)),
     responses(
         (status = 204, description = "Deleted")))]

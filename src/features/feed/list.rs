@@ -6,12 +6,14 @@
 //! again, from Redis where another node has left it, else from SQL. Neither evictions nor a Redis
 //! that lost them change a number.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use moka::future::Cache as Lists;
 
+use super::followees::{Counted, FOR_EVER, FeedList, Followee, Term};
+use super::shared_list::SharedList;
 use super::{FeedConfig, Horizon, Snapshot, store};
 use crate::base::clock::{DAY_MS, UnixMs};
 use crate::base::error::Error;
@@ -20,9 +22,10 @@ use crate::cache::{Cache, ListVersion, Revision};
 use crate::db::{Db, DbResult, MAX_READ};
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::guard::{Guard, Trust};
-use crate::engine::heads::{CachedHead, Heads, Versions};
-use crate::engine::marks::{Intervals, Kind, StreamKey};
+use crate::engine::heads::{Heads, Versions};
+use crate::engine::marks::StreamKey;
 use crate::engine::turns::Turns;
+use crate::features::silence::Mute;
 
 /// How long a read of SQL may take for a database that did not answer recently: what is in memory may do without it.
 const SQL_TRIAL: Duration = Duration::from_millis(500);
@@ -32,9 +35,6 @@ const MAX_LOADS: u32 = 4;
 
 /// How often a list is counted whose heads change while it is, before the count is given up.
 const MAX_COUNTS: u32 = 100;
-
-/// What a list takes besides its creators.
-const LIST_BYTES: usize = 160;
 
 /// How many unread posts the feed has, and what they were counted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,114 +48,8 @@ pub struct FeedCount {
     pub versions: Versions,
     /// The revision at which the list of creators that was counted changed last.
     pub list_changed_at: Revision,
-}
-
-/// One creator of a list.
-#[derive(Debug)]
-struct Followee {
-    cached_head: Arc<CachedHead>,
-    /// What counts as seen.
-    mark: i64,
-    creator: UserId,
-}
-
-/// One creator of a list and its part of the count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Term {
-    pub creator: UserId,
-    /// How much the creator has ever posted.
-    pub head: i64,
-    /// Up to where the user has seen it.
-    pub mark: i64,
-    /// How many posts are there that the user has not seen.
-    pub unread: i64,
-}
-
-/// Whom a user follows, each with the head in memory and the user's mark, as of one version.
-#[derive(Debug)]
-pub struct FeedList {
-    version: ListVersion,
-    /// In the order of the creators, so that every node adds up in the same order.
-    followees: Box<[Followee]>,
-    /// Of those whose marks lie below what the cached heads tell: the sum of the cached heads'
-    /// versions, and of what is unread. Looked at only where there are any.
-    below: Mutex<Option<(i64, i64)>>,
-}
-
-/// A count as far as the cached heads tell.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Counted {
-    unread: i64,
-    /// The cached heads' versions.
-    versions: Versions,
-    /// Whether a head is not loaded.
-    unloaded: bool,
-    /// Those of whom only the rows tell.
-    below: Vec<usize>,
-}
-
-impl FeedList {
-    /// The revision at which the list changed last.
-    #[must_use]
-    pub fn version(&self) -> Revision {
-        self.version.revision
-    }
-
-    /// How many creators.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.followees.len()
-    }
-
-    /// Whether the user follows nobody.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.followees.is_empty()
-    }
-
-    /// The creators one by one: creator, head, mark, and what is unread; None where only the rows
-    /// tell, see [`Feeds::terms`].
-    pub fn iter(&self) -> impl Iterator<Item = (UserId, i64, i64, Option<i64>)> + '_ {
-        let none = Intervals::default();
-        self.followees.iter().map(move |of| (of.creator, of.cached_head.head(), of.mark, of.cached_head.unread(of.mark, &none)))
-    }
-
-    fn count(&self, most: i64) -> Counted {
-        let (mut counted, none) = (Counted::default(), Intervals::default());
-        for (at, of) in self.followees.iter().enumerate() {
-            // Before the head: then the head is at least as new.
-            let version = of.cached_head.version();
-            if version < 0 {
-                return Counted { unloaded: true, ..Counted::default() };
-            }
-            counted.versions.add(Kind::Post, of.creator.get().cast_unsigned(), version);
-            // The versions stay whole also where the count has enough.
-            if counted.unread >= most {
-                continue;
-            }
-            match of.cached_head.unread(of.mark, &none) {
-                Some(unread) => counted.unread = counted.unread.saturating_add(unread),
-                None => counted.below.push(at),
-            }
-        }
-        if counted.unread >= most {
-            counted.below.clear();
-        }
-        counted
-    }
-
-    /// The heads of the creators, in their order; None where one is not known.
-    fn heads(&self) -> Option<Vec<i64>> {
-        self.followees.iter().map(|of| Some(of.cached_head.head()).filter(|_| of.cached_head.is_loaded())).collect()
-    }
-
-    fn below(&self) -> std::sync::MutexGuard<'_, Option<(i64, i64)>> {
-        self.below.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn weight(&self) -> u32 {
-        u32::try_from(LIST_BYTES + self.followees.len() * size_of::<Followee>()).unwrap_or(u32::MAX)
-    }
+    /// When the next mute of a creator ends, whose posts count from then on.
+    pub changes_at: Option<UnixMs>,
 }
 
 /// The lists of the users who poll.
@@ -182,14 +76,14 @@ impl Feeds {
 
     /// How much of a list is unread; above `most` it is not counted on. `version` is that of the
     /// user's state: an older list will not do.
-    pub async fn count(&self, user: UserId, version: i64, most: i64) -> Result<FeedCount, Error> {
+    pub async fn count(&self, user: UserId, version: i64, most: i64, now: UnixMs) -> Result<FeedCount, Error> {
         let list = self.list(user, version).await?;
-        let counted = list.count(most);
+        let counted = list.count(most, now);
         if counted.unloaded || !counted.below.is_empty() {
             // Boxed, so that the many polls that need it not need not carry its room.
-            return Box::pin(self.count_on(&list, counted, most)).await;
+            return Box::pin(self.count_on(&list, counted, most, now)).await;
         }
-        Ok(count_out(&list, &counted, most))
+        Ok(count_out(&list, &counted, most, now))
     }
 
     /// Whether rows of posts that came after a horizon may be gone by now.
@@ -207,8 +101,8 @@ impl Feeds {
         let lanes = BTreeMap::clone(&*self.in_time(self.heads.lanes()).await?);
         for _ in 0..MAX_COUNTS {
             let heads = self.heads_of(&list).await?;
-            let counted = list.count(i64::MAX);
-            let count = self.count_on(&list, counted, i64::MAX).await?;
+            let counted = list.count(i64::MAX, now);
+            let count = self.count_on(&list, counted, i64::MAX, now).await?;
             if self.heads_of(&list).await? != heads {
                 continue;
             }
@@ -238,18 +132,21 @@ impl Feeds {
         }
     }
 
-    /// Every term of a user's count.
-    pub async fn terms(&self, user: UserId, version: i64) -> Result<Vec<Term>, Error> {
+    /// Every term of a user's count, in the order of the creators.
+    pub async fn terms(&self, user: UserId, version: i64, now: UnixMs) -> Result<Vec<Term>, Error> {
         let list = self.list(user, version).await?;
         self.load_cached_heads(&list).await?;
         let terms: Vec<_> = list.iter().collect();
         let below = terms.iter().filter(|(.., unread)| unread.is_none()).map(|(creator, head, mark, _)| (*creator, *mark, *head)).collect();
         let mut counted = self.count_rows(below).await?.into_iter();
+        let muted: HashSet<_> = list.muted(now).collect();
         let term = |(creator, head, mark, unread): (UserId, i64, i64, Option<i64>)| {
             let unread = unread.or_else(|| counted.next()).unwrap_or_default();
-            Term { creator, head, mark, unread }
+            Term { creator, head, mark, unread, muted: muted.contains(&creator) }
         };
-        Ok(terms.into_iter().map(term).collect())
+        let mut terms: Vec<_> = terms.into_iter().map(term).collect();
+        terms.sort_unstable_by_key(|term| term.creator);
+        Ok(terms)
     }
 
     /// How many bytes of lists are kept.
@@ -267,7 +164,7 @@ impl Feeds {
     async fn load(&self, user: UserId, version: ListVersion) -> Result<Arc<FeedList>, Error> {
         let read = || async move {
             let list = match self.shared(user, version).await {
-                Some(marks) => self.decoded(version, &marks).await?,
+                Some(shared) => self.decoded(version, &shared).await?,
                 None => self.read(user, version).await?,
             };
             Ok(Arc::new(list))
@@ -276,8 +173,8 @@ impl Feeds {
     }
 
     /// The list as another node has left it, if that is of this version.
-    async fn shared(&self, user: UserId, version: ListVersion) -> Option<Snapshot> {
-        let (found, marks) = match self.cache.get_feed(user).await {
+    async fn shared(&self, user: UserId, version: ListVersion) -> Option<SharedList> {
+        let (found, list) = match self.cache.get_feed(user).await {
             Ok(found) => found?,
             Err(error) => {
                 tracing::debug!(%error, "cannot ask the cache for a feed; the database has it");
@@ -288,7 +185,7 @@ impl Feeds {
             return None;
         }
         metrics::counter!("headmark_feed_loads_total", "from" => "cache").increment(1);
-        Snapshot::decode(&marks)
+        SharedList::decode(&list)
     }
 
     /// The list as SQL has it. What is read belongs to the version that is read with it.
@@ -304,35 +201,41 @@ impl Feeds {
             tracing::error!(%user, "the snapshot of a feed cannot be read; all since the follows counts as unread (see `headmark recount`)");
             Snapshot::default()
         });
-        let marks = rows.follows.raised_by(&snapshot);
+        let shared = SharedList { marks: rows.follows.raised_by(&snapshot), muted: rows.muted };
         let version = ListVersion { revision: rows.version, ..wanted };
-        let list = self.decoded(version, &marks).await?;
-        if let Err(error) = self.cache.set_feed(user, version, &marks.encode()).await {
+        let list = self.decoded(version, &shared).await?;
+        if let Err(error) = self.cache.set_feed(user, version, &shared.encode()).await {
             // The next node reads it from SQL.
             tracing::debug!(%error, "could not leave a feed in the cache");
         }
         Ok(list)
     }
 
-    async fn decoded(&self, version: ListVersion, marks: &Snapshot) -> Result<FeedList, Error> {
-        let keys: Vec<_> = marks.iter().map(|(creator, _)| StreamKey::posts(creator)).collect();
+    async fn decoded(&self, version: ListVersion, shared: &SharedList) -> Result<FeedList, Error> {
+        let muted: HashMap<_, _> = shared.muted.iter().collect();
+        let (last, mut marks): (Vec<_>, Vec<_>) = shared.marks.iter().partition(|(creator, _)| muted.contains_key(creator));
+        let until =
+            |(creator, _): &(UserId, i64)| muted.get(creator).map_or(FOR_EVER, |until| Mute::from_row(*until).until.unwrap_or(FOR_EVER));
+        let muted_until = last.iter().map(until).collect();
+        marks.extend(last);
+        let keys: Vec<_> = marks.iter().map(|(creator, _)| StreamKey::posts(*creator)).collect();
         let _turn = if self.guard.trust() == Trust::Unsure { None } else { Some(self.turns.take().await?) };
         let cached_heads = self.in_time(self.heads.cached_heads(&keys)).await?;
         let followees =
-            marks.iter().zip(cached_heads).map(|((creator, mark), cached_head)| Followee { cached_head, mark, creator }).collect();
-        Ok(FeedList { version, followees, below: Mutex::new(None) })
+            marks.into_iter().zip(cached_heads).map(|((creator, mark), cached_head)| Followee { cached_head, mark, creator }).collect();
+        Ok(FeedList { version, followees, muted_until, below: Mutex::new(None) })
     }
 
     /// Counts on where a head is not loaded, or a mark lies so far back that only the rows tell.
-    async fn count_on(&self, list: &FeedList, counted: Counted, most: i64) -> Result<FeedCount, Error> {
+    async fn count_on(&self, list: &FeedList, counted: Counted, most: i64, now: UnixMs) -> Result<FeedCount, Error> {
         let mut counted = counted;
         for _ in 0..MAX_LOADS {
             if !counted.unloaded {
                 counted.unread = counted.unread.saturating_add(self.count_below(list, &counted.below).await?);
-                return Ok(count_out(list, &counted, most));
+                return Ok(count_out(list, &counted, most, now));
             }
             self.load_cached_heads(list).await?;
-            counted = list.count(most);
+            counted = list.count(most, now);
         }
         Err(Error::store_unavailable())
     }
@@ -391,7 +294,12 @@ impl Feeds {
     }
 }
 
-fn count_out(list: &FeedList, counted: &Counted, most: i64) -> FeedCount {
-    let creators = i64::try_from(list.len()).unwrap_or(i64::MAX);
-    FeedCount { unread: counted.unread.min(most), creators, versions: counted.versions, list_changed_at: list.version.revision }
+fn count_out(list: &FeedList, counted: &Counted, most: i64, now: UnixMs) -> FeedCount {
+    FeedCount {
+        unread: counted.unread.min(most),
+        creators: i64::try_from(list.len()).unwrap_or(i64::MAX),
+        versions: counted.versions,
+        list_changed_at: list.version.revision,
+        changes_at: list.changes_at(now),
+    }
 }

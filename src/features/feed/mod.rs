@@ -11,9 +11,13 @@
 //! snapshot of somebody who is no longer followed does no harm. A user who was not seen before
 //! looks when it is enrolled (`crate::features::users`).
 //!
+//! The posts of a creator whom the user mutes do not count, while the mark of the follow and that in
+//! the snapshot go on as ever: so they count again when the mute ends as if there had been none.
+//!
 //! The list of a user, with its *version* (`users.feed`, the revision at which it changed last), is
-//! what `list.rs` keeps decoded: a cached head and a mark for each creator. `horizon.rs` is what
-//! the token of a feed says. `snapshot.rs` is the form in which rows and Redis hold it, `store.rs`
+//! what `list.rs` keeps decoded (`followees.rs`): a cached head and a mark for each creator. `horizon.rs` is what
+//! the token of a feed says. `snapshot.rs` is the form in which rows hold it, `shared_list.rs` that
+//! in which Redis does, `store.rs`
 //! has the SQL, `http.rs` the routes of posts; those of the feed itself stand beside the summary
 //! (`summary/feed_http.rs`).
 //!
@@ -25,10 +29,12 @@
 
 mod command;
 mod distributed;
+mod followees;
 mod horizon;
 pub mod http;
 mod list;
 pub mod rows;
+mod shared_list;
 mod snapshot;
 pub mod store;
 pub mod summary;
@@ -39,8 +45,9 @@ use utoipa::ToSchema;
 
 pub use self::command::FeedCommand;
 pub(crate) use self::command::look;
+pub use self::followees::{FeedList, Term};
 pub use self::horizon::{Horizon, MAX_TOKEN_CHARS};
-pub use self::list::{FeedCount, FeedList, Feeds, Term};
+pub use self::list::{FeedCount, Feeds};
 pub use self::snapshot::Snapshot;
 pub use self::store::sweep;
 use crate::base::clock::UnixMs;

@@ -87,18 +87,22 @@ static FOLLOWED: Statement = Statement::one(
 )
 .distributed(distributed::FOLLOWED);
 
-/// Whom a user follows, with the mark of each follow; the first row (creator 0) has the version of
-/// the list and the snapshot.
+/// Whom a user follows, with the mark of each follow (1); the first row (0) has the version of the list
+/// and the snapshot; then (2) whom the user mutes, and until when.
 static LIST: Statement = Statement::one(
-    "select 0 as creator_id, u.feed as mark, s.data
+    "select 0 as what, cast(0 as bigint) as creator_id, u.feed as mark, s.data
     from users u
     left join feed_snapshots s on s.user_id = u.user_id
     where u.user_id = $1
     union all
-    select f.followee_id, f.mark, null
+    select 1, f.followee_id, f.mark, null
     from following f
     where f.follower_id = $1
-    order by 1",
+    union all
+    select 2, m.target_id, m.until, null
+    from mutes m
+    where m.user_id = $1
+    order by 1, 2",
     USER,
 );
 
@@ -285,19 +289,24 @@ pub struct ListRows {
     pub follows: Snapshot,
     /// The snapshot; empty where there is none.
     pub snapshot: Vec<u8>,
+    /// Those of the creators whom the user mutes, each with the time at which that ends; 0: never.
+    pub muted: Snapshot,
 }
 
 /// Reads a user's list, as of one moment.
 pub async fn read_list(db: &Db, user: UserId) -> DbResult<ListRows> {
-    let rows: Vec<(i64, i64, Option<Vec<u8>>)> = db.fetch(&LIST, &[users(&[user])]).await?;
-    let (mut version, mut snapshot, mut follows) = (0, Vec::new(), Vec::with_capacity(rows.len()));
-    for (creator, mark, data) in rows {
-        match UserId::try_from(creator) {
-            Ok(creator) => follows.push((creator, mark)),
-            Err(_) => (version, snapshot) = (mark, data.unwrap_or_default()),
+    let rows: Vec<(i32, i64, i64, Option<Vec<u8>>)> = db.fetch(&LIST, &[users(&[user])]).await?;
+    let (mut version, mut snapshot, mut follows, mut muted) = (0, Vec::new(), Vec::with_capacity(rows.len()), Vec::new());
+    for (what, creator, mark, data) in rows {
+        match (what, UserId::try_from(creator)) {
+            (1, Ok(creator)) => follows.push((creator, mark)),
+            (2, Ok(creator)) => muted.push((creator, mark)),
+            _ => (version, snapshot) = (mark, data.unwrap_or_default()),
         }
     }
-    Ok(ListRows { version, follows: Snapshot::new(follows), snapshot })
+    // In the order of the creators.
+    muted.retain(|(creator, _)| follows.binary_search_by_key(creator, |(followed, _)| *followed).is_ok());
+    Ok(ListRows { version, follows: Snapshot::new(follows), snapshot, muted: Snapshot::new(muted) })
 }
 
 /// How many posts of each creator are gone above its mark and up to its head; given creator, mark

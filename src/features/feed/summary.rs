@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{FeedCount, Feeds, Term};
+use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::cache::Revision;
@@ -20,9 +21,12 @@ use crate::features::summary_part::{Shared, SummaryFacts, SummaryPart, UnreadOut
 pub struct FeedPart {
     /// The lists behind the feeds.
     pub feeds: Arc<Feeds>,
+    /// By which mutes end.
+    pub clock: Clock,
 }
 
-/// A creator: unread = the posts after the mark, minus deleted ones.
+/// A creator: unread = the posts after the mark, minus deleted ones. It does not count while the user
+/// mutes the creator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CreatorTermsOut {
     /// The user.
@@ -36,16 +40,20 @@ pub struct CreatorTermsOut {
     gone: i64,
     /// The unread count.
     unread: i64,
+    /// True while the user mutes the creator; omitted otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    muted: bool,
 }
 
 impl From<&Term> for CreatorTermsOut {
     fn from(term: &Term) -> Self {
         let gone = (term.head - term.mark - term.unread).max(0);
-        Self { user_id: term.creator, head: term.head, mark: term.mark, gone, unread: term.unread }
+        Self { user_id: term.creator, head: term.head, mark: term.mark, gone, unread: term.unread, muted: term.muted }
     }
 }
 
-/// The feed: the sum over the creators.
+/// The feed: the sum over the creators whom the user does not mute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FeedTermsOut {
     /// The sum.
@@ -85,7 +93,7 @@ impl SummaryPart for FeedPart {
 
     async fn count(&self, facts: SummaryFacts<'_>, version: &FeedVersion) -> Option<FeedCount> {
         let Some(version) = version.counted else { return Some(FeedCount::default()) };
-        match self.feeds.count(facts.user, version, facts.cap.enough()).await {
+        match self.feeds.count(facts.user, version, facts.cap.enough(), facts.now).await {
             Ok(count) => Some(count),
             Err(error) => {
                 tracing::debug!(?error, "cannot count a feed");
@@ -96,6 +104,10 @@ impl SummaryPart for FeedPart {
 
     fn versions(count: &FeedCount) -> Versions {
         count.versions
+    }
+
+    fn changes_at(count: &FeedCount) -> Option<UnixMs> {
+        count.changes_at
     }
 
     fn needs(version: &FeedVersion, count: &FeedCount) -> Option<Revision> {
@@ -112,8 +124,8 @@ impl SummaryPart for FeedPart {
         if changed_at == 0 || !rows.row.is_enrolled() {
             return Ok(FeedTermsOut { unread: 0, changed_at, creators: Vec::new() });
         }
-        let terms = self.feeds.terms(rows.user, changed_at).await?;
-        let unread = terms.iter().map(|term| term.unread).fold(0, i64::saturating_add);
+        let terms = self.feeds.terms(rows.user, changed_at, self.clock.now()).await?;
+        let unread = terms.iter().filter(|term| !term.muted).map(|term| term.unread).fold(0, i64::saturating_add);
         Ok(FeedTermsOut { unread, changed_at, creators: terms.iter().map(CreatorTermsOut::from).collect() })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::again::unread_again;
 use super::members::{join, leave, put, set_level, tell};
-use super::messages::{change, expire, read_one, recall, send};
+use super::messages::{change, expire, read_one, recall, send_and_tell};
 use super::rows::GroupRows;
 use super::{Delivery, MembersOut, NewMessage};
 use crate::base::clock::UnixMs;
@@ -181,8 +181,8 @@ impl lanes::Command for GroupCommand {
                 tell(rows, now, *group, *user, left.then_some(false));
                 Ok(Answer::no_content())
             }
-            Self::Send { group, sender, message } => send(rows, *group, *sender, message, now),
-            Self::Recall { group, seq, by } => recall(rows, *group, *seq, *by),
+            Self::Send { group, sender, message } => send_and_tell(rows, *group, *sender, message, now),
+            Self::Recall { group, seq, by } => recall(rows, *group, *seq, *by, now),
             Self::Read { user, group, up_to } => {
                 let head = rows.head(&StreamKey::group(*group)).head;
                 change(rows, *user, *group, now, |of| Ok(of.read_up_to(up_to.unwrap_or(head).min(head), head)))
@@ -190,7 +190,7 @@ impl lanes::Command for GroupCommand {
             Self::ReadOne { user, group, seq } => read_one(rows, *user, *group, *seq, now),
             Self::Unread { user, group, from } => unread_again(rows, *user, *group, *from),
             Self::SetLevel { user, group, level } => set_level(rows, *user, *group, *level),
-            Self::Expire { group, up_to, .. } => Ok(expire(rows, *group, *up_to)),
+            Self::Expire { group, up_to, .. } => Ok(expire(rows, *group, *up_to, now)),
         }
     }
 }

@@ -184,6 +184,7 @@ async fn put_group(state: Served<GroupContext>, _service: Service, path: PathPar
 ///
 /// Available to members of the group and to services.
 #[utoipa::path(get, path = "/v1/groups/{group}", tag = "groups",
+    extensions(("x-problems" = json!(["not_found"]))),
     params(("group" = GroupId, Path)),
     responses(
         (status = 200, body = GroupOut)))]
@@ -197,6 +198,7 @@ async fn get_group(state: Served<GroupContext>, path: GroupPath, _: Query<NoPara
 /// The member receives messages sent from now on. Adding a current member changes nothing. A member
 /// who rejoins keeps the ordinal.
 #[utoipa::path(put, path = "/v1/groups/{group}/members/{user}", tag = "groups",
+    extensions(("x-problems" = json!(["not_found", "too_many"]))),
     params(("group" = GroupId, Path), ("user" = UserId, Path)),
     request_body(content = NoFields, description = "Optional"),
     responses(
@@ -211,6 +213,7 @@ async fn join_group(state: Served<GroupContext>, _service: Service, path: PathPa
 /// Returns 204 also if the user is not a member. The user stays a recipient of messages sent
 /// before.
 #[utoipa::path(delete, path = "/v1/groups/{group}/members/{user}", tag = "groups",
+    extensions(("x-problems" = json!(["not_found"]))),
     params(("group" = GroupId, Path), ("user" = UserId, Path)),
     responses(
         (status = 204, description = "Removed")))]
@@ -222,6 +225,7 @@ async fn leave_group(state: Served<GroupContext>, _service: Service, path: PathP
 ///
 /// Adds up to 1000 users in one transaction: all or nothing.
 #[utoipa::path(post, path = "/v1/groups/{group}/members", tag = "groups",
+    extensions(("x-problems" = json!(["not_found", "too_many"]))),
     params(("group" = GroupId, Path)),
     request_body = JoinMembersIn,
     responses(
@@ -242,6 +246,7 @@ async fn join_members(state: Served<GroupContext>, _service: Service, path: Path
 ///
 /// Sorted by ordinal.
 #[utoipa::path(get, path = "/v1/groups/{group}/members", tag = "groups",
+    extensions(("x-problems" = json!(["not_found"]))),
     params(("group" = GroupId, Path), PageParams),
     responses(
         (status = 200, body = PageOut<MemberOut>, headers(("Link" = String, description = "The next page, if any")))))]
@@ -258,6 +263,7 @@ async fn list_members(state: Served<GroupContext>, path: GroupPath, uri: Uri, Qu
 /// returns 200 with the same `seq`, also after a mentioned member has left. Returns 422 if a
 /// mentioned user is not a member.
 #[utoipa::path(post, path = "/v1/groups/{group}/messages", tag = "groups",
+    extensions(("x-problems" = json!(["not_found", "gone", "too_many"]))),
     params(("group" = GroupId, Path)),
     request_body = SendGroupMessageIn,
     responses(
@@ -280,6 +286,7 @@ async fn send_group_message(state: Served<GroupContext>, path: GroupPath, body: 
 /// The message becomes read for all members, and a tombstone replaces it. Returns 204 also if it
 /// was already recalled.
 #[utoipa::path(delete, path = "/v1/groups/{group}/messages/{seq}", tag = "groups",
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("group" = GroupId, Path), ("seq" = Seq, Path)),
     responses(
         (status = 204, description = "Recalled")))]

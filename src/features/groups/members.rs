@@ -11,6 +11,7 @@ use crate::engine::events::{Event, MemberEventOut};
 use crate::engine::lanes::{Answer, Rows};
 use crate::engine::marks::{Hidden, Intervals, StreamKey};
 use crate::features::level::{Level, LevelUntil};
+use crate::features::push::{self, Scope};
 
 pub(crate) fn unknown(group: GroupId) -> Problem {
     Problem::new(Code::NotFound, format!("Group {group} does not exist."))
@@ -42,6 +43,10 @@ pub(super) fn put(
     let base = before.unwrap_or(Group { receipts: true, created_at: now, ..Group::default() });
     let group = Group { delivery: delivery.unwrap_or(base.delivery), receipts: receipts.unwrap_or(base.receipts), ..base };
     rows.get_mut::<GroupRows>().set_group(id, group);
+    if before.is_some() && base.delivery == Delivery::Read && group.delivery == Delivery::Write {
+        // Who reads along for push devices passes by groups that deliver by writing.
+        push::numbers_changed(rows, Scope::Group(id), now);
+    }
     let out = GroupOut::new(id, &group, rows.head(&StreamKey::group(id)).head);
     if before.is_none() { Ok(Answer::created(out)) } else { Ok(Answer::ok(out)) }
 }
@@ -140,6 +145,7 @@ pub(super) fn set_level(rows: &mut Rows, user: UserId, id: GroupId, level: Level
     if of.level != level {
         rows.get_mut::<GroupRows>().set_membership(user, id, span, Membership { level, ..of });
         rows.revise(user, |_| {});
+        push::ends_at(rows, user, level.until());
     }
     let (level, level_until) = (level.set(), level.until());
     Ok(Answer::ok(GroupSettingsOut { group_id: id, level, level_until, revision: rows.revision(user) }))

@@ -9,8 +9,10 @@ use super::{Delivery, Group, GroupSentOut, Membership, Mentions, Message, NewMes
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{GroupId, UserId};
+use crate::engine::events::{Event, GroupMessageEventOut};
 use crate::engine::lanes::{Answer, Rows};
 use crate::engine::marks::{Refused, StreamKey};
+use crate::features::push::{self, Scope};
 
 pub(super) fn no_message(group: GroupId, seq: i64) -> Problem {
     Problem::new(Code::NotFound, format!("Message {seq} of group {group} does not exist."))
@@ -29,13 +31,14 @@ pub(super) fn not_there(rows: &Rows, group: GroupId, seq: i64) -> Problem {
     no_message(group, seq)
 }
 
-pub(super) fn send(rows: &mut Rows, id: GroupId, sender: UserId, new: &NewMessage, now: UnixMs) -> Result<Answer, Problem> {
+/// A message of a member. Returns it, and whether it is new.
+pub(super) fn send(rows: &mut Rows, id: GroupId, sender: UserId, new: &NewMessage, now: UnixMs) -> Result<(GroupSentOut, bool), Problem> {
     known(rows, id)?;
     if let Some(sent) = rows.get::<GroupRows>().sent(&(id, sender, new.client_id.clone())) {
         if sent.recalled {
             return Err(Problem::new(Code::Gone, format!("Message {} with this client_id was recalled.", sent.seq)));
         }
-        return Ok(Answer::ok(GroupSentOut { group_id: id, seq: sent.seq, sent_at: sent.at, revision: rows.revision(sender) }));
+        return Ok((GroupSentOut { group_id: id, seq: sent.seq, sent_at: sent.at, revision: rows.revision(sender) }, false));
     }
     let (span, mut of) = member(rows, id, sender)?;
     let named = named_members(rows, id, sender, &new.mentions)?;
@@ -48,7 +51,21 @@ pub(super) fn send(rows: &mut Rows, id: GroupId, sender: UserId, new: &NewMessag
     of.at = of.at.max(now);
     rows.get_mut::<GroupRows>().set_membership(sender, id, span, of);
     rows.revise(sender, |_| {});
-    Ok(Answer::created(GroupSentOut { group_id: id, seq, sent_at: now, revision: rows.revision(sender) }))
+    Ok((GroupSentOut { group_id: id, seq, sent_at: now, revision: rows.revision(sender) }, true))
+}
+
+/// The same, and tells the readers of events.
+pub(super) fn send_and_tell(rows: &mut Rows, id: GroupId, sender: UserId, new: &NewMessage, now: UnixMs) -> Result<Answer, Problem> {
+    let (sent, is_new) = send(rows, id, sender, new, now)?;
+    if !is_new {
+        return Ok(Answer::ok(sent));
+    }
+    tell(rows, now, GroupMessageEventOut { group_id: id, seq: sent.seq, sender_id: sender, recalled: false });
+    Ok(Answer::created(sent))
+}
+
+fn tell(rows: &mut Rows, now: UnixMs, event: GroupMessageEventOut) {
+    rows.event(now, &Event::GroupMessage(event));
 }
 
 /// The members whom a message is to mention, without its sender, each once.
@@ -108,7 +125,7 @@ fn add_change(rows: &mut Rows, id: GroupId, group: &mut Group, seq: i64) {
     rows.get_mut::<GroupRows>().set_group(id, *group);
 }
 
-pub(super) fn recall(rows: &mut Rows, id: GroupId, seq: i64, by: Option<UserId>) -> Result<Answer, Problem> {
+pub(super) fn recall(rows: &mut Rows, id: GroupId, seq: i64, by: Option<UserId>, now: UnixMs) -> Result<Answer, Problem> {
     let mut group = known(rows, id)?;
     let found = rows.get::<GroupRows>().message(id, seq);
     // To a stranger, what is there and what is not look alike. A sender who has left may still
@@ -133,12 +150,13 @@ pub(super) fn recall(rows: &mut Rows, id: GroupId, seq: i64, by: Option<UserId>)
     if message.written || group.delivery == Delivery::Write {
         add_job(rows, id, &mut group, DeliveryJob { seq, recall: true });
     }
+    tell(rows, now, GroupMessageEventOut { group_id: id, seq, sender_id: message.sender, recalled: true });
     Ok(Answer::no_content())
 }
 
 /// The messages up to this one go, but not those that are yet to be put into inboxes: a recall must
 /// reach the devices that hold its message.
-pub(super) fn expire(rows: &mut Rows, id: GroupId, up_to: i64) -> Answer {
+pub(super) fn expire(rows: &mut Rows, id: GroupId, up_to: i64, now: UnixMs) -> Answer {
     let waiting = rows.get::<GroupRows>().first_waiting(id);
     let up_to = waiting.map_or(up_to, |waiting| up_to.min(waiting - 1));
     let key = StreamKey::group(id);
@@ -151,6 +169,9 @@ pub(super) fn expire(rows: &mut Rows, id: GroupId, up_to: i64) -> Answer {
     }
     if is_last || is_less {
         rows.set_head(&key, stream);
+    }
+    if is_less {
+        push::numbers_changed(rows, Scope::Group(id), now);
     }
     rows.get_mut::<GroupRows>().remove_messages(id, up_to);
     Answer::no_content()

@@ -35,6 +35,7 @@ pub mod message_changes_http;
 mod messages;
 mod needs;
 pub mod part;
+pub mod push_members;
 mod reading;
 pub mod rows;
 pub mod sharing;

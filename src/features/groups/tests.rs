@@ -336,6 +336,10 @@ fn compare_receipts(model: &Model, spans: &Spans) {
     let senders: Vec<_> = model.messages.iter().map(|(sender, ..)| Some(user(*sender))).collect();
     let counts = spans.counts(1, &senders);
     for (seq, count) in (1..).zip(&counts) {
+        // A recalled message has no receipts: nobody can ask for them.
+        if model.messages[usize::try_from(seq - 1).unwrap()].2 {
+            continue;
+        }
         let recipients = model.recipients(seq);
         let read = recipients.iter().filter(|(_, _, read, _)| *read).count();
         let model_count = Count { recipients: recipients.len().try_into().unwrap(), read: read.try_into().unwrap() };

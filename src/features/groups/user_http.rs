@@ -175,6 +175,7 @@ async fn read(state: &GroupContext, user: UserId, group: GroupId, command: Group
 ///
 /// Send back the `head` as `up_to` to clear exactly what the user saw. A repeat changes nothing.
 #[utoipa::path(post, path = "/v1/users/{user}/groups/{group}/read", tag = "groups",
+    extensions(("x-problems" = json!(["not_found", "too_many"]))),
     params(("user" = UserOrMe, Path), ("group" = GroupId, Path)),
     request_body(content = ReadGroupIn, description = "Optional. Default: all current items"),
     responses(
@@ -189,6 +190,7 @@ async fn read_group(state: Served<GroupContext>, path: UserPath, body: Body<Read
 ///
 /// Marks only this message, also out of order.
 #[utoipa::path(post, path = "/v1/users/{user}/groups/{group}/messages/{seq}/read", tag = "groups",
+    extensions(("x-problems" = json!(["not_found", "gone", "too_many"]))),
     params(("user" = UserOrMe, Path), ("group" = GroupId, Path), ("seq" = Seq, Path)),
     request_body(content = NoFields, description = "Optional"),
     responses(
@@ -205,6 +207,7 @@ async fn read_group_message(state: Served<GroupContext>, path: UserPath, _body: 
 /// it. `read_seq` and receipts do not change. Returns 409 `too_many` if more than 10,000 messages
 /// that were read would be unread again.
 #[utoipa::path(post, path = "/v1/users/{user}/groups/{group}/unread", tag = "groups",
+    extensions(("x-problems" = json!(["not_found", "gone", "too_many"]))),
     params(("user" = UserOrMe, Path), ("group" = GroupId, Path)),
     request_body = UnreadGroupIn,
     responses(
@@ -220,6 +223,7 @@ async fn unread_group(state: Served<GroupContext>, path: UserPath, body: Body<Un
 /// At every level, the group keeps its own count. `chats` and `total` include all of it, its unread
 /// mentions only, or nothing. At `until`, the level becomes `all` again, as for a member who rejoins.
 #[utoipa::path(put, path = "/v1/users/{user}/groups/{group}/settings", tag = "groups",
+    extensions(("x-problems" = json!(["not_found"]))),
     params(("user" = UserOrMe, Path), ("group" = GroupId, Path)),
     request_body = PutGroupSettingsIn,
     responses(
@@ -240,6 +244,7 @@ fn polled(value: UserGroups) -> PolledValue<UserGroups> {
 ///
 /// The unread counts of one group.
 #[utoipa::path(get, path = "/v1/users/{user}/groups/{group}", tag = "groups",
+    extensions(("x-problems" = json!(["not_found"]))),
     params(("user" = UserOrMe, Path), ("group" = GroupId, Path), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(

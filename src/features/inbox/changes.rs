@@ -7,6 +7,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::engine::lanes::Rows;
 use crate::features::level::LevelUntil;
+use crate::features::silence::Silence;
 
 /// Puts an item into a user's inbox, whose own row must have been asked for
 /// ([`Needs::user`](crate::engine::lanes::Needs::user)), and raises the user's revision. Returns
@@ -37,10 +38,10 @@ pub(super) fn set_direct(rows: &mut Rows, user: UserId, peer: UserId, mut direct
     change_direct(rows, user, peer, |inbox| inbox.set_direct(user, peer, direct));
 }
 
-/// The user blocks the peer, or no longer: while it does, the chat counts in no sum. With the chat
-/// itself nothing happens, so that all is as if there had been no block once it ends.
-pub fn set_direct_blocked(rows: &mut Rows, user: UserId, peer: UserId, blocked: bool) {
-    change_direct(rows, user, peer, |inbox| inbox.set_blocked(user, peer, blocked));
+/// The user blocks or mutes the peer, or no longer: while it does, the chat counts in no sum. With the
+/// chat itself nothing happens, so that all is as if there had been none of it once it ends.
+pub fn set_direct_silence(rows: &mut Rows, user: UserId, peer: UserId, silence: impl Fn(&mut Silence)) {
+    change_direct(rows, user, peer, |inbox| inbox.set_silence(user, peer, silence));
 }
 
 /// Changes a side of a direct chat, takes the sums in the user's own row along, and raises the

@@ -3,19 +3,21 @@
 
 use std::sync::Arc;
 
-use super::devices::Device;
+use super::device_rules::{delete, forget, put_cursor, put_push};
 use super::recalls::recall;
 use super::timed::MAX_TIMED_CHATS;
-use super::{CursorOut, Direct, DirectSettingsOut, Item, MAX_DEVICES, MAX_EMPTY_CHATS, Of, ReadDirectOut, SentOut};
+use super::{Direct, DirectSettingsOut, Item, MAX_EMPTY_CHATS, Of, ReadDirectOut, SentOut};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{ClientId, UserId};
+use crate::engine::events::{DirectMessageEventOut, Event};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::pairs::{Pair, need_pair_seen};
 use crate::features::inbox::changes::{append_inbox, set_direct};
 use crate::features::inbox::devices::DeviceRows;
 use crate::features::inbox::rows::InboxRows;
 use crate::features::level::LevelUntil;
+use crate::features::push;
 
 /// A write to inboxes, direct chats or devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,11 +70,25 @@ pub enum InboxCommand {
         /// Up to which row.
         seq: i64,
     },
+    /// A device wants services to hear of every change of the user's numbers, or no longer.
+    PutPush {
+        /// Whose device.
+        user: UserId,
+        device: ClientId,
+        push: bool,
+    },
     /// A device is gone.
     DeleteDevice {
         /// Whose device.
         user: UserId,
         device: ClientId,
+    },
+    /// A device goes that was not seen since.
+    ForgetDevice {
+        /// Whose device.
+        user: UserId,
+        device: ClientId,
+        before: UnixMs,
     },
     /// The oldest rows of an inbox go.
     Expire {
@@ -128,7 +144,10 @@ impl lanes::Command for InboxCommand {
                 inbox.empty_chats.insert(*user);
                 inbox.timed.insert(*user);
             }
-            Self::PutCursor { user, .. } | Self::DeleteDevice { user, .. } => {
+            Self::PutCursor { user, .. }
+            | Self::PutPush { user, .. }
+            | Self::DeleteDevice { user, .. }
+            | Self::ForgetDevice { user, .. } => {
                 needs.user(*user);
                 needs.of::<DeviceRows>().insert(*user);
             }
@@ -149,7 +168,9 @@ impl lanes::Command for InboxCommand {
             | Self::Recall { user, .. }
             | Self::SetLevel { user, .. }
             | Self::PutCursor { user, .. }
+            | Self::PutPush { user, .. }
             | Self::DeleteDevice { user, .. }
+            | Self::ForgetDevice { user, .. }
             | Self::Expire { user, .. } => user.get(),
         }
     }
@@ -158,21 +179,34 @@ impl lanes::Command for InboxCommand {
         match self {
             Self::Send { .. } | Self::Recall { .. } => 2,
             Self::Expire { rows, .. } => (*rows).max(1),
-            Self::Read { .. } | Self::Unread { .. } | Self::SetLevel { .. } | Self::PutCursor { .. } | Self::DeleteDevice { .. } => 1,
+            _ => 1,
         }
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         match self {
-            Self::Send { receiver, sender, client, content } => send(rows, *receiver, *sender, Text { client, content, sent_at: now }, now),
+            Self::Send { receiver, sender, client, content } => {
+                let (sent, new) = send(rows, *receiver, *sender, Text { client, content, sent_at: now }, now)?;
+                if !new {
+                    return Ok(Answer::ok(sent));
+                }
+                let (seq, own_seq) = (Some(sent.seq), sent.own_seq.unwrap_or_default());
+                let event = DirectMessageEventOut { sender_id: *sender, receiver_id: *receiver, seq, own_seq, recalled: false };
+                rows.event(now, &Event::DirectMessage(event));
+                Ok(Answer::created(sent))
+            }
             Self::Read { user, peer, up_to } => Ok(Answer::ok(read(rows, *user, *peer, *up_to, now))),
             Self::Unread { user, peer, from } => Ok(Answer::ok(unread(rows, *user, *peer, *from, now)?)),
             Self::Recall { user, peer, seq } => recall(rows, *user, *peer, *seq, now),
             Self::SetLevel { user, peer, level } => Ok(Answer::ok(set_level(rows, *user, *peer, *level, now)?)),
             Self::PutCursor { user, device, seq } => Ok(Answer::ok(put_cursor(rows, *user, device, *seq, now)?)),
+            Self::PutPush { user, device, push } => Ok(Answer::ok(put_push(rows, *user, device, *push, now)?)),
             Self::DeleteDevice { user, device } => {
-                rows.get::<DeviceRows>().get(*user, device).ok_or_else(|| unknown_device(device))?;
-                rows.get_mut::<DeviceRows>().set(*user, device, None);
+                delete(rows, *user, device, now)?;
+                Ok(Answer::no_content())
+            }
+            Self::ForgetDevice { user, device, before } => {
+                forget(rows, *user, device, *before, now);
                 Ok(Answer::no_content())
             }
             Self::Expire { user, up_to, seen_since, .. } => {
@@ -181,10 +215,6 @@ impl lanes::Command for InboxCommand {
             }
         }
     }
-}
-
-fn unknown_device(device: &ClientId) -> Problem {
-    Problem::new(Code::NotFound, format!("Device {device} does not exist."))
 }
 
 /// The one place where it is asked whether a receiver has blocked a sender. The pair is locked for
@@ -206,8 +236,8 @@ pub(super) struct Text<'a> {
 }
 
 /// A message is found again by its sender's id for as long as its row is kept: then nothing
-/// changes, and the answer is the first one's.
-pub(super) fn send(rows: &mut Rows, receiver: UserId, sender: UserId, text: Text<'_>, now: UnixMs) -> Result<Answer, Problem> {
+/// changes, and the answer is the first one's. Returns it, and whether the message is new.
+pub(super) fn send(rows: &mut Rows, receiver: UserId, sender: UserId, text: Text<'_>, now: UnixMs) -> Result<(SentOut, bool), Problem> {
     let Text { client, content, sent_at } = text;
     let own = |rows: &Rows| rows.get::<InboxRows>().sent(&(sender, receiver, true, client.clone()));
     let to_oneself = receiver == sender;
@@ -216,7 +246,7 @@ pub(super) fn send(rows: &mut Rows, receiver: UserId, sender: UserId, text: Text
             return Err(Problem::new(Code::Gone, "The message with this client_id was recalled."));
         }
         let own_seq = own(rows).map(|own| own.seq);
-        return Ok(Answer::ok(SentOut { seq: sent.seq, own_seq, sent_at: sent.at }));
+        return Ok((SentOut { seq: sent.seq, own_seq, sent_at: sent.at }, false));
     }
     refuse_if_blocked(rows, receiver, sender)?;
     let [seq, own_seq] = [receiver, sender].map(|user| rows.user(user).inbox_seq + 1);
@@ -238,7 +268,7 @@ pub(super) fn send(rows: &mut Rows, receiver: UserId, sender: UserId, text: Text
     // A sender has read what came before.
     mine.read(mine.end(), own_seq);
     set_direct(rows, sender, receiver, mine, now);
-    Ok(Answer::created(SentOut { seq, own_seq: Some(own_seq), sent_at }))
+    Ok((SentOut { seq, own_seq: Some(own_seq), sent_at }, true))
 }
 
 fn read(rows: &mut Rows, user: UserId, peer: UserId, up_to: Option<i64>, now: UnixMs) -> ReadDirectOut {
@@ -289,6 +319,7 @@ fn set_level(rows: &mut Rows, user: UserId, peer: UserId, level: LevelUntil, now
         return Err(Problem::new(Code::TooMany, detail));
     }
     put_level(rows, user, peer, level, now)?;
+    push::ends_at(rows, user, level.until());
     let direct = rows.get::<InboxRows>().direct(user, peer);
     let (level, level_until) = rows.get::<InboxRows>().level(user, peer, now);
     let (unread, last_seq, revision) = (direct.unread(), direct.last_seq, rows.revision(user));
@@ -310,22 +341,9 @@ fn put_level(rows: &mut Rows, user: UserId, peer: UserId, level: LevelUntil, now
     Ok(())
 }
 
-fn put_cursor(rows: &mut Rows, user: UserId, device: &ClientId, seq: i64, now: UnixMs) -> Result<CursorOut, Problem> {
-    let head = rows.user(user).inbox_seq;
-    let before = rows.get::<DeviceRows>().get(user, device);
-    if before.is_none() && rows.get::<DeviceRows>().is_full(user) {
-        let detail = format!("The user has reached the limit of {MAX_DEVICES} devices. Delete one first.");
-        return Err(Problem::new(Code::TooMany, detail));
-    }
-    let (kept, created_at) = before.map_or((0, now), |device| (device.cursor, device.created_at));
-    let seen_at = before.map_or(now, |device| device.seen_at.max(now));
-    let row = Device { cursor: seq.min(head).max(kept), seen_at, created_at };
-    rows.get_mut::<DeviceRows>().set(user, device, Some(row));
-    Ok(CursorOut::new(device.clone(), row, head))
-}
-
 fn expire(rows: &mut Rows, user: UserId, up_to: i64, seen_since: UnixMs) {
-    let fetching = rows.get::<DeviceRows>().of_user(user).filter(|device| device.seen_at >= seen_since).map(|device| device.cursor).min();
+    let fetching =
+        rows.get::<DeviceRows>().of_user(user).filter(|device| device.seen_at >= seen_since).filter_map(|device| device.cursor).min();
     let up_to = fetching.map_or(up_to, |cursor| cursor.min(up_to));
     if up_to < 1 {
         return;

@@ -1,9 +1,10 @@
-//! The rows of `devices`: how far each device has read its user's inbox. They are guarded by the
-//! lock of the user's own row.
+//! The rows of `devices`: how far each device has read its user's inbox, and whether services hear
+//! of every change of the user's numbers because of it. They are guarded by the lock of the user's
+//! own row.
 
 use std::collections::BTreeSet;
 
-use super::{CursorOut, MAX_DEVICES};
+use super::{DeviceOut, MAX_DEVICES};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, UserId};
 use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
@@ -11,7 +12,7 @@ use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
 
 static LOAD: Statement = Statement::new(
-    "select d.user_id, d.device_id, d.seq, d.seen_at, d.created_at
+    "select d.user_id, d.device_id, d.seq, d.seen_at, d.created_at, d.push
     from {rows} r
     join devices d on d.user_id = r.user_id",
     &[("user_id", Type::Int)],
@@ -19,16 +20,24 @@ static LOAD: Statement = Statement::new(
 .by("user_id");
 
 static SAVE: Statement = Statement::new(
-    "insert into devices (user_id, device_id, seq, seen_at, created_at)
-    select user_id, device_id, seq, seen_at, created_at
+    "insert into devices (user_id, device_id, seq, seen_at, created_at, push)
+    select user_id, device_id, seq, seen_at, created_at, push
     from {rows} r
     where true
     order by user_id, device_id
     on conflict (user_id, device_id) do update set
         seq = excluded.seq,
         seen_at = excluded.seen_at,
-        created_at = excluded.created_at",
-    &[("user_id", Type::Int), ("device_id", Type::Text), ("seq", Type::Int), ("seen_at", Type::Int), ("created_at", Type::Int)],
+        created_at = excluded.created_at,
+        push = excluded.push",
+    &[
+        ("user_id", Type::Int),
+        ("device_id", Type::Text),
+        ("seq", Type::Int),
+        ("seen_at", Type::Int),
+        ("created_at", Type::Int),
+        ("push", Type::Int),
+    ],
 );
 
 static DELETE: Statement = Statement::new(
@@ -41,34 +50,44 @@ static DELETE: Statement = Statement::new(
 /// A user's devices, those that were seen last first; before them the head of the inbox, so that
 /// they belong together.
 static LIST: Statement = Statement::one(
-    "select '' as device_id, u.inbox_seq as seq, 0 as seen_at, 0 as created_at, 0 as place
+    "select '' as device_id, u.inbox_seq as seq, 0 as seen_at, 0 as created_at, 0 as push, 0 as place
     from users u
     where u.user_id = $1
     union all
-    select d.device_id, d.seq, d.seen_at, d.created_at, 1
+    select d.device_id, d.seq, d.seen_at, d.created_at, d.push, 1
     from devices d
     where d.user_id = $1
     order by place, seen_at desc, device_id",
     &[("user_id", Type::Int)],
 );
 
-/// Devices that stayed away for very long.
+/// Devices that stayed away for very long. Those with push go under the lock of their user.
 static SWEEP: Statement = Statement::one(
     "delete from devices
     where (user_id, device_id) in (
         select d.user_id, d.device_id
         from devices d
-        where d.seen_at < $1
+        where d.seen_at < $1 and d.push = 0
         order by d.seen_at
         limit $2
     )",
     &[("before", Type::Int), ("max_rows", Type::Int)],
 );
 
+/// Those with push.
+static OLD_PUSH: Statement = Statement::one(
+    "select d.user_id, d.device_id
+    from devices d
+    where d.seen_at < $1 and d.push = 1
+    order by d.seen_at
+    limit $2",
+    &[("before", Type::Int), ("max_rows", Type::Int)],
+);
+
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 5] {
-    [&LOAD, &SAVE, &DELETE, &LIST, &SWEEP]
+pub fn statements() -> [&'static Statement; 6] {
+    [&LOAD, &SAVE, &DELETE, &LIST, &SWEEP, &OLD_PUSH]
 }
 
 /// The first of all ids of devices.
@@ -80,12 +99,24 @@ pub type Needs = BTreeSet<UserId>;
 /// A device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Device {
-    /// Up to where it has read the inbox.
-    pub cursor: i64,
-    /// When it said so last.
+    /// Up to where it has read the inbox; None: it has never said so.
+    pub cursor: Option<i64>,
+    /// Whether services hear of every change of the user's numbers.
+    pub push: bool,
+    /// When it was written last.
     pub seen_at: UnixMs,
-    /// When it said so first.
+    /// When it was written first.
     pub created_at: UnixMs,
+}
+
+/// How rows say that a device has never said how far it is.
+const NO_CURSOR: i64 = -1;
+
+impl Device {
+    fn of_row((seq, seen_at, created_at, push): (i64, i64, i64, i64)) -> Self {
+        let cursor = Some(seq).filter(|seq| *seq > NO_CURSOR);
+        Self { cursor, push: push == 1, seen_at: UnixMs(seen_at), created_at: UnixMs(created_at) }
+    }
 }
 
 /// The devices of a batch.
@@ -121,22 +152,28 @@ impl DeviceRows {
 
 /// A user's devices by id, those that were seen last first, and the head of the user's inbox.
 pub async fn list(db: &Db, user: UserId) -> DbResult<(i64, Vec<(String, Device)>)> {
-    let rows: Vec<(String, i64, i64, i64, i32)> = db.fetch(&LIST, &[Column::Int(vec![user.get()])]).await?;
+    let rows: Vec<(String, i64, i64, i64, i64, i32)> = db.fetch(&LIST, &[Column::Int(vec![user.get()])]).await?;
     let (mut head, mut devices) = (0, Vec::new());
-    for (id, cursor, seen_at, created_at, place) in rows {
+    for (id, seq, seen_at, created_at, push, place) in rows {
         if place == 0 {
-            head = cursor;
+            head = seq;
         } else {
-            devices.push((id, Device { cursor, seen_at: UnixMs(seen_at), created_at: UnixMs(created_at) }));
+            devices.push((id, Device::of_row((seq, seen_at, created_at, push))));
         }
     }
     Ok((head, devices))
 }
 
-/// Removes some devices that were not seen since; returns how many. Call again while it returns
+/// Removes some devices without push that were not seen since; returns how many. Call again while it returns
 /// any.
 pub(super) async fn sweep(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<u64> {
     db.connect().await?.run(&SWEEP, &[Column::Int(vec![before.0]), Column::Int(vec![max_rows])]).await
+}
+
+/// Some devices with push that were not seen since.
+pub(super) async fn old_push(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<Vec<(UserId, ClientId)>> {
+    let rows: Vec<(i64, String)> = db.fetch(&OLD_PUSH, &[Column::Int(vec![before.0]), Column::Int(vec![max_rows])]).await?;
+    Ok(rows.into_iter().filter_map(|(user, device)| Some((user.try_into().ok()?, device.parse().ok()?))).collect())
 }
 
 impl RowSet for DeviceRows {
@@ -151,10 +188,10 @@ impl RowSet for DeviceRows {
             return Ok(());
         }
         let columns = [Column::Int(users.iter().map(|user| user.get()).collect())];
-        let rows: Vec<(i64, String, i64, i64, i64)> = pipeline.fetch(&LOAD, columns).await?;
-        self.0.insert_loaded(rows.into_iter().filter_map(|(user, device, cursor, seen_at, created_at)| {
-            let device_row = Device { cursor, seen_at: UnixMs(seen_at), created_at: UnixMs(created_at) };
-            Some(((UserId::try_from(user).ok()?, device.parse().ok()?), Some(device_row)))
+        let rows: Vec<(i64, String, i64, i64, i64, i64)> = pipeline.fetch(&LOAD, columns).await?;
+        self.0.insert_loaded(rows.into_iter().filter_map(|(user, device, seq, seen_at, created_at, push)| {
+            let row = Device::of_row((seq, seen_at, created_at, push));
+            Some(((UserId::try_from(user).ok()?, device.parse().ok()?), Some(row)))
         }));
         Ok(())
     }
@@ -172,8 +209,14 @@ impl RowSet for DeviceRows {
             let column =
                 |value: fn(&Device) -> i64| Column::Int(made.iter().filter_map(|(_, device)| device.as_ref().map(value)).collect());
             let [users, devices] = keys(&made);
-            let columns =
-                [users, devices, column(|device| device.cursor), column(|device| device.seen_at.0), column(|device| device.created_at.0)];
+            let columns = [
+                users,
+                devices,
+                column(|device| device.cursor.unwrap_or(NO_CURSOR)),
+                column(|device| device.seen_at.0),
+                column(|device| device.created_at.0),
+                column(|device| i64::from(device.push)),
+            ];
             conn.later(&SAVE, &columns).await?;
         }
         Ok(())
@@ -188,9 +231,9 @@ impl RowSet for DeviceRows {
     }
 }
 
-impl CursorOut {
+impl DeviceOut {
     pub(super) fn new(device: ClientId, row: Device, head: i64) -> Self {
-        let lag = (head - row.cursor).max(0);
-        Self { device_id: device, cursor: row.cursor, lag, last_seen_at: row.seen_at, created_at: row.created_at }
+        let lag = row.cursor.map(|cursor| (head - cursor).max(0));
+        Self { device_id: device, cursor: row.cursor, lag, push: row.push, last_seen_at: row.seen_at, created_at: row.created_at }
     }
 }

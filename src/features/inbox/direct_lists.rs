@@ -1,24 +1,20 @@
 //! What is read of direct chats outside of batches.
 
 use super::lists::{InboxRow, item_of_row};
-use super::timed::Ended;
 use super::{DirectOut, ItemOut};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Db, DbResult, Statement, Type};
-use crate::features::level::{Level, LevelUntil};
+use crate::features::level::LevelUntil;
+use crate::features::silence::{Silence, silence_code};
 
 /// A user's direct chats in an order, of which a page is given by a place in it. The first row (peer
-/// 0) has the user's revision, how many levels have ended without a write since, and when the next
-/// one ends.
+/// 0) has the user's revision.
 macro_rules! chats {
     ($column:literal, $which:literal) => {
         concat!(
-            "select 0 as peer_id, u.revision as unread, 0 as last_seq, 0 as last_at, 0 as read_seq,
-            (select count(*) from directs t where t.user_id = $1 and t.level_until > 0 and t.level_until <= $5) as first_unread,
-            0 as level,
-            coalesce((select min(t.level_until) from directs t where t.user_id = $1 and t.level_until > 0 and t.level_until > $5), 0) as until,
-            0 as blocked, 0 as place
+            "select 0 as peer_id, u.revision as unread, 0 as last_seq, 0 as last_at, 0 as read_seq, 0 as first_unread, 0 as level, 0 as until,
+            cast(0 as bigint) as silence, 0 as place
         from users u
         where u.user_id = $1
         union all
@@ -31,7 +27,9 @@ macro_rules! chats {
                 order by i.seq
                 limit 1
             ), 0) else 0 end,
-            d.level, d.level_until, (select count(*) from blocks b where b.user_id = $1 and b.target_id = d.peer_id), 1
+            d.level, d.level_until, ",
+            silence_code!("$1", "d.peer_id"),
+            ", 1
         from (
             select n.peer_id, n.head, n.mark, n.again, n.recalled, n.unread_from, n.last_seq, n.last_at, n.read_seq, n.level, n.level_until
             from directs n
@@ -55,28 +53,28 @@ macro_rules! chats {
 /// The chat in which a message came last first.
 static LIST: Statement = Statement::one(
     chats!("last_seq", "true"),
-    &[("user_id", Type::Int), ("before_seq", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int), ("now", Type::Int)],
+    &[("user_id", Type::Int), ("before_seq", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int)],
 );
 
 /// Chats with a message, the one whose last message was sent last first.
 static BY_ACTIVITY: Statement = Statement::one(
     chats!("last_at", "n.last_seq > 0"),
-    &[("user_id", Type::Int), ("before_at", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int), ("now", Type::Int)],
+    &[("user_id", Type::Int), ("before_at", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int)],
 );
 
 /// Of these, only chats with something unread.
 static UNREAD_BY_ACTIVITY: Statement = Statement::one(
     chats!("last_at", "n.last_seq > 0 and n.head - n.mark + n.again - n.recalled > 0"),
-    &[("user_id", Type::Int), ("before_at", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int), ("now", Type::Int)],
+    &[("user_id", Type::Int), ("before_at", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int)],
 );
 
 /// One chat in the same way. There need be no row of it.
 static ONE: Statement = Statement::one(
-    "select cast($2 as bigint) as peer_id, coalesce(u.revision, 0) as unread, 0 as last_seq, 0 as last_at, 0 as read_seq,
-        (select count(*) from directs t where t.user_id = $1 and t.level_until > 0 and t.level_until <= $3) as first_unread,
-        0 as level,
-        coalesce((select min(t.level_until) from directs t where t.user_id = $1 and t.level_until > 0 and t.level_until > $3), 0) as until,
-        (select count(*) from blocks b where b.user_id = $1 and b.target_id = $2) as blocked, 0 as place
+    concat!(
+        "select cast($2 as bigint) as peer_id, coalesce(u.revision, 0) as unread, 0 as last_seq, 0 as last_at, 0 as read_seq,
+        0 as first_unread, 0 as level, 0 as until, ",
+        silence_code!("$1", "$2"),
+        " as silence, 0 as place
     from (select 1 as one) o
     left join users u on u.user_id = $1
     union all
@@ -92,18 +90,22 @@ static ONE: Statement = Statement::one(
         d.level, d.level_until, 0, 1
     from directs d
     where d.user_id = $1 and d.peer_id = $2
-    order by place",
-    &[("user_id", Type::Int), ("peer_id", Type::Int), ("now", Type::Int)],
+    order by place"
+    ),
+    &[("user_id", Type::Int), ("peer_id", Type::Int)],
 );
 
 /// A user's direct chats with something unread.
 static UNREAD: Statement = Statement::one(
-    "select d.peer_id, d.head, d.mark - d.again, d.recalled, d.level, d.level_until,
-        (select count(*) from blocks b where b.user_id = d.user_id and b.target_id = d.peer_id)
+    concat!(
+        "select d.peer_id, d.head, d.mark - d.again, d.recalled, d.level, d.level_until, ",
+        silence_code!("d.user_id", "d.peer_id"),
+        "
     from directs d
     where d.user_id = $1 and d.head - d.mark + d.again - d.recalled > 0
     order by d.user_id, d.peer_id
-    limit $2",
+    limit $2"
+    ),
     &[("user_id", Type::Int), ("max_rows", Type::Int)],
 );
 
@@ -158,16 +160,14 @@ type ChatRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i32);
 pub struct Directs {
     /// The user's revision.
     pub revision: i64,
-    /// Which levels have ended, and when the next one does. Without numbers of messages.
-    pub ended: Ended,
     pub chats: Vec<DirectOut>,
 }
 
-/// A chat without a row has only what a block makes of it.
+/// A chat without a row has only what a block or a mute makes of it.
 fn chat(row: ChatRow, now: UnixMs) -> Option<DirectOut> {
-    let (peer, unread, last_seq, last_at, read_seq, first_unread, level, until, blocked, _) = row;
-    let level = LevelUntil::from_row(level, until);
-    let (level, level_until) = if blocked > 0 { (Level::None, None) } else { (level.at(now), level.ends_at(now)) };
+    let (peer, unread, last_seq, last_at, read_seq, first_unread, level, until, silence, _) = row;
+    let level = Silence::from_code(silence).over(LevelUntil::from_row(level, until));
+    let (level, level_until) = (level.at(now), level.ends_at(now));
     Some(DirectOut {
         peer_id: UserId::try_from(peer).ok()?,
         unread,
@@ -178,10 +178,6 @@ fn chat(row: ChatRow, now: UnixMs) -> Option<DirectOut> {
         level: level.into(),
         level_until,
     })
-}
-
-fn ended(row: &ChatRow) -> Ended {
-    Ended { levels: row.5, next: Some(UnixMs(row.7)).filter(|at| at.0 > 0), ..Ended::default() }
 }
 
 /// Up to `limit` direct chats after this place in the list.
@@ -200,11 +196,11 @@ pub async fn unread_by_activity(db: &Db, user: UserId, before: (i64, i64), limit
 }
 
 async fn chats(db: &Db, statement: &'static Statement, user: UserId, before: (i64, i64), limit: i64, now: UnixMs) -> DbResult<Directs> {
-    let columns = [user.get(), before.0, before.1, limit, now.0].map(|value| Column::Int(vec![value]));
+    let columns = [user.get(), before.0, before.1, limit].map(|value| Column::Int(vec![value]));
     let mut found = Directs::default();
     for row in db.fetch::<ChatRow>(statement, &columns).await? {
         if row.9 == 0 {
-            (found.revision, found.ended) = (row.1, ended(&row));
+            found.revision = row.1;
         } else {
             found.chats.extend(chat(row, now));
         }
@@ -214,13 +210,13 @@ async fn chats(db: &Db, statement: &'static Statement, user: UserId, before: (i6
 
 /// One direct chat.
 pub async fn one(db: &Db, user: UserId, peer: UserId, now: UnixMs) -> DbResult<Directs> {
-    let columns = [user.get(), peer.get(), now.0].map(|value| Column::Int(vec![value]));
+    let columns = [user.get(), peer.get()].map(|value| Column::Int(vec![value]));
     let mut rows = db.fetch::<ChatRow>(&ONE, &columns).await?.into_iter();
     let Some(first) = rows.next() else { return Ok(Directs::default()) };
-    let (id, blocked) = (first.0, first.8);
+    let (id, silence) = (first.0, first.8);
     let row = rows.next().unwrap_or((id, 0, 0, 0, 0, 0, 0, 0, 0, 1));
-    let row = (row.0, row.1, row.2, row.3, row.4, row.5, row.6, row.7, blocked, row.9);
-    Ok(Directs { revision: first.1, ended: ended(&first), chats: chat(row, now).into_iter().collect() })
+    let row = (row.0, row.1, row.2, row.3, row.4, row.5, row.6, row.7, silence, row.9);
+    Ok(Directs { revision: first.1, chats: chat(row, now).into_iter().collect() })
 }
 
 /// A direct chat with something unread, as its row counts it.
@@ -233,16 +229,16 @@ pub struct UnreadDirect {
     pub mark: i64,
     /// How many messages above it were recalled.
     pub recalled: i64,
-    /// None: the user blocks the peer.
-    pub level: Option<LevelUntil>,
+    /// The level by which it counts.
+    pub level: LevelUntil,
 }
 
 /// The direct chats in which something is unread, in the order of the peers.
 pub async fn unread(db: &Db, user: UserId, limit: i64) -> DbResult<Vec<UnreadDirect>> {
     let columns = [user.get(), limit].map(|value| Column::Int(vec![value]));
     let rows: Vec<(i64, i64, i64, i64, i64, i64, i64)> = db.fetch(&UNREAD, &columns).await?;
-    let chat = |(peer, head, mark, recalled, level, until, blocked): (i64, i64, i64, i64, i64, i64, i64)| {
-        let level = (blocked == 0).then(|| LevelUntil::from_row(level, until));
+    let chat = |(peer, head, mark, recalled, level, until, silence): (i64, i64, i64, i64, i64, i64, i64)| {
+        let level = Silence::from_code(silence).over(LevelUntil::from_row(level, until));
         Some(UnreadDirect { peer: UserId::try_from(peer).ok()?, head, mark, recalled, level })
     };
     Ok(rows.into_iter().filter_map(chat).collect())

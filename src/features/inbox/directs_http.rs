@@ -18,7 +18,7 @@ use super::{DirectLevel, DirectMessagesOut, DirectOut, DirectReceiptsOut, Direct
 use crate::base::clock::UnixMs;
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{MAX_HEAD, Seq, UserId};
-use crate::db::in_time;
+use crate::db::{DbResult, in_time};
 use crate::engine::entries::State;
 use crate::engine::lanes::Answer;
 use crate::features::hidden_receipts::must_share;
@@ -131,26 +131,45 @@ pub struct PutDirectSettingsIn {
     until: Option<UnixMs>,
 }
 
+/// How often the user's own state is read again because the direct chats are of a newer one.
+const MAX_READS: u32 = 4;
+
 /// The version of an answer: levels that end change it without a write.
 fn version(revision: i64, ended: Ended) -> Version {
     Version::new(revision, ended.versions())
 }
 
 impl InboxContext {
-    /// Whether the client has the user's chats as they are now. They change with the user's revision
-    /// and with levels that end, so the database need not be asked.
-    async fn known_directs(&self, user: UserId, seen: Seen, tags: &IfNoneMatch) -> Option<PolledValue<Directs>> {
-        let State::Current(entry) = self.entries.read(user, seen.revision()).await else { return None };
-        let ended = Ended::of(&entry.parts, self.clock.now());
-        let version = version(entry.revision, ended);
-        let known = || PolledValue { value: Directs::default(), version: Some(version), changes_at: ended.next };
-        tags.matches(&seen.tag(version)).then(known)
-    }
-}
-
-impl From<Directs> for PolledValue<Directs> {
-    fn from(value: Directs) -> Self {
-        Self { version: Some(version(value.revision, value.ended)), changes_at: value.ended.next, value }
+    /// Direct chats, not older than what the client has seen. They change with the user's revision and
+    /// with levels that end, so the database need not be asked where the client has them already.
+    async fn poll_directs<F>(
+        &self,
+        user: UserId,
+        seen: Seen,
+        tags: &IfNoneMatch,
+        read: impl Fn(UnixMs) -> F,
+    ) -> Result<PolledValue<Directs>>
+    where
+        F: Future<Output = DbResult<Directs>>,
+    {
+        let mut revision = seen.revision();
+        for _ in 0..MAX_READS {
+            let State::Current(entry) = self.entries.read(user, revision).await else { break };
+            let now = self.clock.now();
+            let ended = Ended::of(&entry.parts, now);
+            let version = version(entry.revision, ended);
+            let polled = |value| PolledValue { value, version: Some(version), changes_at: ended.next };
+            if tags.matches(&seen.tag(version)) {
+                return Ok(polled(Directs::default()));
+            }
+            let directs = in_time(read(now)).await?;
+            // Both must be of one state of the user, or the revision would lie.
+            if directs.revision <= entry.revision {
+                return Ok(polled(directs));
+            }
+            revision = directs.revision;
+        }
+        Err(Error::store_unavailable())
     }
 }
 
@@ -178,11 +197,8 @@ async fn list_directs(
     let read = |seen: Seen| {
         let (state, tags) = (state.clone(), &tags);
         async move {
-            if let Some(known) = state.known_directs(user, seen, tags).await {
-                return Ok(known);
-            }
             let before = (wanted.after.at, wanted.after.id);
-            Ok(in_time(direct_lists::list(&state.db, user, before, wanted.rows(), state.clock.now())).await?.into())
+            state.poll_directs(user, seen, tags, |now| direct_lists::list(&state.db, user, before, wanted.rows(), now)).await
         }
     };
     let next = OnceLock::new();
@@ -212,12 +228,7 @@ async fn get_direct(state: Served<InboxContext>, path: UserPath, Query(params): 
     let (user, peer, wait) = (path.user, path.get("peer")?, polling::wait_of(params.wait)?);
     let read = |seen: Seen| {
         let (state, tags) = (state.clone(), &tags);
-        async move {
-            if let Some(known) = state.known_directs(user, seen, tags).await {
-                return Ok(known);
-            }
-            Ok(in_time(direct_lists::one(&state.db, user, peer, state.clock.now())).await?.into())
-        }
+        async move { state.poll_directs(user, seen, tags, |now| direct_lists::one(&state.db, user, peer, now)).await }
     };
     let write = |directs: &Directs| match directs.chats.first() {
         Some(chat) => polling::json(chat),
@@ -247,6 +258,7 @@ async fn read_direct(state: Served<InboxContext>, path: UserPath, body: Body<Rea
 /// peer's receipts do not change. Returns 410 `cursor_expired` with `earliest_seq` if the item has
 /// expired.
 #[utoipa::path(post, path = "/v1/users/{user}/directs/{peer}/unread", tag = "inbox",
+    extensions(("x-problems" = json!(["not_found", "cursor_expired"]))),
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7")),
     request_body = UnreadDirectIn,
     responses(
@@ -262,6 +274,7 @@ async fn unread_direct(state: Served<InboxContext>, path: UserPath, body: Body<U
 /// with `after`, newest first with `before`, and in ascending order with `around`. Returns 410
 /// `cursor_expired` with `earliest_seq` if the item at which the page begins has expired.
 #[utoipa::path(get, path = "/v1/users/{user}/directs/{peer}/messages", tag = "inbox",
+    extensions(("x-problems" = json!(["cursor_expired"]))),
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), DirectMessagesParams),
     responses(
         (status = 200, body = DirectMessagesOut)))]
@@ -277,6 +290,7 @@ async fn list_direct_messages(state: Served<InboxContext>, path: UserPath, Query
 /// user read while it did not share receipts do not show as read. A user who does not share receipts
 /// gets 403 `receipts_hidden`.
 #[utoipa::path(get, path = "/v1/users/{user}/directs/{peer}/receipts", tag = "inbox",
+    extensions(("x-problems" = json!(["receipts_hidden"]))),
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
@@ -311,6 +325,7 @@ async fn get_direct_receipts(
 /// item with the number of the message in that inbox as `recall`. Returns 204 also if the message
 /// was already recalled.
 #[utoipa::path(delete, path = "/v1/users/{user}/directs/{peer}/messages/{seq}", tag = "inbox",
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7"),
         ("seq" = Seq, Path, description = "The number of the message in the user's own inbox")),
     responses(
@@ -326,6 +341,7 @@ async fn recall_direct_message(state: Served<InboxContext>, path: UserPath, _: Q
 /// level is `all` again. While the user blocks the other user, the level is `none`; this setting
 /// applies again after the block ends.
 #[utoipa::path(put, path = "/v1/users/{user}/directs/{peer}/settings", tag = "inbox",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7")),
     request_body = PutDirectSettingsIn,
     responses(

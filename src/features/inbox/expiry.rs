@@ -4,13 +4,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
+
 use super::http::InboxContext;
 use super::{InboxCommand, devices};
 use crate::base::clock::{DAY_MS, UnixMs};
 use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::db::{Column, DbResult, Statement, Type};
-use crate::engine::lanes;
+use crate::engine::lanes::{self, Job};
 pub use crate::features::old_rows::Walk;
 use crate::features::old_rows::{OWNER_ROWS, Old, OldRows, Sweep};
 
@@ -35,7 +37,7 @@ static BOUNDS: Statement = Statement::new(
     "select r.user_id,
         coalesce((select i.seq from inbox i where i.user_id = r.user_id order by i.seq limit 1), 0),
         coalesce((select u.inbox_seq from users u where u.user_id = r.user_id), 0),
-        coalesce((select min(d.seq) from devices d where d.user_id = r.user_id and d.seen_at >= r.before), -1)
+        coalesce((select min(d.seq) from devices d where d.user_id = r.user_id and d.seen_at >= r.before and d.seq >= 0), -1)
     from {rows} r",
     &[("user_id", Type::Int), ("before", Type::Int)],
 )
@@ -107,7 +109,18 @@ pub async fn sweep(state: &InboxContext, walk: &mut Walk) -> Result<u64> {
 
 /// Forgets some devices that were not seen for very long; returns how many. Call again while it
 /// returns any.
-pub async fn sweep_devices(state: &InboxContext) -> DbResult<u64> {
+///
+/// # Errors
+/// The driver's own, or what the lanes answer.
+pub async fn sweep_devices(state: &InboxContext) -> Result<u64> {
     let before = UnixMs(state.clock.now().0 - DEVICE_DAYS.max(i64::from(state.config.inbox_days)) * DAY_MS);
-    devices::sweep(&state.db, before, DEVICE_ROWS).await
+    let with_push = devices::old_push(&state.db, before, DEVICE_ROWS).await?;
+    let command = |(user, device)| Job { command: Arc::new(InboxCommand::ForgetDevice { user, device, before }), key: None };
+    let commands = with_push.into_iter().map(|of| state.lanes.submit(command(of)));
+    let mut forgotten = devices::sweep(&state.db, before, DEVICE_ROWS).await?;
+    for outcome in join_all(commands).await {
+        outcome?;
+        forgotten += 1;
+    }
+    Ok(forgotten)
 }

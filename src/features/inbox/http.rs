@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{CursorOut, DevicesOut, InboxCommand, InboxConfig, InboxOut, SentOut, devices, lists};
+use super::{DeviceOut, DevicesOut, InboxCommand, InboxConfig, InboxOut, SentOut, devices, lists};
 use crate::base::clock::Clock;
 use crate::base::error::{Code, Error, Fault, Problem, Result};
 use crate::base::ids::{ClientId, MAX_HEAD};
@@ -45,7 +45,7 @@ pub fn routes() -> OpenApiRouter<Served<InboxContext>> {
         .routes(routes!(get_inbox, send_direct))
         .routes(routes!(put_cursor))
         .routes(routes!(list_devices))
-        .routes(routes!(delete_device))
+        .routes(routes!(put_device, delete_device))
 }
 
 /// A direct message.
@@ -99,6 +99,14 @@ pub struct PutCursorIn {
     seq: i64,
 }
 
+/// What a device wants.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutDeviceIn {
+    /// Whether events of type `unread` tell services of every change of the user's numbers.
+    push: bool,
+}
+
 pub(super) async fn submit(state: &InboxContext, command: InboxCommand) -> Result<Answer> {
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }
@@ -110,6 +118,7 @@ pub(super) async fn submit(state: &InboxContext, command: InboxCommand) -> Resul
 /// item with `own` and counts as read. A repeat with the same `client_id` and receiver changes
 /// nothing while the item is kept.
 #[utoipa::path(post, path = "/v1/users/{user}/inbox", tag = "inbox",
+    extensions(("x-problems" = json!(["blocked", "gone"]))),
     params(("user" = UserOrMe, Path, description = "The receiver")),
     request_body = SendDirectIn,
     responses(
@@ -130,6 +139,7 @@ async fn send_direct(state: Served<InboxContext>, caller: Caller, path: AnyUserP
 /// if items after `after` have expired. Returns 410 `inbox_reset` if `after` is from an earlier
 /// numbering, for example after a restore; read again without `after`.
 #[utoipa::path(get, path = "/v1/users/{user}/inbox", tag = "inbox",
+    extensions(("x-problems" = json!(["inbox_reset", "cursor_expired"]))),
     params(("user" = UserOrMe, Path), InboxParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
@@ -214,16 +224,32 @@ impl Found {
 /// inbox is set to the head. Items that an active device has not fetched are kept beyond the
 /// retention period.
 #[utoipa::path(put, path = "/v1/users/{user}/devices/{device_id}/cursor", tag = "inbox",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("user" = UserOrMe, Path), ("device_id" = ClientId, Path, example = "phone-1")),
     request_body = PutCursorIn,
     responses(
-        (status = 200, body = CursorOut)))]
+        (status = 200, body = DeviceOut)))]
 async fn put_cursor(state: Served<InboxContext>, path: UserPath, body: Body<PutCursorIn>) -> Result<Answer> {
     let seq = in_range(body.value.seq, 0, MAX_HEAD, || "/seq".to_owned())?;
     let answer = submit(&state, InboxCommand::PutCursor { user: path.user, device: path.get("device_id")?, seq }).await?;
     // Nothing that the user is shown has changed, but what the peers of its chats are: receipts.
     state.polling.cache.wake(path.user).await;
     Ok(answer)
+}
+
+/// Set whether a device gets pushes
+///
+/// The first call registers the device, which needs no cursor. With `push`, events of type `unread`
+/// tell services of every change of the user's numbers, for as long as any device of the user has
+/// it. A repeat changes it. The device counts as seen.
+#[utoipa::path(put, path = "/v1/users/{user}/devices/{device_id}", tag = "inbox",
+    extensions(("x-problems" = json!(["too_many"]))),
+    params(("user" = UserOrMe, Path), ("device_id" = ClientId, Path, example = "phone-1")),
+    request_body = PutDeviceIn,
+    responses(
+        (status = 200, body = DeviceOut)))]
+async fn put_device(state: Served<InboxContext>, path: UserPath, body: Body<PutDeviceIn>) -> Result<Answer> {
+    submit(&state, InboxCommand::PutPush { user: path.user, device: path.get("device_id")?, push: body.value.push }).await
 }
 
 /// List a user's devices
@@ -235,14 +261,15 @@ async fn put_cursor(state: Served<InboxContext>, path: UserPath, body: Body<PutC
         (status = 200, body = DevicesOut)))]
 async fn list_devices(state: Served<InboxContext>, path: UserPath, _: Query<NoParams>) -> Result<Response> {
     let (head, devices) = in_time(devices::list(&state.db, path.user)).await?;
-    let items = devices.into_iter().filter_map(|(id, row)| Some(CursorOut::new(id.parse().ok()?, row, head))).collect();
+    let items = devices.into_iter().filter_map(|(id, row)| Some(DeviceOut::new(id.parse().ok()?, row, head))).collect();
     Ok(no_cache(&DevicesOut { items, head }))
 }
 
 /// Delete a device
 ///
-/// Inbox items are no longer kept for this device.
+/// Inbox items are no longer kept for this device, and its pushes end.
 #[utoipa::path(delete, path = "/v1/users/{user}/devices/{device_id}", tag = "inbox",
+    extensions(("x-problems" = json!(["not_found"]))),
     params(("user" = UserOrMe, Path), ("device_id" = ClientId, Path, example = "phone-1")),
     responses(
         (status = 204, description = "Deleted")))]

@@ -1,5 +1,5 @@
 //! Direct messages of a chat log as one write: they show the time of the log, and are kept from the
-//! import on.
+//! import on. Readers of events are not told: what is imported is no news.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::command::{Text, needs_of_send, send};
 use crate::base::clock::UnixMs;
 use crate::base::error::Problem;
 use crate::base::ids::{ClientId, UserId};
-use crate::engine::lanes::{self, Answer, Ending, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Needs, Rows};
 
 /// What became of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -70,8 +70,8 @@ impl lanes::Command for Steps {
         let mut done = ImportedDirects::default();
         for DirectStep { receiver, sender, client, content, at } in &self.steps {
             match send(rows, *receiver, *sender, Text { client, content, sent_at: *at }, now) {
-                Ok(answer) if answer.ending() == Some(Ending::Created) => done.sent += 1,
-                Ok(_) => done.known += 1,
+                Ok((_, true)) => done.sent += 1,
+                Ok((_, false)) => done.known += 1,
                 Err(_) => done.refused += 1,
             }
         }

@@ -33,11 +33,11 @@ static READ_INBOX: Statement = Statement::one(
     &[("user_id", Type::Int), ("after", Type::Int), ("max_rows", Type::Int)],
 ).distributed(distributed::READ_INBOX);
 
-/// How far a device has read; no row for one that is not known.
+/// How far a device has read; no row for one that has never said so.
 static CURSOR: Statement = Statement::one(
     "select d.seq
     from devices d
-    where d.user_id = $1 and d.device_id = $2",
+    where d.user_id = $1 and d.device_id = $2 and d.seq >= 0",
     &[("user_id", Type::Int), ("device_id", Type::Text)],
 );
 

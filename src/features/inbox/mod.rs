@@ -9,12 +9,12 @@
 //!
 //! A direct chat has a row in `directs` for each of its two sides: how many messages the peer ever
 //! sent, how many of those are read, and where in the inbox the chat was last. The user's own row
-//! sums up what is unread, without chats of level `none` and chats with users whom the user blocks.
-//! Blocks are looked up in `blocks`, under the lock of that row, which every block takes too. Chats
-//! whose level ends are in `timed.rs`.
+//! sums up what is unread, without chats of level `none` and chats with users whom the user blocks or
+//! mutes. Those are looked up in `blocks` and `mutes`, under the lock of that row, which every block
+//! and mute takes too. Chats whose level or mute ends are in `timed.rs`.
 //!
-//! `direct.rs` has the rules of a chat, `command.rs` and `recalls.rs` those over the rows of a
-//! batch, `http.rs` and `directs_http.rs` the routes, `rows.rs` and `devices.rs` the rows of
+//! `direct.rs` has the rules of a chat, `command.rs`, `recalls.rs` and `device_rules.rs` those over
+//! the rows of a batch, `http.rs` and `directs_http.rs` the routes, `rows.rs` and `devices.rs` the rows of
 //! batches, `store.rs` the statements of the former, `lists.rs` and `direct_lists.rs` what is read
 //! beside them. To put something else into inboxes: a variant of [`Of`], its columns in `store.rs`,
 //! its fields in `lists.rs`.
@@ -22,6 +22,7 @@
 mod changes;
 mod command;
 mod config;
+mod device_rules;
 pub mod devices;
 mod direct;
 pub mod direct_lists;
@@ -49,7 +50,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::features::level::Level;
 
-pub use changes::{append_inbox, set_direct_blocked};
+pub use changes::{append_inbox, set_direct_silence};
 pub use command::InboxCommand;
 pub use config::InboxConfig;
 pub use direct::{Direct, Place};
@@ -219,17 +220,21 @@ impl From<Level> for DirectLevel {
     }
 }
 
-/// How far a device has read the inbox.
+/// A device of a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct CursorOut {
+pub struct DeviceOut {
     /// The device.
     pub device_id: ClientId,
-    /// The last inbox item that the device has read.
-    #[schema(minimum = 0, example = 57)]
-    pub cursor: i64,
-    /// The number of items after the cursor.
-    #[schema(minimum = 0, example = 3)]
-    pub lag: i64,
+    /// The last inbox item that the device has read; omitted if it has never put its cursor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0, example = 57)]
+    pub cursor: Option<i64>,
+    /// The number of items after the cursor; omitted without a cursor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0, example = 3)]
+    pub lag: Option<i64>,
+    /// Whether events tell services of every change of the user's numbers.
+    pub push: bool,
     /// The time of the last update.
     pub last_seen_at: UnixMs,
     /// The time of the first update.
@@ -370,7 +375,7 @@ pub struct DirectReceiptsOut {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DevicesOut {
     /// The devices, most recently seen first.
-    pub items: Vec<CursorOut>,
+    pub items: Vec<DeviceOut>,
     /// The number of the last item of the user's inbox.
     #[schema(minimum = 0, example = 57)]
     pub head: i64,

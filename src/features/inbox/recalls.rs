@@ -11,6 +11,7 @@ use super::{Item, Of};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::UserId;
+use crate::engine::events::{DirectMessageEventOut, Event};
 use crate::engine::lanes::{Answer, Rows};
 
 /// A user recalls one of its messages.
@@ -29,9 +30,13 @@ pub(super) fn recall(rows: &mut Rows, user: UserId, peer: UserId, seq: i64, now:
     let copy_seq = copy_of(rows, user, seq, &message);
     rows.get_mut::<InboxRows>().recall(user, seq, &message);
     tell(rows, user, user, peer, seq, now);
+    let receiver_seq = if user == peer { seq } else { copy_seq.0 };
     if user != peer {
         recall_copy(rows, user, &message, copy_seq, now);
     }
+    let receiver_seq = Some(receiver_seq).filter(|seq| *seq > 0);
+    let event = DirectMessageEventOut { sender_id: user, receiver_id: peer, seq: receiver_seq, own_seq: seq, recalled: true };
+    rows.event(now, &Event::DirectMessage(event));
     Ok(Answer::no_content())
 }
 

@@ -20,7 +20,7 @@ use crate::http::polling::Version;
 /// How far the peer is, in its own inbox: the furthest cursor of its devices, what it has read of the
 /// chat, and what of that it hides: the rows of the chat, and the peer's settings.
 static PLACES: Statement = Statement::one(
-    "select coalesce((select max(v.seq) from devices v where v.user_id = $1), 0),
+    "select coalesce((select max(v.seq) from devices v where v.user_id = $1 and v.seq >= 0), 0),
         coalesce((select d.read_seq from directs d where d.user_id = $1 and d.peer_id = $2), 0),
         coalesce((select d.hidden from directs d where d.user_id = $1 and d.peer_id = $2), ''),
         coalesce((select u.settings from users u where u.user_id = $1), '')",

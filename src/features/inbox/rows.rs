@@ -15,6 +15,7 @@ use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
 use crate::features::level::{Level, LevelUntil};
+use crate::features::silence::Silence;
 
 #[derive(Debug, Default)]
 pub struct InboxRows {
@@ -22,9 +23,9 @@ pub struct InboxRows {
     rows: Table<(UserId, i64), Option<(Item, UnixMs)>>,
     sent: Table<SentKey, Option<Sent>>,
     directs: Table<ChatKey, Direct>,
-    /// Whether the user blocks the peer, where the chat is loaded. The row is that of `blocks`,
-    /// which is written elsewhere.
-    blocked: Table<ChatKey, bool>,
+    /// Whether the user blocks or mutes the peer, where the chat is loaded. The rows of that are
+    /// written elsewhere.
+    silences: Table<ChatKey, Silence>,
     empty_chats: Table<UserId, i64>,
     /// Up to which seq rows are to go.
     gone: Table<UserId, i64>,
@@ -62,22 +63,27 @@ impl InboxRows {
         self.directs.set(&(user, peer), direct);
     }
 
-    pub(super) fn set_blocked(&mut self, user: UserId, peer: UserId, blocked: bool) {
-        self.blocked.set(&(user, peer), blocked);
+    pub(super) fn set_silence(&mut self, user: UserId, peer: UserId, change: impl Fn(&mut Silence)) {
+        let mut silence = self.silences.get(&(user, peer));
+        change(&mut silence);
+        self.silences.set(&(user, peer), silence);
     }
 
     /// Whether the user blocks the peer.
     #[must_use]
     pub fn is_blocked(&self, user: UserId, peer: UserId) -> bool {
-        self.blocked.get(&(user, peer))
+        self.silences.get(&(user, peer)).blocked
     }
 
     /// How many unread messages of a chat the sums count. A level that has ended counts as it was
     /// until the next write to the chat.
     pub(super) fn counted(&self, user: UserId, peer: UserId) -> i64 {
-        let direct = self.direct(user, peer);
-        let silent = self.is_blocked(user, peer) || direct.level != LevelUntil::default();
-        if silent { 0 } else { direct.unread() }
+        if self.counted_level(user, peer) == LevelUntil::default() { self.direct(user, peer).unread() } else { 0 }
+    }
+
+    /// The level by which the chat counts: the one that was set, or that of a block or a mute.
+    fn counted_level(&self, user: UserId, peer: UserId) -> LevelUntil {
+        self.silences.get(&(user, peer)).over(self.direct(user, peer).level)
     }
 
     /// What this row of the user's inbox is in a chat.
@@ -155,8 +161,8 @@ impl InboxRows {
 
     /// The level of a chat as its user sees it, and when it ends.
     pub(super) fn level(&self, user: UserId, peer: UserId, now: UnixMs) -> (Level, Option<UnixMs>) {
-        let level = self.direct(user, peer).level;
-        if self.is_blocked(user, peer) { (Level::None, None) } else { (level.at(now), level.ends_at(now)) }
+        let level = self.counted_level(user, peer);
+        (level.at(now), level.ends_at(now))
     }
 
     /// How many chats a user has a row for, but nothing in it.
@@ -222,9 +228,9 @@ impl RowSet for InboxRows {
         self.earliest = earliest.into_iter().filter_map(|(user, seq)| Some((UserId::try_from(user).ok()?, seq))).collect();
         self.sent.insert_loaded(sent.into_iter().filter_map(store::sent_of_row));
         self.oldest = oldest;
-        for (chat, direct, blocked) in directs.into_iter().filter_map(store::direct_of_row) {
+        for (chat, direct, silence) in directs.into_iter().filter_map(store::direct_of_row) {
             self.directs.insert_loaded([(chat, direct)]);
-            self.blocked.insert_loaded([(chat, blocked)]);
+            self.silences.insert_loaded([(chat, silence)]);
         }
         for (user, peer, up_to, peer_seq, seq, recalled_after) in places {
             let (Ok(user), Ok(peer)) = (UserId::try_from(user), UserId::try_from(peer)) else { continue };
@@ -261,7 +267,7 @@ impl RowSet for InboxRows {
         self.rows.settle();
         self.sent.settle();
         self.directs.settle();
-        self.blocked.settle();
+        self.silences.settle();
         self.empty_chats.settle();
         self.gone.settle();
         self.recalled.settle();
@@ -271,17 +277,16 @@ impl RowSet for InboxRows {
         self.rows.undo();
         self.sent.undo();
         self.directs.undo();
-        self.blocked.undo();
+        self.silences.undo();
         self.empty_chats.undo();
         self.gone.undo();
         self.recalled.undo();
     }
 
     fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
-        let blocked = |key: &ChatKey| self.blocked.rows.get(key).copied().unwrap_or_default();
         for (key, (loaded, now)) in &self.directs.rows {
-            let (was_blocked, is_blocked) = blocked(key);
-            let (before, after) = (timed::timed(loaded, was_blocked), timed::timed(now, is_blocked));
+            let (was, is) = self.silences.rows.get(key).copied().unwrap_or_default();
+            let (before, after) = (timed::timed(loaded, was), timed::timed(now, is));
             if before != after {
                 parts.entry(key.0).or_default().extend([timed::part(key.1, after)]);
             }

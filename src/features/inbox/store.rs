@@ -9,6 +9,7 @@ use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 use crate::engine::marks::{Hidden, Intervals};
 use crate::features::level::LevelUntil;
+use crate::features::silence::{Silence, silence_code};
 
 /// Those that were sent with these ids, as either side has them. An id may come again after the
 /// receiver's row has expired, while the sender's own is kept: then the last one counts.
@@ -22,14 +23,18 @@ static LOAD_SENT: Statement = Statement::new(
 )
 .by("user_id");
 
-/// Whether the user blocks the peer is told of chats, too, that have no row yet.
+/// Whether the user blocks or mutes the peer is told of chats, too, that have no row yet.
 static LOAD_DIRECTS: Statement = Statement::new(
-    "select r.user_id, r.peer_id, coalesce(d.head, 0), coalesce(d.mark, 0), coalesce(d.last_seq, 0), coalesce(d.last_at, 0),
+    concat!(
+        "select r.user_id, r.peer_id, coalesce(d.head, 0), coalesce(d.mark, 0), coalesce(d.last_seq, 0), coalesce(d.last_at, 0),
         coalesce(d.level, 0), coalesce(d.gone, 0), coalesce(d.gone_seqs, ''), coalesce(d.level_until, 0), coalesce(d.read_seq, 0),
         coalesce(d.again, 0), coalesce(d.unread_from, 0), coalesce(d.recalled, 0), coalesce(d.hidden, ''),
-        (select count(*) from blocks b where b.user_id = r.user_id and b.target_id = r.peer_id)
+        ",
+        silence_code!("r.user_id", "r.peer_id"),
+        "
     from {rows} r
-    left join directs d on d.user_id = r.user_id and d.peer_id = r.peer_id",
+    left join directs d on d.user_id = r.user_id and d.peer_id = r.peer_id"
+    ),
     &[("user_id", Type::Int), ("peer_id", Type::Int)],
 )
 .by("user_id");
@@ -187,13 +192,13 @@ pub(super) fn statements() -> [&'static Statement; 10] {
 /// A row of `directs`.
 pub(super) type DirectRow = (i64, i64, i64, i64, i64, i64, i64, i64, String, i64, i64, i64, i64, i64, String, i64);
 
-pub(super) fn direct_of_row(row: DirectRow) -> Option<(ChatKey, Direct, bool)> {
-    let (user, peer, head, mark, last_seq, last_at, level, gone, gone_seqs, until, read_seq, again, unread_from, recalled, hidden, blocked) =
+pub(super) fn direct_of_row(row: DirectRow) -> Option<(ChatKey, Direct, Silence)> {
+    let (user, peer, head, mark, last_seq, last_at, level, gone, gone_seqs, until, read_seq, again, unread_from, recalled, hidden, silence) =
         row;
     let (last_at, level, gone_seqs) = (UnixMs(last_at), LevelUntil::from_row(level, until), Intervals::parse(&gone_seqs));
     let hidden = Hidden::from_row(&hidden);
     let direct = Direct { head, mark, again, unread_from, recalled, read_seq, last_seq, last_at, level, gone, gone_seqs, hidden };
-    Some(((UserId::try_from(user).ok()?, UserId::try_from(peer).ok()?), direct, blocked > 0))
+    Some(((UserId::try_from(user).ok()?, UserId::try_from(peer).ok()?), direct, Silence::from_code(silence)))
 }
 
 /// A row of [`LOAD_SENT`].

@@ -347,10 +347,10 @@ proptest! {
 #[test]
 fn a_users_devices_are_all_found_and_no_others() {
     let mut found = devices::DeviceRows::default();
-    let device = |cursor| Some(devices::Device { cursor, seen_at: UnixMs(1), created_at: UnixMs(1) });
+    let device = |cursor| Some(devices::Device { cursor: Some(cursor), push: false, seen_at: UnixMs(1), created_at: UnixMs(1) });
     for (of, id, cursor) in [(1, "z", 1), (2, "-", 2), (2, ".", 3), (2, "0", 4), (2, "zz", 5), (3, "-", 6)] {
         found.set(user(of), &id.parse().unwrap(), device(cursor));
     }
-    assert_eq!(found.of_user(user(2)).map(|device| device.cursor).collect::<Vec<_>>(), [2, 3, 4, 5]);
+    assert_eq!(found.of_user(user(2)).filter_map(|device| device.cursor).collect::<Vec<_>>(), [2, 3, 4, 5]);
     assert_eq!(found.of_user(user(4)).count(), 0);
 }

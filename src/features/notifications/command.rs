@@ -12,6 +12,7 @@ use super::{Content, Edit, Notification, Unread};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, NotificationId, UserId};
+use crate::engine::events::NotificationChange;
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 
 /// A notification that is to be sent.
@@ -70,6 +71,7 @@ impl NewNotification {
         let (kind, group_key) = (self.kind.shared(), self.group_key());
         for user in &self.recipients {
             needs.types.insert((*user, Arc::clone(&kind)));
+            needs.silences.extend(self.content.actor_id.map(|actor| (*user, actor)));
             if !group_key.is_empty() {
                 needs.open.insert((*user, Arc::clone(&kind), Arc::clone(&group_key)));
             }
@@ -80,8 +82,7 @@ impl NewNotification {
         let free = self.ids.iter().copied().find(|id| rows.get::<NotificationRows>().is_withdrawn(*id).is_none());
         let id = free.ok_or_else(|| Problem::new(Code::Overloaded, "The server found no free id for the notification. Try again."))?;
         let (kind, group_key) = (self.kind.shared(), self.group_key());
-        let actor = self.content.actor_id.map_or(0, UserId::get);
-        let sent = Sent { id, kind: &kind, group_key: &group_key, actor };
+        let sent = Sent { id, kind: &kind, group_key: &group_key, actor: self.content.actor_id };
         for (at, user) in self.recipients.iter().enumerate() {
             rules::join(rows, *user, sent, now)
                 .map_err(|problem| problem.at(format!("/recipients/{at}"), "exceeds the limit of notification types for this user"))?;
@@ -89,6 +90,7 @@ impl NewNotification {
         let recipients = i64::try_from(self.recipients.len()).unwrap_or(i64::MAX);
         let notification = Notification { kind: self.kind.clone(), stored: self.stored.clone(), created_at: now, recipients };
         let out = NotificationOut::new(id, &notification, 0);
+        rules::tell(rows, id, &notification, NotificationChange::Sent, now);
         rows.get_mut::<NotificationRows>().make(id, notification);
         Ok(out)
     }
@@ -159,6 +161,9 @@ impl lanes::Command for NotificationCommand {
             }
             Self::Withdraw { id, recipients, kept_from } => {
                 if rows.get::<NotificationRows>().is_withdrawn(*id) == Some(false) {
+                    if let Some(held) = rows.get::<NotificationRows>().notification(*id) {
+                        rules::tell(rows, *id, &held, NotificationChange::Withdrawn, now);
+                    }
                     rows.get_mut::<NotificationRows>().withdraw(*id);
                     recipients.iter().for_each(|user| rules::take_out(rows, *user, *id, *kept_from));
                 }

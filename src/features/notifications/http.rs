@@ -131,6 +131,7 @@ pub(super) async fn submit(state: &NotificationContext, command: NotificationCom
 /// unread entry of the same type and key; the unread count does not change then. An entry holds at
 /// most 1000 notifications; the next one begins a new entry.
 #[utoipa::path(post, path = "/v1/notifications", tag = "notifications",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body = SendNotificationIn,
     responses(
@@ -155,6 +156,7 @@ async fn send_notification(
 ///
 /// Includes the exact number of recipients who have read it.
 #[utoipa::path(get, path = "/v1/notifications/{notification_id}", tag = "notifications",
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("notification_id" = NotificationId, Path)),
     responses(
         (status = 200, body = NotificationOut)))]
@@ -172,6 +174,7 @@ async fn get_notification(state: Served<NotificationContext>, _service: Service,
 /// Changes what the notification says, in every list that shows it. Unread counts do not change.
 /// Fields that are omitted stay as they are.
 #[utoipa::path(put, path = "/v1/notifications/{notification_id}", tag = "notifications",
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("notification_id" = NotificationId, Path)),
     request_body = EditNotificationIn,
     responses(
@@ -195,6 +198,7 @@ async fn edit_notification(
 /// it. An entry that holds no other disappears, and if it was unread, the unread count falls by
 /// one. Returns 204 also if the notification was already withdrawn.
 #[utoipa::path(delete, path = "/v1/notifications/{notification_id}", tag = "notifications",
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("notification_id" = NotificationId, Path)),
     responses(
         (status = 204, description = "Withdrawn")))]

@@ -106,6 +106,7 @@ async fn see_notifications(state: Served<NotificationContext>, path: UserPath, b
 /// named by id are marked together or not at all. By type, or all, they are marked in batches of
 /// some thousands, oldest first.
 #[utoipa::path(post, path = "/v1/users/{user}/notifications/read", tag = "notifications",
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("user" = UserOrMe, Path)),
     request_body = ReadNotificationsIn,
     responses(
@@ -137,6 +138,7 @@ async fn mark(state: &NotificationContext, path: &UserPath, read: bool) -> Resul
 ///
 /// Marks one entry. A repeat changes nothing, and keeps the first `read_at`.
 #[utoipa::path(post, path = "/v1/users/{user}/notifications/{id}/read", tag = "notifications",
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("user" = UserOrMe, Path), ("id" = NotificationId, Path, description = "The entry")),
     request_body(content = NoFields, description = "Optional. It has no fields"),
     responses(
@@ -149,6 +151,7 @@ async fn read_notification(state: Served<NotificationContext>, path: UserPath, _
 ///
 /// Marks one entry. With a group key, notifications join it again. A repeat changes nothing.
 #[utoipa::path(post, path = "/v1/users/{user}/notifications/{id}/unread", tag = "notifications",
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("user" = UserOrMe, Path), ("id" = NotificationId, Path, description = "The entry")),
     request_body(content = NoFields, description = "Optional. It has no fields"),
     responses(
@@ -162,6 +165,7 @@ async fn unread_notification(state: Served<NotificationContext>, path: UserPath,
 /// Deletes one entry. Its notifications still count the user among their readers if the user has
 /// read the entry. A repeat changes nothing.
 #[utoipa::path(delete, path = "/v1/users/{user}/notifications/{id}", tag = "notifications",
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("user" = UserOrMe, Path), ("id" = NotificationId, Path, description = "The entry")),
     responses(
         (status = 200, body = DeletedNotificationOut)))]

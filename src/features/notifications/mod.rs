@@ -13,6 +13,8 @@
 //! under the lock of the receiver's own row in `users`, which also gives the seqs: in the order of
 //! commits.
 //!
+//! Receivers who block or mute the actor when it is sent get no entry (`silenced.rs`).
+//!
 //! `command.rs` has the commands, `rules.rs` and `many.rs` their rules, `http.rs`, `list_http.rs`
 //! and `mark_http.rs` the routes, `rows.rs` the rows of batches, `store.rs`, `sent_store.rs` and
 //! `grouped_store.rs` their statements,
@@ -35,6 +37,7 @@ pub mod reads;
 pub mod rows;
 mod rules;
 mod sent_store;
+mod silenced;
 mod store;
 pub mod summary;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use futures_util::future::{try_join, try_join_all, try_join4};
 
 use super::entry::{Count, Entry, EntryKey, Grouped, Held, OpenKey, TypeKey};
 use super::store::{self, EntryRow};
-use super::{Notification, Unread, grouped_store, sent_store};
+use super::{Notification, Unread, grouped_store, sent_store, silenced};
 use crate::base::ids::{NotificationId, UserId};
 use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
@@ -17,6 +17,7 @@ use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
 use crate::engine::marks::parts::Part;
+use crate::features::silence::Silence;
 
 /// Which of these rows a batch needs. The users' own rows are asked for beside it.
 #[derive(Debug, Default)]
@@ -37,6 +38,8 @@ pub struct NotificationNeeds {
     pub types: BTreeSet<TypeKey>,
     /// The numbers of all types.
     pub types_of: BTreeSet<UserId>,
+    /// Receivers with the actor of what is sent: whether the one blocks or mutes the other.
+    pub silences: BTreeSet<(UserId, UserId)>,
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +51,8 @@ pub struct NotificationRows {
     types: Table<TypeKey, Option<Count>>,
     /// How many types a user has, where that matters.
     type_counts: Table<UserId, i64>,
+    /// Who blocks or mutes whom, where that was asked for. The rows of that are written elsewhere.
+    silences: Table<(UserId, UserId), Silence>,
     /// Those of which there may be more than were loaded.
     unfinished: BTreeSet<Unread>,
     /// Unread entries of a type above a seq, as loaded.
@@ -121,6 +126,20 @@ impl NotificationRows {
         }
         grouped_store::delete(conn, &dropped).await?;
         grouped_store::insert(conn, &made).await
+    }
+
+    /// Whether a user blocks or mutes an actor, where that was asked for.
+    #[must_use]
+    pub(super) fn silence(&self, user: UserId, actor: UserId) -> Silence {
+        self.silences.get(&(user, actor))
+    }
+
+    /// A user blocks or mutes another one otherwise than before: what the rest of the batch sends goes
+    /// by that.
+    pub fn set_silence(&mut self, user: UserId, actor: UserId, change: impl Fn(&mut Silence)) {
+        let mut silence = self.silence(user, actor);
+        change(&mut silence);
+        self.silences.set(&(user, actor), silence);
     }
 
     /// A notification that is there.
@@ -263,27 +282,29 @@ impl RowSet for NotificationRows {
     type Needs = NotificationNeeds;
 
     fn statements() -> Vec<&'static Statement> {
-        [store::statements().as_slice(), &sent_store::statements(), &grouped_store::statements()].concat()
+        [store::statements().as_slice(), &sent_store::statements(), &grouped_store::statements(), &silenced::statements()].concat()
     }
 
     async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &NotificationNeeds) -> DbResult<()> {
         let unread = try_join_all(needs.unread.iter().map(|unread| store::load_unread(pipeline, unread)));
         let by_id: BTreeSet<_> = needs.entries.union(&needs.holders).copied().collect();
-        let ((notifications, entries, unread, types), (holders, open, above)) = try_join(
+        let ((notifications, entries, unread, types), (holders, open, above, silences)) = try_join(
             try_join4(
                 sent_store::load(pipeline, &needs.notifications),
                 store::load_entries(pipeline, &by_id),
                 unread,
                 store::load_types_of(pipeline, &needs.types_of),
             ),
-            futures_util::future::try_join3(
+            try_join4(
                 grouped_store::load_holders(pipeline, &needs.holders),
                 grouped_store::load_open(pipeline, &needs.open),
                 store::load_above(pipeline, &needs.above),
+                silenced::load(pipeline, &needs.silences),
             ),
         )
         .await?;
         self.notifications.insert_loaded(notifications.into_iter().filter_map(sent_store::held_of_row));
+        self.silences.insert_loaded(silences);
         self.take(entries);
         self.take(open);
         let (grouped, held): (Vec<_>, Vec<_>) = holders.into_iter().filter_map(grouped_store::split).unzip();
@@ -319,6 +340,7 @@ impl RowSet for NotificationRows {
         self.grouped.settle();
         self.types.settle();
         self.type_counts.settle();
+        self.silences.settle();
     }
 
     fn undo(&mut self) {
@@ -327,6 +349,7 @@ impl RowSet for NotificationRows {
         self.grouped.undo();
         self.types.undo();
         self.type_counts.undo();
+        self.silences.undo();
     }
 
     fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {

@@ -10,6 +10,7 @@ use super::{Edit, MAX_TYPES, Notification};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{NotificationId, UserId};
+use crate::engine::events::{Event, NotificationChange, NotificationEventOut};
 use crate::engine::lanes::Rows;
 
 /// Why there is no row: the entry or notification never was, or, as ids begin with their time, is
@@ -30,6 +31,13 @@ pub(super) fn moment(now: UnixMs) -> UnixMs {
     UnixMs(now.0.max(1))
 }
 
+/// Tells the readers of events.
+pub(super) fn tell(rows: &mut Rows, id: NotificationId, notification: &Notification, change: NotificationChange, now: UnixMs) {
+    let (r#type, actor_id) = (notification.kind.clone(), notification.content().actor_id);
+    let event = NotificationEventOut { notification_id: id, r#type, actor_id, recipient_count: notification.recipients, change };
+    rows.event(now, &Event::Notification(event));
+}
+
 /// A notification that is sent, and by what receivers' lists group it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sent<'a> {
@@ -37,12 +45,12 @@ pub(super) struct Sent<'a> {
     pub(super) kind: &'a Arc<str>,
     /// Empty: it is an entry of its own.
     pub(super) group_key: &'a Arc<str>,
-    /// 0: nobody.
-    pub(super) actor: i64,
+    /// Whose act it tells of.
+    pub(super) actor: Option<UserId>,
 }
 
 /// A notification for a user. It joins the open entry of its type and key with the highest seq, or
-/// begins a new one.
+/// begins a new one. Nothing happens where the user blocks or mutes the actor.
 ///
 /// # Errors
 /// Where it would be of a type too many.
@@ -50,6 +58,9 @@ pub(super) fn join(rows: &mut Rows, user: UserId, sent: Sent<'_>, now: UnixMs) -
     let of = rows.get::<NotificationRows>();
     if of.count(user, sent.kind).is_none() && of.type_count(user) >= MAX_TYPES {
         return Err(Problem::new(Code::TooMany, format!("User {user} has reached the limit of {MAX_TYPES} notification types.")));
+    }
+    if sent.actor.is_some_and(|actor| of.silence(user, actor).holds(now)) {
+        return Ok(());
     }
     let is_grouped = !sent.group_key.is_empty();
     let open = if is_grouped { of.open(user, sent.kind, sent.group_key) } else { None };
@@ -70,7 +81,11 @@ pub(super) fn join(rows: &mut Rows, user: UserId, sent: Sent<'_>, now: UnixMs) -
         }
     };
     if is_grouped {
-        rows.get_mut::<NotificationRows>().set_grouped(user, sent.id, Some(Grouped { entry: id, seq, actor: sent.actor }));
+        rows.get_mut::<NotificationRows>().set_grouped(
+            user,
+            sent.id,
+            Some(Grouped { entry: id, seq, actor: sent.actor.map_or(0, UserId::get) }),
+        );
     }
     Ok(())
 }
@@ -159,6 +174,7 @@ pub(super) fn edit(
             rows.revise(user, |_| {});
         }
         rows.get_mut::<NotificationRows>().edit(id, notification.clone());
+        tell(rows, id, &notification, NotificationChange::Edited, now);
     }
     let read = recipients.iter().filter(|user| holder(rows, **user, id).is_some_and(|entry| entry.read_at != UnixMs(0))).count();
     Ok(NotificationOut::new(id, &notification, i64::try_from(read).unwrap_or(i64::MAX)))

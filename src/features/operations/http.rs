@@ -110,6 +110,7 @@ pub(crate) fn accepted(answer: Answer, id: &OperationId) -> Result<Response> {
 /// Returns the status of an asynchronous write: pending, done with the final response, or failed
 /// with the problem. Available to the caller that sent the write.
 #[utoipa::path(get, path = "/v1/operations/{id}", tag = "operations",
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("id" = OperationId, Path, description = "The id from the Location of the 202 response")),
     responses(
         (status = 200, body = OperationOut)))]

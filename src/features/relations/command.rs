@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::badge::{self, Badges};
 use super::requests;
 use super::state::{Act, FollowOptions, PairState, Refusal, Relation, Room, step};
-use super::{Follow, FollowStep, ImportedFollows, Pair, Raised, RelationOut};
+use super::{ChangedRelationOut, Follow, FollowStep, ImportedFollows, Pair, Raised, RelationOut};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::UserId;
@@ -13,13 +13,15 @@ use crate::engine::events::{Event, RelationEventOut};
 use crate::engine::lanes::{self, Answer, Needs, Rows};
 use crate::engine::marks::StreamKey;
 use crate::features::inbox::rows::InboxRows;
-use crate::features::inbox::set_direct_blocked;
+use crate::features::inbox::set_direct_silence;
+use crate::features::notifications::rows::NotificationRows;
 use crate::features::relations::rows::RelationRows;
 use crate::features::relations::rows::need_approval;
 use crate::features::relations::rows::need_block;
 use crate::features::relations::rows::need_follow;
 use crate::features::relations::rows::set_block;
 use crate::features::relations::rows::set_follow;
+use crate::features::silence::Silence;
 
 /// One user does something about another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -142,7 +144,7 @@ impl lanes::Command for RelationCommand {
 
 /// Operations that were accepted earlier come first; anyone who submitted this has them done and
 /// tries again.
-fn pending() -> Problem {
+pub(super) fn pending() -> Problem {
     Problem::new(Code::OperationsPending, "Earlier accepted writes of these two users are still pending. Try again shortly.")
 }
 
@@ -159,7 +161,11 @@ pub fn apply_action(rows: &mut Rows, action: &PairAction, terms: &Terms, now: Un
     set(rows, pair.reversed(), after.theirs, &terms.badges, now);
     tell(rows, pair, before, after, now);
     match act {
-        Act::Follow { .. } | Act::AcceptRequest | Act::Block => Ok(Answer::ok(RelationOut::new(pair.followee, after))),
+        Act::Follow { .. } | Act::AcceptRequest | Act::Block => {
+            let muting = rows.get::<RelationRows>().mutes(pair, now);
+            let relation = RelationOut::new(pair.followee, after, muting);
+            Ok(Answer::ok(ChangedRelationOut { relation, revision: rows.revision(pair.follower) }))
+        }
         Act::Unfollow | Act::RemoveFollower | Act::RefuseRequest | Act::Unblock => Ok(Answer::no_content()),
     }
 }
@@ -196,7 +202,7 @@ fn set(rows: &mut Rows, pair: Pair, relation: Relation, badges: &Badges, now: Un
     let blocks = relation == Relation::Blocks;
     if blocks != rows.get::<RelationRows>().blocks(pair) {
         set_block(rows, pair, blocks.then_some(now));
-        set_direct_blocked(rows, pair.follower, pair.followee, blocks);
+        set_silence(rows, pair, |silence| silence.blocked = blocks);
     }
     requests::set(rows, pair, relation.requested(), badges.request.as_ref(), now);
     match (relation.options(), rows.get::<RelationRows>().follow(pair)) {
@@ -213,6 +219,13 @@ fn set(rows: &mut Rows, pair: Pair, relation: Relation, badges: &Badges, now: Un
         }
         (None, None) => {}
     }
+}
+
+/// What the first of a pair is shown of the second is silenced otherwise from now on: in the rest of the
+/// batch too, whatever it loaded.
+pub(super) fn set_silence(rows: &mut Rows, pair: Pair, change: impl Fn(&mut Silence)) {
+    set_direct_silence(rows, pair.follower, pair.followee, &change);
+    rows.get_mut::<NotificationRows>().set_silence(pair.follower, pair.followee, &change);
 }
 
 fn begin(rows: &mut Rows, pair: Pair, options: FollowOptions, since: UnixMs, raised: Option<Raised>) {

@@ -40,13 +40,17 @@ pub struct RelationConfig {
     #[arg(long, env = "HEADMARK_MAX_BLOCKS", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     pub max_blocks: i64,
 
-    /// The maximum number of users that `following/ids` and `blocks/ids` return. Longer lists,
-    /// possible after imports, get 409 and are available page by page. Must not be below
-    /// HEADMARK_MAX_FOLLOWING and HEADMARK_MAX_BLOCKS.
+    /// The maximum number of users that a user can mute. Further mutes get 409.
+    #[arg(long, env = "HEADMARK_MAX_MUTES", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(1..=100_000))]
+    pub max_mutes: i64,
+
+    /// The maximum number of users that `following/ids`, `blocks/ids` and `mutes/ids` return. Longer
+    /// lists, possible after imports, get 409 and are available page by page. Must not be below
+    /// HEADMARK_MAX_FOLLOWING, HEADMARK_MAX_BLOCKS and HEADMARK_MAX_MUTES.
     #[arg(long, env = "HEADMARK_MAX_WHOLE_LIST", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub max_whole_list: u32,
 
-    /// The memory for complete following and block lists in this process, in bytes.
+    /// The memory for complete following, block and mute lists in this process, in bytes.
     #[arg(long, env = "HEADMARK_LIST_CACHE_BYTES", default_value_t = 64 << 20, value_parser = clap::value_parser!(u64).range(1 << 20..=1 << 40))]
     pub list_cache_bytes: u64,
 }
@@ -65,9 +69,9 @@ impl RelationConfig {
     /// # Errors
     /// A sentence for the operator.
     pub fn check(&self) -> Result<(), String> {
-        if i64::from(self.max_whole_list) < self.follows.max_following.max(self.max_blocks) {
+        if i64::from(self.max_whole_list) < self.follows.max_following.max(self.max_blocks).max(self.max_mutes) {
             return Err(
-                "HEADMARK_MAX_WHOLE_LIST must not be below HEADMARK_MAX_FOLLOWING or HEADMARK_MAX_BLOCKS, or clients could not read \
+                "HEADMARK_MAX_WHOLE_LIST must not be below HEADMARK_MAX_FOLLOWING, HEADMARK_MAX_BLOCKS or HEADMARK_MAX_MUTES, or clients could not read \
                         lists that they may make."
                     .to_owned(),
             );

@@ -119,18 +119,24 @@ pub(super) const LOOK: &str = "with f as materialized (
         join following f on f.follower_id = r.user_id and f.followee_id = r.other_id
     ), b as materialized (
         select r.user_id, r.other_id, 8 as flags from {rows} r join blocks b on b.user_id = r.user_id and b.target_id = r.other_id
+    ), m as materialized (
+        select r.user_id, r.other_id, case when m.until = 0 then 64 else 128 end as flags
+        from {rows} r
+        join mutes m on m.user_id = r.user_id and m.target_id = r.other_id
     ), o as materialized (
         select r.user_id, r.other_id, 16 * (1 + 2 * f.secret) as flags
         from {rows} r
         join following f on f.follower_id = r.other_id and f.followee_id = r.user_id
     ), q as materialized (
-        select r.user_id, r.other_id, 128 + 2 * q.secret + 4 * q.special as flags
+        select r.user_id, r.other_id, 9 + 2 * q.secret + 4 * q.special as flags
         from {rows} r
         join sent_requests q on q.follower_id = r.user_id and q.followee_id = r.other_id
     )
-    select r.user_id, r.other_id, coalesce(f.flags, 0) + coalesce(b.flags, 0) + coalesce(o.flags, 0) + coalesce(q.flags, 0)
+    select r.user_id, r.other_id,
+        coalesce(f.flags, 0) + coalesce(b.flags, 0) + coalesce(m.flags, 0) + coalesce(o.flags, 0) + coalesce(q.flags, 0)
     from {rows} r
     left join f on f.user_id = r.user_id and f.other_id = r.other_id
     left join b on b.user_id = r.user_id and b.other_id = r.other_id
+    left join m on m.user_id = r.user_id and m.other_id = r.other_id
     left join o on o.user_id = r.user_id and o.other_id = r.other_id
     left join q on q.user_id = r.user_id and q.other_id = r.other_id";

@@ -11,12 +11,13 @@ use utoipa_axum::routes;
 
 use super::state::Act;
 use super::worker::{self, WorkerContext};
-use super::{HotUsers, Lookups, Pair, PairAction, RelationCommand, RelationConfig, RelationOut};
+use super::{ChangedRelationOut, HotUsers, Lookups, Pair, PairAction, RelationCommand, RelationConfig};
+use crate::base::clock::Clock;
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::UserId;
 use crate::db::{Db, PageReads};
 use crate::engine::entries::Entries;
-use crate::engine::lanes::{Answer, Job, Lanes};
+use crate::engine::lanes::{Answer, Command, Job, Lanes};
 use crate::features::operations;
 use crate::features::operations::http::Prefer;
 use crate::http::body::{Body, NoFields, present};
@@ -42,6 +43,8 @@ pub struct RelationContext {
     /// Look-ups, and whole lists.
     pub looks: Lookups,
     pub polling: Arc<Polling>,
+    /// By which mutes end.
+    pub clock: Clock,
     /// How follows are bounded, and what they raise.
     pub config: RelationConfig,
     /// Writes that are accepted before they are done.
@@ -110,18 +113,18 @@ pub(super) async fn write(state: &RelationContext, path: &UserPath, prefer: Pref
     if prefer.respond_async {
         return worker::accept(&state.worker, &path.caller, action).await;
     }
-    submit(state, action).await.map(IntoResponse::into_response)
+    let command = Arc::new(RelationCommand::Do { action, terms: state.config.terms() });
+    submit(state, pair, command).await.map(IntoResponse::into_response)
 }
 
 /// Does it, after what was accepted of the same pair before.
-async fn submit(state: &RelationContext, action: PairAction) -> Result<Answer> {
+pub(super) async fn submit(state: &RelationContext, pair: Pair, command: Arc<dyn Command>) -> Result<Answer> {
     let mut turns = 0;
     loop {
-        let command = Arc::new(RelationCommand::Do { action, terms: state.config.terms() });
         turns += 1;
-        match state.lanes.submit(Job { command, key: None }).await {
+        match state.lanes.submit(Job { command: Arc::clone(&command), key: None }).await {
             Err(Error::Problem(problem)) if problem.code == Code::OperationsPending && turns < MAX_TURNS => {
-                worker::drain(&state.worker, &[action.pair.unordered()]).await?;
+                worker::drain(&state.worker, &[pair.unordered()]).await?;
             }
             outcome => return outcome,
         }
@@ -136,11 +139,12 @@ async fn submit(state: &RelationContext, action: PairAction) -> Result<Answer> {
 /// respond-async`, the server accepts the write with 202 and applies the writes of the two users in
 /// order.
 #[utoipa::path(put, path = "/v1/users/{user}/following/{target}", tag = "relations",
+    extensions(("x-problems" = json!(["self_relation", "blocked", "following_limit"]))),
     params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to follow", example = "7"),
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     request_body(content = FollowUserIn, description = "Optional"),
     responses(
-        (status = 200, body = RelationOut),
+        (status = 200, body = ChangedRelationOut),
         (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation")))))]
 async fn follow_user(state: Served<RelationContext>, path: UserPath, prefer: Prefer, body: Body<FollowUserIn>) -> Result<Response> {
     let pair = pair(&path, "target")?;
@@ -153,6 +157,7 @@ async fn follow_user(state: Served<RelationContext>, path: UserPath, prefer: Pre
 ///
 /// Withdraws a follow request, too. Returns 204 also if there was neither.
 #[utoipa::path(delete, path = "/v1/users/{user}/following/{target}", tag = "relations",
+    extensions(("x-problems" = json!(["self_relation"]))),
     params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to unfollow", example = "7"),
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     responses(
@@ -167,6 +172,7 @@ async fn unfollow_user(state: Served<RelationContext>, path: UserPath, prefer: P
 ///
 /// Removes the follow without informing the follower. Returns 204 also if there was no follow.
 #[utoipa::path(delete, path = "/v1/users/{user}/followers/{fan}", tag = "relations",
+    extensions(("x-problems" = json!(["self_relation"]))),
     params(("user" = UserOrMe, Path), ("fan" = UserId, Path, description = "The follower to remove", example = "7"),
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     responses(
@@ -182,11 +188,12 @@ async fn remove_follower(state: Served<RelationContext>, path: UserPath, prefer:
 /// Removes the follows and requests in both directions, and forbids new follows and direct messages between the
 /// two users. Returns the relation. A repeat changes nothing.
 #[utoipa::path(put, path = "/v1/users/{user}/blocks/{target}", tag = "relations",
+    extensions(("x-problems" = json!(["self_relation", "too_many"]))),
     params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to block", example = "7"),
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     request_body(content = NoFields, description = "Optional"),
     responses(
-        (status = 200, body = RelationOut),
+        (status = 200, body = ChangedRelationOut),
         (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation")))))]
 async fn block_user(state: Served<RelationContext>, path: UserPath, prefer: Prefer, _: Body<NoFields>) -> Result<Response> {
     let pair = pair(&path, "target")?;
@@ -197,6 +204,7 @@ async fn block_user(state: Served<RelationContext>, path: UserPath, prefer: Pref
 ///
 /// Does not restore follows. Returns 204 also if there was no block.
 #[utoipa::path(delete, path = "/v1/users/{user}/blocks/{target}", tag = "relations",
+    extensions(("x-problems" = json!(["self_relation"]))),
     params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to unblock", example = "7"),
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     responses(

@@ -149,6 +149,7 @@ enum Told {
 ///
 /// Newest first. Only the user and services see secret follows.
 #[utoipa::path(get, path = "/v1/users/{user}/following", tag = "relations",
+    extensions(("x-problems" = json!(["lists_hidden"]))),
     params(("user" = UserOrMe, Path), FollowingParams),
     responses(
         (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, if any")))))]
@@ -176,6 +177,7 @@ async fn list_following(
 ///
 /// Newest first. Only the user and services see secret followers.
 #[utoipa::path(get, path = "/v1/users/{user}/followers", tag = "relations",
+    extensions(("x-problems" = json!(["lists_hidden"]))),
     params(("user" = UserOrMe, Path), PageParams),
     responses(
         (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, if any")))))]
@@ -189,6 +191,7 @@ async fn list_followers(state: Served<RelationContext>, path: AnyUserPath, uri: 
 /// Returns users that the user follows and who follow back, neither in secret. Sorted by when the
 /// user followed, newest first.
 #[utoipa::path(get, path = "/v1/users/{user}/mutuals", tag = "relations",
+    extensions(("x-problems" = json!(["lists_hidden"]))),
     params(("user" = UserOrMe, Path), PageParams),
     responses(
         (status = 200, body = PageOut<ListedUserOut>, headers(("Link" = String, description = "The next page, if any")))))]
@@ -241,8 +244,8 @@ async fn must_see(state: &RelationContext, path: &AnyUserPath, visibility: ListV
     let is_allowed = match (visibility, &path.caller) {
         (ListVisibility::All, _) => true,
         (ListVisibility::Followers, Caller::User { id }) => {
-            let pair_states = state.looks.look_of(*id, &[path.user], async || own_version(state, *id).await).await?;
-            pair_states.first().is_some_and(|pair_state| pair_state.mine.options().is_some())
+            let looked = state.looks.look_of(*id, &[path.user], async || own_version(state, *id).await).await?;
+            looked.first().is_some_and(|looked| looked.pair_state().mine.options().is_some())
         }
         (ListVisibility::Followers | ListVisibility::Own, _) => false,
     };

@@ -19,6 +19,7 @@ use super::distributed;
 use super::request_store;
 use super::state::{FollowOptions, PairState, Relation};
 use super::{Counts, Listed, Pair};
+use crate::features::silence::Mute;
 
 const PAGE: &[(&str, Type)] = &[("user_id", Type::Int), ("since", Type::Int), ("id", Type::Int), ("max_rows", Type::Int)];
 const USER: &[(&str, Type)] = &[("user_id", Type::Int)];
@@ -31,6 +32,8 @@ pub enum Related {
     Following,
     /// Whom a user blocks.
     Blocks,
+    /// Whom a user mutes, also where that has ended.
+    Mutes,
 }
 
 impl Related {
@@ -38,6 +41,7 @@ impl Related {
         match self {
             Self::Following => ListKey::Following,
             Self::Blocks => ListKey::Blocks,
+            Self::Mutes => ListKey::Mutes,
         }
     }
 }
@@ -181,6 +185,13 @@ static WHOLE_BLOCKS: Statement = Statement::one(
 );
 
 static SETTINGS: Statement = Statement::one("select u.settings from users u where u.user_id = $1", USER);
+/// The same for mutes, with when they end (0: never).
+static WHOLE_MUTES: Statement = Statement::one(
+    "select cast(0 as bigint), coalesce((select c.mutes_version from relation_counts c where c.user_id = $1), 0), cast(0 as bigint)
+    union all
+    select w.id, w.since, w.until from (select m.target_id as id, m.since, m.until from mutes m where m.user_id = $1 limit $2) w",
+    WHOLE,
+);
 
 static COUNTS: Statement = Statement::one(
     "select
@@ -201,9 +212,10 @@ static LOOK: Statement = Statement::new(
     "select r.user_id, r.other_id,
         coalesce((select 1 + 2 * f.secret + 4 * f.special from following f where f.follower_id = r.user_id and f.followee_id = r.other_id), 0)
             + 8 * (select count(*) from blocks b where b.user_id = r.user_id and b.target_id = r.other_id)
+            + coalesce((select case when m.until = 0 then 64 else 128 end from mutes m where m.user_id = r.user_id and m.target_id = r.other_id), 0)
             + 16 * coalesce((select 1 + 2 * f.secret from following f where f.follower_id = r.other_id and f.followee_id = r.user_id), 0)
             + coalesce((
-                select 128 + 2 * q.secret + 4 * q.special from sent_requests q where q.follower_id = r.user_id and q.followee_id = r.other_id
+                select 9 + 2 * q.secret + 4 * q.special from sent_requests q where q.follower_id = r.user_id and q.followee_id = r.other_id
             ), 0)
     from {rows} r",
     &[("user_id", Type::Int), ("other_id", Type::Int)],
@@ -223,14 +235,18 @@ static RELATED: Statement = Statement::one(
     select d.id, d.code from (select f.follower_id as id, cast(48 as bigint) as code from secret_followers f where f.followee_id = $1 limit $2) d
     union all
     select e.id, e.code from (
-        select q.followee_id as id, 128 + 2 * q.secret + 4 * q.special as code from sent_requests q where q.follower_id = $1 limit $2
-    ) e",
+        select q.followee_id as id, 9 + 2 * q.secret + 4 * q.special as code from sent_requests q where q.follower_id = $1 limit $2
+    ) e
+    union all
+    select g.id, g.code from (
+        select m.target_id as id, case when m.until = 0 then cast(64 as bigint) else 128 end as code from mutes m where m.user_id = $1 limit $2
+    ) g",
     WHOLE,
 );
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 14] {
+pub fn statements() -> [&'static Statement; 15] {
     [
         &PUBLIC_FOLLOWING,
         &SECRET_FOLLOWING,
@@ -243,6 +259,7 @@ pub fn statements() -> [&'static Statement; 14] {
         &WHOLE_FOLLOWING,
         &WHOLE_BLOCKS,
         &SETTINGS,
+        &WHOLE_MUTES,
         &COUNTS,
         &LOOK,
         &RELATED,
@@ -342,18 +359,32 @@ pub async fn counts(db: &Db, user: UserId) -> DbResult<Counts> {
     Ok(Counts { following, followers, mutuals, secret, special, blocked, requests, requests_sent })
 }
 
-/// A whole list, newest first, with its version, as of one moment; of one that is longer than
-/// `most`, some of it, one more than that.
-pub async fn whole(db: &Db, user: UserId, related: Related, most: usize) -> DbResult<(i64, Vec<UserId>)> {
-    let statement = match related {
-        Related::Following => &WHOLE_FOLLOWING,
-        Related::Blocks => &WHOLE_BLOCKS,
+/// A whole list as SQL has it.
+#[derive(Debug, Default)]
+pub struct Whole {
+    /// The revision at which it changed last.
+    pub version: i64,
+    /// Who is on it, newest first.
+    pub ids: Vec<UserId>,
+    /// Of mutes: those that end.
+    pub ends: Vec<(UserId, UnixMs)>,
+}
+
+/// A whole list, with its version, as of one moment; of one that is longer than `most`, some of it,
+/// one more than that.
+pub async fn whole(db: &Db, user: UserId, related: Related, most: usize) -> DbResult<Whole> {
+    let columns = one(&[user.get(), i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1)]);
+    let never = |(id, since): (i64, i64)| (id, since, 0);
+    let mut rows: Vec<(i64, i64, i64)> = match related {
+        Related::Following => db.fetch(&WHOLE_FOLLOWING, &columns).await?.into_iter().map(never).collect(),
+        Related::Blocks => db.fetch(&WHOLE_BLOCKS, &columns).await?.into_iter().map(never).collect(),
+        Related::Mutes => db.fetch(&WHOLE_MUTES, &columns).await?,
     };
-    let mut rows: Vec<(i64, i64)> =
-        db.fetch(statement, &one(&[user.get(), i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1)])).await?;
-    let version = rows.iter().find(|(id, _)| *id == 0).map_or(0, |(_, version)| *version);
-    rows.sort_unstable_by_key(|(id, since)| std::cmp::Reverse((*since, *id)));
-    Ok((version, rows.into_iter().filter_map(|(id, _)| UserId::try_from(id).ok()).collect()))
+    let version = rows.iter().find(|(id, ..)| *id == 0).map_or(0, |(_, version, _)| *version);
+    rows.sort_unstable_by_key(|(id, since, _)| std::cmp::Reverse((*since, *id)));
+    let users = || rows.iter().filter_map(|(id, _, until)| Some((UserId::try_from(*id).ok()?, *until)));
+    let ends = users().filter(|(_, until)| *until > 0).map(|(id, until)| (id, UnixMs(until)));
+    Ok(Whole { version, ids: users().map(|(id, _)| id).collect(), ends: ends.collect() })
 }
 
 /// What the two of each pair are to each other, as the first of it sees that, as a number; as of
@@ -384,15 +415,19 @@ pub async fn related(db: &Db, user: UserId, most: usize) -> DbResult<Option<Vec<
     Ok((others.len() <= most).then(|| others.into_iter().collect()))
 }
 
+/// One mutes the other, for ever or until the time that the row has.
+pub(super) const MUTES: u8 = 64;
+pub(super) const MUTES_UNTIL: u8 = 128;
+
 /// How far the bits of the other direction stand to the left.
 const THEIRS: u32 = 4;
 
-/// For a request in place of a follow, of one's own.
-const REQUEST: u8 = 128;
+/// A follow and a block together, which there never are: a request in place of a follow, of one's own.
+const REQUEST: u8 = 1 + 8;
 
 /// What two users are to each other as a number, as one of them sees that. For each direction: 1
 /// for a follow, 2 more if it is secret. Of one's own: 4 more if the other is special, 8 for a
-/// block, and 128 for a request, with the same for its options. The other direction counts
+/// block, and both for a request, with the same for its options. The other direction counts
 /// sixteenfold; whom the other one blocks or has asked to follow, and who is special to it, is not
 /// told.
 #[must_use]
@@ -408,15 +443,25 @@ pub fn code(pair_state: PairState) -> u8 {
     mine + (theirs << THEIRS)
 }
 
+/// What a mute adds to such a number. It may have ended: then the row says so, or is gone.
+#[must_use]
+pub fn mute_code(mute: Option<Mute>) -> u8 {
+    match mute {
+        None => 0,
+        Some(Mute { until: None }) => MUTES,
+        Some(Mute { until: Some(_) }) => MUTES_UNTIL,
+    }
+}
+
 /// What such a number says.
 #[must_use]
 pub fn pair_state(code: u8) -> PairState {
     let options = |bits: u8| FollowOptions { secret: bits & 2 != 0, special: bits & 4 != 0 };
     let relation = |bits: u8| match bits {
+        _ if bits & REQUEST == REQUEST => Relation::Requests(options(bits)),
         _ if bits & 8 != 0 => Relation::Blocks,
         _ if bits & 1 != 0 => Relation::Follows(options(bits)),
-        _ if bits & REQUEST != 0 => Relation::Requests(options(bits)),
         _ => Relation::Nothing,
     };
-    PairState { mine: relation(code & (15 | REQUEST)), theirs: relation((code >> THEIRS) & 3) }
+    PairState { mine: relation(code & 15), theirs: relation((code >> THEIRS) & 3) }
 }

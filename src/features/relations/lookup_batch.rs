@@ -1,8 +1,27 @@
 //! What a look-up asks for, and what of it is known so far.
 
+use super::lists::{MUTES, MUTES_UNTIL};
 use super::state::PairState;
 use super::{Pair, lists};
 use crate::base::ids::UserId;
+
+/// What the second of a pair is to the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Looked(u8);
+
+impl Looked {
+    /// What the two are to each other, as the first sees it.
+    #[must_use]
+    pub fn pair_state(self) -> PairState {
+        lists::pair_state(self.0)
+    }
+
+    /// Whether the first mutes the second; None where only the row tells whether that has ended.
+    #[must_use]
+    pub fn mutes(self) -> Option<bool> {
+        if self.0 & MUTES_UNTIL == 0 { Some(self.0 & MUTES != 0) } else { None }
+    }
+}
 
 /// What is asked for: sorted and without repeats, with what is known of each.
 pub(super) struct LookupBatch {
@@ -48,7 +67,8 @@ impl LookupBatch {
         self.pairs.binary_search(pair).ok().and_then(|at| self.codes.get(at).copied().flatten()).unwrap_or_default()
     }
 
-    pub(super) fn pair_states(&self, pairs: &[Pair]) -> Vec<PairState> {
-        pairs.iter().map(|pair| lists::pair_state(self.code(pair))).collect()
+    /// What is told of these pairs, in the order asked.
+    pub(super) fn looked(&self, pairs: &[Pair]) -> Vec<Looked> {
+        pairs.iter().map(|pair| Looked(self.code(pair))).collect()
     }
 }

@@ -9,11 +9,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::http::RelationContext;
+use super::lookup_batch::Looked;
 use super::{Pair, PairStateOut, Related, RelationOut, WholeList};
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{Invalid, UserId};
 use crate::cache::Revision;
 use crate::engine::entries::State;
+use crate::engine::heads::Versions;
+use crate::engine::marks::Kind;
 use crate::features::relations::rows::list_versions;
 use crate::http::answer::no_cache;
 use crate::http::auth::Service;
@@ -33,6 +36,7 @@ pub fn routes() -> OpenApiRouter<Served<RelationContext>> {
     OpenApiRouter::new()
         .routes(routes!(get_following_ids))
         .routes(routes!(get_blocks_ids))
+        .routes(routes!(get_mutes_ids))
         .routes(routes!(get_relations))
         .routes(routes!(query_relations))
 }
@@ -121,6 +125,7 @@ pub struct QueryRelationsOut {
 /// has changed, the response is 304 without a body. A list of more than `HEADMARK_MAX_WHOLE_LIST`
 /// users returns 409 `too_many`; use the paginated list instead.
 #[utoipa::path(get, path = "/v1/users/{user}/following/ids", tag = "relations",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("user" = UserOrMe, Path), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
@@ -141,6 +146,7 @@ async fn get_following_ids(
 ///
 /// Returns the complete list, newest first, like `following/ids`.
 #[utoipa::path(get, path = "/v1/users/{user}/blocks/ids", tag = "relations",
+    extensions(("x-problems" = json!(["too_many"]))),
     params(("user" = UserOrMe, Path), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
@@ -157,6 +163,28 @@ async fn get_blocks_ids(
     whole(&state, path.user, Related::Blocks, &params, &tags).await
 }
 
+/// Poll the ids of all users that a user mutes
+///
+/// Returns the complete list, newest first, like `following/ids`. A mute that ends leaves the list at
+/// its time.
+#[utoipa::path(get, path = "/v1/users/{user}/mutes/ids", tag = "relations",
+    extensions(("x-problems" = json!(["too_many"]))),
+    params(("user" = UserOrMe, Path), WaitParams,
+        ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
+    responses(
+        (status = 200, body = WholeListOut, headers(
+            ("ETag" = String, description = "The version of the list; omitted if degraded"),
+            ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
+        (status = 304, description = "Not modified")))]
+async fn get_mutes_ids(
+    state: Served<RelationContext>,
+    path: UserPath,
+    Query(params): Query<WaitParams>,
+    tags: IfNoneMatch,
+) -> Result<Response> {
+    whole(&state, path.user, Related::Mutes, &params, &tags).await
+}
+
 async fn whole(state: &RelationContext, user: UserId, related: Related, params: &WaitParams, tags: &IfNoneMatch) -> Result<Response> {
     let wait = polling::wait_of(params.wait)?;
     let read = |seen: Seen| read_whole(state, user, related, seen.revision());
@@ -169,16 +197,23 @@ async fn read_whole(state: &RelationContext, user: UserId, related: Related, at_
     let out = |list: Arc<WholeList>, degraded| WholeListOut { count: list.ids.len(), ids: list, degraded };
     let State::Current(entry) = state.entries.read(user, at_least).await else {
         let known = state.looks.last_known(user, related).await.ok_or_else(Error::store_unavailable)?;
-        return Ok(PolledValue { value: out(known, Some(true)), version: None, changes_at: None });
+        return Ok(PolledValue { value: out(known.at(state.clock.now()), Some(true)), version: None, changes_at: None });
     };
     let versions = list_versions(&entry);
     let version = match related {
         Related::Following => versions.following,
         Related::Blocks => versions.blocks,
+        Related::Mutes => versions.mutes,
     };
     let list = state.looks.whole(user, related, version).await?;
-    let version = Version::from(list.version.revision);
-    Ok(PolledValue { value: out(list, None), version: Some(version), changes_at: None })
+    let now = state.clock.now();
+    let mut ended = Versions::default();
+    for (id, _) in list.ends.iter().filter(|(_, until)| *until <= now) {
+        ended.add_ended(Kind::Counter, id.get().cast_unsigned());
+    }
+    let changes_at = list.ends.iter().map(|(_, until)| *until).filter(|until| *until > now).min();
+    let version = Version::new(list.version.revision, ended);
+    Ok(PolledValue { value: out(list.at(now), None), version: Some(version), changes_at })
 }
 
 /// Look up a user's relations
@@ -190,8 +225,11 @@ async fn read_whole(state: &RelationContext, user: UserId, related: Related, at_
         (status = 200, body = RelationsOut)))]
 async fn get_relations(state: Served<RelationContext>, path: UserPath, Query(params): Query<RelationsParams>) -> Result<Response> {
     let others = ids(&params.ids).map_err(|why| Problem::query("ids", why))?;
-    let pair_states = state.looks.look_of(path.user, &others, async || own_version(&state, path.user).await).await?;
-    let items = others.iter().zip(pair_states).map(|(other, pair_state)| RelationOut::new(*other, pair_state)).collect();
+    let looked = state.looks.look_of(path.user, &others, async || own_version(&state, path.user).await).await?;
+    let pairs: Vec<_> = others.iter().map(|other| Pair { follower: path.user, followee: *other }).collect();
+    let muting = state.looks.muting(&pairs, &looked, state.clock.now()).await?;
+    let told = others.iter().zip(looked).zip(muting);
+    let items = told.map(|((other, looked), muting)| RelationOut::new(*other, looked.pair_state(), muting)).collect();
     Ok(no_cache(&RelationsOut { items }))
 }
 
@@ -225,11 +263,12 @@ async fn query_relations(state: Served<RelationContext>, _: Service, body: Body<
         return Err(Problem::invalid("/pairs", format!("must have between 1 and {MAX_PAIRS} pairs")).into());
     }
     let pairs: Vec<_> = asked.iter().map(|pair| Pair { follower: pair.user_id, followee: pair.target_id }).collect();
-    let pair_states = state.looks.look(&pairs).await?;
-    let item = |(pair, pair_state): (&PairIn, _)| PairOut {
+    let looked = state.looks.look(&pairs).await?;
+    let muting = state.looks.muting(&pairs, &looked, state.clock.now()).await?;
+    let item = |((pair, looked), muting): ((&PairIn, Looked), bool)| PairOut {
         user_id: pair.user_id,
         target_id: pair.target_id,
-        pair_state: PairStateOut::from(pair_state),
+        pair_state: PairStateOut::new(looked.pair_state(), muting),
     };
-    Ok(no_cache(&QueryRelationsOut { items: asked.iter().zip(pair_states).map(item).collect() }))
+    Ok(no_cache(&QueryRelationsOut { items: asked.iter().zip(looked).zip(muting).map(item).collect() }))
 }

@@ -10,6 +10,7 @@
 //! (`cache/facts.rs`). A look-up reads one hash, whatever it asks. A star has too many relations
 //! for that, and is told from memory ([`super::hot_users`]).
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,9 +18,9 @@ use moka::future::Cache as Lists;
 
 use super::hot_users::MAX_COMPLETE;
 use super::lists::Related;
-use super::lookup_batch::LookupBatch;
-use super::state::PairState;
-use super::{HotUsers, Pair, RelationConfig, lists};
+use super::lookup_batch::{Looked, LookupBatch};
+use super::{HotUsers, Pair, RelationConfig, lists, mute_store};
+use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem, Result};
 use crate::base::ids::UserId;
 use crate::cache::{Cache, ListVersion, Revision};
@@ -49,22 +50,45 @@ pub struct WholeList {
     pub version: ListVersion,
     /// Who is on it, newest first.
     pub ids: Box<[UserId]>,
+    /// Of mutes: those that end, in the order of the list.
+    pub ends: Box<[(UserId, UnixMs)]>,
 }
 
 impl WholeList {
-    /// As Redis holds it: eight bytes for each id.
+    /// As Redis holds it: eight bytes for each id. Those that end follow a zero, each with its time.
     fn encode(&self) -> Vec<u8> {
-        self.ids.iter().flat_map(|id| id.get().to_be_bytes()).collect()
+        let ids = self.ids.iter().map(|id| id.get());
+        let zero = (!self.ends.is_empty()).then_some(0);
+        let ends = self.ends.iter().flat_map(|(id, until)| [id.get(), until.0]);
+        ids.chain(zero).chain(ends).flat_map(i64::to_be_bytes).collect()
     }
 
     fn decode(version: ListVersion, bytes: &[u8]) -> Option<Self> {
-        let (ids, rest) = bytes.as_chunks::<8>();
-        let ids: Option<Box<[UserId]>> = ids.iter().map(|id| UserId::try_from(i64::from_be_bytes(*id)).ok()).collect();
-        Some(Self { version, ids: ids.filter(|_| rest.is_empty())? })
+        let (numbers, rest) = bytes.as_chunks::<8>();
+        let numbers: Vec<_> = numbers.iter().map(|number| i64::from_be_bytes(*number)).collect();
+        let mut parts = numbers.splitn(2, |number| *number == 0);
+        let (ids, ends) = (parts.next()?, parts.next().unwrap_or_default().as_chunks::<2>());
+        let ids: Option<Box<[UserId]>> = ids.iter().map(|id| UserId::try_from(*id).ok()).collect();
+        let end = |[id, until]: &[i64; 2]| Some((UserId::try_from(*id).ok()?, UnixMs(*until)));
+        let is_whole = rest.is_empty() && ends.1.is_empty();
+        Some(Self { version, ids: ids.filter(|_| is_whole)?, ends: ends.0.iter().map(end).collect::<Option<_>>()? })
     }
 
     fn weight(&self) -> u32 {
-        u32::try_from(LIST_BYTES + size_of_val::<[UserId]>(&self.ids)).unwrap_or(u32::MAX)
+        let bytes = size_of_val::<[UserId]>(&self.ids) + size_of_val::<[(UserId, UnixMs)]>(&self.ends);
+        u32::try_from(LIST_BYTES + bytes).unwrap_or(u32::MAX)
+    }
+
+    /// Without those that have ended by then.
+    #[must_use]
+    pub fn at(self: &Arc<Self>, now: UnixMs) -> Arc<Self> {
+        let ended: HashSet<_> = self.ends.iter().filter(|(_, until)| *until <= now).map(|(id, _)| *id).collect();
+        if ended.is_empty() {
+            return Arc::clone(self);
+        }
+        let ids = self.ids.iter().copied().filter(|id| !ended.contains(id)).collect();
+        let ends = self.ends.iter().copied().filter(|(_, until)| *until > now).collect();
+        Arc::new(Self { version: self.version, ids, ends })
     }
 }
 
@@ -130,13 +154,13 @@ impl Lookups {
     }
 
     async fn read(&self, user: UserId, related: Related, wanted: ListVersion) -> Result<WholeList> {
-        let (revision, ids) = lists::whole(&self.db, user, related, self.max_whole).await?;
+        let lists::Whole { version: revision, ids, ends } = lists::whole(&self.db, user, related, self.max_whole).await?;
         if ids.len() > self.max_whole {
             let most = self.max_whole;
             let detail = format!("The list has more than {most} users. Use the paginated list.");
             return Err(Problem::new(Code::TooMany, detail).into());
         }
-        let list = WholeList { version: ListVersion { revision, ..wanted }, ids: ids.into() };
+        let list = WholeList { version: ListVersion { revision, ..wanted }, ids: ids.into(), ends: ends.into() };
         if list.ids.len() > MAX_SHARED {
             return Ok(list);
         }
@@ -149,25 +173,20 @@ impl Lookups {
 
     /// What the two of each pair are to each other, as the first of it sees that, in the order
     /// asked.
-    pub async fn look(&self, pairs: &[Pair]) -> Result<Vec<PairState>> {
+    pub async fn look(&self, pairs: &[Pair]) -> Result<Vec<Looked>> {
         let mut asked = LookupBatch::new(pairs);
         self.look_beside(&mut asked).await?;
-        Ok(asked.pair_states(pairs))
+        Ok(asked.looked(pairs))
     }
 
     /// What others are to one user, in the order asked. `version` reads that of the user's own
     /// lists, where look-ups of this user are kept in memory; None where that cannot be had.
-    pub async fn look_of(
-        &self,
-        user: UserId,
-        others: &[UserId],
-        version: impl AsyncFnOnce() -> Option<Revision>,
-    ) -> Result<Vec<PairState>> {
+    pub async fn look_of(&self, user: UserId, others: &[UserId], version: impl AsyncFnOnce() -> Option<Revision>) -> Result<Vec<Looked>> {
         let pairs: Vec<_> = others.iter().map(|other| Pair { follower: user, followee: *other }).collect();
         let mut asked = LookupBatch::new(&pairs);
         if !self.hot.keeps_looks_of(user) {
             self.look_beside(&mut asked).await?;
-            return Ok(asked.pair_states(&pairs));
+            return Ok(asked.looked(&pairs));
         }
         // Before anything is read: what is kept is at least as new as they say.
         let begun = self.hot.begin();
@@ -179,13 +198,23 @@ impl Lookups {
         let missing = asked.missing();
         if missing.is_empty() {
             count("memory");
-            return Ok(asked.pair_states(&pairs));
+            return Ok(asked.looked(&pairs));
         }
         self.look_beside(&mut asked).await?;
         if let Some(version) = version {
             self.hot.keep_looks(begun, version, missing.into_iter().map(|pair| (pair, asked.code(&pair))));
         }
-        Ok(asked.pair_states(&pairs))
+        Ok(asked.looked(&pairs))
+    }
+
+    /// Whether the first of each pair mutes the second, given what was looked up of them. The rows are
+    /// asked where a mute ends, which few do.
+    pub async fn muting(&self, pairs: &[Pair], looked: &[Looked], now: UnixMs) -> Result<Vec<bool>> {
+        let timed: Vec<_> = pairs.iter().zip(looked).filter(|(_, looked)| looked.mutes().is_none()).map(|(pair, _)| *pair).collect();
+        let mutes: BTreeMap<_, _> =
+            if timed.is_empty() { BTreeMap::new() } else { mute_store::of_pairs(&self.db, &timed).await?.into_iter().collect() };
+        let holds = |pair: &Pair| mutes.get(pair).is_some_and(|mute| !mute.has_ended(now));
+        Ok(pairs.iter().zip(looked).map(|(pair, looked)| looked.mutes().unwrap_or_else(|| holds(pair))).collect())
     }
 
     /// Asks Redis, and then SQL. One of whom much is asked that Redis does not know is read whole,
@@ -279,15 +308,20 @@ fn count(from: &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::features::relations::state::{FollowOptions, Relation};
+    use crate::features::relations::state::{FollowOptions, PairState, Relation};
 
     #[test]
     fn lists_and_standings_are_read_as_they_were_written() {
         let ids: Vec<UserId> = [9, 1, i64::MAX, 300].into_iter().map(|id| id.try_into().unwrap()).collect();
         let version = ListVersion { history: 0, revision: 7 };
-        let list = WholeList { version, ids: ids.into() };
+        let list = WholeList { version, ids: ids.clone().into(), ends: Box::default() };
+        assert_eq!(list.encode().len(), 4 * 8);
         assert_eq!(WholeList::decode(version, &list.encode()), Some(list));
-        assert_eq!(WholeList::decode(version, &[0; 8]), None, "nobody has this id");
+        let list = Arc::new(WholeList { version, ids: ids.clone().into(), ends: [(ids[0], UnixMs(5)), (ids[3], UnixMs(7))].into() });
+        assert_eq!(WholeList::decode(version, &list.encode()).as_ref(), Some(&*list));
+        let left = |now: i64| list.at(UnixMs(now)).ids.len();
+        assert_eq!([4, 5, 6, 7].map(left), [4, 3, 3, 2]);
+        assert_eq!(WholeList::decode(version, &[0xff; 8]), None, "nobody has this id");
         assert_eq!(WholeList::decode(version, &[1; 9]), None);
         let options = [(false, false), (true, false), (false, true), (true, true)]
             .map(|(secret, special)| Relation::Follows(FollowOptions { secret, special }));

@@ -31,6 +31,9 @@ pub mod lists;
 mod lookup_batch;
 pub mod lookup_http;
 mod lookups;
+mod mute_command;
+pub mod mute_http;
+mod mute_store;
 pub mod request_http;
 mod request_store;
 mod requests;
@@ -52,6 +55,7 @@ use self::state::{FollowOptions, PairState, Relation};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{Name, UserId};
 pub use crate::engine::pairs::Pair;
+use crate::features::silence::Mute;
 
 /// A follow, as its rows have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,6 +147,7 @@ impl Own {
 pub struct Versions {
     pub following: i64,
     pub blocks: i64,
+    pub mutes: i64,
     /// Those of open requests of the user.
     pub requests: i64,
 }
@@ -151,8 +156,15 @@ impl Versions {
     /// The revision at which anything that the user is to others changed last.
     #[must_use]
     pub fn relations(self) -> i64 {
-        self.following.max(self.blocks).max(self.requests)
+        self.following.max(self.blocks).max(self.mutes).max(self.requests)
     }
+}
+
+/// A mute, as its row has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Muted {
+    pub since: UnixMs,
+    pub mute: Mute,
 }
 
 /// What is added to the counts of a user whom others follow.
@@ -227,10 +239,14 @@ pub struct PairStateOut {
     pub mutual: bool,
     /// Whether the user blocks the other user. The opposite direction is not disclosed.
     pub blocking: bool,
+    /// Whether the user mutes the other user. The opposite direction is not disclosed.
+    pub muting: bool,
 }
 
-impl From<PairState> for PairStateOut {
-    fn from(pair_state: PairState) -> Self {
+impl PairStateOut {
+    /// What the two are to each other, and whether the one who looks mutes the other.
+    #[must_use]
+    pub fn new(pair_state: PairState, muting: bool) -> Self {
         let (follow, request) = (pair_state.mine.options(), pair_state.mine.requested());
         let options = follow.or(request);
         Self {
@@ -241,6 +257,7 @@ impl From<PairState> for PairStateOut {
             followed_by: pair_state.theirs.options().is_some(),
             mutual: pair_state.is_mutual(),
             blocking: pair_state.mine == Relation::Blocks,
+            muting,
         }
     }
 }
@@ -248,9 +265,21 @@ impl From<PairState> for PairStateOut {
 impl RelationOut {
     /// What this other is to the user, in this state of the pair.
     #[must_use]
-    pub fn new(other: UserId, pair_state: PairState) -> Self {
-        Self { user_id: other, pair_state: pair_state.into() }
+    pub fn new(other: UserId, pair_state: PairState, muting: bool) -> Self {
+        Self { user_id: other, pair_state: PairStateOut::new(pair_state, muting) }
     }
+}
+
+/// The relation after a write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ChangedRelationOut {
+    /// The relation.
+    #[serde(flatten)]
+    #[schema(inline)]
+    pub relation: RelationOut,
+    /// The user's revision after the write.
+    #[schema(minimum = 0, example = 918)]
+    pub revision: i64,
 }
 
 /// A step of an import: a follow that was made, or taken back, at some time elsewhere.

@@ -82,6 +82,7 @@ async fn list(state: &RelationContext, path: &UserPath, list: List, uri: &Uri, p
 /// The request becomes a follow that begins now. Returns the relation. If the other user follows too
 /// many users, the response is 409 and the request stays.
 #[utoipa::path(put, path = "/v1/users/{user}/follow-requests/{fan}", tag = "relations",
+    extensions(("x-problems" = json!(["self_relation", "not_found", "following_limit"]))),
     params(("user" = UserOrMe, Path), ("fan" = UserId, Path, description = "The user who has asked to follow", example = "7"),
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     request_body(content = NoFields, description = "Optional"),
@@ -97,6 +98,7 @@ async fn accept_follow_request(state: Served<RelationContext>, path: UserPath, p
 ///
 /// Removes the request without informing the other user. Returns 204 also if there was no request.
 #[utoipa::path(delete, path = "/v1/users/{user}/follow-requests/{fan}", tag = "relations",
+    extensions(("x-problems" = json!(["self_relation"]))),
     params(("user" = UserOrMe, Path), ("fan" = UserId, Path, description = "The user who has asked to follow", example = "7"),
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     responses(

@@ -1,13 +1,16 @@
-//! Relations in a batch: follows, blocks, the counts that follow from them, and the writes that are
-//! accepted and not done.
+//! Relations in a batch: follows, blocks, mutes, the counts that follow from them, and the writes that
+//! are accepted and not done.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::try_join;
+
 use super::lists;
+use super::mute_store::{self, MuteCount};
 use super::request_store::{self, ApprovalChange};
 use super::state::{PairState, Relation};
 use super::store::{self, Loaded};
-use super::{Changed, Fans, Follow, Own, Request, Versions};
+use super::{Changed, Fans, Follow, Muted, Own, Request, Versions};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::{Entry, Parts};
@@ -31,6 +34,9 @@ pub struct RelationRows {
     pub(super) approval_ends: Table<UserId, Option<ApprovalChange>>,
     /// Who blocks whom, and since when.
     blocks: Table<Pair, Option<UnixMs>>,
+    /// Who mutes whom.
+    mutes: Table<Pair, Option<Muted>>,
+    mute_counts: Table<UserId, MuteCount>,
     /// What users' own relations count.
     pub(super) own: Table<UserId, Own>,
     /// What is to be added to the counts of those who are followed: these rows are never loaded.
@@ -50,6 +56,10 @@ pub struct RelationNeeds {
     approvals: BTreeSet<UserId>,
     /// Users whose own relations may change.
     related: BTreeSet<UserId>,
+    /// Pairs of whom the first may mute the second, or end that. Nothing of the second changes.
+    mutes: BTreeSet<Pair>,
+    /// Users whose mutes are counted, each with the time at which they must not have ended.
+    mute_counts: BTreeMap<UserId, UnixMs>,
 }
 
 /// What two users are to each other, to change what the first is to the second; with it the first
@@ -86,6 +96,19 @@ pub fn need_operations(needs: &mut Needs, pair: Pair) {
     needs.of::<RelationRows>().seen_pairs.insert(pair.unordered());
 }
 
+/// Whether the first of a pair mutes the second, to change that; with it the first one's own row and
+/// counts. The second cannot tell: the lock of the pair is only looked at, and neither its row nor
+/// what it is told of the first is touched.
+pub(super) fn need_mute(needs: &mut Needs, pair: Pair, now: UnixMs) {
+    needs.user(pair.follower);
+    need_pair_seen(needs, pair);
+    let needs = needs.of::<RelationRows>();
+    needs.related.insert(pair.follower);
+    needs.mutes.insert(pair);
+    let counted_at = needs.mute_counts.entry(pair.follower).or_default();
+    *counted_at = now.max(*counted_at);
+}
+
 fn relation(block: Option<UnixMs>, follow: Option<&Follow>, request: Option<&Request>) -> Relation {
     match (block, follow, request) {
         (Some(_), ..) => Relation::Blocks,
@@ -112,6 +135,8 @@ impl RelationRows {
         let mut pairs: BTreeSet<_> = self.follows.changed().map(|(pair, _)| *pair).collect();
         pairs.extend(self.requests.changed().map(|(pair, _)| *pair));
         pairs.extend(self.blocks.changed().map(|(pair, _)| *pair));
+        // The one who mutes is told something else of the other.
+        pairs.extend(self.mutes.changed().map(|(pair, _)| *pair));
         let change = |pair: Pair| {
             let block = self.blocks.rows.get(&pair).and_then(|(loaded, _)| *loaded);
             let follow = self.follows.rows.get(&pair).and_then(|(loaded, _)| loaded.as_ref());
@@ -131,6 +156,29 @@ impl RelationRows {
     #[must_use]
     pub fn block(&self, pair: Pair) -> Option<UnixMs> {
         self.blocks.get(&pair)
+    }
+
+    /// How the first of the pair mutes the second, also where that has ended.
+    #[must_use]
+    pub fn mute(&self, pair: Pair) -> Option<Muted> {
+        self.mutes.get(&pair)
+    }
+
+    /// Whether the first of the pair mutes the second now.
+    #[must_use]
+    pub fn mutes(&self, pair: Pair, now: UnixMs) -> bool {
+        self.mute(pair).is_some_and(|muted| !muted.mute.has_ended(now))
+    }
+
+    /// How many others the user mutes, as of the time that was asked for.
+    #[must_use]
+    pub(super) fn mute_count(&self, user: UserId) -> MuteCount {
+        self.mute_counts.get(&user)
+    }
+
+    /// What the first of the pair is told of the second, as a number.
+    fn code(&self, pair: Pair) -> u8 {
+        lists::code(self.pair_state(pair)) | lists::mute_code(self.mute(pair).map(|muted| muted.mute))
     }
 
     /// Whether writes of this pair are accepted that are not done.
@@ -188,6 +236,7 @@ impl RelationRows {
         }
         store::delete_blocks(conn, &lifted).await?;
         store::insert_blocks(conn, &set).await?;
+        self.save_mutes(conn).await?;
         // Most follows change no more of these than the version, which is in the user's row.
         let own = self.own.rows.iter().filter(|(_, (loaded, now))| loaded.beside_following() != now.beside_following());
         let own = own.map(|(user, (loaded, now))| (loaded, (*user, *now)));
@@ -198,6 +247,18 @@ impl RelationRows {
         request_store::save_approval_ends(conn, &self.approval_ends).await?;
         let fans: Vec<_> = self.fans.changed().map(|(user, fans)| (*user, *fans)).collect();
         if fans.is_empty() { Ok(()) } else { store::add_counts(conn, slot, &fans).await }
+    }
+
+    async fn save_mutes(&self, conn: &mut Conn) -> DbResult<()> {
+        let (mut ended, mut set) = (Vec::new(), Vec::new());
+        for (pair, now) in self.mutes.changed() {
+            match now {
+                Some(muted) => set.push((*pair, *muted)),
+                None => ended.push(*pair),
+            }
+        }
+        mute_store::delete(conn, &ended).await?;
+        mute_store::save(conn, &set).await
     }
 
     /// What this batch adds to the counts of a user whom others follow.
@@ -256,10 +317,28 @@ pub fn set_block(rows: &mut Rows, pair: Pair, since: Option<UnixMs>) {
     set.blocks.set(&pair, since);
 }
 
+/// Sets, changes or removes a mute, and raises the revision of the one who mutes. Its effects on what
+/// the user is shown are the caller's to bring about.
+pub(super) fn set_mute(rows: &mut Rows, pair: Pair, muted: Option<Muted>, count: MuteCount) {
+    rows.revise(pair.follower, |_| {});
+    let mut own = rows.get::<RelationRows>().own(pair.follower);
+    own.versions.mutes = rows.revision(pair.follower);
+    let set = rows.get_mut::<RelationRows>();
+    set.own.set(&pair.follower, own);
+    set.mutes.set(&pair, muted);
+    set.mute_counts.set(&pair.follower, count);
+}
+
 /// When the user's own lists changed last, as a part of an entry in the cache.
 #[must_use]
 pub fn lists_part(versions: Versions) -> Part {
-    ("l".into(), format!("{} {} {}", versions.following, versions.blocks, versions.requests).into())
+    let Versions { following, blocks, mutes, requests } = versions;
+    let text = match (mutes, requests) {
+        (0, 0) => format!("{following} {blocks}"),
+        (_, 0) => format!("{following} {blocks} {mutes}"),
+        _ => format!("{following} {blocks} {mutes} {requests}"),
+    };
+    ("l".into(), text.into())
 }
 
 /// When the user's own lists changed last, as an entry has it.
@@ -267,21 +346,21 @@ pub fn lists_part(versions: Versions) -> Part {
 pub fn list_versions(entry: &Entry) -> Versions {
     let mut numbers = entry.parts.get("l").unwrap_or_default().split(' ').map(|text| text.parse().unwrap_or(0));
     let mut next = || numbers.next().unwrap_or(0);
-    Versions { following: next(), blocks: next(), requests: next() }
+    Versions { following: next(), blocks: next(), mutes: next(), requests: next() }
 }
 
 impl RowSet for RelationRows {
     const ENTRY_ROWS: Option<EntryRows> = Some(EntryRows {
         select: "select u.user_id, {kind}, '',
         case when u.following_version > coalesce(c.following_version, 0) then u.following_version else c.following_version end,
-        coalesce(c.blocks_version, 0), coalesce(c.requests_version, 0), 0, 0, 0, cast(null as bytea)
+        coalesce(c.blocks_version, 0), coalesce(c.mutes_version, 0), coalesce(c.requests_version, 0), 0, 0, cast(null as bytea)
     from {rows} r
     join users u on u.user_id = r.user_id
     left join relation_counts c on c.user_id = r.user_id
     where u.following_version > 0 or c.user_id is not null",
         part: |row| {
-            let [following, blocks, requests, ..] = row.numbers;
-            let versions = Versions { following, blocks, requests };
+            let [following, blocks, mutes, requests, ..] = row.numbers;
+            let versions = Versions { following, blocks, mutes, requests };
             (versions != Versions::default()).then(|| lists_part(versions))
         },
     });
@@ -289,23 +368,24 @@ impl RowSet for RelationRows {
     type Needs = RelationNeeds;
 
     fn statements() -> Vec<&'static Statement> {
-        [store::statements().as_slice(), &request_store::statements()].concat()
+        [store::statements().as_slice(), &mute_store::row_statements(), &request_store::statements()].concat()
     }
 
     async fn load(&mut self, pipeline: &Pipeline, core: &Core, needs: &RelationNeeds) -> DbResult<()> {
         // Whose row comes with this batch follows nobody yet: a follow is written together with it.
         let may_follow = |user: UserId| !core.is_new(user);
-        let load = |pair: &Pair| store::Load {
-            pair: *pair,
-            may_follow: may_follow(pair.follower),
-            approves: needs.approvals.contains(&pair.follower),
-        };
-        let pairs: Vec<_> = needs.follows.union(&needs.seen_pairs).map(load).collect();
+        let load =
+            |pair: Pair| store::Load { pair, may_follow: may_follow(pair.follower), approves: needs.approvals.contains(&pair.follower) };
+        let muted = needs.mutes.iter().flat_map(|pair| [*pair, pair.reversed()]);
+        let pairs: BTreeSet<_> = needs.follows.union(&needs.seen_pairs).copied().chain(muted).collect();
+        let pairs: Vec<_> = pairs.into_iter().map(load).collect();
         if pairs.is_empty() {
             return Ok(());
         }
         let users: Vec<_> = needs.related.iter().copied().collect();
-        let (found, own) = store::load(pipeline, &pairs, &users).await?;
+        let ((found, own), mute_counts) =
+            try_join(store::load(pipeline, &pairs, &users), mute_store::count(pipeline, &needs.mute_counts)).await?;
+        self.mute_counts.insert_loaded(mute_counts);
         for (pair, loaded) in found {
             match loaded {
                 Loaded::Follow(follow) => self.follows.insert_loaded([(pair, Some(follow))]),
@@ -313,6 +393,7 @@ impl RowSet for RelationRows {
                 Loaded::Approves => _ = self.approving.insert(pair.follower),
                 Loaded::Block(since) => self.blocks.insert_loaded([(pair, Some(since))]),
                 Loaded::Pending(first, last) => self.operations.insert_pending(pair, first, last),
+                Loaded::Mute(muted) => self.mutes.insert_loaded([(pair, Some(muted))]),
             }
         }
         let mut own: BTreeMap<_, _> = own.into_iter().collect();
@@ -345,6 +426,8 @@ impl RowSet for RelationRows {
         self.requests.settle();
         self.approval_ends.settle();
         self.blocks.settle();
+        self.mutes.settle();
+        self.mute_counts.settle();
         self.own.settle();
         self.fans.settle();
         self.operations.settle();
@@ -355,6 +438,8 @@ impl RowSet for RelationRows {
         self.requests.undo();
         self.approval_ends.undo();
         self.blocks.undo();
+        self.mutes.undo();
+        self.mute_counts.undo();
         self.own.undo();
         self.fans.undo();
         self.operations.undo();
@@ -368,13 +453,14 @@ impl RowSet for RelationRows {
 
     fn facts(needs: &RelationNeeds) -> Vec<UserId> {
         // Both directions of each pair are there, in order: so each of the two is a first one.
-        let mut users: Vec<_> = needs.follows.iter().map(|pair| pair.follower).collect();
+        let pairs: BTreeSet<_> = needs.follows.union(&needs.mutes).collect();
+        let mut users: Vec<_> = pairs.into_iter().map(|pair| pair.follower).collect();
         users.dedup();
         users
     }
 
     fn facts_now(&self, needs: &RelationNeeds) -> Vec<(UserId, UserId, u8)> {
-        needs.follows.iter().map(|pair| (pair.follower, pair.followee, lists::code(self.pair_state(*pair)))).collect()
+        needs.follows.union(&needs.mutes).map(|pair| (pair.follower, pair.followee, self.code(*pair))).collect()
     }
 }
 

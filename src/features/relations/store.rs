@@ -11,7 +11,8 @@ use crate::engine::marks::UserSettings;
 use crate::engine::pairs::Pair;
 
 use super::state::FollowOptions;
-use super::{Fans, Follow, Own, Raised, Request, Versions};
+use super::{Fans, Follow, Muted, Own, Raised, Request, Versions};
+use crate::features::silence::Mute;
 
 /// How many slots the count of a user's followers is spread over. As many lanes may add to it side
 /// by side.
@@ -24,16 +25,17 @@ const OWN: &[(&str, Type)] = &[
     ("blocked", Type::Int),
     ("following_version", Type::Int),
     ("blocks_version", Type::Int),
+    ("mutes_version", Type::Int),
     ("requests", Type::Int),
     ("requests_version", Type::Int),
 ];
 const FOLLOW: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int), ("since", Type::Int)];
 
 /// What there is of these pairs: follows (0) and requests (3) where the first may follow anybody,
-/// blocks (1), and the first and the last operation that are accepted and not done (2, of the lower
-/// id first); and what the first has set, where that is asked for (4). Where nobody blocks anybody,
-/// nobody has asked to follow, or nothing is pending, as most often, no pair is looked for: an import
-/// has thousands.
+/// blocks (1), the first and the last operation that are accepted and not done (2, of the lower id
+/// first), and mutes (5); and what the first has set, where that is asked for (4). Where nobody blocks
+/// or mutes anybody, nobody has asked to follow, or nothing is pending, as most often, no pair is
+/// looked for: an import has thousands.
 static LOAD: Statement = Statement::new(
     "select cast(0 as bigint), f.follower_id, f.followee_id, f.since, f.mark, f.secret, f.special, f.badge, f.badge_at
     from {rows} r
@@ -63,12 +65,17 @@ static LOAD: Statement = Statement::new(
     select cast(4 as bigint), u.user_id, r.followee_id, 0, 0, 0, 0, u.settings, 0
     from {rows} r
     join users u on u.user_id = r.follower_id
-    where r.approves = 1 and u.settings <> ''",
+    where r.approves = 1 and u.settings <> ''
+    union all
+    select cast(5 as bigint), m.user_id, m.target_id, m.since, m.until, 0, 0, '', 0
+    from {rows} r
+    join mutes m on m.user_id = r.follower_id and m.target_id = r.followee_id
+    where exists (select 1 from mutes)",
     &[("follower_id", Type::Int), ("followee_id", Type::Int), ("may_follow", Type::Int), ("approves", Type::Int)],
 ).by("follower_id");
 
 static LOAD_OWN: Statement = Statement::new(
-    "select c.user_id, c.secret, c.special, c.blocked, c.following_version, c.blocks_version, c.requests, c.requests_version
+    "select c.user_id, c.secret, c.special, c.blocked, c.following_version, c.blocks_version, c.mutes_version, c.requests, c.requests_version
     from {rows} r
     join relation_counts c on c.user_id = r.user_id",
     &[("user_id", Type::Int)],
@@ -84,6 +91,7 @@ static UPDATE_OWN: Statement = Statement::new(
         blocked = r.blocked,
         following_version = r.following_version,
         blocks_version = r.blocks_version,
+        mutes_version = r.mutes_version,
         requests = r.requests,
         requests_version = r.requests_version
     from {rows} r
@@ -93,8 +101,9 @@ static UPDATE_OWN: Statement = Statement::new(
 .by("user_id");
 
 static INSERT_OWN: Statement = Statement::new(
-    "insert into relation_counts (user_id, secret, special, blocked, following_version, blocks_version, requests, requests_version)
-    select user_id, secret, special, blocked, following_version, blocks_version, requests, requests_version
+    "insert into relation_counts
+        (user_id, secret, special, blocked, following_version, blocks_version, mutes_version, requests, requests_version)
+    select user_id, secret, special, blocked, following_version, blocks_version, mutes_version, requests, requests_version
     from {rows} r
     where true
     on conflict (user_id) do update set
@@ -103,6 +112,7 @@ static INSERT_OWN: Statement = Statement::new(
         blocked = excluded.blocked,
         following_version = excluded.following_version,
         blocks_version = excluded.blocks_version,
+        mutes_version = excluded.mutes_version,
         requests = excluded.requests,
         requests_version = excluded.requests_version",
     OWN,
@@ -200,6 +210,7 @@ pub enum Loaded {
     Block(UnixMs),
     /// The first and the last operation that are accepted and not done, by their numbers.
     Pending(i64, i64),
+    Mute(Muted),
 }
 
 pub(super) fn pair_columns<'a>(pairs: impl Iterator<Item = &'a Pair> + Clone) -> [Column; 2] {
@@ -217,7 +228,7 @@ pub struct Load {
 }
 
 /// A row of [`LOAD_OWN`].
-type OwnRow = (i64, i64, i64, i64, i64, i64, i64, i64);
+type OwnRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64);
 
 /// A row of [`LOAD`].
 type Row = (i64, i64, i64, i64, i64, i64, i64, String, i64);
@@ -233,6 +244,7 @@ fn loaded_of_row((what, first, second, since, mark, secret, special, badge, badg
         3 => Loaded::Request(Request { since: since_ms, options, raised: raised() }),
         4 if UserSettings::from_row(&badge).approves_follows() => Loaded::Approves,
         4 => return None,
+        5 => Loaded::Mute(Muted { since: since_ms, mute: Mute::from_row(mark) }),
         _ => Loaded::Pending(since, mark),
     };
     Some((pair, loaded))
@@ -248,8 +260,8 @@ pub async fn load(pipeline: &Pipeline, pairs: &[Load], users: &[UserId]) -> DbRe
     let (may_follow, approves) = (column(|load| load.may_follow), column(|load| load.approves));
     let (pairs, users) = ([followers, followees, may_follow, approves], [Column::Int(users.iter().map(|user| user.get()).collect())]);
     let (found, own): (Vec<Row>, Vec<OwnRow>) = try_join(pipeline.fetch(&LOAD, pairs), pipeline.fetch(&LOAD_OWN, users)).await?;
-    let own_of_row = |(user, secret, special, blocked, following, blocks, requests, version): OwnRow| {
-        let versions = Versions { following, blocks, requests: version };
+    let own_of_row = |(user, secret, special, blocked, following, blocks, mutes, requests, version): OwnRow| {
+        let versions = Versions { following, blocks, mutes, requests: version };
         Some((UserId::try_from(user).ok()?, Own { secret, special, blocked, requests, versions }))
     };
     Ok((found.into_iter().filter_map(loaded_of_row).collect(), own.into_iter().filter_map(own_of_row).collect()))
@@ -266,6 +278,7 @@ pub async fn save_own(conn: &mut Conn, known: &[(UserId, Own)], new: &[(UserId, 
             column(|own| own.blocked),
             column(|own| own.versions.following),
             column(|own| own.versions.blocks),
+            column(|own| own.versions.mutes),
             column(|own| own.requests),
             column(|own| own.versions.requests),
         ];

@@ -132,6 +132,7 @@ async fn submit(state: &ViewContext, command: ViewCommand) -> Result<Answer> {
 /// Users who visited the view before, except the actor, get an unread count higher by one. A repeat
 /// with the same id changes nothing.
 #[utoipa::path(put, path = "/v1/views/{view}/{view_id}/items/{item_id}", tag = "views",
+    extensions(("x-problems" = json!(["gone", "too_many"]))),
     params(("view" = Name, Path), ("view_id" = ClientId, Path), ("item_id" = ClientId, Path)),
     request_body(content = PutViewItemIn, description = "Optional"),
     responses(
@@ -146,6 +147,7 @@ async fn put_view_item(state: Served<ViewContext>, _service: Service, path: Path
 /// Adds up to 1000 items of any views in one transaction: all or nothing. An item that already
 /// exists counts once. Returns 410 if one of the items was deleted; the problem points to it.
 #[utoipa::path(post, path = "/v1/views/items", tag = "views",
+    extensions(("x-problems" = json!(["gone", "too_many"]))),
     params(("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body = PutViewItemsIn,
     responses(
@@ -163,6 +165,7 @@ async fn put_view_items(state: Served<ViewContext>, service: Service, key: Idemp
 /// Users who have not read the item get an unread count lower by one. Returns 204 also if it was
 /// already deleted.
 #[utoipa::path(delete, path = "/v1/views/{view}/{view_id}/items/{item_id}", tag = "views",
+    extensions(("x-problems" = json!(["not_found"]))),
     params(("view" = Name, Path), ("view_id" = ClientId, Path), ("item_id" = ClientId, Path)),
     responses(
         (status = 204, description = "Deleted")))]

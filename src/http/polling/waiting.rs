@@ -37,6 +37,12 @@ impl Waiting {
         self.size.saturating_sub(self.room.available_permits())
     }
 
+    /// How many places there are.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
     /// A place for the request being served, which asked to wait. None where all places are taken:
     /// it is answered at once.
     ///
@@ -46,6 +52,7 @@ impl Waiting {
     pub fn take(&self) -> Result<Option<WaitingPlace<'_>>, Problem> {
         let Ok(room) = self.room.try_acquire() else { return Ok(None) };
         let share = context::caller().map(|caller| self.shares.take(&caller)).transpose()?;
+        context::note_held();
         Ok(Some(WaitingPlace { _room: room, _share: share }))
     }
 }

@@ -59,6 +59,7 @@ static COUNT: Statement = Statement::new(
                 from directs d
                 where d.user_id = r.user_id and d.level = 0 and d.head - d.mark + d.again > d.recalled
                     and not exists (select 1 from blocks b where b.user_id = r.user_id and b.target_id = d.peer_id)
+                    and not exists (select 1 from mutes m where m.user_id = r.user_id and m.target_id = d.peer_id)
             ), 0) as unread_counted,
             coalesce(u.direct_chats, 0) as chats,
             (
@@ -66,6 +67,7 @@ static COUNT: Statement = Statement::new(
                 from directs d
                 where d.user_id = r.user_id and d.level = 0 and d.head - d.mark + d.again > d.recalled
                     and not exists (select 1 from blocks b where b.user_id = r.user_id and b.target_id = d.peer_id)
+                    and not exists (select 1 from mutes m where m.user_id = r.user_id and m.target_id = d.peer_id)
             ) as chats_counted,
             coalesce(u.inbox_seq, 0) as head,
             coalesce((

@@ -21,6 +21,8 @@
 //! With the numbers of a user, its inbox is compared (`inboxes.rs`): a row of a group's message
 //! that is missing is appended, and raises the revision too.
 //!
+//! Each repair makes a job that tells of the numbers of all users with a push device.
+//!
 //! Last the streams that users share (`streams.rs`), whose heads are in no cache but the nodes' own
 //! memory, and reach it as every change does.
 //!
@@ -48,6 +50,7 @@ use crate::base::clock::Clock;
 use crate::base::ids::UserId;
 use crate::db::{Conn, Db, DbResult, ErrorClass, Statement, classify};
 use crate::engine::marks::Kind;
+use crate::features::push::{self, Scope};
 
 /// Every statement of a recount, for the suite that runs each on both engines.
 #[must_use]
@@ -338,6 +341,8 @@ async fn try_repair(conn: &mut Conn, what: &Repair<'_>) -> DbResult<Vec<Differen
         Repair::Marks(users) => marks::repair(conn, users).await?,
         Repair::Numbers(users) => repair_numbers(conn, users).await?,
     };
+    // Whichever numbers they are, and whoever's: repairs are rare.
+    push::store::add_jobs(conn, &[(Scope::All, push::shown_everywhere(Clock::System.now()))]).await?;
     conn.commit().await?;
     Ok(repaired)
 }

@@ -1,5 +1,7 @@
 //! `GET /v1/events`: exactly what happened, numbered so that nothing is skipped.
 
+mod types;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

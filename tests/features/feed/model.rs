@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use super::{count, delete, feed, post, reset};
 use crate::both_tiers;
 use crate::support::{Client, Dice, Node, Tier, World};
@@ -16,6 +18,8 @@ struct Model {
     posts: BTreeMap<i64, Vec<bool>>,
     /// Of each follow, the posts that the follower has seen.
     seen: BTreeMap<(i64, i64), BTreeSet<usize>>,
+    /// Who mutes whom.
+    muted: BTreeSet<(i64, i64)>,
 }
 
 impl Model {
@@ -35,7 +39,8 @@ impl Model {
     /// Unread and creators.
     fn feed(&self, user: i64) -> (i64, i64) {
         let followees = self.followees(user);
-        let unread: usize = followees.iter().map(|creator| self.there(*creator).difference(&self.seen[&(user, *creator)]).count()).sum();
+        let counted = followees.iter().filter(|creator| !self.muted.contains(&(user, **creator)));
+        let unread: usize = counted.map(|creator| self.there(*creator).difference(&self.seen[&(user, *creator)]).count()).sum();
         (i64::try_from(unread).unwrap(), i64::try_from(followees.len()).unwrap())
     }
 }
@@ -63,7 +68,7 @@ async fn step(round: &mut Round, node: &Node) {
     let client = &node.client;
     let (user, other) = (round.user(), round.user());
     let Round { model, dice, .. } = round;
-    match dice.roll(20) {
+    match dice.roll(23) {
         0..=3 if user != other => {
             client.follow(user, other).await;
             let all = model.all(other);
@@ -95,6 +100,14 @@ async fn step(round: &mut Round, node: &Node) {
         17 => node.app.state().summaries.parts.feed.feeds.clear(),
         18 => node.app.state().heads.forget_all(),
         19 => node.app.state().cache.clear(),
+        20..=21 if user != other => {
+            client.put(&format!("/v1/users/{user}/mutes/{other}"), &json!({})).await.ok();
+            model.muted.insert((user, other));
+        }
+        22 if user != other => {
+            assert_eq!(client.delete(&format!("/v1/users/{user}/mutes/{other}")).await.status, 204);
+            model.muted.remove(&(user, other));
+        }
         _ => {}
     }
 }

@@ -330,7 +330,7 @@ both_tiers! {
         state.heads.forget_all();
         assert_eq!(feed(client, 1).await, (228, 1));
         let (user, version) = (UserId::try_from(1).unwrap(), client.summary(1).await["revision"].as_i64().unwrap());
-        let terms = state.summaries.parts.feed.feeds.terms(user, version).await.unwrap();
+        let terms = state.summaries.parts.feed.feeds.terms(user, version, headmark::base::clock::UnixMs(0)).await.unwrap();
         let terms: Vec<_> = terms.iter().map(|term| (term.creator.get(), term.head, term.mark, term.unread)).collect();
         assert_eq!(terms, [(7, 460, 0, 228)]);
         reset(client, 1).await;

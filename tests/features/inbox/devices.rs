@@ -21,7 +21,7 @@ both_tiers! {
         let first = client.put("/v1/users/2/devices/phone-1/cursor", &json!({"seq": 3})).await;
         insta::assert_snapshot!(
             first.text,
-            @r#"{"device_id":"phone-1","cursor":3,"lag":2,"last_seen_at":"2027-01-15T08:00:00.000Z","created_at":"2027-01-15T08:00:00.000Z"}"#
+            @r#"{"device_id":"phone-1","cursor":3,"lag":2,"push":false,"last_seen_at":"2027-01-15T08:00:00.000Z","created_at":"2027-01-15T08:00:00.000Z"}"#
         );
         at.fetch_add(1500, Ordering::SeqCst);
         let cursor = async |device: &str, seq: i64| client.put(&format!("/v1/users/2/devices/{device}/cursor"), &json!({"seq": seq})).await.ok();

@@ -1,4 +1,4 @@
-//! Random sends, reads, recalls, levels that end and expiries, with restarts and through two nodes,
+//! Random sends, reads, recalls, levels and mutes that end and expiries, with restarts and through two nodes,
 //! against a model that keeps everything.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use headmark::base::clock::{Clock, DAY_MS, UnixMs};
 use headmark::features::inbox::expiry::{Walk, sweep};
+use headmark::features::relations::mute_http::sweep_mutes;
 use headmark::maintenance::scrub::scrub;
 use serde_json::json;
 
@@ -55,11 +56,17 @@ struct Owner {
     chats: BTreeMap<i64, Chat>,
     /// Whose chats count in no sum as long as they are in here.
     blocked: BTreeSet<i64>,
+    /// Whom the user mutes, and until when; 0: for ever.
+    muted: BTreeMap<i64, i64>,
     /// Cursor, and when it was put.
     devices: BTreeMap<String, (i64, i64)>,
 }
 
 impl Owner {
+    fn is_silenced(&self, peer: i64, now: i64) -> bool {
+        self.blocked.contains(&peer) || self.muted.get(&peer).is_some_and(|until| *until == 0 || *until > now)
+    }
+
     fn head(&self) -> i64 {
         i64::try_from(self.rows.len()).unwrap()
     }
@@ -106,7 +113,7 @@ impl Owner {
     fn list(&self, now: i64) -> Vec<(i64, i64, bool, Option<i64>)> {
         let last = |peer: i64| self.messages(peer).map(|(seq, _)| seq).next_back().unwrap_or(0);
         let first = |chat: &Chat| chat.unread.iter().copied().find(|seq| self.is_kept(*seq) && !self.row(*seq).recalled);
-        let silent = |peer: i64, chat: &Chat| chat.is_silent(now) || self.blocked.contains(&peer);
+        let silent = |peer: i64, chat: &Chat| chat.is_silent(now) || self.is_silenced(peer, now);
         let mut chats: Vec<_> =
             self.chats.iter().map(|(peer, chat)| (last(*peer), *peer, self.unread(*peer), silent(*peer, chat), first(chat))).collect();
         chats.retain(|(last, ..)| *last > 0);
@@ -115,7 +122,7 @@ impl Owner {
     }
 
     fn sums(&self, now: i64) -> (i64, i64) {
-        let silent = |peer: &i64, chat: &Chat| chat.is_silent(now) || self.blocked.contains(peer);
+        let silent = |peer: &i64, chat: &Chat| chat.is_silent(now) || self.is_silenced(*peer, now);
         let counted: Vec<_> =
             self.chats.iter().filter(|(peer, chat)| !silent(peer, chat)).map(|(peer, _)| self.unread(*peer)).filter(|n| *n > 0).collect();
         (counted.iter().sum(), i64::try_from(counted.len()).unwrap())
@@ -279,6 +286,24 @@ impl Run {
         };
     }
 
+    async fn mute(&mut self) {
+        let (client, user, peer, now) = (self.client(), self.user(), self.user(), self.at.load(Ordering::SeqCst));
+        if user == peer {
+            return;
+        }
+        let days = i64::try_from(self.dice.roll(4)).unwrap();
+        let until = [None, Some(0), Some(now + 1 + days * DAY_MS)][self.dice.roll(3)];
+        let path = format!("/v1/users/{user}/mutes/{peer}");
+        let Some(until) = until else {
+            assert_eq!(client.delete(&path).await.status, 204);
+            self.owner(user).muted.remove(&peer);
+            return;
+        };
+        let body = if until > 0 { json!({"until": UnixMs(until).to_string()}) } else { json!({}) };
+        client.put(&path, &body).await.ok();
+        self.owner(user).muted.insert(peer, until);
+    }
+
     async fn put_cursor(&mut self) {
         let (client, user, device) = (self.client(), self.user(), format!("d{}", self.dice.roll(2)));
         let now = self.at.load(Ordering::SeqCst);
@@ -301,6 +326,9 @@ impl Run {
     async fn sweep(&mut self) {
         let (at, now) = (self.dice.roll(self.nodes.len()), self.at.load(Ordering::SeqCst));
         sweep(&self.nodes[at].app.state().contexts.inbox, &mut Walk::default()).await.unwrap();
+        if self.dice.roll(2) == 0 {
+            sweep_mutes(&self.nodes[at].app.state().contexts.relations).await.unwrap();
+        }
         self.owners.values_mut().for_each(|owner| owner.expire(now));
     }
 
@@ -350,13 +378,14 @@ both_tiers! {
             let mut run = Run { world, at, nodes: Vec::new(), owners: BTreeMap::new(), dice: Dice::new(seed * 7919) };
             run.start_nodes().await;
             for step in 0..STEPS {
-                match run.dice.roll(27) {
+                match run.dice.roll(30) {
                     0..=9 => run.send().await,
                     20..=21 => run.block().await,
                     10..=13 => run.read().await,
                     14..=15 => run.set_level().await,
                     22..=23 => run.unread_again().await,
                     24..=26 => run.recall().await,
+                    27..=29 => run.mute().await,
                     16..=17 => run.put_cursor().await,
                     18 => run.pass_time().await,
                     _ => run.check().await,

@@ -50,7 +50,7 @@ both_tiers! {
         let client = &node.client;
         let accepted = location(&later(client, Method::PUT, "/v1/users/1/following/2").await);
         let done = outcome(client, &accepted).await;
-        let relation = json!({"user_id": "2", "following": true, "requested": false, "secret": false, "special": false, "followed_by": false, "mutual": false, "blocking": false});
+        let relation = json!({"user_id": "2", "following": true, "requested": false, "secret": false, "special": false, "followed_by": false, "mutual": false, "blocking": false, "muting": false, "revision": 2});
         assert_eq!((&done["status"], &done["answer"]), (&json!("done"), &json!({"status": 200, "body": relation})), "{done}");
         assert!(done["finished_at"].as_str() >= done["created_at"].as_str() && done.get("problem").is_none(), "{done}");
         assert_eq!(client.walk("/v1/users/1/following", 5).await.len(), 1);

@@ -75,7 +75,7 @@ both_tiers! {
         let client = &node.client;
         assert_eq!((counts(client, 1).await, list(client, 1, "following").await), ((0, 0, 0), vec![]), "nobody needs to be created");
         let relation = client.follow(1, 2).await;
-        let expected = json!({"user_id": "2", "following": true, "requested": false, "secret": false, "special": false, "followed_by": false, "mutual": false, "blocking": false});
+        let expected = json!({"user_id": "2", "following": true, "requested": false, "secret": false, "special": false, "followed_by": false, "mutual": false, "blocking": false, "muting": false, "revision": 2});
         assert_eq!(relation, expected);
         let revision = client.summary(1).await["revision"].clone();
         assert_eq!(revision, 2, "the enrolment, and the follower's own rows changed");

@@ -273,7 +273,7 @@ both_tiers! {
             scene.follow(follower, followee, &json!({})).await.ok();
         }
         let blocked = scene.block(1, 2).await.ok();
-        assert_eq!(blocked, json!({"user_id": "2", "following": false, "requested": false, "secret": false, "special": false, "followed_by": false, "mutual": false, "blocking": true}));
+        assert_eq!(blocked, json!({"user_id": "2", "following": false, "requested": false, "secret": false, "special": false, "followed_by": false, "mutual": false, "blocking": true, "muting": false, "revision": blocked["revision"]}));
         assert_eq!(scene.block(1, 2).await.ok(), blocked);
         let revision = scene.service.summary(1).await["revision"].clone();
         scene.block(1, 2).await.ok();
@@ -396,7 +396,7 @@ both_tiers! {
         Client::send(client.request(Method::PUT, "/v1/users/3/blocks/1")).await.ok();
         let pairs = json!({"pairs": [{"user_id": 1, "target_id": "2"}, {"user_id": 2, "target_id": 1}, {"user_id": 3, "target_id": 1}, {"user_id": 1, "target_id": 3}, {"user_id": 1, "target_id": 2}]});
         let told = |a: &str, b: &str, following, secret, followed_by, blocking| {
-            json!({"user_id": a, "target_id": b, "following": following, "requested": false, "secret": secret, "special": false, "followed_by": followed_by, "mutual": false, "blocking": blocking})
+            json!({"user_id": a, "target_id": b, "following": following, "requested": false, "secret": secret, "special": false, "followed_by": followed_by, "mutual": false, "blocking": blocking, "muting": false})
         };
         let expected = json!({"items": [
             told("1", "2", true, false, true, false),

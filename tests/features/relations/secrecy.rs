@@ -39,6 +39,7 @@ impl Scene {
         let scene = Self { node, service, next: AtomicI64::new(100_000) };
         // Some statements are left out where nobody blocks anybody.
         scene.block(98, 99).await;
+        scene.mute(98, 97).await;
         scene
     }
 
@@ -58,6 +59,10 @@ impl Scene {
     async fn ask(&self, user: i64, other: i64) {
         self.set(other, json!({"approve_follows": true})).await;
         self.service.put(&format!("/v1/users/{user}/following/{other}"), &json!({})).await.ok();
+    }
+
+    async fn mute(&self, user: i64, target: i64) {
+        Client::send(self.service.request(Method::PUT, &format!("/v1/users/{user}/mutes/{target}"))).await.ok();
     }
 
     async fn counters(&self) -> [i64; WORK.len()] {
@@ -232,6 +237,99 @@ both_tiers! {
                 service.put(&format!("/v1/users/{other}/following/{}", third(other)), &json!({})).await.problem(403, "blocked");
             };
             assert_eq!(before, scene.seen(is_refused, look).await, "{name}, a follow that is refused");
+        }
+        scene.node.stop().await;
+    }
+
+    /// Who is muted finds the same as before, by the same work: what it reads, does, sends and posts.
+    async fn who_is_muted_cannot_tell(world: World) {
+        let scene = Scene::of(&world).await;
+        let muted = async |me: i64, other: i64| scene.mute(other, me).await;
+        for name in ["following", "followers", "mutuals", "relation-counts", "posts/count"] {
+            let look = async |client: &Client, _: i64, other: i64| client.get(&format!("/v1/users/{other}/{name}")).await;
+            let before = scene.seen(nothing, look).await;
+            assert!(before.status() == 200 && before.work[0] > 0, "{before:?}");
+            assert_eq!(before, scene.seen(muted, look).await, "{name}");
+        }
+        let look_up = async |client: &Client, me: i64, other: i64| client.get(&format!("/v1/users/{me}/relations?ids={other}")).await;
+        assert_eq!(scene.seen(nothing, look_up).await, scene.seen(muted, look_up).await);
+        // Also where the look-up was answered from the cache before, and the mute came since.
+        let again = async |client: &Client, me: i64, other: i64| {
+            look_up(client, me, other).await.ok();
+            scene.mute(other, me).await;
+            look_up(client, me, other).await
+        };
+        let again_after = async |client: &Client, me: i64, other: i64| {
+            scene.mute(other, me).await;
+            look_up(client, me, other).await.ok();
+            look_up(client, me, other).await
+        };
+        assert_eq!(scene.seen(nothing, again).await.work, scene.seen(nothing, again_after).await.work);
+        for name in ["following", "followers", "blocks", "mutes"] {
+            for method in [Method::PUT, Method::DELETE] {
+                if name == "followers" && method == Method::PUT {
+                    continue;
+                }
+                let act = async |client: &Client, me: i64, other: i64| {
+                    Client::send(client.request(method.clone(), &format!("/v1/users/{me}/{name}/{other}"))).await
+                };
+                let before = scene.seen(nothing, act).await;
+                assert_eq!((before.status() / 100, before.work[2]), (2, 1), "{before:?}");
+                assert_eq!(before, scene.seen(muted, act).await, "{method} {name}");
+            }
+        }
+        let send = async |client: &Client, me: i64, other: i64| {
+            let body = json!({"sender_id": me, "client_id": "c1", "content": "hello"});
+            client.post(&format!("/v1/users/{other}/inbox"), &body).await
+        };
+        let before = scene.seen(nothing, send).await;
+        assert_eq!(before.status(), 201);
+        assert_eq!(before, scene.seen(muted, send).await);
+        let sent = async |me: i64, other: i64| drop(send(&scene.client(me), me, other).await.ok());
+        let sent_and_muted = async |me: i64, other: i64| {
+            sent(me, other).await;
+            scene.mute(other, me).await;
+            // Its receiver reads it all the same.
+            scene.service.post(&format!("/v1/users/{other}/directs/{me}/read"), &json!({})).await.ok();
+        };
+        let sent_and_read = async |me: i64, other: i64| {
+            sent(me, other).await;
+            scene.service.post(&format!("/v1/users/{other}/directs/{me}/read"), &json!({})).await.ok();
+        };
+        for request in ["/receipts", "", "/messages"] {
+            let look = async |client: &Client, me: i64, other: i64| {
+                let reply = client.get(&format!("/v1/users/{me}/directs/{other}{request}")).await;
+                let mut body = reply.body.clone();
+                body.as_object_mut().unwrap().remove("last_at");
+                body.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten().for_each(|item| drop(item.as_object_mut().unwrap().remove("sent_at")));
+                Reply { body, ..reply }
+            };
+            assert_eq!(scene.seen(sent_and_read, look).await, scene.seen(sent_and_muted, look).await, "{request}");
+        }
+        let recall = async |client: &Client, me: i64, other: i64| client.delete(&format!("/v1/users/{me}/directs/{other}/messages/1")).await;
+        let muted_since = async |me: i64, other: i64| {
+            sent(me, other).await;
+            scene.mute(other, me).await;
+        };
+        assert_eq!(scene.seen(sent, recall).await, scene.seen(muted_since, recall).await);
+        scene.node.stop().await;
+    }
+
+    /// Whom a user mutes changes nothing of what strangers are shown, and does not empty what is kept
+    /// for them.
+    async fn a_third_party_cannot_tell_a_mute(world: World) {
+        let scene = Scene::of(&world).await;
+        for name in ["following", "followers", "relation-counts"] {
+            let look = async |client: &Client, _: i64, other: i64| client.get(&format!("/v1/users/{other}/{name}")).await;
+            let warm = async |me: i64, other: i64| drop(look(&scene.client(me), me, other).await.ok());
+            let before = scene.seen(warm, look).await;
+            assert_eq!((before.status(), before.work[0]), (200, 0), "from memory: {before:?}");
+            let mutes = async |me: i64, other: i64| {
+                warm(me, other).await;
+                scene.mute(other, other + 1).await;
+                scene.mute(other + 1, other).await;
+            };
+            assert_eq!(before, scene.seen(mutes, look).await, "{name}");
         }
         scene.node.stop().await;
     }

@@ -1,6 +1,6 @@
 //! What every node shows, and what the rows hold at the end, against the model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use headmark::maintenance::recount::Recount;
@@ -138,6 +138,13 @@ impl Run<'_> {
         if !self.model.seen.contains(&user) {
             return;
         }
+        let muted = node.get(&self.user_path(user, "mutes/ids")).await.ok();
+        let place = |id: &Value| self.users().iter().position(|user| id.as_str() == Some(user.to_string().as_str())).unwrap();
+        assert_eq!(
+            muted["ids"].as_array().unwrap().iter().map(place).collect::<BTreeSet<_>>(),
+            self.model.muted_by(user),
+            "mutes of {user} after {after}"
+        );
         let number = |item: &Value, field: &str| usize::try_from(item[field].as_u64().unwrap()).unwrap();
         eventually(&format!("the groups of {user} after {after}: {:?}", self.model.groups_of(user)), async || {
             let items = node.walk(&self.user_path(user, "groups"), 100).await;

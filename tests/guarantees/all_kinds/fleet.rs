@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use headmark::features::relations::mute_http::sweep_mutes;
+
 use crate::support::{Client, Node, Process, Tier, World, ask, connect};
 
 /// How every node is started. Scrubbers look at everybody all the time: what they find is drift.
@@ -135,6 +137,13 @@ impl Fleet {
         let keys: Vec<String> = deadpool_redis::redis::from_redis_value(ask(&mut redis, &["KEYS", &pattern]).await.unwrap()).unwrap();
         for key in keys {
             ask(&mut redis, &["DEL", &key]).await.unwrap();
+        }
+    }
+
+    /// Nodes in this process remove the mutes that have ended.
+    pub async fn sweep_mutes(&self) {
+        for node in self.here_nodes() {
+            sweep_mutes(&node.app.state().contexts.relations).await.unwrap();
         }
     }
 

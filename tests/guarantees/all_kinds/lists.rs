@@ -122,7 +122,7 @@ impl Run<'_> {
         let at = self.model.direct(user, other).map(|(_, thing)| thing.told_at.clone()).max()?;
         let things = self.model.directs.get(&(user, other)).map_or(&[][..], Vec::as_slice);
         let chat = (user, other);
-        let silent = self.model.silent_directs.contains_key(&chat) || self.model.blocks.contains(&chat);
+        let silent = self.model.silent_directs.contains_key(&chat) || self.model.is_silenced(chat.0, chat.1);
         let mut shown = json!({
             "kind": "direct", "id": id.to_string(), "unread": unread(things, user), "mentions": 0, "head": seq,
             "read_seq": self.model.direct_read.get(&chat).copied().unwrap_or(0), "level": if silent { "none" } else { "all" },

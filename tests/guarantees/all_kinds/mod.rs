@@ -10,6 +10,8 @@
 //! end of a case the inboxes hold what was delivered, a recount finds no difference, and the
 //! scrubbers, which look all the time, have found no drift.
 //!
+//! A service that reads events has the numbers of users with a push device in the end ([`push`]).
+//!
 //! To add a kind: what happens in it to [`model::Model`], its steps to [`steps::What`], and what
 //! each does to the file of its sort.
 
@@ -21,6 +23,7 @@ mod kept;
 mod lists;
 mod model;
 mod notifications;
+mod push;
 mod run;
 mod shared;
 mod steps;
@@ -36,12 +39,15 @@ use crate::support::Tier;
 async fn run(fleet: &mut Fleet, case: &Case) {
     let mut run = Run::new(fleet, case.late);
     run.compare(0, "the beginning").await;
+    run.begin_push().await;
     for step in opening().iter().chain(&case.steps) {
         run.step(step).await;
         run.compare(step.user, &format!("{step:?}")).await;
         run.compare_kept(&format!("{step:?}")).await;
         run.compare_chat_lists(step.user, &format!("{step:?}")).await;
+        run.read_push().await;
     }
+    run.settle_push().await;
     run.settle().await;
 }
 

@@ -178,6 +178,8 @@ pub struct Model {
     /// Who approves follows.
     pub approving: BTreeSet<usize>,
     pub blocks: BTreeSet<(usize, usize)>,
+    /// Who mutes whom, and until when.
+    pub mutes: BTreeMap<(usize, usize), Option<i64>>,
     pub views: BTreeMap<String, View>,
     pub notifications: Vec<Notification>,
     /// Of each user.
@@ -279,6 +281,17 @@ impl Model {
         let notices = self.channels.values_mut().flatten();
         notices.filter(|notice| notice.expires_at.is_some_and(|at| at <= now)).for_each(|notice| notice.gone = true);
         self.silent_directs.retain(|_, until| until.is_none_or(|until| until > now));
+        self.mutes.retain(|_, until| until.is_none_or(|until| until > now));
+    }
+
+    /// Whether a user is shown nothing of another one.
+    pub fn is_silenced(&self, user: usize, other: usize) -> bool {
+        self.blocks.contains(&(user, other)) || self.mutes.contains_key(&(user, other))
+    }
+
+    /// Whom a user mutes.
+    pub fn muted_by(&self, user: usize) -> BTreeSet<usize> {
+        self.mutes.keys().filter(|(by, _)| *by == user).map(|(_, other)| *other).collect()
     }
 
     /// A user's groups, as its list shows them.
@@ -291,13 +304,13 @@ impl Model {
     /// counts in no sum.
     pub fn directs_of(&self, user: usize) -> BTreeMap<usize, (usize, bool)> {
         let mine = self.directs.iter().filter(|((receiver, _), _)| *receiver == user);
-        let silent = |chat: (usize, usize)| self.silent_directs.contains_key(&chat) || self.blocks.contains(&chat);
+        let silent = |chat: (usize, usize)| self.silent_directs.contains_key(&chat) || self.is_silenced(chat.0, chat.1);
         let counted = mine.map(|((_, sender), things)| (*sender, (unread(things, user), silent((user, *sender)))));
         counted.filter(|(_, (unread, _))| *unread > 0).collect()
     }
 
     fn feed(&self, user: usize) -> usize {
-        self.posts.values().map(|posts| unread(posts, user)).sum()
+        self.posts.iter().filter(|(by, _)| !self.is_silenced(user, **by)).map(|(_, posts)| unread(posts, user)).sum()
     }
 
     fn chats(&self, user: usize) -> (usize, usize, usize, usize) {

@@ -57,7 +57,12 @@ impl Run<'_> {
         let reply = self.keyed("/v1/notifications", body).await;
         assert_eq!((reply.status.as_u16(), reply.body["recipient_count"].as_u64()), (201, u64::try_from(to.len()).ok()), "{}", reply.text);
         let id = reply.body["notification_id"].as_str().unwrap().to_owned();
-        to.iter().for_each(|user| self.model.lists[*user].send(&id, kind, group_key, actor));
+        for user in &to {
+            // It never comes into the list of who blocks or mutes the actor by now.
+            if actor.is_none() || !self.model.is_silenced(*user, step.user) {
+                self.model.lists[*user].send(&id, kind, group_key, actor);
+            }
+        }
         self.model.notifications.push(Notification { id, to, title, withdrawn: false });
     }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::fleet::Fleet;
 use super::model::{Group, Model, USERS, View};
+use super::push::Reader;
 use super::steps::{Step, What};
 use crate::support::{Client, Reply};
 
@@ -41,6 +42,8 @@ pub struct Run<'a> {
     pub revisions: [i64; USERS],
     /// The last tag of each path whose body is compared with a fresh one.
     pub tags: HashMap<String, String>,
+    /// A service that reads events.
+    pub reader: Reader,
 }
 
 impl<'a> Run<'a> {
@@ -53,7 +56,8 @@ impl<'a> Run<'a> {
             model.views.insert(format!("room:{case}-{view}"), View::default());
         }
         let (sent, revisions) = (Vec::new(), [0; USERS]);
-        Self { fleet, case, model, at: 0, late, node: 0, doom: None, repeated: false, sent, keys: 0, revisions, tags: HashMap::new() }
+        let (tags, reader) = (HashMap::new(), Reader::default());
+        Self { fleet, case, model, at: 0, late, node: 0, doom: None, repeated: false, sent, keys: 0, revisions, tags, reader }
     }
 
     /// Which step it is.
@@ -251,12 +255,15 @@ impl<'a> Run<'a> {
             | What::RefuseRequest
             | What::Block
             | What::Unblock => self.relations(step).await,
+            What::Mute | What::Unmute => self.mutes(step).await,
+            What::SweepMutes => self.fleet.sweep_mutes().await,
             What::PutGroup | What::Join | What::Leave | What::Say | What::SayAgain | What::Mention | What::MentionAll | What::Recall => {
                 self.groups(step).await;
             }
             What::ReadGroup | What::ReadOne | What::UnreadGroup | What::SetLevel => self.memberships(step).await,
             What::LeaveOut | What::ShareReceipts => self.settings(step).await,
             What::ExpireMessages => self.expire_messages(step).await,
+            What::PushDevice => self.push_device(step).await,
             _ => self.directs(step).await,
         }
     }

@@ -156,6 +156,23 @@ impl Run<'_> {
         }
     }
 
+    /// For ever, or where the clock is known until a time; and no longer.
+    pub async fn mutes(&mut self, step: &Step) {
+        let (user, other) = self.own(step);
+        let path = self.user_path(user, &format!("mutes/{}", self.user(other)));
+        if step.what == What::Unmute {
+            assert_eq!(self.delete(&path).await.status, 204);
+            self.model.mutes.remove(&(user, other));
+            return;
+        }
+        let until = self.fleet.now().zip(step.percent).map(|(now, percent)| now + 1 + i64::try_from(percent).unwrap() * 300);
+        let body = until.map_or(json!({}), |until| json!({"until": UnixMs(until).to_string()}));
+        let body = self.put(&path, body).await.ok();
+        self.note(user, &body);
+        assert_eq!(body["muting"], true);
+        self.model.mutes.insert((user, other), until);
+    }
+
     /// Publicly, in secret or as before, as somebody special, nobody special or as before.
     async fn follow(&mut self, user: usize, other: usize, which: usize) {
         let (secret, special) = ([None, Some(false), Some(true)][which % 3], [None, Some(false), Some(true)][which / 3 % 3]);

@@ -31,6 +31,10 @@ pub enum What {
     RefuseRequest,
     Block,
     Unblock,
+    Mute,
+    Unmute,
+    /// What has ended of mutes is removed.
+    SweepMutes,
     PutItem,
     DeleteItem,
     Access,
@@ -55,6 +59,8 @@ pub enum What {
     Recall,
     SetLevel,
     ExpireMessages,
+    /// A user has a push device, or no longer.
+    PushDevice,
     Tell,
     TellAgain,
     ReadDirect,
@@ -80,7 +86,7 @@ pub enum What {
 }
 
 /// How often each comes.
-const WEIGHTS: [(usize, What); 62] = [
+const WEIGHTS: [(usize, What); 66] = [
     (5, What::Increment),
     (2, What::IncrementMany),
     (3, What::RetractAt),
@@ -104,6 +110,9 @@ const WEIGHTS: [(usize, What); 62] = [
     (1, What::RefuseRequest),
     (1, What::Block),
     (2, What::Unblock),
+    (4, What::Mute),
+    (2, What::Unmute),
+    (1, What::SweepMutes),
     (5, What::PutItem),
     (2, What::DeleteItem),
     (4, What::Access),
@@ -128,6 +137,7 @@ const WEIGHTS: [(usize, What); 62] = [
     (2, What::Recall),
     (2, What::SetLevel),
     (2, What::ExpireMessages),
+    (2, What::PushDevice),
     (6, What::Tell),
     (1, What::TellAgain),
     (3, What::ReadDirect),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -79,12 +79,14 @@ class EventsReader:
         *,
         limit: int = 100,
         wait_s: int = 30,
+        types: Sequence[str] | None = None,
         on_gap: Callable[[EventsGap], object] = nothing,
     ) -> None:
-        """`limit`: events in a page, 1 to 1000. `on_gap` hears that events are missing or come
-        again. It hears of it again after a crash before the next page is handled."""
+        """`limit`: events in a page, 1 to 1000. `types`: such as `["unread"]`; all by default.
+        `on_gap` hears that events are missing or come again. It hears of it again after a crash
+        before the next page is handled."""
         self._headmark, self._store, self._on_gap = headmark, store, on_gap
-        self._limit, self._wait_s = limit, wait_s
+        self._limit, self._wait_s, self._types = limit, wait_s, types
 
     def __iter__(self) -> Iterator[EventOut]:
         for page in self.pages():
@@ -96,6 +98,7 @@ class EventsReader:
             self._store.load(),
             limit=self._limit,
             wait_s=self._wait_s,
+            types=self._types,
             now_ms=lambda: clock.now() * 1_000,
         )
         outcome: Outcome = None
@@ -130,10 +133,11 @@ class AsyncEventsReader:
         *,
         limit: int = 100,
         wait_s: int = 30,
+        types: Sequence[str] | None = None,
         on_gap: Callable[[EventsGap], object] = nothing,
     ) -> None:
         self._headmark, self._store, self._on_gap = headmark, store, on_gap
-        self._limit, self._wait_s = limit, wait_s
+        self._limit, self._wait_s, self._types = limit, wait_s, types
 
     async def __aiter__(self) -> AsyncIterator[EventOut]:
         async for page in self.pages():
@@ -146,6 +150,7 @@ class AsyncEventsReader:
             await awaited(self._store.load()),
             limit=self._limit,
             wait_s=self._wait_s,
+            types=self._types,
             now_ms=lambda: clock.now() * 1_000,
         )
         outcome: Outcome = None

@@ -103,11 +103,18 @@ def light_dot(dot: types.Name) -> Call[types.LitDotOut]:
 
 
 def list_events(
-    *, after: int | None = None, limit: int | None = None, wait: int | None = None
+    *,
+    after: int | None = None,
+    limit: int | None = None,
+    types: str | None = None,
+    wait: int | None = None,
 ) -> Call[types.EventsOut]:
     """List events."""
     return Call(
-        "list_events", "GET", "/v1/events", query={"after": after, "limit": limit, "wait": wait}
+        "list_events",
+        "GET",
+        "/v1/events",
+        query={"after": after, "limit": limit, "types": types, "wait": wait},
     )
 
 
@@ -479,7 +486,7 @@ def get_blocks_ids(user: Id, *, wait: int | None = None) -> Call[types.WholeList
 
 def block_user(
     user: Id, target: Id, *, respond_async: bool = False
-) -> Call[types.RelationOut | types.AcceptedOut]:
+) -> Call[types.ChangedRelationOut | types.AcceptedOut]:
     """Block a user."""
     return Call(
         "block_user",
@@ -588,6 +595,17 @@ def list_devices(user: Id) -> Call[types.DevicesOut]:
     return Call("list_devices", "GET", "/v1/users/{user}/devices", path={"user": user})
 
 
+def put_device(user: Id, device_id: types.ClientId, *, push: bool) -> Call[types.DeviceOut]:
+    """Set whether a device gets pushes."""
+    return Call(
+        "put_device",
+        "PUT",
+        "/v1/users/{user}/devices/{device_id}",
+        path={"user": user, "device_id": device_id},
+        body={"push": push},
+    )
+
+
 def delete_device(user: Id, device_id: types.ClientId) -> Call[None]:
     """Delete a device."""
     return Call(
@@ -598,7 +616,7 @@ def delete_device(user: Id, device_id: types.ClientId) -> Call[None]:
     )
 
 
-def put_cursor(user: Id, device_id: types.ClientId, *, seq: int) -> Call[types.CursorOut]:
+def put_cursor(user: Id, device_id: types.ClientId, *, seq: int) -> Call[types.DeviceOut]:
     """Update a device's inbox cursor."""
     return Call(
         "put_cursor",
@@ -853,7 +871,7 @@ def follow_user(
     special: bool | None = None,
     visibility: types.Visibility | None = None,
     respond_async: bool = False,
-) -> Call[types.RelationOut | types.AcceptedOut]:
+) -> Call[types.ChangedRelationOut | types.AcceptedOut]:
     """Follow a user."""
     return Call(
         "follow_user",
@@ -977,6 +995,51 @@ def send_direct(
         "/v1/users/{user}/inbox",
         path={"user": user},
         body={"client_id": client_id, "content": content, "sender_id": sender_id},
+    )
+
+
+def list_mutes(
+    user: Id, *, limit: int | None = None, cursor: str | None = None
+) -> Call[types.PageOut_MutedUserOut]:
+    """List the users that a user mutes."""
+    return Call(
+        "list_mutes",
+        "GET",
+        "/v1/users/{user}/mutes",
+        path={"user": user},
+        query={"limit": limit, "cursor": cursor},
+    )
+
+
+def get_mutes_ids(user: Id, *, wait: int | None = None) -> Call[types.WholeListOut]:
+    """Poll the ids of all users that a user mutes."""
+    return Call(
+        "get_mutes_ids",
+        "GET",
+        "/v1/users/{user}/mutes/ids",
+        path={"user": user},
+        query={"wait": wait},
+    )
+
+
+def mute_user(user: Id, target: Id, *, until: types.UnixMs | None = None) -> Call[types.MutedOut]:
+    """Mute a user."""
+    return Call(
+        "mute_user",
+        "PUT",
+        "/v1/users/{user}/mutes/{target}",
+        path={"user": user, "target": target},
+        body={"until": until},
+    )
+
+
+def unmute_user(user: Id, target: Id) -> Call[None]:
+    """Unmute a user."""
+    return Call(
+        "unmute_user",
+        "DELETE",
+        "/v1/users/{user}/mutes/{target}",
+        path={"user": user, "target": target},
     )
 
 

@@ -70,6 +70,8 @@ ListsOut: TypeAlias = Literal["all", "followers", "self"]
 
 Name: TypeAlias = str
 
+NotificationChange: TypeAlias = Literal["sent", "edited", "withdrawn"]
+
 NotificationId: TypeAlias = str
 
 OperationId: TypeAlias = str
@@ -123,6 +125,21 @@ class BroadcastEventOut(TypedDict):
     channel: Name
     seq: int
     withdrawn: bool
+
+
+class ChangedRelationOut(TypedDict):
+    """The relation after a write."""
+
+    blocking: bool
+    followed_by: bool
+    following: bool
+    muting: bool
+    mutual: bool
+    requested: bool
+    secret: bool
+    special: bool
+    user_id: UserId
+    revision: int
 
 
 class ChannelOut(TypedDict):
@@ -207,18 +224,9 @@ class CreatorTermsOut(TypedDict):
     gone: int
     head: int
     mark: int
+    muted: NotRequired[bool]
     unread: int
     user_id: UserId
-
-
-class CursorOut(TypedDict):
-    """How far a device has read the inbox."""
-
-    created_at: UnixMs
-    cursor: int
-    device_id: ClientId
-    lag: int
-    last_seen_at: UnixMs
 
 
 class DeletedNotificationOut(TypedDict):
@@ -227,11 +235,32 @@ class DeletedNotificationOut(TypedDict):
     revision: int
 
 
+class DeviceOut(TypedDict):
+    """A device of a user."""
+
+    created_at: UnixMs
+    cursor: NotRequired[int]
+    device_id: ClientId
+    lag: NotRequired[int]
+    last_seen_at: UnixMs
+    push: bool
+
+
 class DevicesOut(TypedDict):
     """A user's devices."""
 
     head: int
-    items: list[CursorOut]
+    items: list[DeviceOut]
+
+
+class DirectMessageEventOut(TypedDict):
+    """A direct message."""
+
+    own_seq: int
+    recalled: bool
+    receiver_id: UserId
+    sender_id: UserId
+    seq: NotRequired[int]
 
 
 class DirectMessagesOut(TypedDict):
@@ -341,6 +370,34 @@ class EventMember(TypedDict):
     type: Literal["member"]
 
 
+class EventGroupMessage(TypedDict):
+    """A change."""
+
+    data: GroupMessageEventOut
+    type: Literal["group_message"]
+
+
+class EventDirectMessage(TypedDict):
+    """A change."""
+
+    data: DirectMessageEventOut
+    type: Literal["direct_message"]
+
+
+class EventNotification(TypedDict):
+    """A change."""
+
+    data: NotificationEventOut
+    type: Literal["notification"]
+
+
+class EventUnread(TypedDict):
+    """A change."""
+
+    data: UnreadEventOut
+    type: Literal["unread"]
+
+
 class EventOutRelation(TypedDict):
     """An event."""
 
@@ -373,6 +430,42 @@ class EventOutMember(TypedDict):
 
     data: MemberEventOut
     type: Literal["member"]
+    at: UnixMs
+    id: int
+
+
+class EventOutGroupMessage(TypedDict):
+    """An event."""
+
+    data: GroupMessageEventOut
+    type: Literal["group_message"]
+    at: UnixMs
+    id: int
+
+
+class EventOutDirectMessage(TypedDict):
+    """An event."""
+
+    data: DirectMessageEventOut
+    type: Literal["direct_message"]
+    at: UnixMs
+    id: int
+
+
+class EventOutNotification(TypedDict):
+    """An event."""
+
+    data: NotificationEventOut
+    type: Literal["notification"]
+    at: UnixMs
+    id: int
+
+
+class EventOutUnread(TypedDict):
+    """An event."""
+
+    data: UnreadEventOut
+    type: Literal["unread"]
     at: UnixMs
     id: int
 
@@ -412,7 +505,7 @@ class FeedOut(TypedDict):
 
 
 class FeedTermsOut(TypedDict):
-    """The feed: the sum over the creators."""
+    """The feed: the sum over the creators whom the user does not mute."""
 
     changed_at: int
     creators: list[CreatorTermsOut]
@@ -454,6 +547,15 @@ class GroupMessageChangesOut(TypedDict):
     has_more: bool
     items: list[GroupMessageChangeOut]
     next_after: int
+
+
+class GroupMessageEventOut(TypedDict):
+    """A message of a group."""
+
+    group_id: GroupId
+    recalled: bool
+    sender_id: UserId
+    seq: int
 
 
 class GroupMessageOut(TypedDict):
@@ -618,6 +720,36 @@ class MembersOut(TypedDict):
     items: list[MemberOut]
 
 
+class MuteUserIn(TypedDict):
+    """How long a mute lasts."""
+
+    until: NotRequired[UnixMs]
+
+
+class MutedOut(TypedDict):
+    """The answer to a mute."""
+
+    blocking: bool
+    followed_by: bool
+    following: bool
+    muting: bool
+    mutual: bool
+    requested: bool
+    secret: bool
+    special: bool
+    user_id: UserId
+    revision: int
+    until: NotRequired[UnixMs]
+
+
+class MutedUserOut(TypedDict):
+    """A muted user."""
+
+    since: UnixMs
+    until: NotRequired[UnixMs]
+    user_id: UserId
+
+
 class NoFields(TypedDict):
     """An empty body, or `{}`."""
 
@@ -660,6 +792,16 @@ class NotificationEntryOut(TypedDict):
     title: NotRequired[str]
     type: Name
     updated_at: UnixMs
+
+
+class NotificationEventOut(TypedDict):
+    """A notification."""
+
+    actor_id: NotRequired[UserId]
+    change: NotificationChange
+    notification_id: NotificationId
+    recipient_count: int
+    type: Name
 
 
 class NotificationOut(TypedDict):
@@ -738,6 +880,13 @@ class PageOut_MemberOut(TypedDict):
     next_cursor: str | None
 
 
+class PageOut_MutedUserOut(TypedDict):
+    """A page of a list."""
+
+    items: list[MutedUserOut]
+    next_cursor: str | None
+
+
 class PageOut_NoticeOut(TypedDict):
     """A page of a list."""
 
@@ -779,6 +928,7 @@ class PairOut(TypedDict):
     blocking: bool
     followed_by: bool
     following: bool
+    muting: bool
     mutual: bool
     requested: bool
     secret: bool
@@ -841,6 +991,12 @@ class PutCursorIn(TypedDict):
     """How far a device has read."""
 
     seq: int
+
+
+class PutDeviceIn(TypedDict):
+    """What a device wants."""
+
+    push: bool
 
 
 class PutDirectSettingsIn(TypedDict):
@@ -1085,6 +1241,7 @@ class RelationOut(TypedDict):
     blocking: bool
     followed_by: bool
     following: bool
+    muting: bool
     mutual: bool
     requested: bool
     secret: bool
@@ -1232,6 +1389,14 @@ class SettingsOut(TypedDict):
 
 UnreadDirectIn = TypedDict("UnreadDirectIn", {"from": "int"})
 
+
+class UnreadEventOut(TypedDict):
+    """The numbers of a user with a push device may have changed."""
+
+    revision: int
+    user_id: UserId
+
+
 UnreadGroupIn = TypedDict("UnreadGroupIn", {"from": "int"})
 
 
@@ -1354,9 +1519,27 @@ class WholeListOut(TypedDict):
     ids: list[UserId]
 
 
-Event: TypeAlias = EventRelation | EventBroadcast | EventPost | EventMember
+Event: TypeAlias = (
+    EventRelation
+    | EventBroadcast
+    | EventPost
+    | EventMember
+    | EventGroupMessage
+    | EventDirectMessage
+    | EventNotification
+    | EventUnread
+)
 
-EventOut: TypeAlias = EventOutRelation | EventOutBroadcast | EventOutPost | EventOutMember
+EventOut: TypeAlias = (
+    EventOutRelation
+    | EventOutBroadcast
+    | EventOutPost
+    | EventOutMember
+    | EventOutGroupMessage
+    | EventOutDirectMessage
+    | EventOutNotification
+    | EventOutUnread
+)
 
 ReceiptBitmapsOut: TypeAlias = ReceiptBitmapsOutBits | ReceiptBitmapsOutOrdinals
 

@@ -206,10 +206,11 @@ export interface paths {
         };
         /**
          * List events
-         * @description Returns all changes of relations, broadcasts, posts and group members. Each event has a unique
-         *     number, so that readers can discard repeats. An event never appears after an event with a higher
-         *     number was readable. Events of the same pair of users, creator or channel are in the order in
-         *     which they happened.
+         * @description Returns all changes of relations, broadcasts, posts, group members, messages and notifications.
+         *     For users with a push device, it also returns every change of their numbers. Each event has a
+         *     unique number, so that readers can discard repeats. An event never appears after an event with a
+         *     higher number was readable. Events of the same pair of users, creator, channel, group,
+         *     notification or user are in the order in which they happened.
          */
         get: operations["list_events"];
         put?: never;
@@ -872,11 +873,17 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        put?: never;
+        /**
+         * Set whether a device gets pushes
+         * @description The first call registers the device, which needs no cursor. With `push`, events of type `unread`
+         *     tell services of every change of the user's numbers, for as long as any device of the user has
+         *     it. A repeat changes it. The device counts as seen.
+         */
+        put: operations["put_device"];
         post?: never;
         /**
          * Delete a device
-         * @description Inbox items are no longer kept for this device.
+         * @description Inbox items are no longer kept for this device, and its pushes end.
          */
         delete: operations["delete_device"];
         options?: never;
@@ -1108,8 +1115,8 @@ export interface paths {
         };
         /**
          * Poll a user's feed
-         * @description Returns the number of posts, by the users that this user follows, since the user last saw the
-         *     feed. Send the `ETag` back as `If-None-Match`: while nothing has changed, the response is 304
+         * @description Returns the number of posts, by the users that this user follows and does not mute, since the user
+         *     last saw the feed. Send the `ETag` back as `If-None-Match`: while nothing has changed, the response is 304
          *     without a body.
          */
         get: operations["get_feed"];
@@ -1467,6 +1474,74 @@ export interface paths {
          *     nothing while the item is kept.
          */
         post: operations["send_direct"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/mutes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the users that a user mutes
+         * @description Newest first. Available to the user and to services. A mute leaves the list when it ends.
+         */
+        get: operations["list_mutes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/mutes/{target}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Mute a user
+         * @description The muted user cannot notice it. While the mute lasts, `chats` and `total` leave out direct
+         *     messages from that user, and the feed leaves out the posts. When the mute ends, they count as if
+         *     there had been no mute. Notifications with that user as the actor that are sent during the mute
+         *     never appear in the user's list. A repeat replaces `until`.
+         */
+        put: operations["mute_user"];
+        post?: never;
+        /**
+         * Unmute a user
+         * @description Returns 204 also if there was no mute.
+         */
+        delete: operations["unmute_user"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/mutes/ids": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Poll the ids of all users that a user mutes
+         * @description Returns the complete list, newest first, like `following/ids`. A mute that ends leaves the list at
+         *     its time.
+         */
+        get: operations["get_mutes_ids"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1898,6 +1973,35 @@ export interface components {
             /** @description Whether the broadcast was withdrawn. */
             withdrawn: boolean;
         };
+        /** @description The relation after a write. */
+        ChangedRelationOut: ({
+            /** @description Whether the user blocks the other user. The opposite direction is not disclosed. */
+            blocking: boolean;
+            /** @description Whether the other user follows the user. */
+            followed_by: boolean;
+            /** @description Whether the user follows the other user. */
+            following: boolean;
+            /** @description Whether the user mutes the other user. The opposite direction is not disclosed. */
+            muting: boolean;
+            /** @description Whether the two users follow each other, neither in secret. */
+            mutual: boolean;
+            /** @description Whether the user has asked to follow the other user, who has not answered yet. */
+            requested: boolean;
+            /** @description Whether the follow, or the request, is visible only to the two users. */
+            secret: boolean;
+            /** @description Whether the other user is special to the user. */
+            special: boolean;
+        } & {
+            /** @description The other user. */
+            user_id: components["schemas"]["UserId"];
+        }) & {
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 918
+             */
+            revision: number;
+        };
         /** @description The unread broadcasts of a user in a channel. */
         ChannelOut: {
             /** @description The channel. */
@@ -2107,7 +2211,10 @@ export interface components {
              */
             unread: number;
         };
-        /** @description A creator: unread = the posts after the mark, minus deleted ones. */
+        /**
+         * @description A creator: unread = the posts after the mark, minus deleted ones. It does not count while the user
+         *     mutes the creator.
+         */
         CreatorTermsOut: {
             /**
              * Format: int64
@@ -2125,6 +2232,8 @@ export interface components {
              *     follow.
              */
             mark: number;
+            /** @description True while the user mutes the creator; omitted otherwise. */
+            muted?: boolean;
             /**
              * Format: int64
              * @description The unread count.
@@ -2132,27 +2241,6 @@ export interface components {
             unread: number;
             /** @description The user. */
             user_id: components["schemas"]["UserId"];
-        };
-        /** @description How far a device has read the inbox. */
-        CursorOut: {
-            /** @description The time of the first update. */
-            created_at: components["schemas"]["UnixMs"];
-            /**
-             * Format: int64
-             * @description The last inbox item that the device has read.
-             * @example 57
-             */
-            cursor: number;
-            /** @description The device. */
-            device_id: components["schemas"]["ClientId"];
-            /**
-             * Format: int64
-             * @description The number of items after the cursor.
-             * @example 3
-             */
-            lag: number;
-            /** @description The time of the last update. */
-            last_seen_at: components["schemas"]["UnixMs"];
         };
         /** @description The result of deleting an entry from a user's list. */
         DeletedNotificationOut: {
@@ -2168,6 +2256,29 @@ export interface components {
          * @enum {string}
          */
         Delivery: "read" | "write";
+        /** @description A device of a user. */
+        DeviceOut: {
+            /** @description The time of the first update. */
+            created_at: components["schemas"]["UnixMs"];
+            /**
+             * Format: int64
+             * @description The last inbox item that the device has read; omitted if it has never put its cursor.
+             * @example 57
+             */
+            cursor?: number;
+            /** @description The device. */
+            device_id: components["schemas"]["ClientId"];
+            /**
+             * Format: int64
+             * @description The number of items after the cursor; omitted without a cursor.
+             * @example 3
+             */
+            lag?: number;
+            /** @description The time of the last update. */
+            last_seen_at: components["schemas"]["UnixMs"];
+            /** @description Whether events tell services of every change of the user's numbers. */
+            push: boolean;
+        };
         /** @description A user's devices. */
         DevicesOut: {
             /**
@@ -2177,13 +2288,35 @@ export interface components {
              */
             head: number;
             /** @description The devices, most recently seen first. */
-            items: components["schemas"]["CursorOut"][];
+            items: components["schemas"]["DeviceOut"][];
         };
         /**
          * @description What of a direct chat `chats` and `total` count.
          * @enum {string}
          */
         DirectLevel: "all" | "none";
+        /** @description A direct message. */
+        DirectMessageEventOut: {
+            /**
+             * Format: int64
+             * @description The number of the message in the sender's inbox.
+             * @example 31
+             */
+            own_seq: number;
+            /** @description Whether the message was recalled. */
+            recalled: boolean;
+            /** @description The receiver. */
+            receiver_id: components["schemas"]["UserId"];
+            /** @description The sender. */
+            sender_id: components["schemas"]["UserId"];
+            /**
+             * Format: int64
+             * @description The number of the message in the receiver's inbox; omitted if a recalled message is not known
+             *     there any more.
+             * @example 57
+             */
+            seq?: number;
+        };
         /** @description A page of a direct chat: in descending order with `before`, otherwise in ascending order. */
         DirectMessagesOut: {
             /**
@@ -2395,6 +2528,26 @@ export interface components {
             data: components["schemas"]["MemberEventOut"];
             /** @enum {string} */
             type: "member";
+        } | {
+            /** @description A message of a group was sent or recalled. */
+            data: components["schemas"]["GroupMessageEventOut"];
+            /** @enum {string} */
+            type: "group_message";
+        } | {
+            /** @description A direct message was sent or recalled. */
+            data: components["schemas"]["DirectMessageEventOut"];
+            /** @enum {string} */
+            type: "direct_message";
+        } | {
+            /** @description A notification was sent, edited or withdrawn. */
+            data: components["schemas"]["NotificationEventOut"];
+            /** @enum {string} */
+            type: "notification";
+        } | {
+            /** @description The numbers of a user with a push device may have changed. */
+            data: components["schemas"]["UnreadEventOut"];
+            /** @enum {string} */
+            type: "unread";
         };
         /** @description An event. */
         EventOut: components["schemas"]["Event"] & {
@@ -2409,13 +2562,14 @@ export interface components {
         };
         /** @description A page of events, in the order of their numbers. */
         EventsOut: {
-            /** @description Whether there are more events. */
+            /** @description Whether there may be more events. */
             has_more: boolean;
             /** @description The events. */
             items: components["schemas"]["EventOut"][];
             /**
              * Format: int64
-             * @description The value of `after` for the next request.
+             * @description The value of `after` for the next request. With `types`, it passes by events of other types,
+             *     so it also moves where there are no items.
              * @example 918
              */
             next_after: number;
@@ -2477,7 +2631,7 @@ export interface components {
         FeedOut: {
             /**
              * Format: int64
-             * @description The number of users that the user follows.
+             * @description The number of users that the user follows, those whom it mutes among them.
              * @example 120
              */
             creators: number;
@@ -2496,7 +2650,7 @@ export interface components {
              */
             unread: number;
         };
-        /** @description The feed: the sum over the creators. */
+        /** @description The feed: the sum over the creators whom the user does not mute. */
         FeedTermsOut: {
             /**
              * Format: int64
@@ -2575,6 +2729,21 @@ export interface components {
              * @example 12
              */
             next_after: number;
+        };
+        /** @description A message of a group. */
+        GroupMessageEventOut: {
+            /** @description The group. */
+            group_id: components["schemas"]["GroupId"];
+            /** @description Whether the message was recalled. */
+            recalled: boolean;
+            /** @description The sender. */
+            sender_id: components["schemas"]["UserId"];
+            /**
+             * Format: int64
+             * @description The number of the message in the group.
+             * @example 57
+             */
+            seq: number;
         };
         /** @description A group message. A recalled message has only its number and sender. */
         GroupMessageOut: {
@@ -2900,6 +3069,51 @@ export interface components {
             /** @description One member for each user. */
             items: components["schemas"]["MemberOut"][];
         };
+        /** @description The answer to a mute. */
+        MutedOut: ({
+            /** @description Whether the user blocks the other user. The opposite direction is not disclosed. */
+            blocking: boolean;
+            /** @description Whether the other user follows the user. */
+            followed_by: boolean;
+            /** @description Whether the user follows the other user. */
+            following: boolean;
+            /** @description Whether the user mutes the other user. The opposite direction is not disclosed. */
+            muting: boolean;
+            /** @description Whether the two users follow each other, neither in secret. */
+            mutual: boolean;
+            /** @description Whether the user has asked to follow the other user, who has not answered yet. */
+            requested: boolean;
+            /** @description Whether the follow, or the request, is visible only to the two users. */
+            secret: boolean;
+            /** @description Whether the other user is special to the user. */
+            special: boolean;
+        } & {
+            /** @description The other user. */
+            user_id: components["schemas"]["UserId"];
+        }) & {
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 918
+             */
+            revision: number;
+            /** @description When the mute ends; omitted if it does not end. */
+            until?: components["schemas"]["UnixMs"];
+        };
+        /** @description A muted user. */
+        MutedUserOut: {
+            /** @description When the mute began. */
+            since: components["schemas"]["UnixMs"];
+            /** @description When the mute ends; omitted if it does not end. */
+            until?: components["schemas"]["UnixMs"];
+            /** @description The muted user. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /** @description How long a mute lasts. */
+        MuteUserIn: {
+            /** @description When the mute ends. By default, it does not end. */
+            until?: components["schemas"]["UnixMs"];
+        };
         /**
          * @description The name of a badge, channel, dot, view or notification type: `[a-z0-9][a-z0-9_.-]{0,63}`.
          * @example mention
@@ -2939,6 +3153,11 @@ export interface components {
              */
             seq: number;
         };
+        /**
+         * @description What happened to a notification.
+         * @enum {string}
+         */
+        NotificationChange: "sent" | "edited" | "withdrawn";
         /** @description The unread entries of a type. */
         NotificationCountOut: {
             /** @description With `cap`: whether `unread` is higher than shown. */
@@ -3005,6 +3224,23 @@ export interface components {
             type: components["schemas"]["Name"];
             /** @description When the last notification joined the entry. */
             updated_at: components["schemas"]["UnixMs"];
+        };
+        /** @description A notification. */
+        NotificationEventOut: {
+            /** @description The user whose act it tells of; omitted if there is none. */
+            actor_id?: components["schemas"]["UserId"];
+            /** @description What happened to it. */
+            change: components["schemas"]["NotificationChange"];
+            /** @description The notification. */
+            notification_id: components["schemas"]["NotificationId"];
+            /**
+             * Format: int64
+             * @description The number of recipients when it was sent.
+             * @example 1200
+             */
+            recipient_count: number;
+            /** @description The type of the notification. */
+            type: components["schemas"]["Name"];
         };
         /**
          * @description A notification, 1 to 2^63-1.
@@ -3252,6 +3488,20 @@ export interface components {
             next_cursor: string | null;
         };
         /** @description A page of a list. */
+        PageOut_MutedUserOut: {
+            /** @description The items. */
+            items: {
+                /** @description When the mute began. */
+                since: components["schemas"]["UnixMs"];
+                /** @description When the mute ends; omitted if it does not end. */
+                until?: components["schemas"]["UnixMs"];
+                /** @description The muted user. */
+                user_id: components["schemas"]["UserId"];
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
         PageOut_NoticeOut: {
             /** @description The items. */
             items: ({
@@ -3422,6 +3672,8 @@ export interface components {
             followed_by: boolean;
             /** @description Whether the user follows the other user. */
             following: boolean;
+            /** @description Whether the user mutes the other user. The opposite direction is not disclosed. */
+            muting: boolean;
             /** @description Whether the two users follow each other, neither in secret. */
             mutual: boolean;
             /** @description Whether the user has asked to follow the other user, who has not answered yet. */
@@ -3542,6 +3794,11 @@ export interface components {
              * @example 57
              */
             seq: number;
+        };
+        /** @description What a device wants. */
+        PutDeviceIn: {
+            /** @description Whether events of type `unread` tell services of every change of the user's numbers. */
+            push: boolean;
         };
         /** @description Settings of a direct chat. */
         PutDirectSettingsIn: {
@@ -4002,6 +4259,8 @@ export interface components {
             followed_by: boolean;
             /** @description Whether the user follows the other user. */
             following: boolean;
+            /** @description Whether the user mutes the other user. The opposite direction is not disclosed. */
+            muting: boolean;
             /** @description Whether the two users follow each other, neither in secret. */
             mutual: boolean;
             /** @description Whether the user has asked to follow the other user, who has not answered yet. */
@@ -4328,6 +4587,18 @@ export interface components {
              */
             from: number;
         };
+        /** @description The numbers of a user with a push device may have changed. */
+        UnreadEventOut: {
+            /**
+             * Format: int64
+             * @description The revision of the user's own rows by then. It is that of an earlier event where the change
+             *     was none of the user's own, such as a broadcast.
+             * @example 918
+             */
+            revision: number;
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
         /** @description From where on messages show as unread. */
         UnreadGroupIn: {
             /**
@@ -4590,10 +4861,408 @@ export interface components {
             ids: components["schemas"]["UserId"][];
         };
     };
-    responses: never;
+    responses: {
+        /** @description `invalid_cursor`, `invalid_path`, `invalid_query`, `malformed_request` */
+        "400.invalid_cursor.invalid_path.invalid_query.malformed_request": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `invalid_cursor`, `invalid_path`, `invalid_query`, `malformed_request`, `wait_needs_tag` */
+        "400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `invalid_header`, `invalid_path`, `invalid_query`, `malformed_json`, `malformed_request` */
+        "400.invalid_header.invalid_path.invalid_query.malformed_json.malformed_request": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `invalid_header`, `invalid_query`, `malformed_json`, `malformed_request` */
+        "400.invalid_header.invalid_query.malformed_json.malformed_request": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `invalid_path`, `invalid_query`, `malformed_json`, `malformed_request` */
+        "400.invalid_path.invalid_query.malformed_json.malformed_request": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `invalid_path`, `invalid_query`, `malformed_request` */
+        "400.invalid_path.invalid_query.malformed_request": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `invalid_path`, `invalid_query`, `malformed_request`, `wait_needs_tag` */
+        "400.invalid_path.invalid_query.malformed_request.wait_needs_tag": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `invalid_query`, `malformed_json`, `malformed_request` */
+        "400.invalid_query.malformed_json.malformed_request": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `invalid_query`, `malformed_request` */
+        "400.invalid_query.malformed_request": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `malformed_request` */
+        "400.malformed_request": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `unauthorized` */
+        "401.unauthorized": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `blocked`, `cross_origin`, `forbidden` */
+        "403.blocked.cross_origin.forbidden": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `cross_origin` */
+        "403.cross_origin": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `cross_origin`, `forbidden` */
+        "403.cross_origin.forbidden": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `cross_origin`, `forbidden`, `lists_hidden` */
+        "403.cross_origin.forbidden.lists_hidden": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `cross_origin`, `forbidden`, `receipts_hidden` */
+        "403.cross_origin.forbidden.receipts_hidden": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `cross_origin`, `forbidden` */
+        "403.cross_origin.forbidden.replayed": {
+            headers: {
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `not_found` */
+        "404.not_found": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `request_timeout` */
+        "408.request_timeout": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `following_limit` */
+        "409.following_limit": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `idempotency_in_progress`, `too_many` */
+        "409.idempotency_in_progress.too_many.replayed": {
+            headers: {
+                "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `receipts_disabled` */
+        "409.receipts_disabled": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `receipts_disabled`, `too_large` */
+        "409.receipts_disabled.too_large": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `too_many` */
+        "409.too_many": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `cursor_expired` */
+        "410.cursor_expired": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `cursor_expired`, `inbox_reset` */
+        "410.cursor_expired.inbox_reset": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `gone` */
+        "410.gone": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `body_too_large` */
+        "413.body_too_large": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `unsupported_media_type` */
+        "415.unsupported_media_type": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `idempotency_key_reused`, `invalid_body` */
+        "422.idempotency_key_reused.invalid_body": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `invalid_body` */
+        "422.invalid_body": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `invalid_body`, `self_relation` */
+        "422.invalid_body.self_relation": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `self_relation` */
+        "422.self_relation": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `rate_limited` */
+        "429.rate_limited": {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `internal_error` */
+        "500.internal_error": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `operations_pending`, `outcome_unknown`, `overloaded`, `shutting_down`, `store_unavailable` */
+        "503.operations_pending.outcome_unknown.overloaded.shutting_down.store_unavailable": {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `outcome_unknown`, `overloaded`, `shutting_down`, `store_unavailable` */
+        "503.outcome_unknown.overloaded.shutting_down.store_unavailable": {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `overloaded`, `shutting_down`, `store_unavailable` */
+        "503.overloaded.shutting_down.store_unavailable": {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+    };
     parameters: never;
     requestBodies: never;
-    headers: never;
+    headers: {
+        /** @description The version of the response */
+        ETag: string;
+        /** @description True where this is the response to an earlier request with the same key */
+        "Idempotent-Replayed": boolean;
+        /** @description After how many seconds to try again */
+        "Retry-After": number;
+        /** @description The recommended polling interval, in seconds */
+        "X-Poll-Interval": number;
+        /** @description The id of the request: that of the caller, or a new one. The server's log has it, too */
+        "X-Request-Id": string;
+    };
     pathItems: never;
 }
 export type $defs = Record<string, never>;
@@ -4607,14 +5276,19 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["HealthOut"];
                 };
             };
+            400: components["responses"]["400.malformed_request"];
+            403: components["responses"]["403.cross_origin"];
+            500: components["responses"]["500.internal_error"];
         };
     };
     get_livez: {
@@ -4626,14 +5300,19 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["HealthOut"];
                 };
             };
+            400: components["responses"]["400.malformed_request"];
+            403: components["responses"]["403.cross_origin"];
+            500: components["responses"]["500.internal_error"];
         };
     };
     get_metrics: {
@@ -4645,14 +5324,19 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "text/plain": string;
                 };
             };
+            400: components["responses"]["400.malformed_request"];
+            403: components["responses"]["403.cross_origin"];
+            500: components["responses"]["500.internal_error"];
         };
     };
     get_readyz: {
@@ -4664,17 +5348,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ReadyOut"];
                 };
             };
+            400: components["responses"]["400.malformed_request"];
+            403: components["responses"]["403.cross_origin"];
+            500: components["responses"]["500.internal_error"];
             /** @description Not ready */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4699,30 +5390,28 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["UserBadgesOut"];
                 };
             };
+            400: components["responses"]["400.invalid_header.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden.replayed"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.idempotency_key_reused.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     query_badges: {
@@ -4738,30 +5427,26 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["QueryBadgesOut"];
                 };
             };
+            400: components["responses"]["400.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     retract_badges: {
@@ -4780,30 +5465,29 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["UserBadgesOut"];
                 };
             };
+            400: components["responses"]["400.invalid_header.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden.replayed"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.idempotency_key_reused.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_broadcasts: {
@@ -4823,32 +5507,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The next page, if any */
                     Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PageOut_NoticeOut"];
                 };
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     send_broadcast: {
@@ -4870,30 +5546,28 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description Created */
             201: {
                 headers: {
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["NoticeOut"];
                 };
             };
+            400: components["responses"]["400.invalid_header.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden.replayed"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.idempotency_key_reused.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     withdraw_broadcast: {
@@ -4910,29 +5584,21 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
             /** @description Withdrawn */
             204: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     light_dot: {
@@ -4952,30 +5618,27 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["LitDotOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_events: {
@@ -4988,6 +5651,8 @@ export interface operations {
                 after?: number;
                 /** @description The maximum number of items. */
                 limit?: number;
+                /** @description Return events of these types only, comma-separated. All by default. */
+                types?: string;
                 /** @description Hold the request for up to this many seconds while there are no new events. */
                 wait?: number;
             };
@@ -4997,30 +5662,23 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["EventsOut"];
                 };
             };
+            400: components["responses"]["400.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.gone"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_group: {
@@ -5034,30 +5692,23 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["GroupOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     put_group: {
@@ -5076,39 +5727,36 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
             /** @description The group already exists and is updated */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["GroupOut"];
                 };
             };
+            /** @description Created */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["GroupOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_members: {
@@ -5127,32 +5775,25 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The next page, if any */
                     Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PageOut_MemberOut"];
                 };
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     join_members: {
@@ -5170,30 +5811,28 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["MembersOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     join_group: {
@@ -5213,39 +5852,38 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
             /** @description The user is already a member */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["MemberOut"];
                 };
             };
+            /** @description Created */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["MemberOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     leave_group: {
@@ -5260,29 +5898,21 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
             /** @description Removed */
             204: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_group_messages: {
@@ -5323,28 +5953,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5354,10 +5970,21 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.cursor_expired"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     send_group_message: {
@@ -5375,39 +6002,39 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
             /** @description Already sent */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["GroupSentOut"];
                 };
             };
+            /** @description Created */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["GroupSentOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.gone"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     recall_group_message: {
@@ -5422,29 +6049,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
             /** @description Recalled */
             204: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.gone"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_receipts: {
@@ -5479,22 +6099,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response */
@@ -5503,6 +6108,7 @@ export interface operations {
                     Link?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5512,10 +6118,22 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden.receipts_hidden"];
+            404: components["responses"]["404.not_found"];
+            409: components["responses"]["409.receipts_disabled.too_large"];
+            410: components["responses"]["410.cursor_expired"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_group_message_changes: {
@@ -5539,28 +6157,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5570,10 +6174,21 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.cursor_expired"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_receipts: {
@@ -5606,28 +6221,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5637,10 +6238,22 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden.receipts_hidden"];
+            404: components["responses"]["404.not_found"];
+            409: components["responses"]["409.receipts_disabled"];
+            410: components["responses"]["410.cursor_expired"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     send_notification: {
@@ -5659,30 +6272,28 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description Created */
             201: {
                 headers: {
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["NotificationOut"];
                 };
             };
+            400: components["responses"]["400.invalid_header.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden.replayed"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.idempotency_key_reused.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_notification: {
@@ -5696,30 +6307,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["NotificationOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.gone"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     edit_notification: {
@@ -5737,30 +6342,28 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["NotificationOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.gone"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     withdraw_notification: {
@@ -5774,29 +6377,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
             /** @description Withdrawn */
             204: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.gone"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_operation: {
@@ -5811,30 +6407,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["OperationOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.gone"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     put_posts: {
@@ -5853,39 +6443,29 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PostsOut"];
                 };
             };
-            /** @description A post was deleted */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            400: components["responses"]["400.invalid_header.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden.replayed"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.gone"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.idempotency_key_reused.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     query_relations: {
@@ -5901,30 +6481,26 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["QueryRelationsOut"];
                 };
             };
+            400: components["responses"]["400.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_unread_summary: {
@@ -5956,28 +6532,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response; omitted if degraded */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5987,10 +6549,19 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     increment_badge: {
@@ -6013,30 +6584,28 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["BadgeOut"];
                 };
             };
+            400: components["responses"]["400.invalid_header.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden.replayed"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.idempotency_key_reused.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     reset_badge: {
@@ -6056,30 +6625,26 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["BadgeOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     retract_badge: {
@@ -6102,30 +6667,29 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["BadgeOut"];
                 };
             };
+            400: components["responses"]["400.invalid_header.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden.replayed"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.idempotency_key_reused.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     explain_badges: {
@@ -6139,30 +6703,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ExplainOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     reset_badges: {
@@ -6181,30 +6737,26 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["UnreadSummaryOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_blocks: {
@@ -6223,32 +6775,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The next page, if any */
                     Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PageOut_ListedUserOut"];
                 };
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     block_user: {
@@ -6275,40 +6819,39 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RelationOut"];
+                    "application/json": components["schemas"]["ChangedRelationOut"];
                 };
             };
+            /** @description Accepted */
             202: {
                 headers: {
                     /** @description The URL of the operation */
                     Location?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["AcceptedOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body.self_relation"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.operations_pending.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     unblock_user: {
@@ -6330,26 +6873,12 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description Accepted */
             202: {
                 headers: {
                     /** @description The URL of the operation */
                     Location?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6359,10 +6888,18 @@ export interface operations {
             /** @description Unblocked */
             204: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            422: components["responses"]["422.self_relation"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.operations_pending.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_blocks_ids: {
@@ -6385,28 +6922,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the list; omitted if degraded */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6416,10 +6939,20 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            409: components["responses"]["409.too_many"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_user_broadcasts: {
@@ -6440,32 +6973,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The next page, if any */
                     Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PageOut_NoticeOut"];
                 };
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     read_broadcasts: {
@@ -6486,30 +7011,27 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ChannelOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_chats: {
@@ -6538,22 +7060,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response */
@@ -6562,6 +7069,7 @@ export interface operations {
                     Link?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6571,10 +7079,19 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_direct_chat: {
@@ -6602,28 +7119,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6633,10 +7136,19 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_group_chat: {
@@ -6660,28 +7172,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6691,10 +7189,20 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     read_chats: {
@@ -6713,30 +7221,28 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["UnreadSummaryOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_devices: {
@@ -6750,30 +7256,62 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["DevicesOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    put_device: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example phone-1 */
+                device_id: components["schemas"]["ClientId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutDeviceIn"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     delete_device: {
@@ -6789,29 +7327,21 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
             /** @description Deleted */
             204: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     put_cursor: {
@@ -6831,30 +7361,27 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CursorOut"];
+                    "application/json": components["schemas"]["DeviceOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_directs: {
@@ -6881,22 +7408,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response */
@@ -6905,6 +7417,7 @@ export interface operations {
                     Link?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6914,10 +7427,19 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_direct: {
@@ -6945,28 +7467,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6976,10 +7484,19 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_direct_messages: {
@@ -7016,30 +7533,23 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["DirectMessagesOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.cursor_expired"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     recall_direct_message: {
@@ -7060,29 +7570,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
             /** @description Recalled */
             204: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.gone"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     read_direct: {
@@ -7106,30 +7609,26 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ReadDirectOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_direct_receipts: {
@@ -7157,28 +7656,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7188,10 +7673,19 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden.receipts_hidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     put_direct_settings: {
@@ -7214,30 +7708,27 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["DirectSettingsOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     unread_direct: {
@@ -7260,30 +7751,28 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ReadDirectOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.cursor_expired"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     clear_dot: {
@@ -7304,30 +7793,27 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["UserDotOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_feed: {
@@ -7350,28 +7836,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response; omitted if degraded */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7381,10 +7853,19 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     reset_feed: {
@@ -7403,30 +7884,27 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ResetFeedOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.gone"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_follow_requests: {
@@ -7445,32 +7923,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The next page, if any */
                     Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PageOut_FollowRequestOut"];
                 };
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     accept_follow_request: {
@@ -7497,40 +7967,40 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["RelationOut"];
                 };
             };
+            /** @description Accepted */
             202: {
                 headers: {
                     /** @description The URL of the operation */
                     Location?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["AcceptedOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.following_limit"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body.self_relation"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.operations_pending.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     refuse_follow_request: {
@@ -7552,26 +8022,12 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description Accepted */
             202: {
                 headers: {
                     /** @description The URL of the operation */
                     Location?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7581,10 +8037,18 @@ export interface operations {
             /** @description Refused */
             204: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            422: components["responses"]["422.self_relation"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.operations_pending.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_sent_follow_requests: {
@@ -7603,32 +8067,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The next page, if any */
                     Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PageOut_FollowRequestOut"];
                 };
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_followers: {
@@ -7647,32 +8103,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The next page, if any */
                     Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PageOut_ListedUserOut"];
                 };
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden.lists_hidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     remove_follower: {
@@ -7694,26 +8142,12 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description Accepted */
             202: {
                 headers: {
                     /** @description The URL of the operation */
                     Location?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7723,10 +8157,18 @@ export interface operations {
             /** @description Removed */
             204: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            422: components["responses"]["422.self_relation"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.operations_pending.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_following: {
@@ -7750,32 +8192,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The next page, if any */
                     Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PageOut_ListedUserOut"];
                 };
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden.lists_hidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     follow_user: {
@@ -7802,40 +8236,39 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RelationOut"];
+                    "application/json": components["schemas"]["ChangedRelationOut"];
                 };
             };
+            /** @description Accepted */
             202: {
                 headers: {
                     /** @description The URL of the operation */
                     Location?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["AcceptedOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.blocked.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.following_limit"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body.self_relation"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.operations_pending.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     unfollow_user: {
@@ -7857,26 +8290,12 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description Accepted */
             202: {
                 headers: {
                     /** @description The URL of the operation */
                     Location?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7886,10 +8305,18 @@ export interface operations {
             /** @description Unfollowed */
             204: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            422: components["responses"]["422.self_relation"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.operations_pending.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_following_ids: {
@@ -7912,28 +8339,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the list; omitted if degraded */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7943,10 +8356,20 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            409: components["responses"]["409.too_many"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_user_groups: {
@@ -7973,22 +8396,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response */
@@ -7997,6 +8405,7 @@ export interface operations {
                     Link?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8006,10 +8415,19 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_user_group: {
@@ -8033,28 +8451,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8064,10 +8468,20 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     read_group_message: {
@@ -8088,30 +8502,29 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ReadGroupOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.gone"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     read_group: {
@@ -8131,30 +8544,28 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ReadGroupOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     put_group_settings: {
@@ -8173,30 +8584,27 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["GroupSettingsOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     unread_group: {
@@ -8215,30 +8623,29 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ReadGroupOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.gone"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_inbox: {
@@ -8278,28 +8685,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8309,10 +8702,20 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.cursor_expired.inbox_reset"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     send_direct: {
@@ -8331,39 +8734,203 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
             /** @description Already sent */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SentOut"];
                 };
             };
+            /** @description Created */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SentOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.blocked.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.gone"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    list_mutes: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_MutedUserOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    mute_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The user to mute
+                 * @example 7
+                 */
+                target: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        /** @description Optional */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["MuteUserIn"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MutedOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body.self_relation"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    unmute_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The user to unmute
+                 * @example 7
+                 */
+                target: components["schemas"]["UserId"];
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Unmuted */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            422: components["responses"]["422.self_relation"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    get_mutes_ids: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Hold the request for up to this many seconds until the response differs from the one that
+                 *     `If-None-Match` names; then return 304. Requires that header.
+                 */
+                wait?: number;
+            };
+            header?: {
+                /** @description The ETag of an earlier response */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description The version of the list; omitted if degraded */
+                    ETag?: string;
+                    /** @description The recommended polling interval, in seconds */
+                    "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WholeListOut"];
+                };
+            };
+            /** @description Not modified */
+            304: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            409: components["responses"]["409.too_many"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_mutuals: {
@@ -8382,32 +8949,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The next page, if any */
                     Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PageOut_ListedUserOut"];
                 };
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden.lists_hidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_notifications: {
@@ -8438,22 +8997,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response */
@@ -8462,6 +9006,7 @@ export interface operations {
                     Link?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8471,10 +9016,19 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     delete_notification: {
@@ -8490,30 +9044,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["DeletedNotificationOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.gone"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     read_notification: {
@@ -8534,30 +9082,28 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ReadNotificationOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.gone"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     unread_notification: {
@@ -8578,30 +9124,28 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ReadNotificationOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.gone"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     read_notifications: {
@@ -8619,30 +9163,28 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ReadNotificationsOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.gone"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     see_notifications: {
@@ -8661,30 +9203,26 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SeenNotificationsOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     put_post: {
@@ -8704,25 +9242,10 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
             /** @description The post already exists */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8732,21 +9255,25 @@ export interface operations {
             /** @description Created */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PostOut"];
                 };
             };
-            /** @description The post was deleted */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.gone"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     delete_post: {
@@ -8761,29 +9288,21 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
             /** @description Deleted */
             204: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     count_posts: {
@@ -8797,30 +9316,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PostCountOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_relation_counts: {
@@ -8834,30 +9345,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["RelationCountsOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_relations: {
@@ -8877,30 +9380,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["RelationsOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_settings: {
@@ -8914,30 +9409,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SettingsOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     patch_settings: {
@@ -8955,30 +9442,26 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SettingsOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_special: {
@@ -8997,32 +9480,24 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The next page, if any */
                     Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PageOut_ListedUserOut"];
                 };
             };
+            400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_view: {
@@ -9047,28 +9522,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
                     /** @description The version of the response; omitted if it shows last known values */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9078,10 +9539,19 @@ export interface operations {
             /** @description Not modified */
             304: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    "X-Poll-Interval": components["headers"]["X-Poll-Interval"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     access_view: {
@@ -9102,30 +9572,26 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["UserViewOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     put_view_item: {
@@ -9146,39 +9612,38 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
             /** @description The item already exists */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ViewItemOut"];
                 };
             };
+            /** @description Created */
             201: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ViewItemOut"];
                 };
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.gone"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     delete_view_item: {
@@ -9194,29 +9659,21 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
             /** @description Deleted */
             204: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     put_view_items: {
@@ -9235,30 +9692,29 @@ export interface operations {
             };
         };
         responses: {
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemOut"];
-                };
-            };
+            /** @description OK */
             200: {
                 headers: {
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ViewItemsOut"];
                 };
             };
+            400: components["responses"]["400.invalid_header.invalid_query.malformed_json.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden.replayed"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.gone"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            422: components["responses"]["422.idempotency_key_reused.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
 }

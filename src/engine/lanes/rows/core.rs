@@ -12,7 +12,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{Name, UserId};
 use crate::cache::{Parts, Revision};
 use crate::db::{Conn, DbResult, Pipeline};
-use crate::engine::events;
+use crate::engine::events::{self, Event, UnreadEventOut};
 use crate::engine::heads::{self, Batch, Committed};
 use crate::engine::marks::parts::{settings_part, shows_same, user_part};
 use crate::engine::marks::store;
@@ -35,6 +35,8 @@ pub struct Core {
     forgotten: Table<UserId, bool>,
     /// What happened, for those who read along.
     events: events::Written,
+    /// Users whose numbers changed without a write to their rows.
+    told: Table<UserId, bool>,
     /// Users whose revision the present command has raised.
     revised: BTreeSet<UserId>,
 }
@@ -120,8 +122,19 @@ impl Core {
         self.save_marks(conn).await
     }
 
-    pub(super) async fn save_events(&self, conn: &mut Conn) -> DbResult<()> {
-        self.events.save(conn).await
+    /// Last, under all locks of the batch: so the events of a user are in the order of its revisions.
+    pub(super) async fn save_events(&self, conn: &mut Conn, now: UnixMs) -> DbResult<()> {
+        let unread = self.changed_with_push().map(|(user_id, revision)| Event::Unread(UnreadEventOut { user_id, revision }));
+        self.events.save(conn, now, unread).await
+    }
+
+    /// The users with a push device whose numbers may have changed, with their revisions: each once,
+    /// however many commands have changed them. The flag is in the row, so for others it is a look at
+    /// an empty text.
+    fn changed_with_push(&self) -> impl Iterator<Item = (UserId, Revision)> + '_ {
+        let rows = self.users.rows.iter().filter(|(_, (_, now))| now.settings.has_push());
+        let changed = rows.filter(|(user, (loaded, now))| loaded.revision != now.revision || self.told.get(user));
+        changed.map(|(user, (_, now))| (*user, now.revision))
     }
 
     pub(super) fn settle(&mut self) {
@@ -130,6 +143,7 @@ impl Core {
         self.marks.settle();
         self.forgotten.settle();
         self.events.settle();
+        self.told.settle();
         self.revised.clear();
     }
 
@@ -139,6 +153,7 @@ impl Core {
         self.marks.undo();
         self.forgotten.undo();
         self.events.undo();
+        self.told.undo();
         self.revised.clear();
     }
 
@@ -210,10 +225,16 @@ impl Core {
         self.events.add(now, event);
     }
 
+    /// The numbers of this user changed without a write to its rows. With a push device, services
+    /// are told.
+    pub fn tell_unread(&mut self, user: UserId) {
+        self.told.set(&user, true);
+    }
+
     /// Whether anything happened that is told.
     #[must_use]
     pub fn has_events(&self) -> bool {
-        !self.events.is_empty()
+        !self.events.is_empty() || self.changed_with_push().next().is_some()
     }
 
     /// Those that were there are updated, or removed where nothing is left of them, and the others

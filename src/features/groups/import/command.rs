@@ -19,6 +19,7 @@ use crate::features::groups::members::{join, leave, put, tell};
 use crate::features::groups::messages::{add_message, send};
 use crate::features::groups::rows::GroupRows;
 use crate::features::groups::{Membership, NewMessage};
+use crate::features::push::{self, Scope};
 
 /// What became of the lines of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -186,7 +187,11 @@ fn take_message(
     } else {
         add_message(rows, step.group, step.user, &message, step.at).map(|_| ())
     };
-    done.sent += u64::from(sent.is_ok());
+    if sent.is_ok() {
+        // What is imported is no news, but it counts.
+        push::numbers_changed(rows, Scope::Group(step.group), now);
+        done.sent += 1;
+    }
     Ok(sent.is_ok())
 }
 

@@ -3,7 +3,7 @@ and the async reader follow the same rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -71,13 +71,20 @@ Outcome = Answer[Any] | HeadmarkError | None
 
 
 def read_events(
-    position: EventsPosition | None, *, limit: int, wait_s: int, now_ms: Callable[[], float]
+    position: EventsPosition | None,
+    *,
+    limit: int,
+    wait_s: int,
+    types: Sequence[str] | None,
+    now_ms: Callable[[], float],
 ) -> Generator[Step, Outcome, None]:
     failures = 0
+    names = ",".join(types) if types is not None else None
     while True:
         started_at = now_ms()
         after = position["after"] if position else None
-        page = yield Ask(routes.list_events(after=after, limit=limit, wait=wait_s))
+        call = routes.list_events(after=after, limit=limit, types=names, wait=wait_s)
+        page = yield Ask(call)
         if isinstance(page, ProblemError) and page.status == 410 and position:
             # A restore, too, may have removed the position: only the epoch says which it was.
             epoch = yield from ask_epoch()
@@ -92,7 +99,8 @@ def read_events(
             yield pause_after(page, failures)
             continue
         body: EventsOut = page.data
-        if body["items"] or position is None:
+        # With types, it also moves where there are no items.
+        if position is None or body["next_after"] > position["after"]:
             # After the page: a restore before it shows in the epoch. Numbers alone would not say
             # so, once the restored server has given as many of them again.
             epoch = yield from ask_epoch()
@@ -109,7 +117,9 @@ def read_events(
                 yield Handle(body["items"])
             yield Save(position)
         failures = 0
-        if not body["items"] and is_early(now_ms() - started_at, wait_s or 1):
+        if body["items"] or body["has_more"]:
+            continue
+        if is_early(now_ms() - started_at, wait_s or 1):
             interval_s = page.poll_interval_s
             pause_ms = INTERVAL_MS if interval_s is None else int(interval_s * 1_000)
             yield Pause(pause_ms, jitter_ms(pause_ms))

@@ -1,0 +1,1 @@
+create index if not exists notices_expiring on notices (expires_at) where expires_at > 0;

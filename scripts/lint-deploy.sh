@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Checks what can be checked of deploy/ without starting anything. promtool is installed where it is missing (Debian, Ubuntu).
+# The other programs are used where they are there, and named where they are not.
+set -euo pipefail
+cd "$(dirname "$0")/../deploy"
+
+# The one place that names the versions.
+SCHEMAS=kubernetes-validate==1.37.0
+
+say() { printf 'lint-deploy: %s\n' "$*" >&2; }
+die() {
+    say "$@"
+    exit 1
+}
+
+install_promtool() {
+    command -v apt-get >/dev/null || die "install Prometheus, which has promtool; with Homebrew: brew install prometheus"
+    local as_root=() folder
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null || die "installing promtool needs root or sudo"
+        as_root=(sudo)
+    fi
+    say "installing promtool"
+    # Debian starts a service that is installed; this one is not to run.
+    folder=$(mktemp -d)
+    printf '#!/bin/sh\nexit 101\n' >"$folder/policy-rc.d"
+    chmod 755 "$folder/policy-rc.d"
+    "${as_root[@]}" apt-get update -qq || say "apt-get update failed; going on with the lists at hand"
+    if [ -e /usr/sbin/policy-rc.d ]; then
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus >&2
+    else
+        "${as_root[@]}" install -m 755 "$folder/policy-rc.d" /usr/sbin/policy-rc.d
+        local status=0
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus >&2 || status=$?
+        "${as_root[@]}" rm -f /usr/sbin/policy-rc.d
+        [ "$status" = 0 ] || die "promtool was not installed"
+    fi
+    rm -rf "$folder"
+}
+
+has() { command -v "$1" >/dev/null || { say "no $1 here: $2 is not checked"; return 1; }; }
+
+command -v promtool >/dev/null || install_promtool
+promtool check config prometheus/prometheus.yml >/dev/null
+promtool test rules prometheus/alerts_test.yml >/dev/null || promtool test rules prometheus/alerts_test.yml
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+if has systemd-analyze "the unit"; then
+    # The program need not be installed here.
+    sed 's#^ExecStart=/usr/local/bin/headmark#ExecStart=/bin/true#' systemd/headmark.service >"$work/headmark.service"
+    systemd-analyze verify --man=no "$work/headmark.service"
+fi
+
+if has haproxy "the proxy"; then
+    sed -E 's/headmark-[12]:8080/127.0.0.1:8080/' haproxy/haproxy.cfg >"$work/haproxy.cfg"
+    haproxy -q -c -f "$work/haproxy.cfg"
+fi
+
+if has kubectl "what is in kubernetes/"; then
+    venv=../${CARGO_TARGET_DIR:-target}/lint-deploy/$SCHEMAS
+    case ${CARGO_TARGET_DIR:-} in /*) venv=$CARGO_TARGET_DIR/lint-deploy/$SCHEMAS ;; esac
+    if [ ! -x "$venv/bin/kubernetes-validate" ]; then
+        python3 -m venv --clear "$venv"
+        "$venv/bin/pip" install --quiet "$SCHEMAS"
+    fi
+    for folder in base example; do
+        kubectl kustomize "kubernetes/$folder" >"$work/$folder.yaml"
+        "$venv/bin/kubernetes-validate" --strict "$work/$folder.yaml"
+    done
+fi
+say "all is well"

@@ -1,0 +1,59 @@
+//! The rules of devices, over the rows of a batch.
+
+use super::devices::{Device, DeviceRows};
+use super::{DeviceOut, MAX_DEVICES};
+use crate::base::clock::UnixMs;
+use crate::base::error::{Code, Problem};
+use crate::base::ids::{ClientId, UserId};
+use crate::engine::lanes::Rows;
+use crate::features::push;
+
+/// The device as it was, or a new one; seen now.
+fn seen(rows: &Rows, user: UserId, device: &ClientId, now: UnixMs) -> Result<Device, Problem> {
+    if let Some(known) = rows.get::<DeviceRows>().get(user, device) {
+        return Ok(Device { seen_at: known.seen_at.max(now), ..known });
+    }
+    if rows.get::<DeviceRows>().is_full(user) {
+        let detail = format!("The user has reached the limit of {MAX_DEVICES} devices. Delete one first.");
+        return Err(Problem::new(Code::TooMany, detail));
+    }
+    Ok(Device { cursor: None, push: false, seen_at: now, created_at: now })
+}
+
+/// Sets or removes a device. The flag in the user's own row says whether any has push.
+fn set(rows: &mut Rows, user: UserId, device: &ClientId, row: Option<Device>, now: UnixMs) {
+    rows.get_mut::<DeviceRows>().set(user, device, row);
+    let push = rows.get::<DeviceRows>().of_user(user).any(|device| device.push);
+    push::set_push(rows, user, push, now);
+}
+
+/// A device has read the inbox up to a row. A cursor never goes back.
+pub(super) fn put_cursor(rows: &mut Rows, user: UserId, device: &ClientId, seq: i64, now: UnixMs) -> Result<DeviceOut, Problem> {
+    let head = rows.user(user).inbox_seq;
+    let before = seen(rows, user, device, now)?;
+    let row = Device { cursor: Some(seq.min(head).max(before.cursor.unwrap_or(0))), ..before };
+    set(rows, user, device, Some(row), now);
+    Ok(DeviceOut::new(device.clone(), row, head))
+}
+
+/// Whether services are to hear of every change of the user's numbers because of this device.
+pub(super) fn put_push(rows: &mut Rows, user: UserId, device: &ClientId, push: bool, now: UnixMs) -> Result<DeviceOut, Problem> {
+    let row = Device { push, ..seen(rows, user, device, now)? };
+    set(rows, user, device, Some(row), now);
+    Ok(DeviceOut::new(device.clone(), row, rows.user(user).inbox_seq))
+}
+
+/// A device is gone.
+pub(super) fn delete(rows: &mut Rows, user: UserId, device: &ClientId, now: UnixMs) -> Result<(), Problem> {
+    let unknown = || Problem::new(Code::NotFound, format!("Device {device} does not exist."));
+    rows.get::<DeviceRows>().get(user, device).ok_or_else(unknown)?;
+    set(rows, user, device, None, now);
+    Ok(())
+}
+
+/// A device goes that was not seen since. It may have come back meanwhile.
+pub(super) fn forget(rows: &mut Rows, user: UserId, device: &ClientId, before: UnixMs, now: UnixMs) {
+    if rows.get::<DeviceRows>().get(user, device).is_some_and(|known| known.seen_at < before) {
+        set(rows, user, device, None, now);
+    }
+}

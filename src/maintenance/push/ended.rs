@@ -1,0 +1,50 @@
+//! The users for whom something has ended that left a number out: a level, a mute.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use super::context::PushContext;
+use crate::base::error::Result;
+use crate::base::ids::UserId;
+use crate::db::in_time;
+use crate::engine::lanes;
+use crate::failpoint;
+use crate::features::push::command::EndedTurn;
+use crate::features::push::store;
+use crate::summary::Wanted;
+
+/// How many users have their turn at once.
+const USERS_AT_ONCE: i64 = 50;
+
+/// The kinds of counts that change by themselves, for one user alone.
+const KINDS: &str = "chats,notifications";
+
+/// Some users have their turn.
+pub(super) async fn round(state: &PushContext) -> Result<()> {
+    let users = in_time(store::due_users(&state.db, state.ended_everywhere(), USERS_AT_ONCE)).await?;
+    for outcome in join_all(users.into_iter().map(|user| turn(state, user))).await {
+        outcome?;
+    }
+    Ok(())
+}
+
+/// Tells of a user, and notes when something ends next. Where the user's rows change in between, it
+/// is the user's turn again.
+async fn turn(state: &PushContext, user: UserId) -> Result<()> {
+    let Ok(wanted) = Wanted::parse(Some(KINDS), None) else { return Ok(()) };
+    let summaries = &state.summaries;
+    let summary = summaries.put_together(user, summaries.entries.read(user, 0).await, wanted, &[]).await;
+    if summary.is_degraded() {
+        return Ok(());
+    }
+    let next = summary.changes_at().filter(|at| *at > summary.now);
+    failpoint("push::before_turn");
+    let command = Arc::new(EndedTurn { user, revision: summary.revision(), next });
+    let told: bool = state.lanes.submit(lanes::Job { command, key: None }).await?.value()?;
+    failpoint("push::after_turn");
+    if !told {
+        tracing::debug!("what ends next for a user has changed meanwhile");
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Does jobs: tells of the users of a scope in pages, some jobs at once.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+
+use super::context::PushContext;
+use crate::base::clock::UnixMs;
+use crate::base::error::Result;
+use crate::db::{DbResult, in_time};
+use crate::engine::lanes;
+use crate::failpoint;
+use crate::features::groups::push_members;
+use crate::features::push::command::{PageOut, UnreadPage};
+use crate::features::push::{Job, Scope, store};
+
+/// How many users a page tells of at most.
+const PAGE_USERS: i64 = 500;
+
+/// How many jobs a node has in hand, each a page at a time: so none keeps the others waiting.
+const MAX_JOBS: usize = 16;
+
+/// Jobs in hand.
+#[derive(Debug, Default)]
+pub(super) struct Walker {
+    jobs: Vec<(Scope, Job)>,
+}
+
+impl Walker {
+    /// Whether it has no job in hand.
+    pub(super) fn is_idle(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// A page of each job in hand, and of some that are due.
+    pub(super) async fn round(&mut self, state: &PushContext, stop: &CancellationToken) -> Result<()> {
+        let room = MAX_JOBS.saturating_sub(self.jobs.len());
+        if room > 0 {
+            let due = in_time(store::due_jobs(&state.db, state.clock.now(), i64::try_from(room).unwrap_or(i64::MAX))).await?;
+            let is_new = |scope: Scope| self.jobs.iter().all(|(of, _)| *of != scope);
+            let due: Vec<_> = due.into_iter().filter(|(scope, _)| is_new(*scope)).collect();
+            self.jobs.extend(due);
+        }
+        if stop.is_cancelled() {
+            return Ok(());
+        }
+        // After a failure they are found again by their rows.
+        let jobs = std::mem::take(&mut self.jobs);
+        for moved in join_all(jobs.into_iter().map(|(scope, job)| page(state, scope, job))).await {
+            self.jobs.extend(moved?);
+        }
+        Ok(())
+    }
+}
+
+/// Does a page; where the job is then, if there is more of this pass to do here.
+async fn page(state: &PushContext, scope: Scope, from: Job) -> Result<Option<(Scope, Job)>> {
+    let page = in_time(plan(state, scope, from)).await?;
+    let (to, users) = (page.to, u64::try_from(page.users.len()).unwrap_or_default());
+    failpoint("push::before_page");
+    let answer = state.lanes.submit(lanes::Job { command: Arc::new(page), key: None }).await?;
+    let PageOut { moved, due_at } = answer.value()?;
+    failpoint("push::after_page");
+    // Else another node has done it, and goes on.
+    if !moved {
+        return Ok(None);
+    }
+    metrics::counter!("headmark_unread_job_users_total").increment(users);
+    Ok(to.map(|after| (scope, Job { after, due_at: UnixMs(due_at), ..from })))
+}
+
+async fn plan(state: &PushContext, scope: Scope, from: Job) -> DbResult<UnreadPage> {
+    let members: Vec<_> = match scope {
+        Scope::All => {
+            let users = store::users_after(&state.db, from.after, PAGE_USERS).await?;
+            users.into_iter().map(|user| (user.get(), user)).collect()
+        }
+        Scope::Group(group) => push_members::page(&state.db, group, from.after, state.clock.now(), PAGE_USERS).await?,
+    };
+    let is_full = i64::try_from(members.len()).unwrap_or(i64::MAX) >= PAGE_USERS;
+    let to = members.last().map(|(place, _)| *place).filter(|_| is_full);
+    Ok(UnreadPage { scope, from, to, users: members.into_iter().map(|(_, user)| user).collect() })
+}
