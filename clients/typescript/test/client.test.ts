@@ -44,6 +44,7 @@ test("the answers of the server are of the types of the document, where these ar
     muting: false,
     followed_by: true,
     following: true,
+    requested: false,
     mutual: true,
     secret: false,
     special: false,
