@@ -18,9 +18,9 @@ use crate::features::notifications::http::NotificationContext;
 use crate::features::operations::Operations;
 use crate::features::operations::http::OperationContext;
 use crate::features::receipts::http::ReceiptContext;
-use crate::features::relations::Lookups;
 use crate::features::relations::http::RelationContext;
 use crate::features::relations::worker::WorkerContext;
+use crate::features::relations::{FamiliarReader, Lookups};
 use crate::features::users::settings_http::UserContext;
 use crate::features::users::{LastSeen, LastSeenContext};
 use crate::features::views::http::ViewContext;
@@ -203,6 +203,7 @@ impl Engines {
             pages: self.pages.clone(),
             entries: Arc::clone(&self.entries),
             looks: Lookups::new(&config.relations, db.clone(), Arc::clone(cache), Arc::clone(guard), Arc::clone(hot)),
+            familiar: FamiliarReader::new(db.clone(), self.pages.clone(), Arc::clone(hot)),
             hot: Arc::clone(hot),
             polling: Arc::clone(&self.polling),
             clock: self.clock.clone(),

@@ -100,6 +100,7 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
         .and(relations::http::routes(), |node| &node.contexts.relations)
         .and(relations::list_http::routes(), |node| &node.contexts.relations)
         .and(relations::lookup_http::routes(), |node| &node.contexts.relations)
+        .and(relations::familiar_http::routes(), |node| &node.contexts.relations)
         .and(relations::request_http::routes(), |node| &node.contexts.relations)
         .and(relations::mute_http::routes(), |node| &node.contexts.relations)
         .and(events::routes(), |node| &node.contexts.events)

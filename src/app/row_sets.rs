@@ -43,7 +43,7 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 29] = [
+    let others: [&[&'static Statement]; 30] = [
         &lanes::statements(),
         &marks::store::statements(),
         &marks::users::statements(),
@@ -65,6 +65,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &notifications::lists::statements(),
         &notifications::reads::statements(),
         &relations::export::statements(),
+        &relations::familiar_store::statements(),
         &relations::lists::statements(),
         &relations::mute_http::statements(),
         &users::statements(),
