@@ -27,6 +27,7 @@ use crate::features::views::http::ViewContext;
 use crate::http::served::{Callers, Served};
 use crate::maintenance::push::PushContext;
 use crate::maintenance::scrub::ScrubContext;
+use crate::maintenance::user_export::UserExportContext;
 use crate::summary::chat_list::ChatListContext;
 use crate::summary::http::SummaryContext;
 
@@ -51,6 +52,7 @@ pub struct Contexts {
     pub scrub: Arc<ScrubContext>,
     pub summary: Served<SummaryContext>,
     pub users: Served<UserContext>,
+    pub user_export: Served<UserExportContext>,
     pub views: Served<ViewContext>,
     pub worker: Arc<WorkerContext>,
 }
@@ -83,6 +85,7 @@ impl Contexts {
             scrub: Arc::new(engines.scrub()),
             summary: callers.serve(engines.summary()),
             users: callers.serve(engines.users()),
+            user_export: callers.serve(UserExportContext::new(&config.user_export, engines.db.clone())),
             views: callers.serve(engines.views(config)),
             worker,
         }

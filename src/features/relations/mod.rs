@@ -24,6 +24,7 @@ mod config;
 mod deferred;
 mod distributed;
 pub mod export;
+pub mod exported;
 mod familiar;
 pub mod familiar_http;
 pub mod familiar_store;
