@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use headmark::base::clock::Clock;
 use headmark::maintenance::user_export::{LEFT_OUT, NOT_EXPORTED, parts};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -198,14 +199,16 @@ both_tiers! {
     async fn long_lists_are_whole(world: World) {
         let node = world.node().await;
         let mut hand = Hand::on(&world).await;
+        // What is old may be swept meanwhile.
+        let now = Clock::System.now().0;
         let numbers = "with recursive n (g) as (select 1 union all select g + 1 from n where g < 950)";
         hand.run(&format!("{numbers} insert into followers (followee_id, since, follower_id) select 1, g / 7, g + 1 from n")).await;
-        hand.run(&format!("{numbers} insert into posts (user_id, post_id, seq, created_at, gone) select 1, 'p' || g, g, g, 0 from n")).await;
+        hand.run(&format!("{numbers} insert into posts (user_id, post_id, seq, created_at, gone) select 1, 'p' || g, g, {now}, 0 from n")).await;
         let bytes = if world.tier == Tier::Embedded { "x''" } else { "'\\x'" };
         hand.run(&format!("{numbers} insert into memberships (group_id, ordinal, span, user_id, from_seq, to_seq, read_seq, extra, level, joined_at, at)
             select g / 10, 1, g % 10, 1, 0, 0, 0, {bytes}, 0, 5, 5 from n where g >= 10 and g < 60")).await;
         hand.run(&format!("{numbers} insert into group_messages (group_id, seq, sender_id, client_id, content, sent_at, recalled)
-            select 1 + g % 3, g, 1, 'c' || g, 'text', g, 0 from n")).await;
+            select 1 + g % 3, g, 1, 'c' || g, 'text', {now}, 0 from n")).await;
         // Of others, and of a group that the user was never in.
         hand.run("insert into group_messages (group_id, seq, sender_id, client_id, content, sent_at, recalled) values (1, 2000, 2, 'c', 'text', 5, 0)").await;
         let lines = export(&node.client, 1).await;
@@ -222,10 +225,10 @@ both_tiers! {
         let node = world.node_with(&["--user-exports", "1"]).await;
         let mut hand = Hand::on(&world).await;
         // More than the sockets hold.
-        let content = "x".repeat(2000);
+        let (content, now) = ("x".repeat(2000), Clock::System.now().0);
         let numbers = "with recursive n (g) as (select 1 union all select g + 1 from n where g < 20000)";
         hand.run(&format!("{numbers} insert into inbox (user_id, seq, sender_id, peer_id, peer_seq, group_id, group_seq, own, recall, client_id, content, put_at, sent_at)
-            select 1, g, 2, 2, g, 0, 0, 0, 0, 'c' || g, '{content}', g, g from n")).await;
+            select 1, g, 2, 2, g, 0, 0, 0, 0, 'c' || g, '{content}', {now}, {now} from n")).await;
         let begin = async || {
             let response = node.client.request(Method::GET, "/v1/users/1/export").send().await.unwrap();
             assert_eq!(response.status(), 200);

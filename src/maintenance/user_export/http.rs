@@ -14,7 +14,7 @@ use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::http::auth::Service;
 use crate::http::params::{NoParams, Query};
-use crate::http::path::PathParams;
+use crate::http::path::AnyUserPath;
 use crate::http::served::Served;
 
 pub fn routes() -> OpenApiRouter<Served<UserExportContext>> {
@@ -33,8 +33,8 @@ pub fn routes() -> OpenApiRouter<Served<UserExportContext>> {
     responses(
         (status = 200, body = String, content_type = "application/x-ndjson", description = "The lines",
             example = json!("{\"kind\":\"user\",\"user_id\":\"42\",\"revision\":918}\n{\"kind\":\"end\",\"lines\":1}\n"))))]
-async fn export_user(state: Served<UserExportContext>, _: Service, path: PathParams, _: Query<NoParams>) -> Result<Response> {
-    let mut export = state.begin(path.get("user")?)?;
+async fn export_user(state: Served<UserExportContext>, _: Service, path: AnyUserPath, _: Query<NoParams>) -> Result<Response> {
+    let mut export = state.begin(path.user)?;
     // A database that is away is a problem, as long as nothing was sent.
     let first = export.next().await?.unwrap_or_default();
     let rest = stream::unfold(Some(export), more);
