@@ -30,6 +30,7 @@ mod partitions;
 mod pipeline;
 mod plans;
 mod pool;
+mod pooler;
 mod postgres;
 mod replica;
 mod sent;
