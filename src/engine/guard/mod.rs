@@ -358,9 +358,22 @@ impl Guard {
         *self.lock_conn.lock().await = None;
         self.set_lock(Lock::Lost);
         // Before anything of the cache is trusted again.
-        if let Err(error) = answer_in_time(epoch::ensure(&self.db)).await {
-            tracing::warn!(%error, "cannot look at the history of the database yet; writes are refused");
-            return;
+        match answer_in_time(epoch::look(&self.db)).await {
+            Ok(None) => {}
+            Ok(Some(other)) => {
+                let db = self.db.clone();
+                // Beside the loop, which tells this node meanwhile that no entry counts. Should it fail,
+                // the next node that starts or connects does it.
+                tokio::spawn(async move {
+                    if let Err(error) = epoch::follow(&db, &other, SEEN).await {
+                        tracing::warn!(%error, "cannot begin another epoch of the installation yet");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot look at the history of the database yet; writes are refused");
+                return;
+            }
         }
         let taken = match self.take_lock(ASK).await {
             Ok(true) if self.is_alone() => self.begin_alone().await.map(|()| true),
