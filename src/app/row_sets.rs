@@ -19,7 +19,7 @@ use crate::features::push::rows::PushRows;
 use crate::features::relations::rows::RelationRows;
 use crate::features::views::rows::ViewRows;
 use crate::features::{groups, inbox, notifications, operations, receipts, relations, users, views};
-use crate::maintenance::recount;
+use crate::maintenance::{recount, user_export};
 
 /// All of them.
 pub const ROW_SETS: &[NewRowSet] = &[
@@ -43,7 +43,7 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 29] = [
+    let others: [&[&'static Statement]; 31] = [
         &lanes::statements(),
         &marks::store::statements(),
         &marks::users::statements(),
@@ -65,6 +65,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &notifications::lists::statements(),
         &notifications::reads::statements(),
         &relations::export::statements(),
+        &relations::familiar_store::statements(),
         &relations::lists::statements(),
         &relations::mute_http::statements(),
         &users::statements(),
@@ -73,6 +74,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &receipts::store::statements(),
         &[ENTRY_READER.statement()],
         &recount::statements(),
+        &user_export::statements(),
     ];
     ROW_SETS.iter().flat_map(|set| set.statements()).chain(others.concat()).collect()
 }

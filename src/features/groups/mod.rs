@@ -22,6 +22,7 @@ mod config;
 pub mod delivery;
 mod distributed;
 pub mod expiry;
+pub mod exported;
 pub mod fan_out;
 pub mod history;
 pub mod history_http;

@@ -10,6 +10,7 @@
 //!
 //! `settings.rs` has what a user may set, `settings_http.rs` its routes.
 
+pub mod exported;
 pub mod settings;
 pub mod settings_http;
 
