@@ -120,12 +120,12 @@ async fn all_chats(state: &ChatListContext, user: UserId) -> Result<ReadChats> {
     let State::Current(entry) = state.groups.entries.read(user, 0).await else { return Err(Error::store_unavailable()) };
     // Every group, whatever this node knows of its head: what is there is decided under its lock.
     let groups = groups(&entry.parts).map(|(group, _)| (group, None)).collect();
-    let unread = in_time(direct_lists::unread(&state.groups.db, user, MAX_DIRECTS + 1)).await?;
-    if i64::try_from(unread.len()).unwrap_or(i64::MAX) > MAX_DIRECTS {
+    let peers = in_time(direct_lists::to_read(&state.groups.db, user, MAX_DIRECTS + 1)).await?;
+    if i64::try_from(peers.len()).unwrap_or(i64::MAX) > MAX_DIRECTS {
         let detail = format!("The user has more than {MAX_DIRECTS} unread direct chats. Name the chats in up_to.");
         return Err(Problem::new(Code::TooMany, detail).into());
     }
-    let directs = unread.into_iter().map(|chat| (chat.peer, None)).collect();
+    let directs = peers.into_iter().map(|peer| (peer, None)).collect();
     Ok(ReadChats { user, groups, directs, are_named: false })
 }
 

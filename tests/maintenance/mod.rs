@@ -2,5 +2,5 @@
 
 mod export;
 pub mod import;
-mod recount;
+pub mod recount;
 mod scrub;

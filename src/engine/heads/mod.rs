@@ -30,6 +30,7 @@
 
 mod broadcast_state;
 mod cached_head;
+mod deleted;
 mod distributed;
 pub mod store;
 mod versions;
@@ -47,6 +48,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::broadcast_state::{BroadcastState, Channel, Dot};
 pub use self::cached_head::CachedHead;
+pub use self::deleted::Deleted;
 pub use self::store::NoticeRow;
 pub use self::versions::{Batch, Versions};
 use crate::base::clock::Clock;

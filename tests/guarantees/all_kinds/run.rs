@@ -230,7 +230,13 @@ impl<'a> Run<'a> {
 
     async fn act(&mut self, step: &Step) {
         match step.what {
-            What::Increment | What::IncrementMany | What::RetractAt | What::RetractNewest | What::Reset | What::ResetAll => {
+            What::Increment
+            | What::IncrementMany
+            | What::RetractAt
+            | What::RetractNewest
+            | What::Reset
+            | What::ResetAll
+            | What::DeleteBadge => {
                 self.counters(step).await;
             }
             What::SendNotification
@@ -244,8 +250,8 @@ impl<'a> Run<'a> {
                 self.notifications(step).await;
             }
             What::PutItem | What::DeleteItem | What::Access => self.views(step).await,
-            What::SendNotice | What::Withdraw | What::ReadNotices => self.notices(step).await,
-            What::Light | What::ClearDot => self.dots(step).await,
+            What::SendNotice | What::Withdraw | What::DeleteChannel | What::ReadNotices => self.notices(step).await,
+            What::Light | What::DeleteDot | What::ClearDot => self.dots(step).await,
             What::Post | What::PostAgain | What::DeletePost | What::ResetFeed => self.posts(step).await,
             What::Follow
             | What::Unfollow

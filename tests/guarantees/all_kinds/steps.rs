@@ -14,10 +14,13 @@ pub enum What {
     RetractNewest,
     Reset,
     ResetAll,
+    DeleteBadge,
     SendNotice,
     Withdraw,
+    DeleteChannel,
     ReadNotices,
     Light,
+    DeleteDot,
     ClearDot,
     Post,
     PostAgain,
@@ -86,17 +89,20 @@ pub enum What {
 }
 
 /// How often each comes.
-const WEIGHTS: [(usize, What); 66] = [
+const WEIGHTS: [(usize, What); 69] = [
     (5, What::Increment),
     (2, What::IncrementMany),
     (3, What::RetractAt),
     (2, What::RetractNewest),
     (3, What::Reset),
     (1, What::ResetAll),
+    (2, What::DeleteBadge),
     (4, What::SendNotice),
     (2, What::Withdraw),
+    (2, What::DeleteChannel),
     (3, What::ReadNotices),
     (2, What::Light),
+    (1, What::DeleteDot),
     (2, What::ClearDot),
     (6, What::Post),
     (1, What::PostAgain),
