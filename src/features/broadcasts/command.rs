@@ -11,7 +11,7 @@ use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
 use crate::engine::events::{BroadcastEventOut, Event};
 use crate::engine::heads::BroadcastState;
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::{Kind, Refused, Stream, StreamKey};
 
 /// A write to broadcasts.
@@ -71,6 +71,13 @@ impl lanes::Command for BroadcastCommand {
         match self {
             Self::Send { .. } | Self::Withdraw { .. } => 0,
             Self::Read { user, .. } => user.get(),
+        }
+    }
+
+    fn names(&self) -> Names {
+        match self {
+            Self::Send { .. } | Self::Withdraw { .. } => Vec::new(),
+            Self::Read { user, .. } => vec![in_path(*user)],
         }
     }
 

@@ -14,7 +14,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
 use crate::engine::heads::{self, BroadcastState};
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::{Kind, StreamKey};
 use crate::features::broadcasts::raise_broadcast_state;
 
@@ -81,6 +81,13 @@ impl lanes::Command for DotCommand {
         match self {
             Self::Light(_) => 0,
             Self::Clear { user, .. } => user.get(),
+        }
+    }
+
+    fn names(&self) -> Names {
+        match self {
+            Self::Light(_) => Vec::new(),
+            Self::Clear { user, .. } => vec![in_path(*user)],
         }
     }
 
