@@ -1,7 +1,8 @@
 //! What works through whole tables: imports, recounts, the scrubber, changed numbers of users with a
-//! push device.
+//! push device, removals.
 
 pub mod import;
 pub mod push;
 pub mod recount;
+pub mod removal;
 pub mod scrub;

@@ -16,7 +16,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{DbResult, in_time};
-use crate::engine::entries::State;
+use crate::engine::entries::{State, alive};
 use crate::features::groups;
 use crate::features::groups::chats::Which;
 use crate::features::groups::history_http::GroupMessageOut;
@@ -226,6 +226,7 @@ pub(super) async fn read(
     let mut revision = seen.revision();
     for _ in 0..MAX_READS {
         let State::Current(entry) = state.groups.entries.read(user, revision).await else { break };
+        alive(&entry.parts)?;
         let which = match asked {
             Asked::Page(_) => Which::All,
             Asked::Group(group) => Which::One(group),

@@ -26,7 +26,7 @@ use crate::features::inbox::direct_lists;
 use crate::http::body::{Body, in_range, present, unique_map};
 use crate::http::pages::{self, PageOut, PageParams};
 use crate::http::params::{IfNoneMatch, Query};
-use crate::http::path::{UserOrMe, UserPath};
+use crate::http::path::{PolledUserPath, UserOrMe, UserPath};
 use crate::http::polling::{self, Resource, Seen, WaitParams};
 use crate::http::served::Served;
 
@@ -145,7 +145,7 @@ async fn all_chats(state: &ChatListContext, user: UserId) -> Result<ReadChats> {
         (status = 304, description = "Not modified")))]
 async fn list_chats(
     state: Served<ChatListContext>,
-    path: UserPath,
+    PolledUserPath(path): PolledUserPath,
     uri: Uri,
     Query(params): Query<ChatsParams>,
     tags: IfNoneMatch,

@@ -26,6 +26,8 @@ pub enum Event {
     Notification(NotificationEventOut),
     /// The numbers of a user with a push device may have changed.
     Unread(UnreadEventOut),
+    /// A user was erased.
+    UserErased(UserErasedEventOut),
 }
 
 /// The relation of one user to another.
@@ -157,4 +159,12 @@ pub struct UnreadEventOut {
     /// was none of the user's own, such as a broadcast.
     #[schema(minimum = 0, example = 918)]
     pub revision: i64,
+}
+
+/// A user was erased. It stands for all that the user was part of: no other event tells of the end of
+/// its relations and memberships, and events from before name the user no longer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct UserErasedEventOut {
+    /// The user.
+    pub user_id: UserId,
 }

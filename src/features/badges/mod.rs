@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::{Kind, MAX_MARKS_BYTES, MAX_RETRACTED_RUNS, MarkKey, Refused};
 
 /// How many counters a user may have.
@@ -149,6 +149,17 @@ impl lanes::Command for BadgeCommand {
             Self::Retract(item) => item.user.get(),
             Self::RetractMany(items) => items.first().map_or(0, |item| item.user.get()),
             Self::Reset { user, .. } | Self::ResetMany { user, .. } | Self::Delete { user, .. } => user.get(),
+        }
+    }
+
+    fn names(&self) -> Names {
+        let items = |users: Vec<UserId>| users.into_iter().enumerate().map(|(at, user)| (user, format!("/items/{at}/user_id"))).collect();
+        match self {
+            Self::Increment(item) => vec![in_path(item.user)],
+            Self::IncrementMany(all) => items(all.iter().map(|item| item.user).collect()),
+            Self::Retract(item) => vec![in_path(item.user)],
+            Self::RetractMany(all) => items(all.iter().map(|item| item.user).collect()),
+            Self::Reset { user, .. } | Self::ResetMany { user, .. } | Self::Delete { user, .. } => vec![in_path(*user)],
         }
     }
 

@@ -11,7 +11,7 @@ use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
 use crate::engine::events::{BroadcastEventOut, Event};
 use crate::engine::heads::{BroadcastState, Deleted};
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::{Kind, Refused, Stream, StreamKey};
 
 /// A write to broadcasts.
@@ -76,6 +76,13 @@ impl lanes::Command for BroadcastCommand {
         match self {
             Self::Send { .. } | Self::Withdraw { .. } | Self::Delete(_) => 0,
             Self::Read { user, .. } => user.get(),
+        }
+    }
+
+    fn names(&self) -> Names {
+        match self {
+            Self::Send { .. } | Self::Withdraw { .. } | Self::Delete(_) => Vec::new(),
+            Self::Read { user, .. } => vec![in_path(*user)],
         }
     }
 

@@ -14,7 +14,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
 use crate::engine::heads::{self, BroadcastState, Deleted};
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::{Kind, StreamKey};
 use crate::features::broadcasts::raise_broadcast_state;
 
@@ -89,6 +89,13 @@ impl lanes::Command for DotCommand {
         match self {
             Self::Light(_) | Self::Delete(_) => 0,
             Self::Clear { user, .. } => user.get(),
+        }
+    }
+
+    fn names(&self) -> Names {
+        match self {
+            Self::Light(_) | Self::Delete(_) => Vec::new(),
+            Self::Clear { user, .. } => vec![in_path(*user)],
         }
     }
 

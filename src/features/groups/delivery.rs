@@ -14,7 +14,7 @@ use crate::base::error::Problem;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 use crate::engine::heads::Batch;
-use crate::engine::lanes::{self, Answer, Core, Needs, RowSet, Rows, Table};
+use crate::engine::lanes::{self, Answer, Core, Names, Needs, RowSet, Rows, Table};
 use crate::features::inbox::append_inbox;
 use crate::features::inbox::{Item, Of};
 
@@ -155,6 +155,10 @@ impl lanes::Command for DeliveryPage {
 
     fn lane_key(&self) -> i64 {
         self.group.get()
+    }
+
+    fn names(&self) -> Names {
+        Vec::new()
     }
 
     fn weight(&self) -> u32 {

@@ -32,7 +32,7 @@ use crate::http::auth::{Auth, Caller, Service};
 use crate::http::body::{Body, NoFields, present, text_within};
 use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{NoParams, Query};
-use crate::http::path::PathParams;
+use crate::http::path::{PathParams, Witness, refuse_erased};
 use crate::http::polling::Polling;
 use crate::http::sender::SenderIn;
 use crate::http::served::Served;
@@ -80,12 +80,16 @@ impl<S> FromRequestParts<S> for GroupPath
 where
     S: Send + Sync,
     Arc<Auth>: FromRef<S>,
+    Option<Arc<dyn Witness>>: FromRef<S>,
 {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let caller = Caller::from_request_parts(parts, state).await?;
         let params = PathParams::from_request_parts(parts, state).await?;
+        if let Caller::User { id } = caller {
+            refuse_erased(parts, state, id).await?;
+        }
         Ok(Self { group: params.get("group")?, caller, params })
     }
 }

@@ -12,6 +12,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{Name, UserId};
 use crate::cache::{Parts, Revision};
 use crate::db::{Conn, DbResult, Pipeline};
+use crate::engine::erased::Erased;
 use crate::engine::events::{self, Event, UnreadEventOut};
 use crate::engine::heads::store::SharedCount;
 use crate::engine::heads::{self, Batch, Committed};
@@ -30,6 +31,15 @@ pub struct Core {
     unlocked: Vec<UserId>,
     /// Users who have no row yet, and get one with this batch.
     new: BTreeSet<UserId>,
+    /// Users who were erased, as far as their rows do not say so: those that have none any more, and
+    /// those that are named without a look at their rows.
+    erased: BTreeSet<UserId>,
+    /// Of whom that was asked.
+    asked: Vec<UserId>,
+    /// Users who were erased and have no row: nothing of them is ever written.
+    gone: BTreeSet<UserId>,
+    /// Whether any user of the batch may be erased.
+    has_erased: bool,
     /// How many channels and dots there were before the batch, where it may make one.
     shared_counts: Vec<SharedCount>,
     /// Users of whom all marks of a kind are to go.
@@ -79,9 +89,51 @@ impl Core {
     /// Rows that are locked. The others are made when the batch is written: as they are by then, in one
     /// go, and also where nothing changed, since that keeps out another batch that found none either.
     fn add_locked(&mut self, needs: &Needs, users: Vec<(UserId, User)>) {
+        self.has_erased |= users.iter().any(|(_, row)| row.settings.is_erased());
         self.users.insert_loaded(users);
         self.new = needs.users.iter().filter(|user| self.users.look(user).is_none()).copied().collect();
         self.users.insert_loaded(self.new.iter().map(|user| (*user, User::default())));
+    }
+
+    /// Users of whom their rows do not say whether they were erased.
+    pub(super) fn maybe_erased(&self, needs: &Needs) -> Vec<UserId> {
+        self.new.iter().copied().chain(needs.named_alone()).collect()
+    }
+
+    /// Takes in which of them were.
+    pub(super) fn add_erased(&mut self, asked: Vec<UserId>, found: Vec<Erased>) {
+        self.asked = asked;
+        for (user, _) in found {
+            self.has_erased = true;
+            self.erased.insert(user);
+            if self.new.remove(&user) {
+                self.gone.insert(user);
+                self.users.insert_loaded([(user, User { settings: UserSettings::erased(), ..User::default() })]);
+            }
+        }
+    }
+
+    /// Whether a user of the batch may have been erased.
+    pub(in crate::engine::lanes) fn has_erased(&self) -> bool {
+        self.has_erased
+    }
+
+    /// Whether the batch knows if this user was erased.
+    pub(in crate::engine::lanes) fn knows_whether_erased(&self, user: UserId) -> bool {
+        self.users.look(&user).is_some() || self.asked.contains(&user)
+    }
+
+    /// Whether the user was erased. Known of users whose rows are asked for, and who are named
+    /// ([`crate::engine::pairs::need_named`]).
+    #[must_use]
+    pub fn is_erased(&self, user: UserId) -> bool {
+        self.erased.contains(&user) || self.users.look(&user).is_some_and(|row| row.settings.is_erased())
+    }
+
+    /// The user is erased from now on: every later write that names it is refused.
+    pub fn erase(&mut self, user: UserId) {
+        self.has_erased = true;
+        self.revise(user, |row| row.settings = UserSettings::erased());
     }
 
     /// Takes in heads.
@@ -93,6 +145,7 @@ impl Core {
     /// Rows that are known without a lock.
     pub(in crate::engine::lanes) fn add_users(&mut self, users: Vec<(UserId, User)>) {
         self.unlocked = users.iter().map(|(user, _)| *user).collect();
+        self.has_erased |= users.iter().any(|(_, row)| row.settings.is_erased());
         self.users.insert_loaded(users);
     }
 
@@ -105,7 +158,8 @@ impl Core {
     }
 
     pub(super) async fn save(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {
-        let users = self.users.rows.iter().map(|(user, (loaded, now))| (*user, loaded, now));
+        let users = self.users.rows.iter().filter(|(user, _)| !self.gone.contains(user));
+        let users = users.map(|(user, (loaded, now))| (*user, loaded, now));
         let (new, known): (Vec<_>, Vec<_>) = users.partition(|(user, ..)| self.new.contains(user));
         let changed: Vec<_> = known.into_iter().filter(|(_, loaded, now)| loaded != now).collect();
         users::save_users(conn, &changed, batch.stamp()).await?;
@@ -352,6 +406,9 @@ impl Core {
 
     /// Changes the user's own row, and raises its revision, once for each command.
     pub fn revise(&mut self, user: UserId, change: impl FnOnce(&mut User)) {
+        if self.gone.contains(&user) {
+            return;
+        }
         let mut row = self.users.get(&user);
         change(&mut row);
         if self.revised.insert(user) {
