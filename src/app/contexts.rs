@@ -11,6 +11,7 @@ use crate::features::broadcasts::http::BroadcastContext;
 use crate::features::dots::http::DotContext;
 use crate::features::events::EventContext;
 use crate::features::feed::http::FeedContext;
+use crate::features::groups;
 use crate::features::groups::fan_out::FanOutContext;
 use crate::features::groups::http::GroupContext;
 use crate::features::inbox::http::InboxContext;
@@ -141,7 +142,10 @@ impl Engines {
         RemovalContext {
             engines,
             guard: Arc::clone(&self.guard),
-            steps: Steps::new([(RemovalKind::User, user_steps(config.relations.terms().badges))]),
+            steps: Steps::new([
+                (RemovalKind::User, user_steps(config.relations.terms().badges)),
+                (RemovalKind::Group, groups::deletion::steps()),
+            ]),
         }
     }
 

@@ -258,8 +258,8 @@ pub(super) async fn read(
 
 /// Why a group is not among the user's chats.
 async fn no_chat(state: &ChatListContext, user: UserId, group: GroupId) -> Result<Problem> {
-    let is_known = in_time(groups::lists::view(&state.groups.db, group, None)).await?.is_some();
-    Ok(if is_known { groups::no_member(group, user) } else { groups::unknown(group) })
+    groups::lists::view_known(&state.groups.db, group, None).await?;
+    Ok(groups::no_member(group, user))
 }
 
 async fn directs(state: &ChatListContext, user: UserId, asked: Asked, now: UnixMs) -> DbResult<direct_lists::Directs> {

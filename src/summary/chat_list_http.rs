@@ -174,7 +174,7 @@ async fn list_chats(
 ///
 /// The same as in the list of chats.
 #[utoipa::path(get, path = "/v1/users/{user}/chats/group/{group}", tag = "chats",
-    extensions(("x-problems" = json!(["not_found"]))),
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("user" = UserOrMe, Path), ("group" = GroupId, Path), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
@@ -225,7 +225,7 @@ async fn one(state: &ChatListContext, user: UserId, asked: Asked, params: WaitPa
 /// Marks all chats, or several chats up to the heads that the user saw, in one transaction. Messages
 /// that arrive meanwhile stay unread. Returns the unread summary.
 #[utoipa::path(post, path = "/v1/users/{user}/chats/read", tag = "chats",
-    extensions(("x-problems" = json!(["not_found", "too_many"]))),
+    extensions(("x-problems" = json!(["not_found", "gone", "too_many"]))),
     params(("user" = UserOrMe, Path)),
     request_body(content = ReadChatsIn, description = "Optional. Default: all chats"),
     responses(

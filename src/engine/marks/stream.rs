@@ -73,7 +73,7 @@ pub struct Stream {
     /// Raised by each change.
     pub version: i64,
     /// For channels and dots: the head of the broadcast state when this head was raised last. For
-    /// posts: how many of them are gone.
+    /// posts: how many of them are gone. For groups: 1 once the group is deleted.
     pub position: i64,
     /// When the head was raised last.
     pub at: UnixMs,
@@ -163,6 +163,19 @@ impl Stream {
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.head > self.floor
+    }
+
+    /// Of a group: it is deleted. All of it is gone.
+    pub fn delete_group(&mut self) {
+        self.expire(self.head);
+        self.position = 1;
+        self.version += 1;
+    }
+
+    /// Of a group: whether it is deleted.
+    #[must_use]
+    pub fn is_deleted_group(&self) -> bool {
+        self.position > 0
     }
 
     fn bound_runs(&mut self) {

@@ -197,6 +197,8 @@ pub struct Model {
     /// Of each user.
     pub lists: [NotificationList; USERS],
     pub groups: BTreeMap<i64, Group>,
+    /// Where to ask what came of the deletion of each group that was deleted.
+    pub deleted_groups: BTreeMap<i64, String>,
     /// Of each receiver and sender.
     pub directs: BTreeMap<(usize, usize), Vec<Thing>>,
     /// The last message that each user has read in each direct chat.

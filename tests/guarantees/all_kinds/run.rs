@@ -77,9 +77,10 @@ impl<'a> Run<'a> {
         format!("/v1/users/{}/{rest}", self.user(user))
     }
 
-    /// One of two groups.
+    /// One of two groups. In place of one that was deleted comes another.
     pub fn group_id(&self, which: usize) -> i64 {
-        self.case * 10 + i64::try_from(which % 2).unwrap()
+        let first = self.case * 10 + i64::try_from(which % 2).unwrap();
+        (first..first + 10).step_by(2).find(|id| !self.model.deleted_groups.contains_key(id)).unwrap_or(first)
     }
 
     pub fn group(&mut self, id: i64) -> Option<&mut Group> {
@@ -263,7 +264,15 @@ impl<'a> Run<'a> {
             | What::Unblock => self.relations(step).await,
             What::Mute | What::Unmute => self.mutes(step).await,
             What::SweepMutes => self.fleet.sweep_mutes().await,
-            What::PutGroup | What::Join | What::Leave | What::Say | What::SayAgain | What::Mention | What::MentionAll | What::Recall => {
+            What::PutGroup
+            | What::DeleteGroup
+            | What::Join
+            | What::Leave
+            | What::Say
+            | What::SayAgain
+            | What::Mention
+            | What::MentionAll
+            | What::Recall => {
                 self.groups(step).await;
             }
             What::ReadGroup | What::ReadOne | What::UnreadGroup | What::SetLevel => self.memberships(step).await,

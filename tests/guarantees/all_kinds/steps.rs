@@ -50,6 +50,7 @@ pub enum What {
     EditNotification,
     SeeNotifications,
     PutGroup,
+    DeleteGroup,
     Join,
     Leave,
     Say,
@@ -89,7 +90,7 @@ pub enum What {
 }
 
 /// How often each comes.
-const WEIGHTS: [(usize, What); 69] = [
+const WEIGHTS: [(usize, What); 70] = [
     (5, What::Increment),
     (2, What::IncrementMany),
     (3, What::RetractAt),
@@ -131,6 +132,7 @@ const WEIGHTS: [(usize, What); 69] = [
     (1, What::EditNotification),
     (2, What::SeeNotifications),
     (3, What::PutGroup),
+    (1, What::DeleteGroup),
     (6, What::Join),
     (2, What::Leave),
     (8, What::Say),
