@@ -135,7 +135,7 @@ pub fn delete_own(name: &'static str, tables: &'static [&'static str], statement
 }
 
 /// How many rows [`delete_pages`] removes at once.
-pub const OWN_ROWS: i64 = 1000;
+const OWN_ROWS: i64 = 1000;
 
 /// The same where they may be many: each statement removes some, and takes how many that is at most.
 #[must_use]
