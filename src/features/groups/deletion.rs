@@ -8,7 +8,8 @@
 //! client that polls its inbox sees the tombstones.
 
 use super::delivery::{DeliveryRows, Progress as Delivered};
-use super::members::{end_membership, tell, unknown};
+use super::members::{end_membership, tell};
+use super::refused::unknown;
 use super::rows::GroupRows;
 use super::{Group, lists};
 use crate::base::clock::UnixMs;

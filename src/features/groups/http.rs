@@ -17,7 +17,7 @@ use super::changes::GroupChanges;
 use super::chats::Chats;
 use super::deletion::DeleteGroup;
 use super::lists::{self, View};
-use super::members::no_member;
+use super::refused::no_member;
 use super::{Delivery, GroupCommand, GroupConfig, GroupOut, GroupSentOut, MAX_JOINS, MAX_MENTIONS, MemberOut, MembersOut, NewMessage};
 use crate::base::clock::Clock;
 use crate::base::error::{Problem, Result};

@@ -2,7 +2,7 @@
 
 use super::distributed;
 use super::history::{FoundMessages, Stretch};
-use super::members::{deleted, unknown};
+use super::refused::{deleted, unknown};
 use super::store::{LOAD_MESSAGES, MessageRow, message_of_row};
 use super::{Delivery, Group, MemberOut, Message};
 use crate::base::clock::UnixMs;

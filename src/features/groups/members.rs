@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::refused::{deleted, no_member, unknown};
 use super::rows::GroupRows;
 use super::{Delivery, Group, GroupOut, MAX_GROUPS, MAX_MEMBERS, MemberOut, Membership, Reading};
 use crate::base::clock::UnixMs;
@@ -12,18 +13,6 @@ use crate::engine::lanes::{Answer, Rows};
 use crate::engine::marks::{Hidden, Intervals, StreamKey};
 use crate::features::level::{Level, LevelUntil};
 use crate::features::push::{self, Scope};
-
-pub(crate) fn unknown(group: GroupId) -> Problem {
-    Problem::new(Code::NotFound, format!("Group {group} does not exist."))
-}
-
-pub(crate) fn no_member(group: GroupId, user: UserId) -> Problem {
-    Problem::new(Code::Forbidden, format!("User {user} is not a member of group {group}."))
-}
-
-pub(crate) fn deleted(group: GroupId) -> Problem {
-    Problem::new(Code::Gone, format!("Group {group} was deleted. Its id cannot be used again."))
-}
 
 /// A group that is there.
 pub(super) fn known(rows: &Rows, id: GroupId) -> Result<Group, Problem> {

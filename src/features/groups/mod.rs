@@ -39,6 +39,7 @@ mod needs;
 pub mod part;
 pub mod push_members;
 mod reading;
+mod refused;
 pub mod rows;
 pub mod sharing;
 mod store;
@@ -48,9 +49,9 @@ pub mod user_http;
 pub use command::GroupCommand;
 pub use config::GroupConfig;
 pub use members::GroupSettingsOut;
-pub(crate) use members::{deleted, no_member, unknown};
 pub(crate) use messages::expired;
 pub use reading::{MAX_EXTRA_BYTES, Reading, TooScattered};
+pub(crate) use refused::{deleted, no_member, unknown};
 
 use std::collections::BTreeSet;
 
