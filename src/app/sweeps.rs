@@ -49,7 +49,7 @@ pub(super) async fn run(state: AppState, stop: CancellationToken) {
         sweep_rounds(&stop, "devices", || inbox::expiry::sweep_devices(&state.contexts.inbox)).await;
         sweep_rounds(&stop, "notices", || broadcasts::store::sweep(&state.db)).await;
         swept("notifications", notifications::expiry::sweep(&state.contexts.notifications).await);
-        swept("mutes", relations::mute_http::sweep_mutes(&state.contexts.relations).await);
+        sweep_rounds(&stop, "mutes", || relations::mute_http::sweep_mutes(&state.contexts.relations)).await;
         swept("view_items", views::expiry::sweep(&state.contexts.views, &mut old_items).await);
     }
 }
