@@ -11,6 +11,7 @@ use crate::features::broadcasts::http::BroadcastContext;
 use crate::features::dots::http::DotContext;
 use crate::features::events::EventContext;
 use crate::features::feed::http::FeedContext;
+use crate::features::groups;
 use crate::features::groups::fan_out::FanOutContext;
 use crate::features::groups::http::GroupContext;
 use crate::features::inbox::http::InboxContext;
@@ -21,11 +22,13 @@ use crate::features::receipts::http::ReceiptContext;
 use crate::features::relations::http::RelationContext;
 use crate::features::relations::worker::WorkerContext;
 use crate::features::relations::{FamiliarReader, Lookups};
+use crate::features::removals::{self, RemovalKind};
 use crate::features::users::settings_http::UserContext;
 use crate::features::users::{LastSeen, LastSeenContext};
 use crate::features::views::http::ViewContext;
 use crate::http::served::{Callers, Served};
 use crate::maintenance::push::PushContext;
+use crate::maintenance::removal::{RemovalContext, Steps, user_steps};
 use crate::maintenance::scrub::ScrubContext;
 use crate::maintenance::user_export::UserExportContext;
 use crate::summary::chat_list::ChatListContext;
@@ -49,6 +52,7 @@ pub struct Contexts {
     pub push: Arc<PushContext>,
     pub receipts: Served<ReceiptContext>,
     pub relations: Served<RelationContext>,
+    pub removal: Arc<RemovalContext>,
     pub scrub: Arc<ScrubContext>,
     pub summary: Served<SummaryContext>,
     pub users: Served<UserContext>,
@@ -82,6 +86,7 @@ impl Contexts {
             receipts: callers.serve(engines.receipts()),
             relations: callers.serve(engines.relations(config, worker.clone())),
             operations,
+            removal: Arc::new(engines.removal(config)),
             scrub: Arc::new(engines.scrub()),
             summary: callers.serve(engines.summary()),
             users: callers.serve(engines.users()),
@@ -134,12 +139,30 @@ impl Engines {
         }
     }
 
+    fn removal(&self, config: &Config) -> RemovalContext {
+        let (db, lanes, cache, clock) = (self.db.clone(), self.lanes.clone(), Arc::clone(&self.cache), self.clock.clone());
+        let engines = Arc::new(removals::Engines { db, lanes, cache, clock });
+        RemovalContext {
+            engines,
+            guard: Arc::clone(&self.guard),
+            steps: Steps::new([
+                (RemovalKind::User, user_steps(config.relations.terms().badges)),
+                (RemovalKind::Group, groups::deletion::steps()),
+            ]),
+        }
+    }
+
     fn receipts(&self) -> ReceiptContext {
         ReceiptContext { entries: Arc::clone(&self.entries), receipts: Arc::clone(&self.receipts), polling: Arc::clone(&self.polling) }
     }
 
     fn users(&self) -> UserContext {
-        UserContext { lanes: self.lanes.clone(), entries: Arc::clone(&self.entries), group_changes: Arc::clone(&self.group_changes) }
+        UserContext {
+            lanes: self.lanes.clone(),
+            entries: Arc::clone(&self.entries),
+            group_changes: Arc::clone(&self.group_changes),
+            clock: self.clock.clone(),
+        }
     }
 
     fn groups(&self, config: &Config) -> GroupContext {

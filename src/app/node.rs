@@ -39,7 +39,7 @@ use crate::http::edge::EdgeConfig;
 use crate::http::limit::Limiter;
 use crate::http::polling::{Polling, Waiting};
 use crate::http::traces::Traces;
-use crate::maintenance::{push, scrub};
+use crate::maintenance::{push, removal, scrub};
 use crate::summary::{ChatPart, Parts, Summaries};
 
 /// How often the samples of histograms are folded, so that they do not pile up between scrapes.
@@ -89,12 +89,13 @@ impl App {
             after_commit: Arc::new([Arc::<HotUsers>::clone(&hot), Arc::<FanOut>::clone(&fan_out)]),
         };
         let lanes = Lanes::start(&config.lanes, &engines);
-        let last_seen = Arc::new(LastSeen::new(db.clone(), lanes.clone(), Arc::clone(&guard), clock.clone()));
         let turns = Arc::new(Turns::new(config.polls.sql_reads, Duration::from_millis(config.polls.sql_read_wait_ms)));
         let feeds = Feeds::new(&config.feed, db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns));
         let entries =
             Entries::new(db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns), &ENTRY_READER);
         let entries = Arc::new(entries);
+        let last_seen = LastSeen::new(db.clone(), lanes.clone(), Arc::clone(&guard), Arc::clone(&entries), clock.clone());
+        let last_seen = Arc::new(last_seen);
         let views = Arc::new(views::Reader::new(db.clone(), Arc::clone(&heads)));
         let chats = Arc::new(Chats::new(db.clone(), Arc::clone(&heads)));
         let parts = Parts {
@@ -150,6 +151,7 @@ impl App {
         }
         this.tasks.spawn(fan_out::run(Arc::clone(&this.state.contexts.fan_out), this.stop.clone()));
         this.tasks.spawn(push::run(Arc::clone(&this.state.contexts.push), this.stop.clone()));
+        this.tasks.spawn(removal::run(Arc::clone(&this.state.contexts.removal), this.stop.clone()));
         this.tasks.spawn(scrub::run(Arc::clone(&this.state.contexts.scrub), config.scrub.clone(), this.stop.clone()));
         Ok(this)
     }

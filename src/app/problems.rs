@@ -21,6 +21,30 @@ const PROBLEM: &str = "application/problem+json";
 /// Operations that any caller may send, about anything.
 const OPEN: [&str; 1] = ["list_broadcasts"];
 
+/// Operations that name users in their bodies, or members as their callers, without a user in the path.
+const NAMING: [&str; 17] = [
+    "increment_badges",
+    "query_badges",
+    "retract_badges",
+    "get_group",
+    "list_members",
+    "join_members",
+    "list_group_messages",
+    "send_group_message",
+    "list_group_message_changes",
+    "recall_group_message",
+    "get_receipts",
+    "list_receipts",
+    "send_notification",
+    "put_posts",
+    "query_relations",
+    "put_view_items",
+    "put_view_item",
+];
+
+/// The operation that erases users, which a repeat may do again.
+const ERASES: &str = "erase_user";
+
 /// Codes that any operation may answer with, before or beside its handler.
 const ALWAYS: [Code; 10] = [
     Code::MalformedRequest,
@@ -136,6 +160,8 @@ fn codes(path: &str, method: &str, operation: &mut Operation) -> Vec<Code> {
     with(takes(ParameterIn::Query, "cursor"), &[Code::InvalidCursor]);
     with(takes(ParameterIn::Query, "wait") && takes(ParameterIn::Header, "If-None-Match"), &[Code::WaitNeedsTag]);
     with(method != "get", &OF_WRITES);
+    let id = operation.operation_id.as_deref().unwrap_or_default();
+    with((path.contains("{user}") || NAMING.contains(&id)) && id != ERASES, &[Code::Erased]);
     if operation.operation_id.as_deref().is_some_and(|id| OPEN.contains(&id)) {
         codes.remove(&Code::Forbidden.as_str());
     }

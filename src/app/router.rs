@@ -38,7 +38,7 @@ use crate::summary;
         (name = "relations", description = "Follows, blocks and mutes between users."),
         (name = "events", description = "An ordered log of changes, for services."),
         (name = "operations", description = "Results of asynchronous writes."),
-        (name = "users", description = "Settings of users."),
+        (name = "users", description = "Settings of users, and their erasure."),
         (name = "views", description = "Views: pages, forums and channels that users read by visiting them."),
         (name = "server", description = "Health checks and metrics.")),
     security(("bearer" = [])),
@@ -106,6 +106,7 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
         .and(relations::mute_http::routes(), |node| &node.contexts.relations)
         .and(events::routes(), |node| &node.contexts.events)
         .and(operations::http::routes(), |node| &node.contexts.operations)
+        .and(users::erase_http::routes(), |node| &node.contexts.users)
         .and(users::settings_http::routes(), |node| &node.contexts.users)
         .and(user_export::http::routes(), |node| &node.contexts.user_export)
         .and(views::http::routes(), |node| &node.contexts.views)

@@ -7,7 +7,7 @@ use crate::db::{self, Statement};
 use crate::engine::entries::EntryReader;
 use crate::engine::lanes::{self, NewRowSet};
 use crate::engine::pairs::PairLocks;
-use crate::engine::{epoch, events, guard, heads, idempotency, marks};
+use crate::engine::{epoch, erased, events, guard, heads, idempotency, marks};
 use crate::features::broadcasts::rows::NoticeRows;
 use crate::features::feed::rows::FeedRows;
 use crate::features::groups::delivery::DeliveryRows;
@@ -17,6 +17,7 @@ use crate::features::inbox::rows::InboxRows;
 use crate::features::notifications::rows::NotificationRows;
 use crate::features::push::rows::PushRows;
 use crate::features::relations::rows::RelationRows;
+use crate::features::removals::rows::RemovalRows;
 use crate::features::views::rows::ViewRows;
 use crate::features::{groups, inbox, notifications, operations, receipts, relations, users, views};
 use crate::maintenance::{recount, user_export};
@@ -35,6 +36,7 @@ pub const ROW_SETS: &[NewRowSet] = &[
     // The last locks of a batch.
     NewRowSet::of::<DeliveryRows>(),
     NewRowSet::of::<PushRows>(),
+    NewRowSet::of::<RemovalRows>(),
 ];
 
 /// Reads users' entries from the rows of all sets.
@@ -43,7 +45,7 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 31] = [
+    let others: [&[&'static Statement]; 34] = [
         &lanes::statements(),
         &marks::store::statements(),
         &marks::users::statements(),
@@ -51,8 +53,10 @@ pub fn statements() -> Vec<&'static Statement> {
         &events::store::statements(),
         &idempotency::statements(),
         &epoch::statements(),
+        &erased::statements(),
         &guard::statements(),
         &db::replica_statements(),
+        &groups::deletion::statements(),
         &groups::expiry::statements(),
         &groups::import::store::statements(),
         &groups::lists::statements(),
@@ -64,6 +68,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &notifications::expiry::statements(),
         &notifications::lists::statements(),
         &notifications::reads::statements(),
+        &relations::erase::statements(),
         &relations::export::statements(),
         &relations::familiar_store::statements(),
         &relations::lists::statements(),

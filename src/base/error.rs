@@ -107,6 +107,7 @@ codes! {
     TooMany = CONFLICT, "Limit reached";
     IdempotencyInProgress = CONFLICT, "Request in progress";
     Gone = GONE, "Gone";
+    Erased = GONE, "User erased";
     InboxReset = GONE, "Inbox reset";
     CursorExpired = GONE, "Cursor expired";
     BodyTooLarge = PAYLOAD_TOO_LARGE, "Request body too large";

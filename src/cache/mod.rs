@@ -382,6 +382,15 @@ impl Cache {
         }
     }
 
+    /// How long what is kept in a shared cache lives after it was last written, in milliseconds.
+    #[must_use]
+    pub fn life_ms(&self) -> i64 {
+        match self {
+            Self::Memory(_) => 0,
+            Self::Redis(redis) => redis.life_ms(),
+        }
+    }
+
     /// Whether other nodes see this cache too.
     #[must_use]
     pub fn is_shared(&self) -> bool {

@@ -3,6 +3,7 @@
 
 pub mod entries;
 pub mod epoch;
+pub mod erased;
 pub mod events;
 pub mod get_or_read;
 pub mod guard;

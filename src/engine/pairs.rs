@@ -141,6 +141,19 @@ pub fn need_approval_seen(needs: &mut Needs, user: UserId) {
     needs.of::<PairLocks>().seen_locks.insert(approval_lock(user));
 }
 
+/// A user whom a command names without a look at its row: whether it was erased. It is not erased
+/// before this transaction ends.
+pub fn need_named(needs: &mut Needs, user: UserId) {
+    need_approval_seen(needs, user);
+    needs.named(user);
+}
+
+/// To erase a user: whoever named it before has committed.
+pub fn need_erasure(needs: &mut Needs, user: UserId) {
+    needs.user(user);
+    need_approval(needs, user);
+}
+
 impl RowSet for PairLocks {
     type Needs = PairNeeds;
 

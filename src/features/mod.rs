@@ -17,6 +17,7 @@ pub mod operations;
 pub mod push;
 pub mod receipts;
 pub mod relations;
+pub mod removals;
 pub mod silence;
 pub mod summary_part;
 pub mod users;

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::extract::{FromRef, FromRequestParts, RawPathParams};
+use axum::http::Method;
 use axum::http::request::Parts;
 use futures_util::future::BoxFuture;
 use utoipa::ToSchema;
@@ -92,6 +93,11 @@ impl UserPath {
     }
 }
 
+/// The same for polls that read the user's entry in any case: their handlers refuse users that were
+/// erased ([`alive`](crate::engine::entries::alive)).
+#[derive(Debug)]
+pub struct PolledUserPath(pub UserPath);
+
 /// The user of `/v1/users/{user}/…`, for routes open to any caller: anyone with credentials may ask
 /// about anyone.
 #[derive(Debug)]
@@ -132,9 +138,39 @@ where
 pub trait Witness: Send + Sync {
     /// Such a request is about to be answered. It waits for what is returned, if anything.
     fn saw(&self, user: UserId) -> Option<BoxFuture<'_, ()>>;
+
+    /// Refuses a user that was erased: 410.
+    fn refuse_erased(&self, user: UserId) -> BoxFuture<'_, Result<(), Problem>>;
+}
+
+/// Refuses users that were erased, where the request only reads. A write is refused in the lane, under
+/// the lock of the user's row.
+pub(crate) async fn refuse_erased<S>(parts: &Parts, state: &S, user: UserId) -> Result<(), Problem>
+where
+    Option<Arc<dyn Witness>>: FromRef<S>,
+{
+    match Option::<Arc<dyn Witness>>::from_ref(state) {
+        Some(witness) if parts.method == Method::GET => witness.refuse_erased(user).await,
+        _ => Ok(()),
+    }
 }
 
 impl<S> FromRequestParts<S> for UserPath
+where
+    S: Send + Sync,
+    Arc<Auth>: FromRef<S>,
+    Option<Arc<dyn Witness>>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let PolledUserPath(path) = PolledUserPath::from_request_parts(parts, state).await?;
+        refuse_erased(parts, state, path.user).await?;
+        Ok(path)
+    }
+}
+
+impl<S> FromRequestParts<S> for PolledUserPath
 where
     S: Send + Sync,
     Arc<Auth>: FromRef<S>,
@@ -148,7 +184,7 @@ where
         if let Some(noted) = Option::<Arc<dyn Witness>>::from_ref(state).as_deref().and_then(|witness| witness.saw(user)) {
             noted.await;
         }
-        Ok(Self { user, caller, params })
+        Ok(Self(UserPath { user, caller, params }))
     }
 }
 
@@ -156,11 +192,18 @@ impl<S> FromRequestParts<S> for AnyUserPath
 where
     S: Send + Sync,
     Arc<Auth>: FromRef<S>,
+    Option<Arc<dyn Witness>>: FromRef<S>,
 {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let (caller, _, user) = caller_and_user(parts, state).await?;
+        refuse_erased(parts, state, user).await?;
+        if let Caller::User { id } = caller
+            && id != user
+        {
+            refuse_erased(parts, state, id).await?;
+        }
         Ok(Self { user, caller })
     }
 }

@@ -24,7 +24,8 @@ pub use self::waiting::{Waiting, WaitingPlace};
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Code, Error, Fault, Problem};
 use crate::base::ids::UserId;
-use crate::cache::{Cache, Listener};
+use crate::cache::{Cache, Listener, Lookup};
+use crate::engine::entries::alive;
 use crate::engine::heads::{Changes, Heads};
 use crate::http::params::IfNoneMatch;
 
@@ -285,9 +286,13 @@ where
         listener.ready().await;
     }
     let mut shared = wakers.shared.then(|| node.heads.listen());
+    let mut is_first = true;
     loop {
         let seen = asked.seen(node);
         let reading = (resource.read)(seen).await?;
+        if !std::mem::take(&mut is_first) {
+            refuse_erased(node, asked.about).await?;
+        }
         let left = deadline.saturating_duration_since(Instant::now());
         let holds = reading.version.is_none() || these(&reading.value) || asked.knows(seen, &reading);
         if !holds || left.is_zero() || node.draining.is_cancelled() {
@@ -302,6 +307,16 @@ where
             () = tokio::time::sleep(left.min(recheck)) => {}
             () = node.draining.cancelled() => {}
         }
+    }
+}
+
+/// Refuses a user that was erased while its poll waited.
+async fn refuse_erased(node: &Polling, user: Option<UserId>) -> Result<(), Problem> {
+    let Some(user) = user else { return Ok(()) };
+    match node.cache.get(user).await {
+        Ok(Lookup::Hit(entry)) => alive(&entry.parts),
+        // Its next poll is refused.
+        _ => Ok(()),
     }
 }
 

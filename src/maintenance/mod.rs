@@ -1,8 +1,9 @@
 //! What works through whole tables: imports, recounts, the scrubber, changed numbers of users with a
-//! push device; exports of users.
+//! push device, exports of users, removals.
 
 pub mod import;
 pub mod push;
 pub mod recount;
+pub mod removal;
 pub mod scrub;
 pub mod user_export;

@@ -17,7 +17,7 @@ use crate::engine::lanes::{Answer, Job};
 use crate::features::feed::{FeedCommand, Followed, Horizon, ResetFeedOut, store};
 use crate::http::body::{Body, present};
 use crate::http::params::{IfNoneMatch, Query};
-use crate::http::path::{UserOrMe, UserPath};
+use crate::http::path::{PolledUserPath, UserOrMe, UserPath};
 use crate::http::polling::{self, PolledValue, Resource, Seen, WaitParams};
 use crate::http::served::Served;
 
@@ -75,13 +75,19 @@ async fn submit(state: &SummaryContext, user: UserId, followed: Followed) -> Res
             ("ETag" = String, description = "The version of the response; omitted if degraded"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
         (status = 304, description = "Not modified")))]
-async fn get_feed(state: Served<SummaryContext>, path: UserPath, Query(params): Query<WaitParams>, tags: IfNoneMatch) -> Result<Response> {
+async fn get_feed(
+    state: Served<SummaryContext>,
+    PolledUserPath(path): PolledUserPath,
+    Query(params): Query<WaitParams>,
+    tags: IfNoneMatch,
+) -> Result<Response> {
     let wait = polling::wait_of(params.wait)?;
     let user = path.user;
     let read = |seen: Seen| {
         let (state, tags) = (state.clone(), &tags);
         async move {
             let mut summary = state.summaries.read(user, FEED, seen).await;
+            summary.alive()?;
             let has_it = summary.version().is_none_or(|version| tags.matches(&seen.tag(version)));
             let token = if has_it { None } else { load(&state, &mut summary).await };
             let Some(feed) = summary.counts.feed else { return Err(Error::store_unavailable()) };

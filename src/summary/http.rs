@@ -25,7 +25,7 @@ use crate::features::views::{MAX_VIEWS, ViewKey};
 use crate::http::auth::Service;
 use crate::http::body::{Body, count_within, in_range, present, unique_map};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
-use crate::http::path::{UserOrMe, UserPath};
+use crate::http::path::{PolledUserPath, UserOrMe, UserPath};
 use crate::http::polling::{self, PolledValue, Polling, Resource, Seen};
 use crate::http::served::Served;
 
@@ -168,7 +168,7 @@ fn view_keys(text: &str) -> Result<Vec<ViewKey>, String> {
         (status = 304, description = "Not modified")))]
 async fn get_unread_summary(
     state: Served<SummaryContext>,
-    path: UserPath,
+    PolledUserPath(path): PolledUserPath,
     Query(params): Query<SummaryParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
@@ -181,6 +181,7 @@ async fn get_unread_summary(
         let (state, views) = (state.clone(), &views);
         async move {
             let value = state.summaries.read_with(user, wanted, views, seen).await;
+            value.alive()?;
             let (version, changes_at) = (value.version(), value.counts.changes_at());
             Ok(PolledValue { value, version, changes_at })
         }

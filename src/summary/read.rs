@@ -11,7 +11,8 @@ use super::unread::UnreadSummary;
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Error, Result};
 use crate::base::ids::UserId;
-use crate::engine::entries::{Entries, State};
+use crate::engine::entries::{Entries, State, alive};
+use crate::engine::erased;
 use crate::engine::heads::Heads;
 use crate::features::feed::summary::list_version;
 use crate::features::feed::{FeedCount, Horizon};
@@ -53,10 +54,16 @@ impl Summaries {
     /// The bodies of many users' summaries, all current, in the order asked (without repeats).
     ///
     /// # Errors
-    /// 503 where not all can be had.
+    /// 503 where not all can be had, 410 where one was erased.
     pub async fn bodies(&self, users: &[UserId], wanted: Wanted) -> Result<Vec<Bytes>> {
         let mut bodies = Vec::with_capacity(users.len());
-        let entries = self.entries.read_many(users).await?.into_iter().zip(users.iter().copied());
+        let entries = self.entries.read_many(users).await?;
+        let erased = entries.iter().enumerate().filter(|(_, entry)| alive(&entry.parts).is_err());
+        let erased: Vec<_> = erased.map(|(at, _)| format!("/user_ids/{at}")).collect();
+        if !erased.is_empty() {
+            return Err(erased::problem(erased.iter().map(String::as_str)).into());
+        }
+        let entries = entries.into_iter().zip(users.iter().copied());
         let whole: Vec<_> = entries.map(|(entry, user)| self.put_together(user, State::Current(entry), wanted, &[])).collect();
         let mut whole = futures_util::stream::iter(whole).buffered(SUMMARIES_AT_ONCE);
         while let Some(summary) = whole.next().await {

@@ -3,7 +3,8 @@
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{GroupId, UserId};
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
+use crate::engine::pairs::need_named;
 use crate::features::badges::ResetOut;
 use crate::features::groups::GroupCommand;
 use crate::features::inbox::InboxCommand;
@@ -38,10 +39,17 @@ impl lanes::Command for ReadChats {
         needs.user(self.user);
         self.groups().for_each(|(_, read)| read.needs(needs));
         self.directs().for_each(|read| read.needs(needs));
+        self.directs.iter().for_each(|(peer, _)| need_named(needs, *peer));
     }
 
     fn lane_key(&self) -> i64 {
         self.user.get()
+    }
+
+    fn names(&self) -> Names {
+        let peers = self.directs.iter().filter(|_| self.are_named);
+        let peers = peers.map(|(peer, _)| (*peer, format!("/up_to/directs/{peer}")));
+        [in_path(self.user)].into_iter().chain(peers).collect()
     }
 
     fn weight(&self) -> u32 {
@@ -53,7 +61,7 @@ impl lanes::Command for ReadChats {
             match read.apply(rows, now) {
                 Ok(_) => {}
                 Err(problem) if self.are_named => return Err(problem.at(format!("/up_to/groups/{group}"), "cannot be read")),
-                Err(problem) if matches!(problem.code, Code::Forbidden | Code::NotFound) => {}
+                Err(problem) if matches!(problem.code, Code::Forbidden | Code::NotFound | Code::Gone) => {}
                 Err(problem) => return Err(problem),
             }
         }

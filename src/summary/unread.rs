@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::kept::{Kept, MadeFrom};
 use super::parts::{Counts, Decoded, UnreadSummaryOut, Wanted};
 use crate::base::clock::UnixMs;
+use crate::base::error::Problem;
 use crate::base::ids::UserId;
 use crate::cache::{ReadEntry, Revision};
-use crate::engine::entries::State;
+use crate::engine::entries::{State, alive};
 use crate::engine::heads::{BroadcastState, Versions};
 use crate::features::summary_part::{ByName, Shared, SummaryFacts};
 use crate::features::views::ViewCount;
@@ -115,6 +116,14 @@ impl UnreadSummary {
     }
 
     /// Whether the client has an answer with other shared heads, so that this node may be behind.
+    /// Refuses a user that was erased.
+    ///
+    /// # Errors
+    /// 410.
+    pub(super) fn alive(&self) -> Result<(), Problem> {
+        self.entry.as_ref().map_or(Ok(()), |entry| alive(&entry.parts))
+    }
+
     pub(super) fn may_be_behind(&self, seen: Seen) -> bool {
         self.shares() && !self.is_stale() && self.versions().is_some_and(|versions| seen.has_other(versions))
     }

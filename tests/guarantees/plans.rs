@@ -14,6 +14,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     // The members of a group lie with their users, as polls read the groups of a user.
     ("m.ordinal, m.user_id, m.from_seq, m.to_seq, m.read_seq, m.extra, m.hidden\n    from memberships", "receipts are read by group"),
     ("select m.user_id, m.ordinal, m.joined_at\n    from memberships", "the list of a group's members"),
+    ("select m.user_id, m.span\n    from memberships", "a group that is deleted loses its memberships"),
     ("cross join delivery_jobs t", "fan-out goes through a group's members"),
     ("members <> members_counted", "the recount counts a group's members"),
     // The receivers of a notification lie with their users, as polls read the notifications of a user.
@@ -38,6 +39,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("from chat_groups g\n    where g.group_id >= $1", "an import looks for free ids of groups"),
     ("where f.followee_id = $1 and f.follower_id > $2\n        and (case", "the recount of one user reads all follows for lost ones"),
     ("select due.user_id, due.group_id, due.group_seq, due.recall", "the recount of inboxes"),
+    ("select b.user_id as other_id from blocks b where b.target_id", "an erasure ends what others have of the user"),
     ("from view_items i where i.stream > $1", "the recount goes through all views"),
     ("select user_id from users where user_id > $1", "the recount goes through all users"),
 ];

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use headmark::base::clock::UnixMs;
 use headmark::base::error::Problem;
-use headmark::engine::lanes::{Answer, Command, Job, Needs, Rows};
+use headmark::engine::lanes::{Answer, Command, Job, Names, Needs, Rows};
 use headmark::features::relations::Pair;
 use headmark::features::relations::rows::{RelationRows, need_block_seen};
 use reqwest::Method;
@@ -331,6 +331,10 @@ impl Command for Ask {
 
     fn lane_key(&self) -> i64 {
         self.0.followee.get()
+    }
+
+    fn names(&self) -> Names {
+        Vec::new()
     }
 
     fn apply(&self, rows: &mut Rows, _: UnixMs) -> Result<Answer, Problem> {

@@ -57,6 +57,10 @@ impl Redis {
         Ok(())
     }
 
+    pub(in crate::cache) fn life_ms(&self) -> i64 {
+        i64::try_from(self.shared.ttl_ms()).unwrap_or(i64::MAX)
+    }
+
     pub(in crate::cache) async fn append(&self, stream: &RedisStream, entries: &[(i64, String)]) -> Result<(), CacheError> {
         let shared = &self.shared;
         let deadline = shared.deadline();

@@ -18,19 +18,21 @@
 
 mod reader;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use tokio::sync::Semaphore;
 
+use super::erased;
 use super::guard::{Guard, Trust};
 use super::heads::Heads;
+use super::marks::parts::is_erased;
 use super::turns::Turns;
-use crate::base::error::Error;
+use crate::base::error::{Error, Problem};
 use crate::base::ids::UserId;
-use crate::cache::{Cache, Derived, Entry, FillToken, Lookup, ReadEntry, Revision};
+use crate::cache::{Cache, Derived, Entry, FillToken, Lookup, Parts, ReadEntry, Revision};
 use crate::db::{Db, DbResult, in_time};
 
 pub use self::reader::{EntryReader, EntryRow, EntryRows, UserRows};
@@ -75,6 +77,14 @@ pub enum State {
     LastKnown(Arc<ReadEntry>),
     /// A store is away, and nothing is known.
     Unknown,
+}
+
+/// Refuses a user that was erased, by its entry.
+///
+/// # Errors
+/// 410.
+pub fn alive(parts: &Parts) -> Result<(), Problem> {
+    if is_erased(parts) { Err(erased::problem([])) } else { Ok(()) }
 }
 
 /// The entries of users, as they are read.
@@ -202,6 +212,33 @@ impl Entries {
             _ => loaded.get(user).map(|(_, entry)| Arc::clone(entry)).unwrap_or_else(|| Arc::new(Entry::default().into())),
         };
         Ok(users.iter().map(pick).collect())
+    }
+
+    /// Refuses a user that was erased. Where nothing is known of the user now, the route finds out.
+    ///
+    /// # Errors
+    /// 410.
+    pub async fn refuse_erased(&self, user: UserId) -> Result<(), Problem> {
+        match self.read(user, 0).await {
+            State::Current(entry) | State::LastKnown(entry) => alive(&entry.parts),
+            State::Unknown => Ok(()),
+        }
+    }
+
+    /// The same for users that a request names, each with its place in the body or the query. It reads
+    /// one statement, whatever their number; where the database cannot be asked now, nobody is refused.
+    ///
+    /// # Errors
+    /// 410.
+    pub async fn refuse_erased_among(&self, users: &[UserId], pointer: impl Fn(usize) -> String) -> Result<(), Problem> {
+        let all: Vec<_> = users.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+        let found = self.in_turn_or_none("erased users", erased::read(&self.db, &all)).await.unwrap_or_default();
+        if found.is_empty() {
+            return Ok(());
+        }
+        let found: BTreeSet<_> = found.into_iter().map(|(user, _)| user).collect();
+        let pointers: Vec<_> = users.iter().enumerate().filter(|(_, user)| found.contains(user)).map(|(at, _)| pointer(at)).collect();
+        Err(erased::problem(pointers.iter().map(String::as_str)))
     }
 
     /// For a client that claims to have seen more than the cache shows: the truth. A revision that

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use crate::base::ids::UserId;
 use crate::cache::{Entry, Parts};
 use crate::db::{Db, DbResult, Statement, Type};
+use crate::engine::erased;
 use crate::engine::marks::parts::left_out;
 use crate::engine::marks::parts::{Part, settings_part, user_part};
 use crate::engine::marks::users::{User, ids};
@@ -58,6 +59,14 @@ impl UserRows {
     /// Of a user without any row.
     fn none(user: UserId) -> Self {
         Self { user, row: User::default(), entry: Entry { revision: 0, parts: Parts::new() }, complete: true }
+    }
+
+    /// Of a user that was erased and has no row any more. It is not put into the cache, which names
+    /// users by their ids.
+    fn erased(user: UserId) -> Self {
+        let row = User { settings: UserSettings::erased(), ..User::default() };
+        let entry = Entry { revision: 0, parts: Parts::from_iter([settings_part(&row)]) };
+        Self { user, row, entry, complete: false }
     }
 
     /// The marks of a kind: name and mark, in the order of the names.
@@ -133,6 +142,10 @@ impl EntryReader {
             };
             let part = self.features.get(at).and_then(|feature| (feature.part)(&EntryRow { text, numbers, data }));
             of.entry.parts.extend(part);
+        }
+        let missing: Vec<_> = users.iter().filter(|user| !found.contains_key(&user.get())).copied().collect();
+        for (user, _) in erased::read(db, &missing).await? {
+            found.insert(user.get(), UserRows::erased(user));
         }
         Ok(users.iter().map(|user| found.remove(&user.get()).unwrap_or_else(|| UserRows::none(*user))).collect())
     }

@@ -12,7 +12,7 @@ use crate::base::ids::{ClientId, GroupId, Name, NotificationId, UserId};
 pub enum Event {
     /// The relation of one user to another changed.
     Relation(RelationEventOut),
-    /// A broadcast was sent or withdrawn.
+    /// A broadcast was sent or withdrawn, or its channel was deleted.
     Broadcast(BroadcastEventOut),
     /// A post was created or deleted.
     Post(PostEventOut),
@@ -26,6 +26,8 @@ pub enum Event {
     Notification(NotificationEventOut),
     /// The numbers of a user with a push device may have changed.
     Unread(UnreadEventOut),
+    /// A user was erased.
+    UserErased(UserErasedEventOut),
 }
 
 /// The relation of one user to another.
@@ -57,6 +59,10 @@ pub struct BroadcastEventOut {
     pub seq: i64,
     /// Whether the broadcast was withdrawn.
     pub withdrawn: bool,
+    /// True if the channel was deleted, with every broadcast up to `seq`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub channel_deleted: bool,
 }
 
 /// A post of a creator.
@@ -153,4 +159,12 @@ pub struct UnreadEventOut {
     /// was none of the user's own, such as a broadcast.
     #[schema(minimum = 0, example = 918)]
     pub revision: i64,
+}
+
+/// A user was erased. It stands for all that the user was part of: no other event tells of the end of
+/// its relations and memberships, and events from before name the user no longer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct UserErasedEventOut {
+    /// The user.
+    pub user_id: UserId,
 }

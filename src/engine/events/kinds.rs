@@ -19,10 +19,11 @@ pub enum EventType {
     DirectMessage = 5,
     Notification = 6,
     Unread = 7,
+    UserErased = 8,
 }
 
 /// How many types there are.
-const TYPES: usize = 8;
+const TYPES: usize = 9;
 
 impl EventType {
     /// All of them, in the order of their numbers.
@@ -35,6 +36,7 @@ impl EventType {
         Self::DirectMessage,
         Self::Notification,
         Self::Unread,
+        Self::UserErased,
     ];
 
     /// As JSON has it.
@@ -49,6 +51,7 @@ impl EventType {
             Self::DirectMessage => "direct_message",
             Self::Notification => "notification",
             Self::Unread => "unread",
+            Self::UserErased => "user_erased",
         }
     }
 
@@ -70,6 +73,7 @@ impl Event {
             Self::DirectMessage(_) => EventType::DirectMessage,
             Self::Notification(_) => EventType::Notification,
             Self::Unread(_) => EventType::Unread,
+            Self::UserErased(_) => EventType::UserErased,
         }
     }
 }
@@ -192,7 +196,7 @@ mod tests {
 
     use super::super::event::{
         BroadcastEventOut, DirectMessageEventOut, GroupMessageEventOut, MemberEventOut, NotificationChange, NotificationEventOut,
-        PostEventOut, RelationEventOut, UnreadEventOut,
+        PostEventOut, RelationEventOut, UnreadEventOut, UserErasedEventOut,
     };
     use super::*;
     use crate::base::ids::{GroupId, Name, NotificationId, UserId};
@@ -211,7 +215,7 @@ mod tests {
                 special: false,
                 blocking: false,
             }),
-            Event::Broadcast(BroadcastEventOut { channel: name.clone(), seq: 1, withdrawn: false }),
+            Event::Broadcast(BroadcastEventOut { channel: name.clone(), seq: 1, withdrawn: false, channel_deleted: false }),
             Event::Post(PostEventOut { user_id: user, post_id: "p".parse().unwrap(), deleted: false }),
             Event::Member(MemberEventOut { group_id: group, user_id: user, member: true }),
             Event::GroupMessage(GroupMessageEventOut { group_id: group, seq: 1, sender_id: user, recalled: false }),
@@ -224,6 +228,7 @@ mod tests {
                 change: NotificationChange::Edited,
             }),
             Event::Unread(UnreadEventOut { user_id: user, revision: 1 }),
+            Event::UserErased(UserErasedEventOut { user_id: user }),
         ]
     }
 
@@ -260,7 +265,7 @@ mod tests {
 
         /// Against a list of all that was published.
         #[test]
-        fn who_waits_is_woken_by_what_it_asked_for(rows in prop::collection::vec((1..256_i64, 1..5_i64), 0..12), asked in 1..256_i64, after in 0..40_i64) {
+        fn who_waits_is_woken_by_what_it_asked_for(rows in prop::collection::vec((1..512_i64, 1..5_i64), 0..12), asked in 1..512_i64, after in 0..40_i64) {
             let (mut published, mut head, mut all) = (Published::default(), 0, Vec::new());
             for (bits, size) in rows {
                 head += size;

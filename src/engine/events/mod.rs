@@ -33,7 +33,7 @@ use tokio::sync::Notify;
 
 pub use self::event::{
     BroadcastEventOut, DirectMessageEventOut, Event, GroupMessageEventOut, MemberEventOut, NotificationChange, NotificationEventOut,
-    PostEventOut, RelationEventOut, UnreadEventOut,
+    PostEventOut, RelationEventOut, UnreadEventOut, UserErasedEventOut,
 };
 pub use self::kinds::{EventType, EventTypeNames, EventTypes, Published};
 pub use self::publisher::Publisher;

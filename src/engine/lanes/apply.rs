@@ -6,12 +6,17 @@ use super::failure::Outcome;
 use super::{Answer, Job, Rows, Verdict};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Error, Fault, Problem};
+use crate::engine::erased;
 use crate::engine::idempotency::{Kept, Key, Keys};
 
 /// Applies every job in order. A refused one leaves no trace; a panicking rule is a refused one.
 pub(super) fn apply(jobs: &[Job], rows: &mut Rows, keys: &mut Keys, now: UnixMs) -> Vec<Outcome> {
     jobs.iter()
         .map(|job| {
+            // Before a kept answer: it may name the user.
+            if let Some(problem) = refused(job, rows) {
+                return Outcome::Answered(Err(problem.into()));
+            }
             if let Some(key) = &job.key {
                 if let Some(kept) = keys.kept(key) {
                     return Outcome::Answered(replay(key, kept));
@@ -32,6 +37,19 @@ pub(super) fn apply(jobs: &[Job], rows: &mut Rows, keys: &mut Keys, now: UnixMs)
             Outcome::Answered(result.map_err(Error::from))
         })
         .collect()
+}
+
+/// Why a job is refused that names a user who was erased.
+fn refused(job: &Job, rows: &Rows) -> Option<Problem> {
+    if !rows.has_erased() && !cfg!(debug_assertions) {
+        return None;
+    }
+    let names = job.command.names();
+    for (user, _) in &names {
+        debug_assert!(rows.knows_whether_erased(*user), "{:?} names a user that it does not ask for", job.command);
+    }
+    let erased: Vec<_> = names.iter().filter(|(user, _)| rows.is_erased(*user)).map(|(_, pointer)| pointer.as_str()).collect();
+    (!erased.is_empty()).then(|| erased::problem(erased))
 }
 
 /// Keeps an answer that was decided by state: success, 403 and 409.

@@ -46,6 +46,7 @@ use clap::Args;
 
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Code, Error, Problem};
+use crate::base::ids::UserId;
 use crate::cache::Cache;
 use crate::db::{Db, Owners};
 use crate::engine::events::Bell;
@@ -144,6 +145,12 @@ pub trait Command: fmt::Debug + Send + Sync {
     /// owner of most of its rows, where there is one: owners whose rows lie together share a lane.
     fn lane_key(&self) -> i64;
 
+    /// The users whom the caller names, each with its place in the body as a JSON pointer; in the path
+    /// it is empty. Where one of them was erased, the command is refused. Users whom it only meets, as
+    /// the members of a group, are not among them. Each must be asked for: its row
+    /// ([`Needs::user`]), or with `pairs::need_named`.
+    fn names(&self) -> Names;
+
     /// How many changes it stands for, for the bounds of queue and batch.
     fn weight(&self) -> u32 {
         1
@@ -155,6 +162,16 @@ pub trait Command: fmt::Debug + Send + Sync {
     /// # Errors
     /// The problem that the caller gets; then the rows are put back as they were.
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem>;
+}
+
+/// Users whom a caller names, each with its place in the body as a JSON pointer; in the path it is
+/// empty.
+pub type Names = Vec<(UserId, String)>;
+
+/// A user in the path.
+#[must_use]
+pub fn in_path(user: UserId) -> (UserId, String) {
+    (user, String::new())
 }
 
 /// A command with the idempotency key under which it was sent, if any.

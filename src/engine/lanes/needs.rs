@@ -18,6 +18,9 @@ pub struct Needs {
     pub(super) heads: BTreeSet<StreamKey>,
     /// Heads that are only looked at.
     pub(super) seen_heads: BTreeSet<StreamKey>,
+    /// Users whom commands name without a look at their rows: of these it is asked whether they were
+    /// erased.
+    named: BTreeSet<UserId>,
     /// Users who may be enrolled.
     enrolling: BTreeSet<UserId>,
     /// What is needed of the features' sets.
@@ -82,9 +85,20 @@ impl Needs {
         self.seen_heads.insert(StreamKey::broadcast_state());
     }
 
+    /// A user whose own row is not asked for, only whether it was erased. `pairs::need_named` takes
+    /// the lock with it, without which that may change.
+    pub(in crate::engine) fn named(&mut self, user: UserId) {
+        self.named.insert(user);
+    }
+
+    /// The users who are named, and whose rows are not asked for.
+    pub(super) fn named_alone(&self) -> impl Iterator<Item = UserId> + '_ {
+        self.named.difference(&self.users).copied()
+    }
+
     /// Whether users' own rows are all that may change.
     pub(super) fn users_alone(&self) -> bool {
-        self.marks.is_empty() && self.heads.is_empty() && self.sets.is_empty()
+        self.named.is_empty() && self.marks.is_empty() && self.heads.is_empty() && self.sets.is_empty()
     }
 
     /// Whether the user's own row is asked for.

@@ -10,7 +10,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
-use futures_util::future::{try_join, try_join_all};
+use futures_util::future::{try_join_all, try_join3};
 
 pub use self::core::Core;
 use self::core::FoundHeads;
@@ -19,6 +19,7 @@ use super::row_set::{AnyRowSet, NewRowSet, RowSet};
 use crate::base::ids::UserId;
 use crate::cache::{Change, FactsChange, Parts};
 use crate::db::{Conn, DbResult, Pipeline};
+use crate::engine::erased;
 use crate::engine::heads::{Batch, Committed};
 use crate::engine::marks::users::User;
 
@@ -83,8 +84,11 @@ impl Rows {
         let core = &self.core;
         let sets = self.sets.iter_mut().filter_map(|set| set.load(pipeline, core, needs));
         // Both joins go in the order of what they join, which is the order of the locks.
-        let (heads, _) = try_join(FoundHeads::load(pipeline, needs, &seen), try_join_all(sets)).await?;
+        let asked = core.maybe_erased(needs);
+        let (heads, _, erased) =
+            try_join3(FoundHeads::load(pipeline, needs, &seen), try_join_all(sets), erased::find(pipeline, &asked)).await?;
         self.core.add_heads(heads);
+        self.core.add_erased(asked, erased);
         self.sets.iter_mut().for_each(|set| self.core.add_marks(set.take_marks()));
         Ok(())
     }

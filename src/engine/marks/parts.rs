@@ -66,6 +66,11 @@ pub(crate) fn approves_follows(parts: &Parts) -> bool {
     settings::approves_follows(settings_of(parts))
 }
 
+/// Whether the user is erased.
+pub(crate) fn is_erased(parts: &Parts) -> bool {
+    settings::is_erased(settings_of(parts))
+}
+
 /// Who may see the user's lists of follows.
 pub(crate) fn lists(parts: &Parts) -> ListVisibility {
     settings::lists(settings_of(parts))

@@ -35,6 +35,9 @@ pub enum ListVisibility {
 /// `1` where services hear of every change of the user's numbers.
 const PUSH: &str = "p";
 
+/// `1` once the user is erased.
+const ERASED: &str = "e";
+
 /// A user's settings. What a newer version wrote there stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserSettings(Arc<str>);
@@ -56,6 +59,11 @@ pub(super) fn not_in_total(text: &str) -> impl Iterator<Item = &str> {
 /// Whether others see which messages the user has read.
 pub(super) fn shares_receipts(text: &str) -> bool {
     get(text, RECEIPTS) != Some("0")
+}
+
+/// Whether the user is erased.
+pub(super) fn is_erased(text: &str) -> bool {
+    get(text, ERASED).is_some()
 }
 
 /// Whether a follow of the user is a request at first.
@@ -161,6 +169,18 @@ impl UserSettings {
         self.set(PUSH, if push { "1" } else { "" });
     }
 
+    /// Whether the user is erased: its rows are being removed.
+    #[must_use]
+    pub fn is_erased(&self) -> bool {
+        is_erased(&self.0)
+    }
+
+    /// Of a user that is erased: nothing else matters any more.
+    #[must_use]
+    pub fn erased() -> Self {
+        Self(format!("{ERASED}:1").into())
+    }
+
     /// Sets what the total leaves out.
     pub fn set_not_in_total<'a>(&mut self, parts: impl IntoIterator<Item = &'a str>) {
         let mut parts: Vec<_> = parts.into_iter().collect();
@@ -257,6 +277,12 @@ mod tests {
         assert_eq!((settings.as_str(), settings.has_push()), ("h:1 0;p:1;r:0", true));
         settings.set_push(false);
         assert_eq!((settings.as_str(), settings.has_push()), ("h:1 0;r:0", false));
+    }
+
+    #[test]
+    fn an_erased_user_reads_as_one() {
+        assert_eq!(UserSettings::erased().as_str(), "e:1");
+        assert!(UserSettings::from_row("e:1").is_erased() && !UserSettings::from_row("h:1 0;r:0").is_erased());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{ClientId, UserId};
 use crate::engine::events::{Event, PostEventOut};
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::StreamKey;
 
 /// How many creators a snapshot may have beside those that the user follows: of resets that meet
@@ -59,6 +59,18 @@ impl lanes::Command for FeedCommand {
             Self::PostMany(posts) => posts.first().map_or(0, |(creator, _)| creator.get()),
             Self::Reset { user, .. } => user.get(),
             Self::Import { lane_key, .. } => *lane_key,
+        }
+    }
+
+    fn names(&self) -> Names {
+        match self {
+            Self::Post { creator, .. } | Self::Delete { creator, .. } => vec![in_path(*creator)],
+            Self::PostMany(posts) => {
+                posts.iter().enumerate().map(|(at, (creator, _))| (*creator, format!("/items/{at}/user_id"))).collect()
+            }
+            Self::Reset { user, .. } => vec![in_path(*user)],
+            // Its lines are passed over one by one.
+            Self::Import { .. } => Vec::new(),
         }
     }
 
@@ -160,6 +172,10 @@ fn delete(rows: &mut Rows, creator: UserId, id: &ClientId, now: UnixMs) -> Resul
 fn take_over(rows: &mut Rows, posts: &[(UserId, ClientId)], now: UnixMs) -> ImportedPosts {
     let mut done = ImportedPosts::default();
     for (creator, id) in posts {
+        if rows.is_erased(*creator) {
+            done.refused += 1;
+            continue;
+        }
         match post(rows, *creator, id, now) {
             Put::New => {
                 tell(rows, *creator, id, false, now);

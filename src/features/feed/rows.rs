@@ -11,6 +11,7 @@ use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, Needs, RowSet, Table};
 use crate::engine::marks::StreamKey;
+use crate::engine::pairs::need_named;
 
 /// The rows of feeds in a batch.
 #[derive(Debug, Default)]
@@ -31,6 +32,7 @@ pub struct FeedNeeds {
 /// creator.
 pub fn need_post(needs: &mut Needs, creator: UserId, post: ClientId) {
     needs.head(StreamKey::posts(creator));
+    need_named(needs, creator);
     needs.of::<FeedRows>().posts.insert((creator, post));
 }
 

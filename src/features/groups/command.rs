@@ -8,7 +8,7 @@ use super::{Delivery, MembersOut, NewMessage};
 use crate::base::clock::UnixMs;
 use crate::base::error::Problem;
 use crate::base::ids::{GroupId, UserId};
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::StreamKey;
 use crate::features::level::LevelUntil;
 
@@ -149,6 +149,17 @@ impl lanes::Command for GroupCommand {
         // What locks the group's head is kept together, so that it shares a batch and does not wait
         // for another lane.
         if self.is_own() { self.users().next().map_or(0, |user| user.get()) } else { self.group().get() }
+    }
+
+    fn names(&self) -> Names {
+        match self {
+            Self::JoinMany { users, .. } => users.iter().enumerate().map(|(at, user)| (*user, format!("/user_ids/{at}"))).collect(),
+            Self::Send { sender, message, .. } => {
+                let mentions = message.mentions.iter().enumerate().map(|(at, user)| (*user, format!("/mentions/{at}")));
+                [(*sender, "/sender_id".to_owned())].into_iter().chain(mentions).collect()
+            }
+            _ => self.users().map(|user| in_path(*user)).collect(),
+        }
     }
 
     fn weight(&self) -> u32 {

@@ -14,7 +14,7 @@ use crate::base::error::Problem;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 use crate::engine::heads::Batch;
-use crate::engine::lanes::{self, Answer, Core, Needs, RowSet, Rows, Table};
+use crate::engine::lanes::{self, Answer, Core, Names, Needs, RowSet, Rows, Table};
 use crate::features::inbox::append_inbox;
 use crate::features::inbox::{Item, Of};
 
@@ -61,7 +61,7 @@ static PLAN: Statement = Statement::one(
     "select d.delivered, d.up_to_job, d.up_to_ordinal, g.jobs
     from group_deliveries d
     join chat_groups g on g.group_id = d.group_id
-    where d.group_id = $1",
+    where d.group_id = $1 and g.deleted_by = ''",
     &[("group_id", Type::Int)],
 );
 
@@ -155,6 +155,10 @@ impl lanes::Command for DeliveryPage {
 
     fn lane_key(&self) -> i64 {
         self.group.get()
+    }
+
+    fn names(&self) -> Names {
+        Vec::new()
     }
 
     fn weight(&self) -> u32 {

@@ -11,8 +11,8 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{ClientId, UserId};
 use crate::engine::events::{DirectMessageEventOut, Event};
-use crate::engine::lanes::{self, Answer, Needs, Rows};
-use crate::engine::pairs::{Pair, need_pair_seen};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
+use crate::engine::pairs::{Pair, need_named, need_pair_seen};
 use crate::features::inbox::changes::{append_inbox, set_direct};
 use crate::features::inbox::devices::DeviceRows;
 use crate::features::inbox::rows::InboxRows;
@@ -119,11 +119,13 @@ impl lanes::Command for InboxCommand {
             Self::Send { receiver, sender, client, .. } => needs_of_send(needs, *receiver, *sender, client),
             Self::Read { user, peer, up_to } => {
                 needs.user(*user);
+                need_named(needs, *peer);
                 needs.of::<InboxRows>().directs.insert((*user, *peer));
                 needs.of::<InboxRows>().places.extend(up_to.map(|up_to| (*user, *peer, up_to)));
             }
             Self::Unread { user, peer, from } => {
                 needs.user(*user);
+                need_named(needs, *peer);
                 let inbox = needs.of::<InboxRows>();
                 inbox.directs.insert((*user, *peer));
                 inbox.places.insert((*user, *peer, from - 1));
@@ -139,6 +141,7 @@ impl lanes::Command for InboxCommand {
             }
             Self::SetLevel { user, peer, .. } => {
                 needs.user(*user);
+                need_named(needs, *peer);
                 let inbox = needs.of::<InboxRows>();
                 inbox.directs.insert((*user, *peer));
                 inbox.empty_chats.insert(*user);
@@ -172,6 +175,18 @@ impl lanes::Command for InboxCommand {
             | Self::DeleteDevice { user, .. }
             | Self::ForgetDevice { user, .. }
             | Self::Expire { user, .. } => user.get(),
+        }
+    }
+
+    fn names(&self) -> Names {
+        match self {
+            Self::Send { receiver, sender, .. } => vec![in_path(*receiver), (*sender, "/sender_id".to_owned())],
+            Self::Read { user, peer, .. }
+            | Self::Unread { user, peer, .. }
+            | Self::Recall { user, peer, .. }
+            | Self::SetLevel { user, peer, .. } => vec![in_path(*user), in_path(*peer)],
+            Self::PutCursor { user, .. } | Self::PutPush { user, .. } | Self::DeleteDevice { user, .. } => vec![in_path(*user)],
+            Self::ForgetDevice { .. } | Self::Expire { .. } => Vec::new(),
         }
     }
 

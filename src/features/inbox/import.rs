@@ -9,7 +9,7 @@ use super::command::{Text, needs_of_send, send};
 use crate::base::clock::UnixMs;
 use crate::base::error::Problem;
 use crate::base::ids::{ClientId, UserId};
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows};
 
 /// What became of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub struct ImportedDirects {
     pub sent: u64,
     /// Those that were.
     pub known: u64,
-    /// Those that a block does not let in.
+    /// Those that a block does not let in, and those of erased users.
     pub refused: u64,
 }
 
@@ -62,6 +62,11 @@ impl lanes::Command for Steps {
         self.lane_key
     }
 
+    fn names(&self) -> Names {
+        // They are passed over one by one.
+        Vec::new()
+    }
+
     fn weight(&self) -> u32 {
         u32::try_from(self.steps.len()).unwrap_or(u32::MAX)
     }
@@ -69,6 +74,10 @@ impl lanes::Command for Steps {
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         let mut done = ImportedDirects::default();
         for DirectStep { receiver, sender, client, content, at } in &self.steps {
+            if rows.is_erased(*receiver) || rows.is_erased(*sender) {
+                done.refused += 1;
+                continue;
+            }
             match send(rows, *receiver, *sender, Text { client, content, sent_at: *at }, now) {
                 Ok((_, true)) => done.sent += 1,
                 Ok((_, false)) => done.known += 1,

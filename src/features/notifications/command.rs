@@ -13,7 +13,8 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, NotificationId, UserId};
 use crate::engine::events::NotificationChange;
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
+use crate::engine::pairs::need_named;
 
 /// A notification that is to be sent.
 #[derive(Debug, Clone)]
@@ -100,7 +101,10 @@ impl lanes::Command for NotificationCommand {
     fn needs(&self, needs: &mut Needs) {
         self.recipients().into_iter().flatten().for_each(|user| needs.user(*user));
         match self {
-            Self::Send(new) => new.needs(needs.of::<NotificationRows>()),
+            Self::Send(new) => {
+                new.needs(needs.of::<NotificationRows>());
+                new.content.actor_id.into_iter().for_each(|actor| need_named(needs, actor));
+            }
             Self::Mark { user, id, .. } | Self::Delete { user, id, .. } => {
                 needs.user(*user);
                 needs.of::<NotificationRows>().entries.insert((*id, *user));
@@ -134,6 +138,19 @@ impl lanes::Command for NotificationCommand {
         match self {
             Self::Mark { user, .. } | Self::MarkMany { user, .. } | Self::See { user, .. } | Self::Delete { user, .. } => user.get(),
             _ => self.recipients().and_then(<[UserId]>::first).map_or(0, |user| user.get()),
+        }
+    }
+
+    fn names(&self) -> Names {
+        match self {
+            Self::Send(new) => {
+                let recipients = new.recipients.iter().enumerate().map(|(at, user)| (*user, format!("/recipients/{at}")));
+                recipients.chain(new.content.actor_id.map(|actor| (actor, "/actor_id".to_owned()))).collect()
+            }
+            Self::Mark { user, .. } | Self::MarkMany { user, .. } | Self::See { user, .. } | Self::Delete { user, .. } => {
+                vec![in_path(*user)]
+            }
+            Self::Edit { .. } | Self::Withdraw { .. } | Self::Expire { .. } => Vec::new(),
         }
     }
 

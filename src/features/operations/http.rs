@@ -97,11 +97,17 @@ pub struct OperationAnswerOut {
 
 /// The answer to a write that was accepted: says where to ask what came of it.
 pub(crate) fn accepted(answer: Answer, id: &OperationId) -> Result<Response> {
+    let mut response = located(answer, id)?;
+    response.headers_mut().insert(PREFERENCE_APPLIED.clone(), HeaderValue::from_static(RESPOND_ASYNC));
+    Ok(response)
+}
+
+/// The same to one that is always done later.
+pub(crate) fn located(answer: Answer, id: &OperationId) -> Result<Response> {
     let mut response = answer.into_response();
     let location = format!("/v1/operations/{id}");
     let location = HeaderValue::try_from(location).map_err(|_| Fault::Bug("an operation's id is no header value".to_owned()))?;
     response.headers_mut().insert(header::LOCATION, location);
-    response.headers_mut().insert(PREFERENCE_APPLIED.clone(), HeaderValue::from_static(RESPOND_ASYNC));
     Ok(response)
 }
 

@@ -52,6 +52,12 @@ pub struct OperationConfig {
 }
 
 impl OperationConfig {
+    /// What was done before this time is kept no longer.
+    #[must_use]
+    pub fn kept_since(&self, now: UnixMs) -> UnixMs {
+        UnixMs(now.0 - self.ttl_ms())
+    }
+
     fn ttl_ms(&self) -> i64 {
         i64::from(self.operation_ttl_hours) * 3_600_000
     }
@@ -98,7 +104,7 @@ pub struct Outcome {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AcceptedOut {
     /// The id of the operation: poll `/v1/operations/{operation_id}` for its result.
-    operation_id: OperationId,
+    pub operation_id: OperationId,
     /// Always pending.
     status: OperationStatus,
 }

@@ -50,10 +50,15 @@ static FINISH: Statement = Statement::new(
     &[("seq", Type::Int), ("status", Type::Int), ("finished_at", Type::Int), ("answer_status", Type::Int), ("answer", Type::Text)],
 );
 
+/// An asynchronous write, or a removal, which has no answer.
 static READ: Statement = Statement::one(
     "select o.caller, o.status, o.created_at, o.finished_at, o.answer_status, o.answer
     from operations o
-    where o.operation_id = $1",
+    where o.operation_id = $1
+    union all
+    select r.caller, case when r.finished_at > 0 then 1 else 0 end, r.created_at, r.finished_at, 204, ''
+    from removals r
+    where r.operation_id = $1",
     &[("operation_id", Type::Text)],
 );
 

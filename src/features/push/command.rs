@@ -10,7 +10,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::Problem;
 use crate::base::ids::UserId;
 use crate::cache::Revision;
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows};
 
 /// How long a job that a node works on is left to it after each page.
 const LEASE_MS: i64 = SHOWN_EVERYWHERE_MS;
@@ -54,6 +54,10 @@ impl lanes::Command for UnreadPage {
         self.scope.id()
     }
 
+    fn names(&self) -> Names {
+        Vec::new()
+    }
+
     fn weight(&self) -> u32 {
         u32::try_from(self.users.len()).unwrap_or(u32::MAX).max(1)
     }
@@ -89,6 +93,10 @@ impl lanes::Command for EndedTurn {
 
     fn lane_key(&self) -> i64 {
         self.user.get()
+    }
+
+    fn names(&self) -> Names {
+        Vec::new()
     }
 
     /// Nothing where the user's rows have changed since: what ends next may be something else.

@@ -17,7 +17,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem, Result};
 use crate::base::ids::UserId;
 use crate::db::Db;
-use crate::engine::lanes::{self, Answer, Job, Lanes, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Job, Lanes, Names, Needs, Rows};
 use crate::engine::pairs::{self, Pair};
 
 /// How many users one look finds whose requests are to be accepted.
@@ -75,6 +75,10 @@ impl lanes::Command for AcceptOpen {
 
     fn lane_key(&self) -> i64 {
         self.user.get()
+    }
+
+    fn names(&self) -> Names {
+        Vec::new()
     }
 
     fn weight(&self) -> u32 {

@@ -10,8 +10,9 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::UserId;
 use crate::engine::events::{Event, RelationEventOut};
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::StreamKey;
+use crate::engine::pairs::need_named;
 use crate::features::inbox::rows::InboxRows;
 use crate::features::inbox::set_direct_silence;
 use crate::features::notifications::rows::NotificationRows;
@@ -73,6 +74,8 @@ impl PairAction {
     /// What applying it looks at or changes.
     pub fn needs(&self, terms: &Terms, needs: &mut Needs) {
         let (there, back) = (self.pair, self.pair.reversed());
+        need_named(needs, there.follower);
+        need_named(needs, there.followee);
         match self.act {
             Act::Follow { .. } => {
                 need_follow(needs, there);
@@ -101,6 +104,14 @@ impl PairAction {
     }
 }
 
+impl PairAction {
+    /// The users whom it names.
+    #[must_use]
+    pub fn names(&self) -> Names {
+        vec![in_path(self.pair.follower), in_path(self.pair.followee)]
+    }
+}
+
 impl lanes::Command for RelationCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
@@ -108,6 +119,7 @@ impl lanes::Command for RelationCommand {
             Self::Import { steps, badges, .. } => {
                 for step in steps {
                     need_follow(needs, step.pair);
+                    need_named(needs, step.pair.followee);
                     // A follow may end a request.
                     let follower = badges.follower.clone().filter(|_| step.follow.is_none());
                     badge::need(needs, step.pair, &Badges { follower, ..badges.clone() });
@@ -121,6 +133,14 @@ impl lanes::Command for RelationCommand {
         match self {
             Self::Do { action, .. } => action.pair.pair_lock(),
             Self::Import { lane_key, .. } => *lane_key,
+        }
+    }
+
+    fn names(&self) -> Names {
+        match self {
+            Self::Do { action, .. } => action.names(),
+            // Its lines are passed over one by one.
+            Self::Import { .. } => Vec::new(),
         }
     }
 
@@ -241,7 +261,7 @@ fn begin(rows: &mut Rows, pair: Pair, options: FollowOptions, since: UnixMs, rai
     set_follow(rows, pair, Some(Follow { since, mark, options, raised }));
 }
 
-fn end(rows: &mut Rows, pair: Pair, follow: &Follow, badges: &Badges) {
+pub(super) fn end(rows: &mut Rows, pair: Pair, follow: &Follow, badges: &Badges) {
     set_follow(rows, pair, None);
     badge::take_back(rows, pair.followee, follow.raised.as_ref(), badges.follower.as_ref());
 }
@@ -287,6 +307,10 @@ pub(super) fn import(rows: &mut Rows, steps: &[FollowStep], bounds: Bounds<'_>, 
     for (at, step) in steps.iter().enumerate() {
         if rows.get::<RelationRows>().has_pending(step.pair) {
             done.waiting.push(at);
+            continue;
+        }
+        if rows.is_erased(step.pair.follower) || rows.is_erased(step.pair.followee) {
+            done.blocked += 1;
             continue;
         }
         let before = rows.get::<RelationRows>().pair_state(step.pair);

@@ -9,8 +9,9 @@ use super::command::{PairAction, Terms, apply_action};
 use super::rows::{RelationRows, need_operations};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Fault, Problem};
-use crate::engine::lanes::{self, Answer, Needs, Rows};
-use crate::engine::pairs::Pair;
+use crate::engine::erased;
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
+use crate::engine::pairs::{Pair, need_named};
 use crate::features::operations::{AcceptedOut, Operation, Outcome};
 
 /// A write of operations: asynchronous actions.
@@ -33,7 +34,11 @@ pub(super) enum DeferredCommand {
 impl lanes::Command for DeferredCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
-            Self::Accept(operation) => need_operations(needs, operation.pair),
+            Self::Accept(operation) => {
+                need_operations(needs, operation.pair);
+                need_named(needs, operation.pair.follower);
+                need_named(needs, operation.pair.followee);
+            }
             Self::Drain { pair, queue, terms } => {
                 need_operations(needs, *pair);
                 queue.iter().for_each(|(_, action)| action.needs(terms, needs));
@@ -45,6 +50,14 @@ impl lanes::Command for DeferredCommand {
         match self {
             Self::Accept(operation) => operation.pair.pair_lock(),
             Self::Drain { pair, .. } => pair.pair_lock(),
+        }
+    }
+
+    fn names(&self) -> Names {
+        match self {
+            Self::Accept(operation) => vec![in_path(operation.pair.follower), in_path(operation.pair.followee)],
+            // An operation of an erased user fails by itself.
+            Self::Drain { .. } => Vec::new(),
         }
     }
 
@@ -82,7 +95,9 @@ impl lanes::Command for DeferredCommand {
 /// Does one operation: its effect stays, or nothing of it does; what came of it is kept in either
 /// case.
 fn finish(rows: &mut Rows, pair: Pair, (seq, next): (i64, Option<i64>), action: &PairAction, terms: &Terms, now: UnixMs) {
-    let applied = catch_unwind(AssertUnwindSafe(|| apply_action(rows, action, terms, now)));
+    let is_erased = [pair.follower, pair.followee].into_iter().any(|user| rows.is_erased(user));
+    let apply = |rows: &mut Rows| if is_erased { Err(erased::problem([])) } else { apply_action(rows, action, terms, now) };
+    let applied = catch_unwind(AssertUnwindSafe(|| apply(rows)));
     let applied = applied.unwrap_or_else(|_| Err(Fault::Bug(String::new()).problem()));
     let applied = applied.and_then(|answer| Ok((StatusCode::from_u16(answer.status()).unwrap_or_default(), answer.json()?)));
     let outcome = match applied {

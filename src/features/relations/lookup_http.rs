@@ -225,6 +225,7 @@ async fn read_whole(state: &RelationContext, user: UserId, related: Related, at_
         (status = 200, body = RelationsOut)))]
 async fn get_relations(state: Served<RelationContext>, path: UserPath, Query(params): Query<RelationsParams>) -> Result<Response> {
     let others = ids(&params.ids, MAX_LOOK_UPS).map_err(|why| Problem::query("ids", why))?;
+    state.entries.refuse_erased_among(&others, |_| "ids".to_owned()).await?;
     let looked = state.looks.look_of(path.user, &others, async || own_version(&state, path.user).await).await?;
     let pairs: Vec<_> = others.iter().map(|other| Pair { follower: path.user, followee: *other }).collect();
     let muting = state.looks.muting(&pairs, &looked, state.clock.now()).await?;
@@ -263,6 +264,9 @@ async fn query_relations(state: Served<RelationContext>, _: Service, body: Body<
         return Err(Problem::invalid("/pairs", format!("must have between 1 and {MAX_PAIRS} pairs")).into());
     }
     let pairs: Vec<_> = asked.iter().map(|pair| Pair { follower: pair.user_id, followee: pair.target_id }).collect();
+    let named: Vec<_> = asked.iter().flat_map(|pair| [pair.user_id, pair.target_id]).collect();
+    let pointer = |at: usize| format!("/pairs/{}/{}", at / 2, if at % 2 == 0 { "user_id" } else { "target_id" });
+    state.entries.refuse_erased_among(&named, pointer).await?;
     let looked = state.looks.look(&pairs).await?;
     let muting = state.looks.muting(&pairs, &looked, state.clock.now()).await?;
     let item = |((pair, looked), muting): ((&PairIn, Looked), bool)| PairOut {

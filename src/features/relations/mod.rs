@@ -23,6 +23,7 @@ mod command;
 mod config;
 mod deferred;
 mod distributed;
+pub mod erase;
 pub mod export;
 pub mod exported;
 mod familiar;
@@ -309,7 +310,7 @@ pub struct ImportedFollows {
     pub known: u64,
     /// Follows beyond the limit.
     pub over_limit: u64,
-    /// Follows that a block forbids.
+    /// Follows that a block forbids, and those of erased users.
     pub blocked: u64,
     /// Steps that were given up, as writes of the same two users that were accepted before are
     /// still not done.

@@ -9,7 +9,8 @@ use super::rows::{RelationRows, need_mute, set_mute};
 use super::{Muted, Pair, RelationOut};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
+use crate::engine::pairs::need_named;
 use crate::features::inbox::rows::InboxRows;
 use crate::features::push;
 use crate::features::silence::Mute;
@@ -61,12 +62,20 @@ impl lanes::Command for MuteCommand {
     fn needs(&self, needs: &mut Needs) {
         let pair = self.pair();
         need_mute(needs, pair);
+        need_named(needs, pair.followee);
         needs.of::<InboxRows>().directs.insert((pair.follower, pair.followee));
     }
 
     // By the user: nothing of the other one is written.
     fn lane_key(&self) -> i64 {
         self.pair().follower.get()
+    }
+
+    fn names(&self) -> Names {
+        match self {
+            Self::Mute { pair, .. } | Self::Unmute { pair, .. } => vec![in_path(pair.follower), in_path(pair.followee)],
+            Self::Sweep { .. } => Vec::new(),
+        }
     }
 
     fn weight(&self) -> u32 {
@@ -115,7 +124,7 @@ fn put(rows: &mut Rows, pair: Pair, mute: Mute, max_mutes: i64, now: UnixMs) -> 
 }
 
 /// Brings the mute of a pair, and what the user is shown, to what it is from now on.
-fn set(rows: &mut Rows, pair: Pair, muted: Option<Muted>, now: UnixMs) {
+pub(super) fn set(rows: &mut Rows, pair: Pair, muted: Option<Muted>, now: UnixMs) {
     let before = rows.get::<RelationRows>().mute(pair);
     if before == muted {
         return;

@@ -8,8 +8,11 @@
 //! before, and takes effect only if the list is still the one that was read. To everything else a
 //! user needs no creation.
 //!
-//! `settings.rs` has what a user may set, `settings_http.rs` its routes.
+//! `settings.rs` has what a user may set, `settings_http.rs` its routes. `erase.rs` is what erases a
+//! user, `erase_http.rs` its route.
 
+pub mod erase;
+pub mod erase_http;
 pub mod exported;
 pub mod settings;
 pub mod settings_http;
@@ -25,8 +28,9 @@ use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::UserId;
 use crate::base::recent::Recent;
 use crate::db::{Column, Db, Statement, Type};
+use crate::engine::entries::Entries;
 use crate::engine::guard::{Guard, Trust};
-use crate::engine::lanes::{self, Answer, Job, Lanes, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Job, Lanes, Names, Needs, Rows, in_path};
 use crate::features::feed::rows::need_snapshot;
 use crate::features::feed::{self, Followed};
 use crate::http::path::Witness;
@@ -72,8 +76,8 @@ static ABSENT: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 1] {
-    [&ABSENT]
+pub fn statements() -> Vec<&'static Statement> {
+    std::iter::once(&ABSENT).chain(erase::statements()).collect()
 }
 
 /// What forgets those who stay away.
@@ -116,6 +120,7 @@ pub struct LastSeen {
     db: Db,
     lanes: Lanes,
     guard: Arc<Guard>,
+    entries: Arc<Entries>,
     clock: Clock,
     /// The day on which each was last seen.
     seen: Recent<i64>,
@@ -124,8 +129,8 @@ pub struct LastSeen {
 impl LastSeen {
     /// Through these lanes.
     #[must_use]
-    pub fn new(db: Db, lanes: Lanes, guard: Arc<Guard>, clock: Clock) -> Self {
-        Self { db, lanes, guard, clock, seen: Recent::new(MAX_SEEN) }
+    pub fn new(db: Db, lanes: Lanes, guard: Arc<Guard>, entries: Arc<Entries>, clock: Clock) -> Self {
+        Self { db, lanes, guard, entries, clock, seen: Recent::new(MAX_SEEN) }
     }
 
     /// Those whom this node saw today, in no order.
@@ -170,6 +175,10 @@ impl Witness for LastSeen {
         let today = self.clock.now().day();
         (self.seen.get(user) != Some(today)).then(|| Box::pin(self.note(user, today)) as BoxFuture<'_, ()>)
     }
+
+    fn refuse_erased(&self, user: UserId) -> BoxFuture<'_, Result<(), Problem>> {
+        Box::pin(self.entries.refuse_erased(user))
+    }
 }
 
 /// What a user who is seen writes.
@@ -209,6 +218,13 @@ impl lanes::Command for UserCommand {
     fn lane_key(&self) -> i64 {
         match self {
             Self::See { user, .. } | Self::Forget { user, .. } => user.get(),
+        }
+    }
+
+    fn names(&self) -> Names {
+        match self {
+            Self::See { user, .. } => vec![in_path(*user)],
+            Self::Forget { .. } => Vec::new(),
         }
     }
 

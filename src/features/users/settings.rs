@@ -12,7 +12,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{GroupId, Name, UserId};
 use crate::cache::Entry;
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::{ListVisibility, UserSettings, parts};
 use crate::features::groups::sharing;
 use crate::features::relations::approvals;
@@ -198,6 +198,10 @@ impl lanes::Command for PatchSettings {
 
     fn lane_key(&self) -> i64 {
         self.user.get()
+    }
+
+    fn names(&self) -> Names {
+        vec![in_path(self.user)]
     }
 
     fn weight(&self) -> u32 {

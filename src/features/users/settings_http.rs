@@ -10,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::settings::{ListsOut, MAX_NOT_IN_TOTAL, PatchSettings, PatchStep, SettingsOut, SettingsPatch, TotalPart};
+use crate::base::clock::Clock;
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::ReadEntry;
@@ -33,6 +34,7 @@ pub struct UserContext {
     pub entries: Arc<Entries>,
     /// Told of the groups whose receipts change.
     pub group_changes: Arc<GroupChanges>,
+    pub clock: Clock,
 }
 
 /// The routes of this part.

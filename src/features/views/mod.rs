@@ -39,7 +39,7 @@ use crate::cache::Revision;
 use crate::db::{Db, DbResult};
 use crate::engine::entries::Entries;
 use crate::engine::heads::{CachedHead, Heads, Versions};
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::store::read_marks;
 use crate::engine::marks::{Kind, Mark, MarkKey, Stream, StreamKey};
 use crate::features::views::rows::ViewRows;
@@ -181,6 +181,18 @@ impl lanes::Command for ViewCommand {
             Self::Put(NewItem { view, .. }) | Self::Delete { view, .. } => key_of(view),
             Self::PutMany(items) => items.first().map_or(0, |new| key_of(&new.view)),
             Self::Access { user, .. } => user.get(),
+        }
+    }
+
+    fn names(&self) -> Names {
+        match self {
+            Self::Put(new) => new.actor.map(|actor| (actor, "/actor_id".to_owned())).into_iter().collect(),
+            Self::PutMany(items) => {
+                let actors = items.iter().enumerate().filter_map(|(at, new)| Some((new.actor?, format!("/items/{at}/actor_id"))));
+                actors.collect()
+            }
+            Self::Delete { .. } => Vec::new(),
+            Self::Access { user, .. } => vec![in_path(*user)],
         }
     }
 

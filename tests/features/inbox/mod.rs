@@ -16,7 +16,7 @@ use headmark::base::clock::UnixMs;
 use headmark::base::error::Problem;
 use headmark::base::ids::{GroupId, UserId};
 use headmark::db::{Column, Statement, Type};
-use headmark::engine::lanes::{self, Answer, Job, Needs, Rows};
+use headmark::engine::lanes::{self, Answer, Job, Names, Needs, Rows};
 use headmark::features::inbox::append_inbox;
 use headmark::features::inbox::{Item, Of};
 use serde_json::{Value, json};
@@ -87,6 +87,10 @@ impl lanes::Command for FanOut {
 
     fn lane_key(&self) -> i64 {
         0
+    }
+
+    fn names(&self) -> Names {
+        Vec::new()
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {

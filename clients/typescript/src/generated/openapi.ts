@@ -132,6 +132,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/broadcasts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the channels
+         * @description In the order of their names, without deleted channels.
+         */
+        get: operations["list_channels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/broadcasts/{channel}": {
         parameters: {
             query?: never;
@@ -150,7 +170,12 @@ export interface paths {
          * @description Sends one broadcast to all users. The cost does not depend on the number of users.
          */
         post: operations["send_broadcast"];
-        delete?: never;
+        /**
+         * Delete a channel
+         * @description Withdraws all broadcasts of the channel, which leaves the unread summary. If a broadcast is sent
+         *     to it again, its `head` continues. Returns 204 also if there is no such channel.
+         */
+        delete: operations["delete_channel"];
         options?: never;
         head?: never;
         patch?: never;
@@ -172,6 +197,47 @@ export interface paths {
          *     was already withdrawn.
          */
         delete: operations["withdraw_broadcast"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/dots": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the dots
+         * @description In the order of their names, without deleted dots.
+         */
+        get: operations["list_dots"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/dots/{dot}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a dot
+         * @description The dot is dark for all users and leaves the unread summary. If it is lit again, its `head`
+         *     continues, so it is lit for all users. Returns 204 also if there is no such dot.
+         */
+        delete: operations["delete_dot"];
         options?: never;
         head?: never;
         patch?: never;
@@ -239,7 +305,14 @@ export interface paths {
          */
         put: operations["put_group"];
         post?: never;
-        delete?: never;
+        /**
+         * Delete a group
+         * @description From the response on, no message of the group is unread, no list shows it, and every route about it
+         *     returns 410 `gone`. Its members, messages and receipts are then removed in the background; poll the
+         *     operation in `Location` to learn when that is done. What the group put into inboxes stays as
+         *     tombstones. The id cannot be used again. A repeat returns the same operation.
+         */
+        delete: operations["delete_group"];
         options?: never;
         head?: never;
         patch?: never;
@@ -529,6 +602,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users/{user}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erase a user
+         * @description From the response on, every route about the user returns 410 `erased`, and so does every request
+         *     that names it. Everything that names the user is then removed in the background; poll the operation
+         *     in `Location` to learn when that is done. The id cannot be used again. A repeat returns the same
+         *     operation.
+         */
+        delete: operations["erase_user"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users/{user}/badges": {
         parameters: {
             query?: never;
@@ -545,6 +641,28 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/badges/{badge}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a badge
+         * @description The badge leaves the unread summary, and the total falls by its unread count. If it is incremented
+         *     again, its `head` continues, and only what is new is unread. Deleting a badge that does not exist
+         *     changes nothing.
+         */
+        delete: operations["delete_badge"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2006,10 +2124,23 @@ export interface components {
              */
             unread: number;
         };
+        /** @description A channel in the list of channels. */
+        BroadcastChannelOut: {
+            /** @description The channel. */
+            channel: components["schemas"]["Name"];
+            /**
+             * Format: int64
+             * @description The number of broadcasts ever sent in the channel.
+             * @example 57
+             */
+            head: number;
+        };
         /** @description A broadcast of a channel. */
         BroadcastEventOut: {
             /** @description The channel. */
             channel: components["schemas"]["Name"];
+            /** @description True if the channel was deleted, with every broadcast up to `seq`. */
+            channel_deleted?: boolean;
             /**
              * Format: int64
              * @description The position in the channel.
@@ -2130,8 +2261,11 @@ export interface components {
             /** @description Whether `id` is a group or the other user of a direct chat. */
             kind: components["schemas"]["ChatKind"];
             last: components["schemas"]["GroupMessageOut"] | null;
-            /** @description When the last message was sent; in a group without a message, when the user joined. */
-            last_at: components["schemas"]["UnixMs"];
+            /**
+             * @description When the last message was sent; in a group without a message, when the user joined. Omitted in
+             *     a direct chat without a message.
+             */
+            last_at?: components["schemas"]["UnixMs"];
             /** @description What of the chat `chats` and `total` count. */
             level: components["schemas"]["Level"];
             /** @description When the level ends and is `all` again; omitted if it does not end. */
@@ -2216,7 +2350,7 @@ export interface components {
          * @description The stable, machine-readable error code.
          * @enum {string}
          */
-        Code: "malformed_json" | "malformed_request" | "invalid_path" | "invalid_query" | "wait_needs_tag" | "invalid_header" | "invalid_cursor" | "unauthorized" | "forbidden" | "receipts_hidden" | "lists_hidden" | "blocked" | "cross_origin" | "unknown_route" | "not_found" | "method_not_allowed" | "request_timeout" | "following_limit" | "receipts_disabled" | "too_large" | "too_many" | "idempotency_in_progress" | "gone" | "inbox_reset" | "cursor_expired" | "body_too_large" | "unsupported_media_type" | "invalid_body" | "self_relation" | "idempotency_key_reused" | "rate_limited" | "overloaded" | "store_unavailable" | "operations_pending" | "outcome_unknown" | "shutting_down" | "internal_error";
+        Code: "malformed_json" | "malformed_request" | "invalid_path" | "invalid_query" | "wait_needs_tag" | "invalid_header" | "invalid_cursor" | "unauthorized" | "forbidden" | "receipts_hidden" | "lists_hidden" | "blocked" | "cross_origin" | "unknown_route" | "not_found" | "method_not_allowed" | "request_timeout" | "following_limit" | "receipts_disabled" | "too_large" | "too_many" | "idempotency_in_progress" | "gone" | "erased" | "inbox_reset" | "cursor_expired" | "body_too_large" | "unsupported_media_type" | "invalid_body" | "self_relation" | "idempotency_key_reused" | "rate_limited" | "overloaded" | "store_unavailable" | "operations_pending" | "outcome_unknown" | "shutting_down" | "internal_error";
         /** @description An unread count with the head at which it was taken. */
         CounterOut: {
             /** @description With `cap`: whether the count is higher than shown. */
@@ -2287,6 +2421,15 @@ export interface components {
             unread: number;
             /** @description The user. */
             user_id: components["schemas"]["UserId"];
+        };
+        /** @description A user after the deletion of a badge. */
+        DeletedBadgeOut: {
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 919
+             */
+            revision: number;
         };
         /** @description The result of deleting an entry from a user's list. */
         DeletedNotificationOut: {
@@ -2566,7 +2709,7 @@ export interface components {
             /** @enum {string} */
             type: "relation";
         } | {
-            /** @description A broadcast was sent or withdrawn. */
+            /** @description A broadcast was sent or withdrawn, or its channel was deleted. */
             data: components["schemas"]["BroadcastEventOut"];
             /** @enum {string} */
             type: "broadcast";
@@ -2600,6 +2743,11 @@ export interface components {
             data: components["schemas"]["UnreadEventOut"];
             /** @enum {string} */
             type: "unread";
+        } | {
+            /** @description A user was erased. */
+            data: components["schemas"]["UserErasedEventOut"];
+            /** @enum {string} */
+            type: "user_erased";
         };
         /** @description An event. */
         EventOut: components["schemas"]["Event"] & {
@@ -3413,6 +3561,22 @@ export interface components {
          */
         OperationStatus: "pending" | "done" | "failed";
         /** @description A page of a list. */
+        PageOut_BroadcastChannelOut: {
+            /** @description The items. */
+            items: {
+                /** @description The channel. */
+                channel: components["schemas"]["Name"];
+                /**
+                 * Format: int64
+                 * @description The number of broadcasts ever sent in the channel.
+                 * @example 57
+                 */
+                head: number;
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
         PageOut_ChatOut: {
             /** @description The items. */
             items: {
@@ -3437,8 +3601,11 @@ export interface components {
                 /** @description Whether `id` is a group or the other user of a direct chat. */
                 kind: components["schemas"]["ChatKind"];
                 last: components["schemas"]["GroupMessageOut"] | null;
-                /** @description When the last message was sent; in a group without a message, when the user joined. */
-                last_at: components["schemas"]["UnixMs"];
+                /**
+                 * @description When the last message was sent; in a group without a message, when the user joined. Omitted in
+                 *     a direct chat without a message.
+                 */
+                last_at?: components["schemas"]["UnixMs"];
                 /** @description What of the chat `chats` and `total` count. */
                 level: components["schemas"]["Level"];
                 /** @description When the level ends and is `all` again; omitted if it does not end. */
@@ -3538,6 +3705,24 @@ export interface components {
                 special?: boolean;
                 /** @description The user. */
                 user_id: components["schemas"]["UserId"];
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
+        PageOut_LitDotOut: {
+            /** @description The items. */
+            items: {
+                /** @description The dot. */
+                dot: components["schemas"]["Name"];
+                /**
+                 * Format: int64
+                 * @description How often the dot was lit.
+                 * @example 4
+                 */
+                head: number;
+                /** @description When the dot was lit. */
+                lit_at: components["schemas"]["UnixMs"];
             }[];
             /** @description The cursor of the next page; null on the last page. */
             next_cursor: string | null;
@@ -4794,6 +4979,14 @@ export interface components {
              */
             revision: number;
         };
+        /**
+         * @description A user was erased. It stands for all that the user was part of: no other event tells of the end of
+         *     its relations and memberships, and events from before name the user no longer.
+         */
+        UserErasedEventOut: {
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
         /** @description A group of a user. */
         UserGroupOut: {
             /**
@@ -4948,6 +5141,16 @@ export interface components {
         };
         /** @description `invalid_cursor`, `invalid_path`, `invalid_query`, `malformed_request`, `wait_needs_tag` */
         "400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `invalid_cursor`, `invalid_query`, `malformed_request` */
+        "400.invalid_cursor.invalid_query.malformed_request": {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -5178,8 +5381,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemOut"];
             };
         };
-        /** @description `cursor_expired` */
-        "410.cursor_expired": {
+        /** @description `cursor_expired`, `erased` */
+        "410.cursor_expired.erased": {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -5188,8 +5391,38 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemOut"];
             };
         };
-        /** @description `cursor_expired`, `inbox_reset` */
-        "410.cursor_expired.inbox_reset": {
+        /** @description `cursor_expired`, `erased`, `gone` */
+        "410.cursor_expired.erased.gone": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `cursor_expired`, `erased`, `inbox_reset` */
+        "410.cursor_expired.erased.inbox_reset": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `erased` */
+        "410.erased": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `erased`, `gone` */
+        "410.erased.gone": {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -5480,6 +5713,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -5515,6 +5749,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -5556,12 +5791,47 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    list_channels: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_BroadcastChannelOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_cursor.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_broadcasts: {
@@ -5644,6 +5914,34 @@ export interface operations {
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
+    delete_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example system */
+                channel: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
     withdraw_broadcast: {
         parameters: {
             query?: never;
@@ -5670,6 +5968,68 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    list_dots: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_LitDotOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_cursor.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    delete_dot: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example mall */
+                dot: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -5780,6 +6140,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -5825,9 +6186,42 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    delete_group: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    /** @description The operation */
+                    Location?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -5865,6 +6259,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -5901,6 +6296,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -5952,6 +6348,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -5984,6 +6381,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -6055,7 +6453,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6102,7 +6500,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -6135,7 +6533,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -6204,7 +6602,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.receipts_hidden"];
             404: components["responses"]["404.not_found"];
             409: components["responses"]["409.receipts_disabled.too_large"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6259,7 +6657,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6324,7 +6722,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.receipts_hidden"];
             404: components["responses"]["404.not_found"];
             409: components["responses"]["409.receipts_disabled"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6362,6 +6760,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -6533,7 +6932,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -6569,9 +6968,41 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    erase_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    /** @description The operation */
+                    Location?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -6633,9 +7064,41 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    delete_badge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                badge: components["schemas"]["Name"];
+                user: components["schemas"]["UserId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedBadgeOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     increment_badge: {
@@ -6674,6 +7137,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -6713,6 +7177,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -6758,6 +7223,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -6790,6 +7256,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6825,6 +7292,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -6864,6 +7332,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6920,6 +7389,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body.self_relation"];
@@ -6970,6 +7440,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -7024,6 +7495,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7062,6 +7534,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7100,6 +7573,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7163,6 +7637,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7220,6 +7695,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7274,6 +7750,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7311,6 +7788,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7343,6 +7821,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7380,6 +7859,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7413,6 +7893,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -7450,6 +7931,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7511,6 +7993,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7568,6 +8051,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7620,7 +8104,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7656,7 +8140,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -7697,6 +8181,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7757,6 +8242,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden.receipts_hidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7797,6 +8283,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7840,7 +8327,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7882,6 +8369,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7918,6 +8406,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7953,6 +8442,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8005,6 +8495,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8040,7 +8531,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8080,6 +8571,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8137,6 +8629,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.following_limit"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body.self_relation"];
@@ -8187,6 +8680,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -8224,6 +8718,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8260,6 +8755,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden.lists_hidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8307,6 +8803,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -8349,6 +8846,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden.lists_hidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8405,6 +8903,7 @@ export interface operations {
             403: components["responses"]["403.blocked.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.following_limit"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body.self_relation"];
@@ -8455,6 +8954,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -8509,6 +9009,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8567,6 +9068,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8621,6 +9123,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8660,7 +9163,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8702,6 +9205,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8741,6 +9245,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8781,7 +9286,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8854,7 +9359,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
-            410: components["responses"]["410.cursor_expired.inbox_reset"];
+            410: components["responses"]["410.cursor_expired.erased.inbox_reset"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8900,7 +9405,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.blocked.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8940,6 +9445,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8981,6 +9487,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body.self_relation"];
@@ -9016,6 +9523,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -9070,6 +9578,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9106,6 +9615,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden.lists_hidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9168,6 +9678,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9200,7 +9711,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -9239,7 +9750,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9281,7 +9792,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9320,7 +9831,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9359,6 +9870,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9409,7 +9921,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9442,6 +9954,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -9471,6 +9984,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9500,6 +10014,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9535,6 +10050,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9564,6 +10080,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9598,6 +10115,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9637,6 +10155,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9691,6 +10210,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9728,6 +10248,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9779,7 +10300,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9850,7 +10371,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];

@@ -12,7 +12,9 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{Name, UserId};
 use crate::cache::{Parts, Revision};
 use crate::db::{Conn, DbResult, Pipeline};
+use crate::engine::erased::Erased;
 use crate::engine::events::{self, Event, UnreadEventOut};
+use crate::engine::heads::store::SharedCount;
 use crate::engine::heads::{self, Batch, Committed};
 use crate::engine::marks::parts::{settings_part, shows_same, user_part};
 use crate::engine::marks::store;
@@ -29,8 +31,17 @@ pub struct Core {
     unlocked: Vec<UserId>,
     /// Users who have no row yet, and get one with this batch.
     new: BTreeSet<UserId>,
+    /// Users who were erased, as far as their rows do not say so: those that have none any more, and
+    /// those that are named without a look at their rows.
+    erased: BTreeSet<UserId>,
+    /// Of whom that was asked.
+    asked: Vec<UserId>,
+    /// Users who were erased and have no row: nothing of them is ever written.
+    gone: BTreeSet<UserId>,
+    /// Whether any user of the batch may be erased.
+    has_erased: bool,
     /// How many channels and dots there were before the batch, where it may make one.
-    shared_counts: Vec<(Kind, i64)>,
+    shared_counts: Vec<SharedCount>,
     /// Users of whom all marks of a kind are to go.
     forgotten: Table<UserId, bool>,
     /// What happened, for those who read along.
@@ -45,7 +56,7 @@ pub struct Core {
 #[derive(Debug)]
 pub(super) struct FoundHeads {
     heads: Vec<(StreamKey, Stream)>,
-    shared_counts: Vec<(Kind, i64)>,
+    shared_counts: Vec<SharedCount>,
 }
 
 impl FoundHeads {
@@ -55,7 +66,7 @@ impl FoundHeads {
         let locked = async { if own.is_empty() { Ok(Vec::new()) } else { heads::store::lock(pipeline, &own).await } };
         let seen = async { if others.is_empty() { Ok(Vec::new()) } else { heads::store::load(pipeline, &others).await } };
         let (mut heads, seen) = try_join(locked, seen).await?;
-        let is_known = |key: &StreamKey| heads.iter().any(|(found, stream)| found == key && stream.head > 0);
+        let is_known = |key: &StreamKey| heads.iter().any(|(found, stream)| found == key && stream.is_alive());
         let may_be_new = |key: &StreamKey| matches!(key.kind, Kind::Broadcast | Kind::Dot) && !is_known(key);
         let shared_counts = if own.iter().any(may_be_new) { heads::store::count_shared(pipeline).await? } else { Vec::new() };
         heads.extend(seen);
@@ -78,9 +89,51 @@ impl Core {
     /// Rows that are locked. The others are made when the batch is written: as they are by then, in one
     /// go, and also where nothing changed, since that keeps out another batch that found none either.
     fn add_locked(&mut self, needs: &Needs, users: Vec<(UserId, User)>) {
+        self.has_erased |= users.iter().any(|(_, row)| row.settings.is_erased());
         self.users.insert_loaded(users);
         self.new = needs.users.iter().filter(|user| self.users.look(user).is_none()).copied().collect();
         self.users.insert_loaded(self.new.iter().map(|user| (*user, User::default())));
+    }
+
+    /// Users of whom their rows do not say whether they were erased.
+    pub(super) fn maybe_erased(&self, needs: &Needs) -> Vec<UserId> {
+        self.new.iter().copied().chain(needs.named_alone()).collect()
+    }
+
+    /// Takes in which of them were.
+    pub(super) fn add_erased(&mut self, asked: Vec<UserId>, found: Vec<Erased>) {
+        self.asked = asked;
+        for (user, _) in found {
+            self.has_erased = true;
+            self.erased.insert(user);
+            if self.new.remove(&user) {
+                self.gone.insert(user);
+                self.users.insert_loaded([(user, User { settings: UserSettings::erased(), ..User::default() })]);
+            }
+        }
+    }
+
+    /// Whether a user of the batch may have been erased.
+    pub(in crate::engine::lanes) fn has_erased(&self) -> bool {
+        self.has_erased
+    }
+
+    /// Whether the batch knows if this user was erased.
+    pub(in crate::engine::lanes) fn knows_whether_erased(&self, user: UserId) -> bool {
+        self.users.look(&user).is_some() || self.asked.contains(&user)
+    }
+
+    /// Whether the user was erased. Known of users whose rows are asked for, and who are named
+    /// ([`crate::engine::pairs::need_named`]).
+    #[must_use]
+    pub fn is_erased(&self, user: UserId) -> bool {
+        self.erased.contains(&user) || self.users.look(&user).is_some_and(|row| row.settings.is_erased())
+    }
+
+    /// The user is erased from now on: every later write that names it is refused.
+    pub fn erase(&mut self, user: UserId) {
+        self.has_erased = true;
+        self.revise(user, |row| row.settings = UserSettings::erased());
     }
 
     /// Takes in heads.
@@ -92,6 +145,7 @@ impl Core {
     /// Rows that are known without a lock.
     pub(in crate::engine::lanes) fn add_users(&mut self, users: Vec<(UserId, User)>) {
         self.unlocked = users.iter().map(|(user, _)| *user).collect();
+        self.has_erased |= users.iter().any(|(_, row)| row.settings.is_erased());
         self.users.insert_loaded(users);
     }
 
@@ -104,7 +158,8 @@ impl Core {
     }
 
     pub(super) async fn save(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {
-        let users = self.users.rows.iter().map(|(user, (loaded, now))| (*user, loaded, now));
+        let users = self.users.rows.iter().filter(|(user, _)| !self.gone.contains(user));
+        let users = users.map(|(user, (loaded, now))| (*user, loaded, now));
         let (new, known): (Vec<_>, Vec<_>) = users.partition(|(user, ..)| self.new.contains(user));
         let changed: Vec<_> = known.into_iter().filter(|(_, loaded, now)| loaded != now).collect();
         users::save_users(conn, &changed, batch.stamp()).await?;
@@ -209,9 +264,20 @@ impl Core {
     /// new one's.
     #[must_use]
     pub fn shared_count(&self, kind: Kind) -> i64 {
-        let before: i64 = self.shared_counts.iter().filter(|(of, _)| *of == kind).map(|(_, count)| count).sum();
-        let is_new = |(key, (loaded, now)): &(&StreamKey, &(Stream, Stream))| key.kind == kind && loaded.head == 0 && now.head > 0;
-        before.saturating_add(i64::try_from(self.heads.rows.iter().filter(is_new).count()).unwrap_or(i64::MAX))
+        self.count_of(kind, |count| count.there, Stream::is_alive)
+    }
+
+    /// How many names of channels, or of dots, were ever used; known as [`Self::shared_count`] is.
+    #[must_use]
+    pub fn shared_names(&self, kind: Kind) -> i64 {
+        self.count_of(kind, |count| count.names, |stream| stream.head > 0)
+    }
+
+    fn count_of(&self, kind: Kind, before: fn(&SharedCount) -> i64, counts: fn(&Stream) -> bool) -> i64 {
+        let before: i64 = self.shared_counts.iter().filter(|count| count.kind == kind).map(before).sum();
+        let change = |(_, (loaded, now)): (&StreamKey, &(Stream, Stream))| i64::from(counts(now)) - i64::from(counts(loaded));
+        let of_kind = self.heads.rows.iter().filter(|(key, _)| key.kind == kind);
+        before.saturating_add(of_kind.map(change).sum())
     }
 
     /// Sets the head of a shared stream. No user's revision changes.
@@ -340,6 +406,9 @@ impl Core {
 
     /// Changes the user's own row, and raises its revision, once for each command.
     pub fn revise(&mut self, user: UserId, change: impl FnOnce(&mut User)) {
+        if self.gone.contains(&user) {
+            return;
+        }
         let mut row = self.users.get(&user);
         change(&mut row);
         if self.revised.insert(user) {
@@ -365,6 +434,28 @@ impl Core {
     #[must_use]
     pub fn user(&self, user: UserId) -> User {
         self.users.get(&user)
+    }
+
+    /// Deletes a counter of the user, whose head is kept.
+    pub fn delete_counter(&mut self, user: UserId, name: &Name) {
+        if self.has_counter(user, name) {
+            self.revise(user, |row| _ = row.marks.delete_counter(name.as_str()));
+        }
+    }
+
+    /// Whether the user has this counter now.
+    #[must_use]
+    pub fn has_counter(&self, user: UserId, name: &Name) -> bool {
+        self.users.look(&user).is_some_and(|row| row.marks.has(Kind::Counter, name.as_str()))
+    }
+
+    /// Where the user has more marks of channels or dots than this, those go that tell nothing any
+    /// more: what they cover was deleted. No number changes by it.
+    pub fn bound_marks(&mut self, user: UserId, kind: Kind, most: usize, is_over: impl Fn(&str, i64) -> bool) {
+        let has_more = |row: &User| row.marks.of_kind(kind).count() > most;
+        if self.users.look(&user).is_some_and(has_more) {
+            self.revise(user, |row| row.marks.retain(kind, |name, mark| !is_over(name, mark)));
+        }
     }
 
     /// How many counters the user has now.

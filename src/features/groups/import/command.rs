@@ -13,7 +13,7 @@ use super::step::{LogStep, What, second};
 use crate::base::clock::UnixMs;
 use crate::base::error::Problem;
 use crate::base::ids::ClientId;
-use crate::engine::lanes::{self, Answer, Needs, Rows};
+use crate::engine::lanes::{self, Answer, Names, Needs, Rows};
 use crate::engine::marks::StreamKey;
 use crate::features::groups::members::{join, leave, put, tell};
 use crate::features::groups::messages::{add_message, send};
@@ -32,7 +32,7 @@ pub struct ImportedLog {
     pub left: u64,
     /// What was known before, or changed nothing.
     pub known: u64,
-    /// What a limit does not let in, or a group that is not the channel's.
+    /// What a limit does not let in, what is of an erased user, or a group that is not the channel's.
     pub refused: u64,
 }
 
@@ -80,6 +80,11 @@ impl lanes::Command for LogCommand {
         self.lane_key
     }
 
+    fn names(&self) -> Names {
+        // They are passed over one by one.
+        Vec::new()
+    }
+
     fn weight(&self) -> u32 {
         u32::try_from(self.steps.len()).unwrap_or(u32::MAX)
     }
@@ -87,7 +92,7 @@ impl lanes::Command for LogCommand {
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         let mut done = ImportedLog::default();
         for step in &self.steps {
-            if !has_group(rows, step, self.merge)? || !take(rows, step, now, &mut done)? {
+            if rows.is_erased(step.user) || !has_group(rows, step, self.merge)? || !take(rows, step, now, &mut done)? {
                 done.refused += 1;
             }
         }
@@ -95,9 +100,14 @@ impl lanes::Command for LogCommand {
     }
 }
 
-/// Makes the group of a step where it is missing. False where the group is not the channel's.
+/// Makes the group of a step where it is missing. False where the group is not the channel's, or was
+/// deleted.
 fn has_group(rows: &mut Rows, step: &LogStep, merge: bool) -> Result<bool, Problem> {
-    let is_new = rows.get::<GroupRows>().group(step.group).is_none();
+    let group = rows.get::<GroupRows>().group(step.group);
+    if group.is_some_and(|group| group.deleted) {
+        return Ok(false);
+    }
+    let is_new = group.is_none();
     if is_new {
         put(rows, step.group, None, None, step.at)?;
     }

@@ -1,0 +1,1 @@
+create index blocks_target on blocks (target_id, user_id) where since >= 0;

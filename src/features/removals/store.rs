@@ -1,0 +1,143 @@
+//! The statements over `removals` and `erased_users`.
+
+use super::{NewRemoval, Place, Removal, RemovalKind};
+use crate::base::clock::UnixMs;
+use crate::base::ids::UserId;
+use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
+use crate::engine::erased::id_hash;
+use crate::features::operations::{OperationConfig, OperationId};
+
+/// How many rows one round of the sweep removes.
+const SWEEP_ROWS: i64 = 1000;
+
+static BEGIN: Statement = Statement::new(
+    "insert into removals
+        (operation_id, kind, subject_id, caller, step, after_id, after_seq, after_name, due_at, created_at, finished_at)
+    select operation_id, kind, subject_id, caller, '', 0, 0, '', created_at, created_at, 0
+    from {rows} r
+    where true",
+    &[("operation_id", Type::Text), ("kind", Type::Int), ("subject_id", Type::Int), ("caller", Type::Text), ("created_at", Type::Int)],
+);
+
+static REMEMBER: Statement = Statement::new(
+    "insert into erased_users (id_hash, operation_id) select id_hash, operation_id from {rows} r where true",
+    &[("id_hash", Type::Text), ("operation_id", Type::Text)],
+);
+
+static DUE: Statement = Statement::one(
+    "select r.operation_id, r.kind, r.subject_id, r.step, r.after_id, r.after_seq, r.after_name, r.due_at
+    from removals r
+    where r.finished_at = 0 and r.due_at <= $1
+    order by r.due_at
+    limit $2",
+    &[("now", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// Where the removal is still as it is known.
+static MOVE: Statement = Statement::new(
+    "update removals
+    set step = r.step, after_id = r.after_id, after_seq = r.after_seq, after_name = r.after_name, due_at = r.due_at
+    from {rows} r
+    where removals.operation_id = r.operation_id and removals.due_at = r.from_due_at and removals.finished_at = 0",
+    &[
+        ("operation_id", Type::Text),
+        ("from_due_at", Type::Int),
+        ("step", Type::Text),
+        ("after_id", Type::Int),
+        ("after_seq", Type::Int),
+        ("after_name", Type::Text),
+        ("due_at", Type::Int),
+    ],
+);
+
+/// What was removed is not named any more.
+static FINISH: Statement = Statement::new(
+    "update removals
+    set subject_id = 0, step = '', after_id = 0, after_seq = 0, after_name = '', finished_at = r.finished_at
+    from {rows} r
+    where removals.operation_id = r.operation_id and removals.due_at = r.from_due_at and removals.finished_at = 0",
+    &[("operation_id", Type::Text), ("from_due_at", Type::Int), ("finished_at", Type::Int)],
+);
+
+static SWEEP: Statement = Statement::one(
+    "delete from removals
+    where operation_id in (
+        select r.operation_id
+        from removals r
+        where r.finished_at > 0 and r.finished_at < $1
+        order by r.finished_at
+        limit $2
+    )",
+    &[("oldest", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// Every statement of this file, for the suite that runs each on both engines.
+#[must_use]
+pub(super) fn statements() -> [&'static Statement; 6] {
+    [&BEGIN, &REMEMBER, &DUE, &MOVE, &FINISH, &SWEEP]
+}
+
+fn int(value: i64) -> Column {
+    Column::Int(vec![value])
+}
+
+fn text(value: &str) -> Column {
+    Column::Text(vec![value.to_owned()])
+}
+
+/// Writes new removals.
+pub(super) async fn begin(conn: &mut Conn, new: &[&NewRemoval], now: UnixMs) -> DbResult<()> {
+    let column = |value: fn(&NewRemoval) -> i64| Column::Int(new.iter().map(|new| value(new)).collect());
+    let columns = [
+        Column::Text(new.iter().map(|new| new.id.to_string()).collect()),
+        column(|new| new.kind.code()),
+        column(|new| new.subject),
+        Column::Text(new.iter().map(|new| new.caller.clone()).collect()),
+        Column::Int(vec![now.0; new.len()]),
+    ];
+    conn.later(&BEGIN, &columns).await
+}
+
+/// Writes by which operations these users are erased.
+pub(super) async fn remember(conn: &mut Conn, erased: &[(UserId, &OperationId)]) -> DbResult<()> {
+    let columns = [
+        Column::Text(erased.iter().map(|(user, _)| id_hash(*user)).collect()),
+        Column::Text(erased.iter().map(|(_, operation)| operation.to_string()).collect()),
+    ];
+    conn.later(&REMEMBER, &columns).await
+}
+
+/// A row of [`DUE`].
+type DueRow = (String, i64, i64, String, i64, i64, String, i64);
+
+/// Removals that may go on now, those that are due longest first. One of a kind that only a newer
+/// version knows is left to it.
+pub async fn due(db: &Db, now: UnixMs, max_rows: i64) -> DbResult<Vec<Removal>> {
+    let rows: Vec<DueRow> = db.fetch(&DUE, &[int(now.0), int(max_rows)]).await?;
+    let removal = |(id, kind, subject, step, after_id, after_seq, after_name, due_at): DueRow| {
+        let place = Place { id: after_id, seq: after_seq, name: after_name };
+        Some(Removal { id: id.parse().ok()?, kind: RemovalKind::of_row(kind)?, subject, step, place, due_at: UnixMs(due_at) })
+    };
+    Ok(rows.into_iter().filter_map(removal).collect())
+}
+
+/// Moves a removal on, if it is still as it is known. None: another node has it.
+pub async fn move_on(db: &Db, from: &Removal, step: &str, place: Place, due_at: UnixMs) -> DbResult<Option<Removal>> {
+    // A time that was had before would not tell the two apart.
+    let due_at = due_at.max(UnixMs(from.due_at.0 + 1));
+    let columns = [text(from.id.as_str()), int(from.due_at.0), text(step), int(place.id), int(place.seq), text(&place.name), int(due_at.0)];
+    let moved = db.connect().await?.run(&MOVE, &columns).await?;
+    Ok((moved > 0).then(|| Removal { step: step.to_owned(), place, due_at, ..from.clone() }))
+}
+
+/// All is removed. Whether it was still as it is known.
+pub async fn finish(db: &Db, from: &Removal, now: UnixMs) -> DbResult<bool> {
+    let columns = [text(from.id.as_str()), int(from.due_at.0), int(now.0.max(1))];
+    Ok(db.connect().await?.run(&FINISH, &columns).await? > 0)
+}
+
+/// Removes some removals of which it is no longer kept that they were done; returns how many. Call
+/// again while it returns any.
+pub async fn sweep(db: &Db, config: &OperationConfig, now: UnixMs) -> DbResult<u64> {
+    db.connect().await?.run(&SWEEP, &[int(config.kept_since(now).0), int(SWEEP_ROWS)]).await
+}

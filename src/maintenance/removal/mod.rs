@@ -1,0 +1,115 @@
+//! What works on removals (`crate::features::removals` says how): step after step, one bounded batch
+//! at a time, some removals side by side.
+
+mod steps;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+
+pub use self::steps::{Steps, user_steps};
+use crate::base::clock::UnixMs;
+use crate::base::error::Result;
+use crate::db::in_time;
+use crate::engine::guard::{Guard, Trust};
+use crate::failpoint;
+use crate::features::removals::{Engines, Progress, Removal, Step, store};
+
+/// How often a node looks for removals.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// For how long a removal is left to the node that works on it, after each batch.
+const LEASE_MS: i64 = 3000;
+
+/// When a step is looked at again that waits for something to pass.
+const LATER_MS: i64 = 1000;
+
+/// How many removals a node works on at once.
+const MAX_REMOVALS: i64 = 4;
+
+/// How many batches a removal gets before it is the turn of others.
+const BATCHES_PER_TURN: u32 = 50;
+
+/// What removes.
+#[derive(Debug)]
+pub struct RemovalContext {
+    pub engines: Arc<Engines>,
+    pub guard: Arc<Guard>,
+    pub steps: Steps,
+}
+
+/// Removes until told to stop.
+pub(crate) async fn run(state: Arc<RemovalContext>, stop: CancellationToken) {
+    let mut idle = true;
+    loop {
+        let pause = if idle { LOOK_EVERY } else { Duration::ZERO };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        idle = true;
+        if state.guard.trust() == Trust::Unsure {
+            continue;
+        }
+        match round(&state, &stop).await {
+            Ok(found) => idle = found == 0,
+            // It goes on from where its row says.
+            Err(error) => tracing::debug!(?error, "cannot go on with a removal yet"),
+        }
+    }
+}
+
+/// A turn of each removal that is due, up to a bound. How many there were.
+async fn round(state: &RemovalContext, stop: &CancellationToken) -> Result<usize> {
+    let now = state.engines.clock.now();
+    let due = in_time(store::due(&state.engines.db, now, MAX_REMOVALS)).await?;
+    let found = due.len();
+    let turns = join_all(due.into_iter().map(|removal| turn(state, removal, stop))).await;
+    turns.into_iter().collect::<Result<Vec<()>>>()?;
+    Ok(found)
+}
+
+/// Some batches of a removal, for as long as no other node has taken it.
+async fn turn(state: &RemovalContext, removal: Removal, stop: &CancellationToken) -> Result<()> {
+    let Engines { db, clock, .. } = &*state.engines;
+    let lease = || UnixMs(clock.now().0 + LEASE_MS);
+    let (step, place) = (removal.step.clone(), removal.place.clone());
+    let Some(mut removal) = in_time(store::move_on(db, &removal, &step, place, lease())).await? else { return Ok(()) };
+    for _ in 0..BATCHES_PER_TURN {
+        // A step that only a newer version has is left to it.
+        let Some((step, next)) = state.steps.at(removal.kind, &removal.step) else { return Ok(()) };
+        let (name, place, due_at) = match batch(state, step, &removal).await? {
+            Progress::More(place) => (step.name, place, lease()),
+            Progress::Later(place) => (step.name, place, UnixMs(clock.now().0 + LATER_MS)),
+            Progress::Done => match next {
+                Some(next) => (next.name, Default::default(), lease()),
+                None => return finish(state, &removal).await,
+            },
+        };
+        let waits = due_at < lease();
+        match in_time(store::move_on(db, &removal, name, place, due_at)).await? {
+            Some(moved) if !waits && !stop.is_cancelled() => removal = moved,
+            _ => return Ok(()),
+        }
+    }
+    // Others that are due go first.
+    let (step, place) = (removal.step.clone(), removal.place.clone());
+    in_time(store::move_on(db, &removal, &step, place, clock.now())).await.map(|_| ()).map_err(Into::into)
+}
+
+async fn batch(state: &RemovalContext, step: &Step, removal: &Removal) -> Result<Progress> {
+    failpoint(&format!("removal::before_{}", step.name));
+    let progress = step.batch(Arc::clone(&state.engines), removal.subject, removal.place.clone()).await?;
+    failpoint(&format!("removal::after_{}", step.name));
+    metrics::counter!("headmark_removal_batches_total").increment(1);
+    Ok(progress)
+}
+
+async fn finish(state: &RemovalContext, removal: &Removal) -> Result<()> {
+    failpoint("removal::before_finish");
+    let Engines { db, clock, .. } = &*state.engines;
+    in_time(store::finish(db, removal, clock.now())).await?;
+    Ok(())
+}
