@@ -59,6 +59,8 @@ pub const NOT_EXPORTED: &[(&str, &str)] = &[
     ("events", "what they tell of the user is in the other lines, or is what others keep secret from the user"),
     ("notices", "broadcasts go to everybody"),
     ("view_items", "an item belongs to its view; it names who made it, by which nobody looks it up"),
+    ("erased_users", "hashes of the ids of users of whom nothing else is kept"),
+    ("removals", "what is being removed, of users who cannot be exported any more"),
     ("chat_groups", "of a group, not of a user"),
     ("group_channels", "of a group, not of a user"),
     ("group_changes", "recalls of messages, which say so themselves"),
