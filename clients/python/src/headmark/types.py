@@ -38,6 +38,7 @@ Code: TypeAlias = Literal[
     "too_many",
     "idempotency_in_progress",
     "gone",
+    "erased",
     "inbox_reset",
     "cursor_expired",
     "body_too_large",
@@ -119,10 +120,18 @@ class BadgeOut(TypedDict):
     unread: int
 
 
+class BroadcastChannelOut(TypedDict):
+    """A channel in the list of channels."""
+
+    channel: Name
+    head: int
+
+
 class BroadcastEventOut(TypedDict):
     """A broadcast of a channel."""
 
     channel: Name
+    channel_deleted: NotRequired[bool]
     seq: int
     withdrawn: bool
 
@@ -169,7 +178,7 @@ class ChatOut(TypedDict):
     id: str
     kind: ChatKind
     last: GroupMessageOut | None
-    last_at: UnixMs
+    last_at: NotRequired[UnixMs]
     level: Level
     level_until: NotRequired[UnixMs]
     mentions: int
@@ -227,6 +236,12 @@ class CreatorTermsOut(TypedDict):
     muted: NotRequired[bool]
     unread: int
     user_id: UserId
+
+
+class DeletedBadgeOut(TypedDict):
+    """A user after the deletion of a badge."""
+
+    revision: int
 
 
 class DeletedNotificationOut(TypedDict):
@@ -398,6 +413,13 @@ class EventUnread(TypedDict):
     type: Literal["unread"]
 
 
+class EventUserErased(TypedDict):
+    """A change."""
+
+    data: UserErasedEventOut
+    type: Literal["user_erased"]
+
+
 class EventOutRelation(TypedDict):
     """An event."""
 
@@ -466,6 +488,15 @@ class EventOutUnread(TypedDict):
 
     data: UnreadEventOut
     type: Literal["unread"]
+    at: UnixMs
+    id: int
+
+
+class EventOutUserErased(TypedDict):
+    """An event."""
+
+    data: UserErasedEventOut
+    type: Literal["user_erased"]
     at: UnixMs
     id: int
 
@@ -845,6 +876,13 @@ class OperationOut(TypedDict):
     status: OperationStatus
 
 
+class PageOut_BroadcastChannelOut(TypedDict):
+    """A page of a list."""
+
+    items: list[BroadcastChannelOut]
+    next_cursor: str | None
+
+
 class PageOut_ChatOut(TypedDict):
     """A page of a list."""
 
@@ -870,6 +908,13 @@ class PageOut_ListedUserOut(TypedDict):
     """A page of a list."""
 
     items: list[ListedUserOut]
+    next_cursor: str | None
+
+
+class PageOut_LitDotOut(TypedDict):
+    """A page of a list."""
+
+    items: list[LitDotOut]
     next_cursor: str | None
 
 
@@ -1453,6 +1498,12 @@ class UserDotOut(TypedDict):
     revision: int
 
 
+class UserErasedEventOut(TypedDict):
+    """A user was erased."""
+
+    user_id: UserId
+
+
 class UserGroupOut(TypedDict):
     """A group of a user."""
 
@@ -1528,6 +1579,7 @@ Event: TypeAlias = (
     | EventDirectMessage
     | EventNotification
     | EventUnread
+    | EventUserErased
 )
 
 EventOut: TypeAlias = (
@@ -1539,6 +1591,7 @@ EventOut: TypeAlias = (
     | EventOutDirectMessage
     | EventOutNotification
     | EventOutUnread
+    | EventOutUserErased
 )
 
 ReceiptBitmapsOut: TypeAlias = ReceiptBitmapsOutBits | ReceiptBitmapsOutOrdinals

@@ -132,6 +132,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/broadcasts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the channels
+         * @description In the order of their names, without deleted channels.
+         */
+        get: operations["list_channels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/broadcasts/{channel}": {
         parameters: {
             query?: never;
@@ -150,7 +170,12 @@ export interface paths {
          * @description Sends one broadcast to all users. The cost does not depend on the number of users.
          */
         post: operations["send_broadcast"];
-        delete?: never;
+        /**
+         * Delete a channel
+         * @description Withdraws all broadcasts of the channel, which leaves the unread summary. If a broadcast is sent
+         *     to it again, its `head` continues. Returns 204 also if there is no such channel.
+         */
+        delete: operations["delete_channel"];
         options?: never;
         head?: never;
         patch?: never;
@@ -172,6 +197,47 @@ export interface paths {
          *     was already withdrawn.
          */
         delete: operations["withdraw_broadcast"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/dots": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the dots
+         * @description In the order of their names, without deleted dots.
+         */
+        get: operations["list_dots"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/dots/{dot}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a dot
+         * @description The dot is dark for all users and leaves the unread summary. If it is lit again, its `head`
+         *     continues, so it is lit for all users. Returns 204 also if there is no such dot.
+         */
+        delete: operations["delete_dot"];
         options?: never;
         head?: never;
         patch?: never;
@@ -239,7 +305,14 @@ export interface paths {
          */
         put: operations["put_group"];
         post?: never;
-        delete?: never;
+        /**
+         * Delete a group
+         * @description From the response on, no message of the group is unread, no list shows it, and every route about it
+         *     returns 410 `gone`. Its members, messages and receipts are then removed in the background; poll the
+         *     operation in `Location` to learn when that is done. What the group put into inboxes stays as
+         *     tombstones. The id cannot be used again. A repeat returns the same operation.
+         */
+        delete: operations["delete_group"];
         options?: never;
         head?: never;
         patch?: never;
@@ -529,6 +602,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users/{user}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erase a user
+         * @description From the response on, every route about the user returns 410 `erased`, and so does every request
+         *     that names it. Everything that names the user is then removed in the background; poll the operation
+         *     in `Location` to learn when that is done. The id cannot be used again. A repeat returns the same
+         *     operation.
+         */
+        delete: operations["erase_user"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users/{user}/badges": {
         parameters: {
             query?: never;
@@ -545,6 +641,28 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/badges/{badge}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a badge
+         * @description The badge leaves the unread summary, and the total falls by its unread count. If it is incremented
+         *     again, its `head` continues, and only what is new is unread. Deleting a badge that does not exist
+         *     changes nothing.
+         */
+        delete: operations["delete_badge"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1960,10 +2078,23 @@ export interface components {
              */
             unread: number;
         };
+        /** @description A channel in the list of channels. */
+        BroadcastChannelOut: {
+            /** @description The channel. */
+            channel: components["schemas"]["Name"];
+            /**
+             * Format: int64
+             * @description The number of broadcasts ever sent in the channel.
+             * @example 57
+             */
+            head: number;
+        };
         /** @description A broadcast of a channel. */
         BroadcastEventOut: {
             /** @description The channel. */
             channel: components["schemas"]["Name"];
+            /** @description True if the channel was deleted, with every broadcast up to `seq`. */
+            channel_deleted?: boolean;
             /**
              * Format: int64
              * @description The position in the channel.
@@ -2084,8 +2215,11 @@ export interface components {
             /** @description Whether `id` is a group or the other user of a direct chat. */
             kind: components["schemas"]["ChatKind"];
             last: components["schemas"]["GroupMessageOut"] | null;
-            /** @description When the last message was sent; in a group without a message, when the user joined. */
-            last_at: components["schemas"]["UnixMs"];
+            /**
+             * @description When the last message was sent; in a group without a message, when the user joined. Omitted in
+             *     a direct chat without a message.
+             */
+            last_at?: components["schemas"]["UnixMs"];
             /** @description What of the chat `chats` and `total` count. */
             level: components["schemas"]["Level"];
             /** @description When the level ends and is `all` again; omitted if it does not end. */
@@ -2170,7 +2304,7 @@ export interface components {
          * @description The stable, machine-readable error code.
          * @enum {string}
          */
-        Code: "malformed_json" | "malformed_request" | "invalid_path" | "invalid_query" | "wait_needs_tag" | "invalid_header" | "invalid_cursor" | "unauthorized" | "forbidden" | "receipts_hidden" | "lists_hidden" | "blocked" | "cross_origin" | "unknown_route" | "not_found" | "method_not_allowed" | "request_timeout" | "following_limit" | "receipts_disabled" | "too_large" | "too_many" | "idempotency_in_progress" | "gone" | "inbox_reset" | "cursor_expired" | "body_too_large" | "unsupported_media_type" | "invalid_body" | "self_relation" | "idempotency_key_reused" | "rate_limited" | "overloaded" | "store_unavailable" | "operations_pending" | "outcome_unknown" | "shutting_down" | "internal_error";
+        Code: "malformed_json" | "malformed_request" | "invalid_path" | "invalid_query" | "wait_needs_tag" | "invalid_header" | "invalid_cursor" | "unauthorized" | "forbidden" | "receipts_hidden" | "lists_hidden" | "blocked" | "cross_origin" | "unknown_route" | "not_found" | "method_not_allowed" | "request_timeout" | "following_limit" | "receipts_disabled" | "too_large" | "too_many" | "idempotency_in_progress" | "gone" | "erased" | "inbox_reset" | "cursor_expired" | "body_too_large" | "unsupported_media_type" | "invalid_body" | "self_relation" | "idempotency_key_reused" | "rate_limited" | "overloaded" | "store_unavailable" | "operations_pending" | "outcome_unknown" | "shutting_down" | "internal_error";
         /** @description An unread count with the head at which it was taken. */
         CounterOut: {
             /** @description With `cap`: whether the count is higher than shown. */
@@ -2241,6 +2375,15 @@ export interface components {
             unread: number;
             /** @description The user. */
             user_id: components["schemas"]["UserId"];
+        };
+        /** @description A user after the deletion of a badge. */
+        DeletedBadgeOut: {
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 919
+             */
+            revision: number;
         };
         /** @description The result of deleting an entry from a user's list. */
         DeletedNotificationOut: {
@@ -2520,7 +2663,7 @@ export interface components {
             /** @enum {string} */
             type: "relation";
         } | {
-            /** @description A broadcast was sent or withdrawn. */
+            /** @description A broadcast was sent or withdrawn, or its channel was deleted. */
             data: components["schemas"]["BroadcastEventOut"];
             /** @enum {string} */
             type: "broadcast";
@@ -2554,6 +2697,11 @@ export interface components {
             data: components["schemas"]["UnreadEventOut"];
             /** @enum {string} */
             type: "unread";
+        } | {
+            /** @description A user was erased. */
+            data: components["schemas"]["UserErasedEventOut"];
+            /** @enum {string} */
+            type: "user_erased";
         };
         /** @description An event. */
         EventOut: components["schemas"]["Event"] & {
@@ -3348,6 +3496,22 @@ export interface components {
          */
         OperationStatus: "pending" | "done" | "failed";
         /** @description A page of a list. */
+        PageOut_BroadcastChannelOut: {
+            /** @description The items. */
+            items: {
+                /** @description The channel. */
+                channel: components["schemas"]["Name"];
+                /**
+                 * Format: int64
+                 * @description The number of broadcasts ever sent in the channel.
+                 * @example 57
+                 */
+                head: number;
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
         PageOut_ChatOut: {
             /** @description The items. */
             items: {
@@ -3372,8 +3536,11 @@ export interface components {
                 /** @description Whether `id` is a group or the other user of a direct chat. */
                 kind: components["schemas"]["ChatKind"];
                 last: components["schemas"]["GroupMessageOut"] | null;
-                /** @description When the last message was sent; in a group without a message, when the user joined. */
-                last_at: components["schemas"]["UnixMs"];
+                /**
+                 * @description When the last message was sent; in a group without a message, when the user joined. Omitted in
+                 *     a direct chat without a message.
+                 */
+                last_at?: components["schemas"]["UnixMs"];
                 /** @description What of the chat `chats` and `total` count. */
                 level: components["schemas"]["Level"];
                 /** @description When the level ends and is `all` again; omitted if it does not end. */
@@ -3473,6 +3640,24 @@ export interface components {
                 special?: boolean;
                 /** @description The user. */
                 user_id: components["schemas"]["UserId"];
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
+        PageOut_LitDotOut: {
+            /** @description The items. */
+            items: {
+                /** @description The dot. */
+                dot: components["schemas"]["Name"];
+                /**
+                 * Format: int64
+                 * @description How often the dot was lit.
+                 * @example 4
+                 */
+                head: number;
+                /** @description When the dot was lit. */
+                lit_at: components["schemas"]["UnixMs"];
             }[];
             /** @description The cursor of the next page; null on the last page. */
             next_cursor: string | null;
@@ -4729,6 +4914,14 @@ export interface components {
              */
             revision: number;
         };
+        /**
+         * @description A user was erased. It stands for all that the user was part of: no other event tells of the end of
+         *     its relations and memberships, and events from before name the user no longer.
+         */
+        UserErasedEventOut: {
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
         /** @description A group of a user. */
         UserGroupOut: {
             /**
@@ -4883,6 +5076,16 @@ export interface components {
         };
         /** @description `invalid_cursor`, `invalid_path`, `invalid_query`, `malformed_request`, `wait_needs_tag` */
         "400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `invalid_cursor`, `invalid_query`, `malformed_request` */
+        "400.invalid_cursor.invalid_query.malformed_request": {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -5113,8 +5316,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemOut"];
             };
         };
-        /** @description `cursor_expired` */
-        "410.cursor_expired": {
+        /** @description `cursor_expired`, `erased` */
+        "410.cursor_expired.erased": {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -5123,8 +5326,38 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemOut"];
             };
         };
-        /** @description `cursor_expired`, `inbox_reset` */
-        "410.cursor_expired.inbox_reset": {
+        /** @description `cursor_expired`, `erased`, `gone` */
+        "410.cursor_expired.erased.gone": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `cursor_expired`, `erased`, `inbox_reset` */
+        "410.cursor_expired.erased.inbox_reset": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `erased` */
+        "410.erased": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `erased`, `gone` */
+        "410.erased.gone": {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -5415,6 +5648,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -5450,6 +5684,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -5491,12 +5726,47 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    list_channels: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_BroadcastChannelOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_cursor.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     list_broadcasts: {
@@ -5579,6 +5849,34 @@ export interface operations {
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
+    delete_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example system */
+                channel: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
     withdraw_broadcast: {
         parameters: {
             query?: never;
@@ -5605,6 +5903,68 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    list_dots: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_LitDotOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_cursor.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    delete_dot: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example mall */
+                dot: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -5715,6 +6075,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -5760,9 +6121,42 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    delete_group: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    /** @description The operation */
+                    Location?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -5800,6 +6194,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -5836,6 +6231,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -5887,6 +6283,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -5919,6 +6316,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -5990,7 +6388,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6037,7 +6435,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -6070,7 +6468,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -6139,7 +6537,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.receipts_hidden"];
             404: components["responses"]["404.not_found"];
             409: components["responses"]["409.receipts_disabled.too_large"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6194,7 +6592,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6259,7 +6657,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.receipts_hidden"];
             404: components["responses"]["404.not_found"];
             409: components["responses"]["409.receipts_disabled"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6297,6 +6695,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -6468,7 +6867,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -6504,9 +6903,41 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    erase_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    /** @description The operation */
+                    Location?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -6568,9 +6999,41 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    delete_badge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                badge: components["schemas"]["Name"];
+                user: components["schemas"]["UserId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedBadgeOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     increment_badge: {
@@ -6609,6 +7072,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -6648,6 +7112,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -6693,6 +7158,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -6725,6 +7191,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6760,6 +7227,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -6799,6 +7267,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6855,6 +7324,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body.self_relation"];
@@ -6905,6 +7375,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -6959,6 +7430,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6997,6 +7469,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7035,6 +7508,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7098,6 +7572,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7155,6 +7630,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7209,6 +7685,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7246,6 +7723,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7278,6 +7756,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7315,6 +7794,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7348,6 +7828,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -7385,6 +7866,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7446,6 +7928,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7503,6 +7986,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7555,7 +8039,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7591,7 +8075,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -7632,6 +8116,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7692,6 +8177,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden.receipts_hidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7732,6 +8218,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7775,7 +8262,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7817,6 +8304,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7872,6 +8360,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7907,7 +8396,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7947,6 +8436,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8004,6 +8494,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.following_limit"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body.self_relation"];
@@ -8054,6 +8545,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -8091,6 +8583,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8127,6 +8620,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden.lists_hidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8174,6 +8668,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -8216,6 +8711,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden.lists_hidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8272,6 +8768,7 @@ export interface operations {
             403: components["responses"]["403.blocked.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.following_limit"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body.self_relation"];
@@ -8322,6 +8819,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -8376,6 +8874,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8434,6 +8933,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8488,6 +8988,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8527,7 +9028,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8569,6 +9070,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8608,6 +9110,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8648,7 +9151,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8721,7 +9224,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
-            410: components["responses"]["410.cursor_expired.inbox_reset"];
+            410: components["responses"]["410.cursor_expired.erased.inbox_reset"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8767,7 +9270,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.blocked.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8807,6 +9310,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8848,6 +9352,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body.self_relation"];
@@ -8883,6 +9388,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -8937,6 +9443,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8973,6 +9480,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden.lists_hidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9035,6 +9543,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9067,7 +9576,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -9106,7 +9615,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9148,7 +9657,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9187,7 +9696,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9226,6 +9735,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9276,7 +9786,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9309,6 +9819,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -9338,6 +9849,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9367,6 +9879,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9402,6 +9915,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9431,6 +9945,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9465,6 +9980,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9504,6 +10020,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9558,6 +10075,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9595,6 +10113,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9646,7 +10165,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9717,7 +10236,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
