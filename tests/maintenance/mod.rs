@@ -4,3 +4,4 @@ mod export;
 pub mod import;
 pub mod recount;
 mod scrub;
+mod user_export;

@@ -29,6 +29,7 @@
 
 mod command;
 mod distributed;
+pub mod exported;
 mod followees;
 mod horizon;
 pub mod http;

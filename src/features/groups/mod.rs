@@ -24,6 +24,7 @@ pub mod deletion;
 pub mod delivery;
 mod distributed;
 pub mod expiry;
+pub mod exported;
 pub mod fan_out;
 pub mod history;
 pub mod history_http;

@@ -29,6 +29,7 @@ pub mod direct_lists;
 pub mod directs_http;
 mod distributed;
 pub mod expiry;
+pub mod exported;
 mod history;
 pub mod http;
 pub mod import;

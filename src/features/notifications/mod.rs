@@ -26,6 +26,7 @@ mod content;
 mod distributed;
 mod entry;
 pub mod expiry;
+pub mod exported;
 mod grouped_store;
 pub mod http;
 pub mod list_http;

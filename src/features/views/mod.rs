@@ -15,6 +15,7 @@
 mod config;
 mod distributed;
 pub mod expiry;
+pub mod exported;
 pub mod http;
 pub mod rows;
 pub mod store;

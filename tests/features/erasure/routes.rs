@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::{erase, erased, node};
 use crate::both_tiers;
-use crate::support::{Tier, World};
 
 both_tiers! {
     async fn from_the_answer_on_the_user_is_gone_for_every_route(world: World) {
