@@ -63,6 +63,7 @@ pub struct FamiliarFollowersOut {
         (status = 200, body = FamiliarFollowersOut)))]
 async fn list_familiar_followers(state: Served<RelationContext>, path: UserPath, Query(params): Query<FamiliarParams>) -> Result<Response> {
     let others = ids(&params.ids, MAX_OTHERS).map_err(|why| Problem::query("ids", why))?;
+    state.entries.refuse_erased_among(&others, |_| "ids".to_owned()).await?;
     let version = own_version(&state, path.user).await;
     let found = state.familiar.of(path.user, &others, version).await?;
     let out = |(user_id, Familiar { count, is_capped, sample }): (&UserId, Familiar)| FamiliarOut {

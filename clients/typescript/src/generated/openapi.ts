@@ -8406,6 +8406,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8441,6 +8442,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
