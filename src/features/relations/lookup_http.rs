@@ -265,7 +265,7 @@ async fn query_relations(state: Served<RelationContext>, _: Service, body: Body<
     }
     let pairs: Vec<_> = asked.iter().map(|pair| Pair { follower: pair.user_id, followee: pair.target_id }).collect();
     let named: Vec<_> = asked.iter().flat_map(|pair| [pair.user_id, pair.target_id]).collect();
-    let pointer = |at: usize| format!("/pairs/{}/{}", at / 2, if at % 2 == 0 { "user_id" } else { "target_id" });
+    let pointer = |at: usize| format!("/pairs/{}/{}", at / 2, if at.is_multiple_of(2) { "user_id" } else { "target_id" });
     state.entries.refuse_erased_among(&named, pointer).await?;
     let looked = state.looks.look(&pairs).await?;
     let muting = state.looks.muting(&pairs, &looked, state.clock.now()).await?;
