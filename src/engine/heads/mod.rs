@@ -31,6 +31,7 @@
 mod broadcast_state;
 mod cached_head;
 mod distributed;
+pub mod erased;
 pub mod store;
 mod versions;
 

@@ -29,6 +29,7 @@
 
 mod command;
 mod distributed;
+pub mod erase;
 mod followees;
 mod horizon;
 pub mod http;

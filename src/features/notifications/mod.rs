@@ -25,6 +25,7 @@ mod config;
 mod content;
 mod distributed;
 mod entry;
+pub mod erase;
 pub mod expiry;
 mod grouped_store;
 pub mod http;
