@@ -410,8 +410,8 @@ def cores(rate, micros):
 
 
 def plan():
-    sizes = (1e6, 1e8)
-    lines = ["| what | how it is reckoned | 10^6 users | 10^8 users |", "| --- | --- | ---: | ---: |"]
+    sizes = (1e6, 1e7, 1e8)
+    lines = ["| what | how it is reckoned | 10^6 users | 10^7 users | 10^8 users |", "| --- | --- | ---: | ---: | ---: |"]
 
     def line(what, how, value, form=short):
         lines.append(f"| {what} | {how} | {' | '.join(form(value(users)) for users in sizes)} |")
@@ -454,20 +454,22 @@ def plan():
     line("bytes in Postgres: what a year adds that is kept", "the same for 365 days", year)
     days = ", ".join(f"`{table}` {days}" for table, days in BOUNDED_DAYS.items())
     line("bytes in Postgres: all of it, where each is kept for so many days", days, bounded)
-    carries = lambda most, of: short(sizes[1] * most / of(sizes[1]))
+    carries = lambda most, of: short(sizes[-1] * most / of(sizes[-1]))
     lines += [
         "",
-        "| one primary | how it is reckoned | users |",
+        "| what binds | how it is reckoned | users |",
         "| --- | --- | ---: |",
-        f"| by its CPU | {PRIMARY_CORES} cores / cores of Postgres for a user | {carries(PRIMARY_CORES, of_store('postgres'))} |",
-        f"| by its bytes | {short(PRIMARY_BYTES)}B / bytes of a user, all bounded | {carries(PRIMARY_BYTES, bounded)} |",
-        f"| by its bytes, everything kept for ever | the same after one year; less with each more | {carries(PRIMARY_BYTES, lambda users: rest(users) + kept(users) + year(users))} |",
+        f"| one master of Redis, by its core | 1 core / cores of Redis for a user | {carries(1, of_store('redis'))} |",
+        f"| one primary, by its CPU | {PRIMARY_CORES} cores / cores of Postgres for a user | {carries(PRIMARY_CORES, of_store('postgres'))} |",
+        f"| one primary, by its bytes | {short(PRIMARY_BYTES)}B / bytes of a user, all bounded | {carries(PRIMARY_BYTES, bounded)} |",
+        f"| one primary, by its bytes, everything kept for ever | the same after one year; less with each more | {carries(PRIMARY_BYTES, lambda users: rest(users) + kept(users) + year(users))} |",
     ]
-    lines += ["", "| table | bytes a row | rows, 10^6 users | bytes | rows, 10^8 users | bytes |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
-    for at, (table, rows, day, days) in enumerate(rows_of(sizes[0])):
-        _, large, large_day, _ = rows_of(sizes[1])[at]
+    lines += ["", "| table | bytes a row | rows, 10^6 users | bytes | 10^7 users | 10^8 users |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    for of_size in zip(*(rows_of(users) for users in sizes)):
+        table, _, _, days = of_size[0]
+        counts = [rows + day * days for _, rows, day, days in of_size]
         name = f"`{table}`" + (f", {days} days" if days else "")
-        cells = [short(count) + " | " + short(count * ROW[table]) for count in (rows + day * days, large + large_day * days)]
+        cells = [short(counts[0]), *(short(count * ROW[table]) for count in counts)]
         lines.append(f"| {name} | {ROW[table]} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -48,7 +48,7 @@ pub(super) async fn run(state: AppState, stop: CancellationToken) {
         swept("group_messages", groups::expiry::sweep(&state.contexts.groups, &mut old_messages).await);
         sweep_rounds(&stop, "devices", || inbox::expiry::sweep_devices(&state.contexts.inbox)).await;
         swept("notifications", notifications::expiry::sweep(&state.contexts.notifications).await);
-        swept("mutes", relations::mute_http::sweep_mutes(&state.contexts.relations).await);
+        sweep_rounds(&stop, "mutes", || relations::mute_http::sweep_mutes(&state.contexts.relations)).await;
         swept("view_items", views::expiry::sweep(&state.contexts.views, &mut old_items).await);
     }
 }

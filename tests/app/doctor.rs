@@ -57,6 +57,26 @@ both_tiers! {
         assert_eq!(told(&["healthcheck", "--url", url], &[]).await.0, Some(0));
     }
 
+    async fn an_old_backup_is_told(world: World) {
+        let env = env(&world);
+        let folder = world.dir.join("backups");
+        std::fs::create_dir(&folder).unwrap();
+        let told_of = async |more: &[&str]| {
+            let args = [&["doctor", "--backups", folder.to_str().unwrap()], more].concat();
+            let (status, text) = told(&args, &env).await;
+            (status, about(&text, "backups").join("\n"))
+        };
+        let (status, text) = told_of(&[]).await;
+        assert!(status == Some(3) && text.contains("has no backup"), "{text}");
+        std::fs::write(folder.join("monday"), "rows").unwrap();
+        let (_, text) = told_of(&[]).await;
+        assert!(text.starts_with("ok") && text.contains("monday, is 0 h old"), "{text}");
+        let old = std::time::SystemTime::UNIX_EPOCH;
+        std::fs::File::options().write(true).open(folder.join("monday")).unwrap().set_modified(old).unwrap();
+        let (status, text) = told_of(&["--backup-max-age", "24"]).await;
+        assert!(status == Some(3) && text.contains("more than 24 h"), "{text}");
+    }
+
     async fn what_is_wrong_is_told_with_its_fix(world: World) {
         let env = env(&world);
         let node = start(&env).await;

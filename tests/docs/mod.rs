@@ -3,6 +3,7 @@
 //!
 //! `make docs` writes the generated pages.
 
+mod compatibility;
 mod deploy;
 mod generated;
 mod links;

@@ -156,3 +156,20 @@ fn every_source_file_and_folder_that_a_page_names_exists() {
     }
     assert_none("source files that do not exist", &unknown);
 }
+
+/// Rows that a migration makes are there before rows are copied, and must be taken out first.
+#[test]
+fn moving_to_another_engine_empties_what_migrations_filled() {
+    let migrations = files("migrations/postgres").into_iter().map(|path| fs::read_to_string(root().join(path)).unwrap());
+    let filled: BTreeSet<String> = migrations
+        .flat_map(|text| {
+            let inserts = text.split("insert into ").skip(1).filter(|insert| insert.split(';').next().unwrap().contains(" values ("));
+            inserts.map(|insert| insert.split_whitespace().next().unwrap().to_owned()).collect::<Vec<_>>()
+        })
+        .collect();
+    let page = fs::read_to_string(root().join("docs/operations/engines.md")).unwrap();
+    let emptied = page.split("echo 'truncate ").nth(1).unwrap().split(';').next().unwrap();
+    assert_eq!(filled, emptied.split(", ").map(str::to_owned).collect());
+    let suite = fs::read_to_string(root().join("tests/support/distributed.rs")).unwrap();
+    assert!(filled.iter().all(|table| suite.contains(&format!("insert into {table} "))), "tests/support/distributed.rs: {filled:?}");
+}

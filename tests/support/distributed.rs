@@ -21,7 +21,8 @@ pub async fn empty(url: &str) -> String {
     let (tables,): (Option<String>,) = sqlx::query_as(tables).fetch_one(&mut conn).await.unwrap();
     let tables = tables.expect("distributed tables: run `headmark migrate --distribute` first");
     let rows = "insert into cache_guard (id, epoch, bypass_until, run_id) values (1, 1, 0, '');
-        insert into event_head (id, head, floor, streamed) values (1, 0, 0, 0)";
+        insert into event_head (id, head, floor, streamed) values (1, 0, 0, 0);
+        insert into unread_progress (id, event_id, expired_at) values (1, 0, 0)";
     conn.execute(AssertSqlSafe(format!("truncate {tables}"))).await.unwrap();
     conn.execute(rows).await.unwrap();
     url.to_owned()

@@ -222,9 +222,27 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // What is left of the engines goes with them; the folder is ours.
         let _ = std::fs::remove_dir_all(&self.dir);
+        // Hundreds of databases fill a disk. What is left goes with the engines.
+        if self.tier == Tier::Server && distributed::database().is_none() {
+            let url = self.database_url.clone();
+            let _ = std::thread::spawn(move || drop_database(&url)).join();
+        }
     }
+}
+
+/// Drops a database of the tests, if its engine still runs.
+fn drop_database(url: &str) {
+    let Some((server, name)) = url.rsplit_once('/').filter(|(_, name)| name.starts_with("hm_")) else { return };
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    let (admin, statement) = (format!("{server}/postgres"), format!("drop database if exists {name} with (force)"));
+    let dropped = async {
+        if let Ok(mut conn) = PgConnection::connect(&admin).await {
+            let _ = conn.execute(sqlx::AssertSqlSafe(statement)).await;
+        }
+    };
+    // A test may have stopped its engine, or what stands before it.
+    let _ = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(5), dropped).await });
 }
 
 /// A node in this process, over a real socket.

@@ -1,12 +1,13 @@
 //! `headmark doctor`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::shared::{Done, block_on, say};
 use crate::app::config::Config;
-use crate::app::doctor::{Service, State, examine};
+use crate::app::doctor::{Backups, Service, State, examine};
 use crate::base::ids::UserId;
 
 /// What to look at.
@@ -32,6 +33,15 @@ pub(super) struct DoctorArgs {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
     hold_seconds: u64,
 
+    /// Where backups of the database are: a file, or a folder with one entry for each. The newest
+    /// must not be empty, nor older than --backup-max-age.
+    #[arg(long, value_name = "PATH")]
+    backups: Option<PathBuf>,
+
+    /// The age in hours at which the newest backup is too old.
+    #[arg(long, value_name = "HOURS", requires = "backups", default_value_t = 26, value_parser = clap::value_parser!(u64).range(1..=8_784))]
+    backup_max_age: u64,
+
     #[command(flatten)]
     config: Config,
 }
@@ -46,9 +56,10 @@ pub(super) fn run(args: DoctorArgs) -> Result<Done, String> {
         user: args.user,
         hold: Duration::from_secs(args.hold_seconds),
     });
+    let backups = args.backups.map(|path| Backups { path, max_age: Duration::from_hours(args.backup_max_age) });
     let mut printed = Ok(());
     let worst = block_on(async {
-        Ok(examine(&config, service, |finding| {
+        Ok(examine(&config, backups.as_ref(), service, |finding| {
             if printed.is_ok() {
                 printed = say(&finding.to_string());
             }

@@ -1,8 +1,9 @@
 //! `headmark doctor`: looks at the stores, the machine and a running server, and says what is wrong,
 //! why, and what to do.
 //!
-//! `stores.rs` and `machine.rs` judge facts, which others have read; `service.rs` makes round trips.
+//! `stores.rs`, `machine.rs` and `backups.rs` judge facts, which others have read; `service.rs` makes round trips.
 
+mod backups;
 mod finding;
 mod machine;
 mod service;
@@ -12,11 +13,12 @@ use crate::app::config::Config;
 use crate::base::clock::Clock;
 use crate::db::Db;
 
+pub use self::backups::Backups;
 pub use self::finding::{Finding, State};
 pub use self::service::Service;
 
 /// Looks at everything, and tells each finding when it is made.
-pub async fn examine(config: &Config, service: Option<Service>, mut tell: impl FnMut(&Finding)) -> State {
+pub async fn examine(config: &Config, backups: Option<&Backups>, service: Option<Service>, mut tell: impl FnMut(&Finding)) -> State {
     let mut worst = State::Ok;
     let mut told = |findings: Vec<Finding>| {
         for finding in findings {
@@ -25,6 +27,7 @@ pub async fn examine(config: &Config, service: Option<Service>, mut tell: impl F
         }
     };
     told(machine::examine(config));
+    told(backups.map(|backups| backups.examine(Clock::System.now())).into_iter().collect());
     told(database(config).await);
     if let Some(redis) = config.cache.redis() {
         told(stores::of_redis(crate::cache::look_at_redis(&redis).await.map_err(|error| error.to_string()), redis.cluster));

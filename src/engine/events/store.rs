@@ -220,6 +220,12 @@ pub struct Kept {
     pub head: i64,
 }
 
+/// The same in an open transaction. What is read before it and lies above its floor had no gap.
+pub async fn kept_in(conn: &mut Conn) -> DbResult<Kept> {
+    let rows: Vec<(i64, i64)> = conn.fetch(&KEPT, &[]).await?;
+    Ok(rows.first().map_or_else(Kept::default, |(floor, head)| Kept { floor: *floor, head: *head }))
+}
+
 /// Which events can be read now.
 pub async fn kept(db: &Db) -> DbResult<Kept> {
     let rows: Vec<(i64, i64)> = db.fetch(&KEPT, &[]).await?;

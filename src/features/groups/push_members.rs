@@ -27,35 +27,51 @@ static MEMBERS: Statement = Statement::one(
     "select m.ordinal, m.user_id
     from memberships m
     cross join push_users p
-    where m.group_id = $1 and m.ordinal > $2 and m.to_seq < 0 and p.user_id = m.user_id
-        and (m.level <> 1 or (m.level_until > 0 and m.level_until <= $3))
+    where m.group_id = $1 and m.ordinal > $2 and m.ordinal <= $3 and m.to_seq < 0 and p.user_id = m.user_id
+        and (m.level <> 1 or (m.level_until > 0 and m.level_until <= $4))
     order by m.group_id, m.ordinal
-    limit $4",
-    &[("group_id", Type::Int), ("ordinal", Type::Int), ("now", Type::Int), ("max_rows", Type::Int)],
+    limit $5",
+    &[("group_id", Type::Int), ("ordinal", Type::Int), ("up_to", Type::Int), ("now", Type::Int), ("max_rows", Type::Int)],
 );
+
+/// The last ordinal that a member of the group got.
+static ORDINALS: Statement = Statement::one("select g.ordinals from chat_groups g where g.group_id = $1", &[("group_id", Type::Int)]);
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 3] {
-    [&DELIVERY, &WITH_PUSH, &MEMBERS]
+pub fn statements() -> [&'static Statement; 4] {
+    [&DELIVERY, &WITH_PUSH, &MEMBERS, &ORDINALS]
 }
 
+/// How many ordinals one page looks through at most, so that a large group in which few have a push
+/// device takes bounded steps.
+const ORDINALS_AT_ONCE: i64 = 5000;
+
 /// Those of these groups whose messages count for members with a push device without a write to
-/// their rows.
-pub async fn with_push(conn: &mut Conn, groups: &[GroupId]) -> DbResult<Vec<GroupId>> {
+/// their rows. With `all`, whether there are such members is not looked at, which takes long in large
+/// groups.
+pub async fn with_push(conn: &mut Conn, groups: &[GroupId], all: bool) -> DbResult<Vec<GroupId>> {
     let ids = Column::Int(groups.iter().map(|group| group.get()).collect());
     let delivery: Vec<(i64, i64)> = conn.fetch(&DELIVERY, &[ids]).await?;
     // What others deliver by writing raises their members' revisions.
     let read: Vec<_> = delivery.into_iter().filter(|(_, delivery)| *delivery == 0).map(|(group, _)| group).collect();
-    if read.is_empty() {
-        return Ok(Vec::new());
-    }
-    let rows: Vec<(i64,)> = conn.fetch(&WITH_PUSH, &[Column::Int(read)]).await?;
-    Ok(rows.into_iter().filter_map(|(group,)| GroupId::try_from(group).ok()).collect())
+    let found: Vec<(i64,)> = if all || read.is_empty() {
+        read.into_iter().map(|group| (group,)).collect()
+    } else {
+        conn.fetch(&WITH_PUSH, &[Column::Int(read)]).await?
+    };
+    Ok(found.into_iter().filter_map(|(group,)| GroupId::try_from(group).ok()).collect())
 }
 
-/// The members with a push device for whom a group counts, after an ordinal and in their order.
-pub async fn page(db: &Db, group: GroupId, after: i64, now: UnixMs, max_rows: i64) -> DbResult<Vec<(i64, UserId)>> {
-    let rows: Vec<(i64, i64)> = db.fetch(&MEMBERS, &[group.get(), after, now.0, max_rows].map(|value| Column::Int(vec![value]))).await?;
-    Ok(rows.into_iter().filter_map(|(ordinal, user)| Some((ordinal, UserId::try_from(user).ok()?))).collect())
+/// The next members with a push device for whom a group counts, after an ordinal. With them, up to
+/// which ordinal that is; None where there are no members beyond.
+pub async fn page(db: &Db, group: GroupId, after: i64, now: UnixMs, max_rows: i64) -> DbResult<(Option<i64>, Vec<UserId>)> {
+    let ints = |values: &[i64]| values.iter().map(|value| Column::Int(vec![*value])).collect::<Vec<_>>();
+    let up_to = after.saturating_add(ORDINALS_AT_ONCE);
+    let rows: Vec<(i64, i64)> = db.fetch(&MEMBERS, &ints(&[group.get(), after, up_to, now.0, max_rows])).await?;
+    let is_full = i64::try_from(rows.len()).unwrap_or(i64::MAX) >= max_rows;
+    let up_to = rows.last().map(|(ordinal, _)| *ordinal).filter(|_| is_full).unwrap_or(up_to);
+    let last: Vec<(i64,)> = db.fetch(&ORDINALS, &ints(&[group.get()])).await?;
+    let next = last.first().filter(|(last,)| up_to < *last).map(|_| up_to);
+    Ok((next, rows.into_iter().filter_map(|(_, user)| UserId::try_from(user).ok()).collect()))
 }

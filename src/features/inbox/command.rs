@@ -334,9 +334,9 @@ fn set_level(rows: &mut Rows, user: UserId, peer: UserId, level: LevelUntil, now
         return Err(Problem::new(Code::TooMany, detail));
     }
     put_level(rows, user, peer, level, now)?;
-    push::ends_at(rows, user, level.until());
     let direct = rows.get::<InboxRows>().direct(user, peer);
     let (level, level_until) = rows.get::<InboxRows>().level(user, peer, now);
+    push::ends_at(rows, user, level_until);
     let (unread, last_seq, revision) = (direct.unread(), direct.last_seq, rows.revision(user));
     Ok(DirectSettingsOut { peer_id: peer, level: level.into(), level_until, unread, last_seq, revision })
 }

@@ -61,7 +61,8 @@ static LIST: Statement = Statement::one(
     &[("user_id", Type::Int)],
 );
 
-/// Devices that stayed away for very long. Those with push go under the lock of their user.
+/// Devices that stayed away for very long; looked at again as each is removed, as it may have come
+/// back since it was found. Those with push go under the lock of their user.
 static SWEEP: Statement = Statement::one(
     "delete from devices
     where (user_id, device_id) in (
@@ -70,7 +71,7 @@ static SWEEP: Statement = Statement::one(
         where d.seen_at < $1 and d.push = 0
         order by d.seen_at
         limit $2
-    )",
+    ) and seen_at < $1 and push = 0",
     &[("before", Type::Int), ("max_rows", Type::Int)],
 );
 

@@ -338,8 +338,8 @@ async fn recall_direct_message(state: Served<InboxContext>, path: UserPath, _: Q
 /// Update the settings of a direct chat
 ///
 /// A chat of level `none` keeps its own count, which `chats` and `total` exclude. At `until` the
-/// level is `all` again. While the user blocks the other user, the level is `none`; this setting
-/// applies again after the block ends.
+/// level is `all` again. While the user blocks or mutes the other user, the level is `none`; this
+/// setting applies again after that ends.
 #[utoipa::path(put, path = "/v1/users/{user}/directs/{peer}/settings", tag = "inbox",
     extensions(("x-problems" = json!(["too_many"]))),
     params(("user" = UserOrMe, Path), ("peer" = UserId, Path, description = "The other user", example = "7")),

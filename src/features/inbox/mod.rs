@@ -160,9 +160,10 @@ pub struct DirectSettingsOut {
     /// The other user.
     pub peer_id: UserId,
     /// What `chats` and `total` count: `all` messages or `none`. Always `none` while the user
-    /// blocks the other user.
+    /// blocks or mutes the other user.
     pub level: DirectLevel,
-    /// When the level ends and is `all` again; omitted if it does not end.
+    /// When the level ends and is `all` again, with the mute if there is one; omitted if it does
+    /// not end.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub level_until: Option<UnixMs>,
@@ -266,9 +267,10 @@ pub struct DirectOut {
     #[schema(nullable = false)]
     pub last_at: Option<UnixMs>,
     /// What `chats` and `total` count: `all` messages or `none`. Always `none` while the user
-    /// blocks the other user.
+    /// blocks or mutes the other user.
     pub level: DirectLevel,
-    /// When the level ends and is `all` again; omitted if it does not end.
+    /// When the level ends and is `all` again, with the mute if there is one; omitted if it does
+    /// not end.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub level_until: Option<UnixMs>,

@@ -162,7 +162,8 @@ impl InboxRows {
     }
 
     /// The level of a chat as its user sees it, and when it ends.
-    pub(super) fn level(&self, user: UserId, peer: UserId, now: UnixMs) -> (Level, Option<UnixMs>) {
+    #[must_use]
+    pub fn level(&self, user: UserId, peer: UserId, now: UnixMs) -> (Level, Option<UnixMs>) {
         let level = self.counted_level(user, peer);
         (level.at(now), level.ends_at(now))
     }

@@ -111,12 +111,12 @@ static USERS: Statement = Statement::one(
 );
 
 static DUE_USERS: Statement = Statement::one(
-    "select p.user_id
+    "select p.due_at, p.user_id
     from push_users p
-    where p.due_at > 0 and p.due_at <= $1
+    where p.due_at > 0 and p.due_at <= $1 and (p.due_at, p.user_id) > ($2, $3)
     order by p.due_at, p.user_id
-    limit $2",
-    &[("now", Type::Int), ("max_rows", Type::Int)],
+    limit $4",
+    &[("now", Type::Int), ("after_at", Type::Int), ("after_user", Type::Int), ("max_rows", Type::Int)],
 );
 
 /// Another node that holds it does the work.
@@ -248,9 +248,14 @@ pub async fn users_after(db: &Db, after: i64, max_rows: i64) -> DbResult<Vec<Use
     Ok(users(db.fetch(&USERS, &[after, max_rows].map(|value| Column::Int(vec![value]))).await?))
 }
 
-/// Users for whom something has ended by this time.
-pub async fn due_users(db: &Db, now: UnixMs, max_rows: i64) -> DbResult<Vec<UserId>> {
-    Ok(users(db.fetch(&DUE_USERS, &[now.0, max_rows].map(|value| Column::Int(vec![value]))).await?))
+/// Where a user stands among those for whom something has ended: by when it did, then by id.
+pub type DuePlace = (i64, i64);
+
+/// Users for whom something has ended by this time, after a place and in that order.
+pub async fn due_users(db: &Db, now: UnixMs, after: DuePlace, max_rows: i64) -> DbResult<Vec<(DuePlace, UserId)>> {
+    let columns = [now.0, after.0, after.1, max_rows].map(|value| Column::Int(vec![value]));
+    let rows: Vec<DuePlace> = db.fetch(&DUE_USERS, &columns).await?;
+    Ok(rows.into_iter().filter_map(|place| Some((place, UserId::try_from(place.1).ok()?))).collect())
 }
 
 /// Up to where causes have become jobs.

@@ -16,6 +16,7 @@ use crate::engine::pairs::need_named;
 use crate::features::inbox::rows::InboxRows;
 use crate::features::inbox::set_direct_silence;
 use crate::features::notifications::rows::NotificationRows;
+use crate::features::push;
 use crate::features::relations::rows::RelationRows;
 use crate::features::relations::rows::need_approval;
 use crate::features::relations::rows::need_block;
@@ -184,6 +185,10 @@ pub fn apply_action(rows: &mut Rows, action: &PairAction, terms: &Terms, now: Un
         Act::Follow { .. } | Act::AcceptRequest | Act::Block => {
             let muting = rows.get::<RelationRows>().mutes(pair, now);
             let relation = RelationOut::new(pair.followee, after, muting);
+            // The row of the user who accepts is not needed, so there is no revision of it.
+            if act == Act::AcceptRequest {
+                return Ok(Answer::ok(relation));
+            }
             Ok(Answer::ok(ChangedRelationOut { relation, revision: rows.revision(pair.follower) }))
         }
         Act::Unfollow | Act::RemoveFollower | Act::RefuseRequest | Act::Unblock => Ok(Answer::no_content()),
@@ -222,7 +227,7 @@ fn set(rows: &mut Rows, pair: Pair, relation: Relation, badges: &Badges, now: Un
     let blocks = relation == Relation::Blocks;
     if blocks != rows.get::<RelationRows>().blocks(pair) {
         set_block(rows, pair, blocks.then_some(now));
-        set_silence(rows, pair, |silence| silence.blocked = blocks);
+        set_silence(rows, pair, now, |silence| silence.blocked = blocks);
     }
     requests::set(rows, pair, relation.requested(), badges.request.as_ref(), now);
     match (relation.options(), rows.get::<RelationRows>().follow(pair)) {
@@ -242,10 +247,13 @@ fn set(rows: &mut Rows, pair: Pair, relation: Relation, badges: &Badges, now: Un
 }
 
 /// What the first of a pair is shown of the second is silenced otherwise from now on: in the rest of the
-/// batch too, whatever it loaded.
-pub(super) fn set_silence(rows: &mut Rows, pair: Pair, change: impl Fn(&mut Silence)) {
+/// batch too, whatever it loaded. The level of their chat may end by itself now, which a block had
+/// hidden.
+pub(super) fn set_silence(rows: &mut Rows, pair: Pair, now: UnixMs, change: impl Fn(&mut Silence)) {
     set_direct_silence(rows, pair.follower, pair.followee, &change);
     rows.get_mut::<NotificationRows>().set_silence(pair.follower, pair.followee, &change);
+    let (_, until) = rows.get::<InboxRows>().level(pair.follower, pair.followee, now);
+    push::ends_at(rows, pair.follower, until);
 }
 
 fn begin(rows: &mut Rows, pair: Pair, options: FollowOptions, since: UnixMs, raised: Option<Raised>) {

@@ -70,7 +70,7 @@ pub fn steps(badges: Badges) -> Vec<Step> {
                 return Ok(Progress::Done);
             }
             let more = Progress::More(Default::default());
-            engines.submit(EraseRelations { user, others, badges, at: engines.clock.now() }).await.map(|()| more)
+            engines.submit(EraseRelations { user, others, badges }).await.map(|()| more)
         }
     });
     vec![relations, delete_own("relation_counts", &["relation_counts", "follower_counts", "approval_ends"], &OWN)]
@@ -89,8 +89,6 @@ struct EraseRelations {
     user: UserId,
     others: Vec<UserId>,
     badges: Badges,
-    /// When that was asked for.
-    at: UnixMs,
 }
 
 impl EraseRelations {
@@ -106,7 +104,7 @@ impl lanes::Command for EraseRelations {
         needs.user(self.user);
         for pair in self.pairs() {
             need_block(needs, pair);
-            need_mute(needs, pair, self.at);
+            need_mute(needs, pair);
             badge::need(needs, pair, &self.badges);
             needs.of::<InboxRows>().directs.insert((pair.follower, pair.followee));
         }
@@ -133,7 +131,7 @@ impl lanes::Command for EraseRelations {
             requests::end(rows, pair, self.badges.request.as_ref());
             if rows.get::<RelationRows>().blocks(pair) {
                 set_block(rows, pair, None);
-                set_silence(rows, pair, |silence| silence.blocked = false);
+                set_silence(rows, pair, now, |silence| silence.blocked = false);
             }
             mute_command::set(rows, pair, None, now);
         }

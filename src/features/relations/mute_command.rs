@@ -27,19 +27,17 @@ pub(super) enum MuteCommand {
         mute: Mute,
         /// How many one may mute.
         max_mutes: i64,
-        /// When that was asked for.
-        at: UnixMs,
     },
     /// No longer.
-    Unmute { pair: Pair, at: UnixMs },
+    Unmute { pair: Pair },
     /// A mute that has ended goes.
-    Sweep { pair: Pair, at: UnixMs },
+    Sweep { pair: Pair },
 }
 
 impl MuteCommand {
-    fn pair(self) -> (Pair, UnixMs) {
+    fn pair(self) -> Pair {
         match self {
-            Self::Mute { pair, at, .. } | Self::Unmute { pair, at } | Self::Sweep { pair, at } => (pair, at),
+            Self::Mute { pair, .. } | Self::Unmute { pair } | Self::Sweep { pair } => pair,
         }
     }
 }
@@ -62,15 +60,15 @@ pub(super) struct MutedOut {
 
 impl lanes::Command for MuteCommand {
     fn needs(&self, needs: &mut Needs) {
-        let (pair, at) = self.pair();
-        need_mute(needs, pair, at);
+        let pair = self.pair();
+        need_mute(needs, pair);
         need_named(needs, pair.followee);
         needs.of::<InboxRows>().directs.insert((pair.follower, pair.followee));
     }
 
     // By the user: nothing of the other one is written.
     fn lane_key(&self) -> i64 {
-        self.pair().0.follower.get()
+        self.pair().follower.get()
     }
 
     fn names(&self) -> Names {
@@ -86,17 +84,17 @@ impl lanes::Command for MuteCommand {
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         match *self {
-            Self::Mute { pair, .. } | Self::Unmute { pair, .. } if rows.get::<RelationRows>().has_pending(pair) => Err(pending()),
+            Self::Mute { pair, .. } | Self::Unmute { pair } if rows.get::<RelationRows>().has_pending(pair) => Err(pending()),
             Self::Mute { pair, mute, max_mutes, .. } => {
                 put(rows, pair, mute, max_mutes, now)?;
                 let relation = RelationOut::new(pair.followee, rows.get::<RelationRows>().pair_state(pair), true);
                 Ok(Answer::ok(MutedOut { relation, until: mute.until, revision: rows.revision(pair.follower) }))
             }
-            Self::Unmute { pair, .. } => {
+            Self::Unmute { pair } => {
                 set(rows, pair, None, now);
                 Ok(Answer::no_content())
             }
-            Self::Sweep { pair, .. } => {
+            Self::Sweep { pair } => {
                 if rows.get::<RelationRows>().mute(pair).is_some_and(|muted| muted.mute.has_ended(now)) {
                     set(rows, pair, None, now);
                 }
@@ -106,12 +104,13 @@ impl lanes::Command for MuteCommand {
     }
 }
 
-/// A repeat changes when the mute ends, and not since when it holds. One that has ended begins again.
+/// One that has ended counts until it is swept, so that the limits bound the rows and the entry. A repeat
+/// changes when the mute ends, and not since when it holds. One that has ended begins again.
 fn put(rows: &mut Rows, pair: Pair, mute: Mute, max_mutes: i64, now: UnixMs) -> Result<(), Problem> {
     let before = rows.get::<RelationRows>().mute(pair);
     let since = before.filter(|before| !before.mute.has_ended(now)).map_or(now, |before| before.since);
     let count = rows.get::<RelationRows>().mute_count(pair.follower);
-    let after = count.moved(MuteCount::of(before.map(|before| before.mute), now), MuteCount::of(Some(mute), now));
+    let after = count.moved(MuteCount::of(before.map(|before| before.mute)), MuteCount::of(Some(mute)));
     let too_many =
         |most: i64, what: &str| Problem::new(Code::TooMany, format!("User {} has reached the limit of {most} {what}.", pair.follower));
     if after.all > count.all && after.all > max_mutes {
@@ -130,11 +129,11 @@ pub(super) fn set(rows: &mut Rows, pair: Pair, muted: Option<Muted>, now: UnixMs
     if before == muted {
         return;
     }
-    let [was, is] = [before, muted].map(|muted| MuteCount::of(muted.map(|muted| muted.mute), now));
+    let [was, is] = [before, muted].map(|muted| MuteCount::of(muted.map(|muted| muted.mute)));
     let count = rows.get::<RelationRows>().mute_count(pair.follower).moved(was, is);
     set_mute(rows, pair, muted, count);
     push::ends_at(rows, pair.follower, muted.and_then(|muted| muted.mute.until));
-    set_silence(rows, pair, |silence| silence.mute = muted.map(|muted| muted.mute));
+    set_silence(rows, pair, now, |silence| silence.mute = muted.map(|muted| muted.mute));
     // The list behind the feed says whose posts do not count.
     if rows.get::<RelationRows>().follow(pair).is_some() {
         rows.feed_changed(pair.follower);

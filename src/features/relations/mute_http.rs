@@ -81,7 +81,7 @@ async fn mute_user(state: Served<RelationContext>, path: UserPath, body: Body<Mu
     if until.is_some_and(|until| until <= at) {
         return Err(Problem::invalid("/until", "must be in the future").into());
     }
-    let command = MuteCommand::Mute { pair, mute: Mute { until }, max_mutes: state.config.max_mutes, at };
+    let command = MuteCommand::Mute { pair, mute: Mute { until }, max_mutes: state.config.max_mutes };
     submit(&state, pair, Arc::new(command)).await
 }
 
@@ -95,7 +95,7 @@ async fn mute_user(state: Served<RelationContext>, path: UserPath, body: Body<Mu
         (status = 204, description = "Unmuted")))]
 async fn unmute_user(state: Served<RelationContext>, path: UserPath, _: Query<NoParams>) -> Result<Answer> {
     let pair = pair(&path, "target")?;
-    submit(&state, pair, Arc::new(MuteCommand::Unmute { pair, at: state.clock.now() })).await
+    submit(&state, pair, Arc::new(MuteCommand::Unmute { pair })).await
 }
 
 /// List the users that a user mutes
@@ -123,7 +123,7 @@ async fn list_mutes(state: Served<RelationContext>, path: UserPath, uri: Uri, Qu
 pub async fn sweep_mutes(state: &RelationContext) -> Result<u64> {
     let at = state.clock.now();
     let ended = mute_store::ended(&state.db, at, SWEEP_ROWS).await?;
-    let sweep = |pair: &Pair| state.lanes.submit(Job { command: Arc::new(MuteCommand::Sweep { pair: *pair, at }), key: None });
+    let sweep = |pair: &Pair| state.lanes.submit(Job { command: Arc::new(MuteCommand::Sweep { pair: *pair }), key: None });
     for outcome in join_all(ended.iter().map(sweep)).await {
         outcome?;
     }

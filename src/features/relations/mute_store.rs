@@ -1,6 +1,6 @@
 //! The rows of `mutes`: what lanes load and write, the list, and what has ended.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use super::{Muted, Pair};
 use crate::base::clock::UnixMs;
@@ -13,13 +13,14 @@ const PAIR: &[(&str, Type)] = &[("user_id", Type::Int), ("target_id", Type::Int)
 const PAGE: &[(&str, Type)] =
     &[("user_id", Type::Int), ("since", Type::Int), ("id", Type::Int), ("max_rows", Type::Int), ("now", Type::Int)];
 
-/// How many others users mute, and how many of these mutes end, without those that have ended.
+/// How many others users mute, and how many of these mutes end, with those that have ended and are
+/// not swept yet.
 static COUNT: Statement = Statement::new(
     "select r.user_id,
-        (select count(*) from mutes m where m.user_id = r.user_id and (m.until = 0 or m.until > r.now)),
-        (select count(*) from mutes m where m.user_id = r.user_id and m.until > 0 and m.until > r.now)
+        (select count(*) from mutes m where m.user_id = r.user_id),
+        (select count(*) from mutes m where m.user_id = r.user_id and m.until > 0)
     from {rows} r",
-    &[("user_id", Type::Int), ("now", Type::Int)],
+    &[("user_id", Type::Int)],
 )
 .by("user_id");
 
@@ -87,8 +88,8 @@ pub(super) struct MuteCount {
 
 impl MuteCount {
     /// What one mute adds.
-    pub(super) fn of(mute: Option<Mute>, now: UnixMs) -> Self {
-        match mute.filter(|mute| !mute.has_ended(now)) {
+    pub(super) fn of(mute: Option<Mute>) -> Self {
+        match mute {
             Some(Mute { until }) => Self { all: 1, timed: i64::from(until.is_some()) },
             None => Self::default(),
         }
@@ -104,11 +105,11 @@ fn pairs<'a>(pairs: impl Iterator<Item = &'a Pair> + Clone) -> [Column; 2] {
     [Column::Int(pairs.clone().map(|pair| pair.follower.get()).collect()), Column::Int(pairs.map(|pair| pair.followee.get()).collect())]
 }
 
-pub(super) async fn count(pipeline: &Pipeline, users: &BTreeMap<UserId, UnixMs>) -> DbResult<Vec<(UserId, MuteCount)>> {
+pub(super) async fn count(pipeline: &Pipeline, users: &BTreeSet<UserId>) -> DbResult<Vec<(UserId, MuteCount)>> {
     if users.is_empty() {
         return Ok(Vec::new());
     }
-    let columns = [users.keys().map(|user| user.get()).collect(), users.values().map(|now| now.0).collect()].map(Column::Int);
+    let columns = [Column::Int(users.iter().map(|user| user.get()).collect())];
     let rows: Vec<(i64, i64, i64)> = pipeline.fetch(&COUNT, columns).await?;
     Ok(rows.into_iter().filter_map(|(user, all, timed)| Some((UserId::try_from(user).ok()?, MuteCount { all, timed }))).collect())
 }

@@ -59,7 +59,7 @@ pub struct RelationNeeds {
     /// Pairs of whom the first may mute the second, or end that. Nothing of the second changes.
     mutes: BTreeSet<Pair>,
     /// Users whose mutes are counted, each with the time at which they must not have ended.
-    mute_counts: BTreeMap<UserId, UnixMs>,
+    mute_counts: BTreeSet<UserId>,
 }
 
 /// What two users are to each other, to change what the first is to the second; with it the first
@@ -99,14 +99,13 @@ pub fn need_operations(needs: &mut Needs, pair: Pair) {
 /// Whether the first of a pair mutes the second, to change that; with it the first one's own row and
 /// counts. The second cannot tell: the lock of the pair is only looked at, and neither its row nor
 /// what it is told of the first is touched.
-pub(super) fn need_mute(needs: &mut Needs, pair: Pair, now: UnixMs) {
+pub(super) fn need_mute(needs: &mut Needs, pair: Pair) {
     needs.user(pair.follower);
     need_pair_seen(needs, pair);
     let needs = needs.of::<RelationRows>();
     needs.related.insert(pair.follower);
     needs.mutes.insert(pair);
-    let counted_at = needs.mute_counts.entry(pair.follower).or_default();
-    *counted_at = now.max(*counted_at);
+    needs.mute_counts.insert(pair.follower);
 }
 
 fn relation(block: Option<UnixMs>, follow: Option<&Follow>, request: Option<&Request>) -> Relation {

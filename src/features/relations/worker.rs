@@ -15,7 +15,7 @@ use super::approvals;
 use super::command::PairAction;
 use super::deferred::DeferredCommand;
 use crate::base::clock::UnixMs;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::engine::lanes::{Job, Lanes};
 use crate::engine::pairs::Pair;
 use crate::features::operations::http::{OperationContext, accepted};
@@ -69,8 +69,9 @@ pub async fn run(state: Arc<WorkerContext>, stop: CancellationToken) {
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
         loop {
-            let found = async { Ok::<_, Error>(round(&state).await? + accept_open(&state).await?) };
-            let pause = match found.await {
+            // Neither waits for the other where that cannot go on.
+            let (done, accepted) = (round(&state).await, accept_open(&state).await);
+            let pause = match done.and_then(|done| Ok(done + accepted?)) {
                 Ok(0) => break,
                 Ok(_) => ROUNDS_APART,
                 Err(error) => {

@@ -11,7 +11,7 @@ use crate::db::in_time;
 use crate::engine::lanes;
 use crate::failpoint;
 use crate::features::push::command::EndedTurn;
-use crate::features::push::store;
+use crate::features::push::store::{self, DuePlace};
 use crate::summary::Wanted;
 
 /// How many users have their turn at once.
@@ -20,13 +20,27 @@ const USERS_AT_ONCE: i64 = 50;
 /// The kinds of counts that change by themselves, for one user alone.
 const KINDS: &str = "chats,notifications";
 
-/// Some users have their turn.
-pub(super) async fn round(state: &PushContext) -> Result<()> {
-    let users = in_time(store::due_users(&state.db, state.ended_everywhere(), USERS_AT_ONCE)).await?;
-    for outcome in join_all(users.into_iter().map(|user| turn(state, user))).await {
-        outcome?;
+/// Goes through the users for whom something has ended. One whose turn does not succeed keeps its place
+/// and is passed, so that it holds up nobody; it is tried again from the beginning.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    after: DuePlace,
+}
+
+impl Turns {
+    /// Whether there may be more users in this pass.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.after != DuePlace::default()
     }
-    Ok(())
+
+    /// The next users have their turn.
+    pub(super) async fn round(&mut self, state: &PushContext) -> Result<()> {
+        let users = in_time(store::due_users(&state.db, state.ended_everywhere(), self.after, USERS_AT_ONCE)).await?;
+        let is_full = i64::try_from(users.len()).unwrap_or(i64::MAX) >= USERS_AT_ONCE;
+        self.after = users.last().map(|(place, _)| *place).filter(|_| is_full).unwrap_or_default();
+        let outcomes = join_all(users.into_iter().map(|(_, user)| turn(state, user))).await;
+        outcomes.into_iter().collect()
+    }
 }
 
 /// Tells of a user, and notes when something ends next. Where the user's rows change in between, it

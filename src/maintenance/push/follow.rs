@@ -13,7 +13,7 @@ use super::context::PushContext;
 use crate::base::clock::UnixMs;
 use crate::base::ids::GroupId;
 use crate::db::{Conn, DbResult, in_time};
-use crate::engine::events::store::{self as events, EventRow, Kept};
+use crate::engine::events::store::{self as events, EventRow};
 use crate::engine::events::{EventType, EventTypes};
 use crate::failpoint;
 use crate::features::broadcasts::store::last_expired;
@@ -37,6 +37,9 @@ const IDLE_EVENTS: i64 = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     seen: Option<Progress>,
+    /// Whether the last round failed. Then the next one makes jobs for all groups, also for those in
+    /// which nobody has a push device: to look at large groups may take too long.
+    failed: bool,
 }
 
 /// An event that is read along.
@@ -78,13 +81,14 @@ impl Causes {
         Ok(())
     }
 
-    async fn scopes(self, conn: &mut Conn) -> DbResult<Vec<Scope>> {
+    /// With `all`, also of groups in which nobody may have a push device.
+    async fn scopes(self, conn: &mut Conn, all: bool) -> DbResult<Vec<Scope>> {
         if self.everybody {
             return Ok(vec![Scope::All]);
         }
         let (groups, mut scopes) = (self.groups.into_iter().collect::<Vec<_>>(), Vec::new());
         for groups in groups.chunks(GROUPS_AT_ONCE) {
-            scopes.extend(with_push(conn, groups).await?.into_iter().map(Scope::Group));
+            scopes.extend(with_push(conn, groups, all).await?.into_iter().map(Scope::Group));
         }
         // Rows are locked in the order of the key.
         scopes.sort_unstable();
@@ -95,6 +99,12 @@ impl Causes {
 impl Follower {
     /// Takes in some of what happened; whether there may be more.
     pub(super) async fn round(&mut self, state: &PushContext) -> DbResult<bool> {
+        let taken = self.take_in(state).await;
+        self.failed = taken.is_err();
+        taken
+    }
+
+    async fn take_in(&mut self, state: &PushContext) -> DbResult<bool> {
         let kept = in_time(events::kept(&state.db)).await?;
         let ended = state.ended_everywhere();
         let expired = last_expired(&state.db, self.seen.map_or(UnixMs(0), |seen| seen.expired_at), ended).await?;
@@ -119,7 +129,7 @@ impl Follower {
             }
             return conn.commit().await.map(|()| false);
         }
-        let taken = follow(&mut conn, state, kept, (before, after)).await?;
+        let taken = follow(&mut conn, state, (before, after), self.failed).await?;
         if taken.jobs > 0 {
             failpoint("push::before_follow");
         }
@@ -143,20 +153,20 @@ struct Taken {
 }
 
 /// Writes the jobs of what happened, and how far that is.
-async fn follow(conn: &mut Conn, state: &PushContext, kept: Kept, (before, after): (Progress, Progress)) -> DbResult<Taken> {
+async fn follow(conn: &mut Conn, state: &PushContext, (before, after): (Progress, Progress), all: bool) -> DbResult<Taken> {
     let mut causes = Causes { everybody: after.expired_at > before.expired_at, groups: BTreeSet::new() };
-    let mut from = before.event_id;
-    if from < kept.floor {
-        // What was swept since may have been about anybody.
-        (causes.everybody, from) = (true, kept.floor);
-    }
+    let from = before.event_id;
     let rows = events::read_in(conn, from, FOLLOWED, ROWS_AT_ONCE).await?;
+    // After the rows, as a sweep may go on in between.
+    let floor = events::kept_in(conn).await?.floor;
+    // What was swept since may have been about anybody.
+    causes.everybody |= from < floor;
     for row in &rows {
         causes.take(row, from).map_err(|error| sqlx::Error::Decode(error.into()))?;
     }
-    let after = Progress { event_id: rows.last().map_or(from, |row| row.last), ..after };
+    let after = Progress { event_id: rows.last().map_or(from, |row| row.last).max(floor), ..after };
     let due_at = state.told_at();
-    let jobs: Vec<_> = causes.scopes(conn).await?.into_iter().map(|scope| (scope, due_at)).collect();
+    let jobs: Vec<_> = causes.scopes(conn, all).await?.into_iter().map(|scope| (scope, due_at)).collect();
     store::add_jobs(conn, &jobs).await?;
     if after != before {
         store::save_progress(conn, after).await?;

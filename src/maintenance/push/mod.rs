@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 pub use self::context::PushContext;
+use self::ended::Turns;
 use self::follow::Follower;
 use self::walk::Walker;
 use crate::engine::guard::Trust;
@@ -60,16 +61,14 @@ async fn follow(state: &PushContext, stop: &CancellationToken) {
 }
 
 async fn walk(state: &PushContext, stop: &CancellationToken) {
-    let mut walker = Walker::default();
-    while !rest(if walker.is_idle() { LOOK_EVERY } else { Duration::ZERO }, stop).await {
+    let (mut walker, mut turns) = (Walker::default(), Turns::default());
+    while !rest(if walker.is_idle() && !turns.is_under_way() { LOOK_EVERY } else { Duration::ZERO }, stop).await {
         if state.guard.trust() == Trust::Unsure {
             continue;
         }
-        let done = async {
-            walker.round(state, stop).await?;
-            ended::round(state).await
-        };
-        if let Err(error) = done.await {
+        // Neither waits for the other where that cannot go on.
+        let (walked, told) = (walker.round(state, stop).await, turns.round(state).await);
+        if let Err(error) = walked.and(told) {
             tracing::debug!(?error, "could not tell of changed numbers; it is tried again");
             if rest(PAUSE, stop).await {
                 return;

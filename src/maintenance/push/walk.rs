@@ -15,16 +15,23 @@ use crate::features::groups::push_members;
 use crate::features::push::command::{PageOut, UnreadPage};
 use crate::features::push::{Job, Scope, store};
 
-/// How many users a page tells of at most.
+/// How many users a page tells of at most; fewer after one that failed.
 const PAGE_USERS: i64 = 500;
 
 /// How many jobs a node has in hand, each a page at a time: so none keeps the others waiting.
 const MAX_JOBS: usize = 16;
 
 /// Jobs in hand.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Walker {
     jobs: Vec<(Scope, Job)>,
+    page_users: i64,
+}
+
+impl Default for Walker {
+    fn default() -> Self {
+        Self { jobs: Vec::new(), page_users: PAGE_USERS }
+    }
 }
 
 impl Walker {
@@ -45,18 +52,23 @@ impl Walker {
         if stop.is_cancelled() {
             return Ok(());
         }
-        // After a failure they are found again by their rows.
-        let jobs = std::mem::take(&mut self.jobs);
-        for moved in join_all(jobs.into_iter().map(|(scope, job)| page(state, scope, job))).await {
-            self.jobs.extend(moved?);
+        let (jobs, page_users) = (std::mem::take(&mut self.jobs), self.page_users);
+        let mut failed = None;
+        for moved in join_all(jobs.into_iter().map(|(scope, job)| page(state, scope, job, page_users))).await {
+            match moved {
+                Ok(moved) => self.jobs.extend(moved),
+                // It is found again by its row.
+                Err(error) => failed = Some(error),
+            }
         }
-        Ok(())
+        self.page_users = if failed.is_some() { (page_users / 2).max(1) } else { PAGE_USERS };
+        failed.map_or(Ok(()), Err)
     }
 }
 
 /// Does a page; where the job is then, if there is more of this pass to do here.
-async fn page(state: &PushContext, scope: Scope, from: Job) -> Result<Option<(Scope, Job)>> {
-    let page = in_time(plan(state, scope, from)).await?;
+async fn page(state: &PushContext, scope: Scope, from: Job, page_users: i64) -> Result<Option<(Scope, Job)>> {
+    let page = in_time(plan(state, scope, from, page_users)).await?;
     let (to, users) = (page.to, u64::try_from(page.users.len()).unwrap_or_default());
     failpoint("push::before_page");
     let answer = state.lanes.submit(lanes::Job { command: Arc::new(page), key: None }).await?;
@@ -70,15 +82,14 @@ async fn page(state: &PushContext, scope: Scope, from: Job) -> Result<Option<(Sc
     Ok(to.map(|after| (scope, Job { after, due_at: UnixMs(due_at), ..from })))
 }
 
-async fn plan(state: &PushContext, scope: Scope, from: Job) -> DbResult<UnreadPage> {
-    let members: Vec<_> = match scope {
+async fn plan(state: &PushContext, scope: Scope, from: Job, page_users: i64) -> DbResult<UnreadPage> {
+    let (to, users) = match scope {
         Scope::All => {
-            let users = store::users_after(&state.db, from.after, PAGE_USERS).await?;
-            users.into_iter().map(|user| (user.get(), user)).collect()
+            let users = store::users_after(&state.db, from.after, page_users).await?;
+            let is_full = i64::try_from(users.len()).unwrap_or(i64::MAX) >= page_users;
+            (users.last().map(|user| user.get()).filter(|_| is_full), users)
         }
-        Scope::Group(group) => push_members::page(&state.db, group, from.after, state.clock.now(), PAGE_USERS).await?,
+        Scope::Group(group) => push_members::page(&state.db, group, from.after, state.clock.now(), page_users).await?,
     };
-    let is_full = i64::try_from(members.len()).unwrap_or(i64::MAX) >= PAGE_USERS;
-    let to = members.last().map(|(place, _)| *place).filter(|_| is_full);
-    Ok(UnreadPage { scope, from, to, users: members.into_iter().map(|(_, user)| user).collect() })
+    Ok(UnreadPage { scope, from, to, users })
 }

@@ -126,11 +126,12 @@ both_tiers! {
         let location = erase(&node.client, ERASED).await;
         erased(&node.client, &location).await;
         let got = shown(&node.client).await;
+        let mut wrong = Vec::new();
         for (user, of) in expected.as_object().unwrap() {
-            for (what, expected) in of.as_object().unwrap() {
-                assert_eq!(&got[user][what], expected, "{what} of user {user}");
-            }
+            let differs = of.as_object().unwrap().iter().filter(|(what, expected)| got[user][what] != **expected);
+            wrong.extend(differs.map(|(what, expected)| format!("{what} of user {user}: {} instead of {expected}", got[user][what])));
         }
+        assert_eq!(wrong, Vec::<String>::new());
         assert_tombstones(&node.client).await;
         assert_forgotten(&world, &node.client).await;
         node.stop().await;

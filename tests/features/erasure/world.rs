@@ -218,6 +218,8 @@ pub async fn shown(client: &Client) -> Value {
         let ids = |page: &Value, field: &str| -> Vec<Value> {
             page["items"].as_array().unwrap().iter().map(|item| item[field].clone()).collect()
         };
+        // A type that the user never had, or has nothing of any more.
+        let number = |value: &Value| value.as_i64().unwrap_or(0);
         let chats = get("chats?limit=100").await;
         let chats: Vec<_> = chats["items"]
             .as_array()
@@ -240,7 +242,7 @@ pub async fn shown(client: &Client) -> Value {
             "broadcasts": unread("broadcasts"),
             "views": unread("views"),
             "feed": summary["feed"]["unread"],
-            "sums": [summary["chats"], summary["notifications"]["like"]["unread"], summary["notifications"]["like"]["unseen"]],
+            "sums": [summary["chats"], number(&summary["notifications"]["like"]["unread"]), number(&summary["notifications"]["like"]["unseen"])],
             "chats": sorted,
             "entries": notifications,
             "counts": get("relation-counts").await,

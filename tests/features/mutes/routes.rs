@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use headmark::features::relations::mute_http::sweep_mutes;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -70,6 +71,9 @@ both_tiers! {
         mute(client, 1, 3).await;
         mute_until(client, 1, 3, START + 10).await;
         at.store(START + 10, Ordering::SeqCst);
+        // One that has ended makes room once it is swept.
+        client.put("/v1/users/1/mutes/5", &json!({})).await.problem(409, "too_many");
+        assert_eq!(sweep_mutes(&node.app.state().contexts.relations).await.unwrap(), 1);
         mute(client, 1, 5).await;
         client.put("/v1/users/1/mutes/3", &json!({})).await.problem(409, "too_many");
         unmute(client, 1, 4).await;

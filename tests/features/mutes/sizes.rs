@@ -83,9 +83,12 @@ both_tiers! {
         assert_eq!((numbers(client, 3).await, muted(client, 3).await.len()), ([167, 167, 167, 166], 501));
         at.store(START + 1_000_000 + 1999, Ordering::SeqCst);
         assert_eq!((numbers(client, 3).await, muted(client, 3).await), (counted, vec![5]));
+        // What has ended bounds the rows and the entry until it is swept.
+        client.put("/v1/users/3/mutes/6", &json!({"until": time(START + 9_000_000)})).await.problem(409, "too_many");
         assert_eq!(headmark::features::relations::mute_http::sweep_mutes(&node.app.state().contexts.relations).await.unwrap(), 1000);
         assert_eq!((numbers(client, 3).await, muted(client, 3).await), (counted, vec![5]));
         check(&node, &[1, 2, 3]).await;
+        mute_until(client, 3, 6, START + 9_000_000).await;
         node.stop().await;
     }
 }

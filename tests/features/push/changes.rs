@@ -160,6 +160,77 @@ both_tiers! {
         node.stop().await;
     }
 
+    /// While a mute or a block lies over a level that ends, nothing ends by itself. Afterwards it does.
+    async fn the_end_of_a_level_is_told_after_what_hid_it(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = world.node_at(&at, &[]).await;
+        let client = &node.client;
+        let mut until = at.load(Ordering::SeqCst);
+        let pass = async |ms: i64| {
+            at.fetch_add(ms, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+        };
+        for (user, by) in [(1, "mutes"), (2, "blocks")] {
+            client.post(&format!("/v1/users/{user}/inbox"), &json!({"sender_id": 7, "client_id": "c", "content": "x"})).await.ok();
+            until += 200_000;
+            let level = json!({"level": "none", "until": UnixMs(until).to_string()});
+            client.put(&format!("/v1/users/{user}/directs/7/settings"), &level).await.ok();
+            let silence = format!("/v1/users/{user}/{by}/7");
+            client.put(&silence, &json!({})).await.ok();
+            flag(client, user).await;
+            let mut reader = Reader::at_the_end(client).await;
+            // The turn that the flag brings finds nothing that ends by itself.
+            pass(5_000).await;
+            reader.settle().await;
+            assert_eq!(client.delete(&silence).await.status, 204);
+            reader.told("no longer silenced", &[user]).await;
+            assert_eq!((reader.settle().await, total(client, user).await), (vec![], 0));
+            pass(200_000).await;
+            reader.told("the end of the level", &[user]).await;
+            assert_eq!(total(client, user).await, 1);
+        }
+        node.stop().await;
+    }
+
+    async fn many_whose_levels_end_at_once_are_all_told(world: World) {
+        const USERS: i64 = 130;
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = world.node_at(&at, &[]).await;
+        let client = &node.client;
+        let users: Vec<i64> = (1..=USERS).collect();
+        make_group(client, 9, "read", &users).await;
+        for user in &users {
+            flag(client, *user).await;
+        }
+        let level = json!({"level": "none", "until": UnixMs(at.load(Ordering::SeqCst) + 100_000).to_string()});
+        for user in &users {
+            client.put(&format!("/v1/users/{user}/groups/9/settings"), &level).await.ok();
+        }
+        at.fetch_add(5_000, Ordering::SeqCst);
+        let mut reader = settled(client).await;
+        at.fetch_add(110_000, Ordering::SeqCst);
+        reader.told("the end of all levels", &users).await;
+        node.stop().await;
+    }
+
+    /// Few of a large group have a push device: they are found by and by.
+    async fn the_last_of_a_large_group_is_told(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        client.put("/v1/groups/9", &json!({"delivery": "read"})).await.ok();
+        for first in (1..=11_000).step_by(1000) {
+            let members: Vec<i64> = (first..first + 1000).collect();
+            client.post("/v1/groups/9/members", &json!({"user_ids": members})).await.ok();
+        }
+        for user in [2, 10_999] {
+            flag(client, user).await;
+        }
+        let mut reader = settled(client).await;
+        say(client, 9, 1, "m").await;
+        reader.told("a message", &[2, 10_999]).await;
+        node.stop().await;
+    }
+
     /// A notice, a level and messages come to their end while no node runs.
     async fn what_happened_while_no_node_ran_is_made_up_for(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));

@@ -1052,8 +1052,8 @@ export interface paths {
         /**
          * Update the settings of a direct chat
          * @description A chat of level `none` keeps its own count, which `chats` and `total` exclude. At `until` the
-         *     level is `all` again. While the user blocks the other user, the level is `none`; this setting
-         *     applies again after the block ends.
+         *     level is `all` again. While the user blocks or mutes the other user, the level is `none`; this
+         *     setting applies again after that ends.
          */
         put: operations["put_direct_settings"];
         post?: never;
@@ -2366,10 +2366,13 @@ export interface components {
             last_seq: number;
             /**
              * @description What `chats` and `total` count: `all` messages or `none`. Always `none` while the user
-             *     blocks the other user.
+             *     blocks or mutes the other user.
              */
             level: components["schemas"]["DirectLevel"];
-            /** @description When the level ends and is `all` again; omitted if it does not end. */
+            /**
+             * @description When the level ends and is `all` again, with the mute if there is one; omitted if it does
+             *     not end.
+             */
             level_until?: components["schemas"]["UnixMs"];
             /** @description The other user. */
             peer_id: components["schemas"]["UserId"];
@@ -2411,10 +2414,13 @@ export interface components {
             last_seq: number;
             /**
              * @description What `chats` and `total` count: `all` messages or `none`. Always `none` while the user
-             *     blocks the other user.
+             *     blocks or mutes the other user.
              */
             level: components["schemas"]["DirectLevel"];
-            /** @description When the level ends and is `all` again; omitted if it does not end. */
+            /**
+             * @description When the level ends and is `all` again, with the mute if there is one; omitted if it does
+             *     not end.
+             */
             level_until?: components["schemas"]["UnixMs"];
             /** @description The other user. */
             peer_id: components["schemas"]["UserId"];
@@ -3415,10 +3421,13 @@ export interface components {
                 last_seq: number;
                 /**
                  * @description What `chats` and `total` count: `all` messages or `none`. Always `none` while the user
-                 *     blocks the other user.
+                 *     blocks or mutes the other user.
                  */
                 level: components["schemas"]["DirectLevel"];
-                /** @description When the level ends and is `all` again; omitted if it does not end. */
+                /**
+                 * @description When the level ends and is `all` again, with the mute if there is one; omitted if it does
+                 *     not end.
+                 */
                 level_until?: components["schemas"]["UnixMs"];
                 /** @description The other user. */
                 peer_id: components["schemas"]["UserId"];
