@@ -17,7 +17,7 @@ LOG ?=
 FOLLOWS ?=
 ON_ENGINES := sh -c 'DATABASE_URL=$$HEADMARK_TEST_POSTGRES REDIS_URL=$$HEADMARK_TEST_REDIS exec "$$@"' sh
 
-.PHONY: help check-alerts check-proxy lint-deploy run run-server demo check-log replay-feed bench chaos test test-distributed test-clients test-console lint lint-clients lint-console audit fuzz-api openapi docs clean-engines
+.PHONY: help release check-alerts check-proxy lint-deploy run run-server demo check-log replay-feed bench chaos test test-distributed test-clients test-console lint lint-clients lint-console audit fuzz-api openapi docs clean-engines
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -87,7 +87,7 @@ lint: ## formatting, clippy, licences and sources of the dependencies; the clien
 	cargo clippy --locked --test chaos --features failpoints -- -D warnings
 	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
 	cargo deny --log-level error check bans licenses sources
-	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; fi
+	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh deploy/debian/post* .ci/run; fi
 	scripts/client-tools.sh $(MAKE) --no-print-directory lint-clients lint-console
 	@$(MAKE) --no-print-directory lint-deploy
 
@@ -119,6 +119,9 @@ docs: ## write the generated pages, check names and links, and build the site in
 	cargo test --quiet --test suite docs::
 	@mdbook --version >/dev/null 2>&1 || cargo install --locked mdbook
 	mdbook build
+
+release: ## the files of a release from this commit, with checksums, in target/release-VERSION (ARGS=--snapshot: of what is not released)
+	scripts/release.sh $(ARGS)
 
 clean-engines: ## remove the data of run-server
 	scripts/engines.sh remove "$(ENGINES_DIR)"

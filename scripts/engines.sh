@@ -80,9 +80,19 @@ find_engines() {
     [ -n "$pg_bin" ] && [ -n "$redis_server" ]
 }
 
+# Sets pgbouncer, which a test puts before Postgres. Debian has it where ordinary accounts do not look.
+find_pooler() { pgbouncer=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v pgbouncer) || pgbouncer=''; }
+
+# What the tests need.
+find_for_tests() {
+    find_pooler
+    find_engines && [ -n "$pgbouncer" ]
+}
+
 say_missing() {
     [ -n "$pg_bin" ] || say "found no Postgres $PG_MIN or newer (a folder with initdb, postgres, pg_ctl and psql)"
     [ -n "$redis_server" ] || say "found no Redis $REDIS_MIN or newer (redis-server)"
+    if [ -n "$for_tests" ] && [ -z "$pgbouncer" ]; then say "found no pgbouncer"; fi
 }
 
 # ---- installing them ----------------------------------------------------------------------------------------------
@@ -102,10 +112,12 @@ install_engines() {
     local packages=()
     say_missing
     if ! command -v apt-get >/dev/null; then
-        die "install PostgreSQL $PG_MIN or newer and Redis $REDIS_MIN or newer; with Homebrew: brew install postgresql@16 redis"
+        die "install PostgreSQL $PG_MIN or newer and Redis $REDIS_MIN or newer, for tests pgbouncer, too;" \
+            "with Homebrew: brew install postgresql@16 redis pgbouncer"
     fi
     [ -n "$pg_bin" ] || packages+=(postgresql)
     [ -n "$redis_server" ] || packages+=(redis-server)
+    if [ -n "$for_tests" ] && [ -z "$pgbouncer" ]; then packages+=(pgbouncer); fi
     say "installing ${packages[*]}"
 
     # No service may start, now (policy-rc.d answers 101) or at the next boot (no cluster is made, Redis is not enabled).
@@ -126,9 +138,11 @@ install_engines() {
         export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
         apt-get update -qq || echo "engines: apt-get update failed; going on with the lists at hand" >&2
         apt-get install -y -qq --no-install-recommends "$@"
-        case " $* " in *" redis-server "*)
-            update-rc.d redis-server disable || systemctl disable redis-server || true ;;
-        esac
+        for service in redis-server pgbouncer; do
+            case " $* " in *" $service "*)
+                update-rc.d "$service" disable || systemctl disable "$service" || true ;;
+            esac
+        done
     ' install "${packages[@]}" >&2
 
     if ! find_engines "${1:-}"; then
@@ -475,7 +489,7 @@ run_command() {
 
 # ---- the uses -----------------------------------------------------------------------------------------------------
 
-home='' tmp='' keeper='' password='' durable='' buffers=128MB
+home='' tmp='' keeper='' password='' durable='' buffers=128MB for_tests='' pgbouncer=''
 
 with_engines() {
     if [ "${1:-}" = --durable ]; then
@@ -485,7 +499,10 @@ with_engines() {
     fi
     if [ "${1:-}" != -- ] || [ $# -lt 2 ]; then misused; fi
     shift
-    find_engines || install_engines
+    for_tests=1
+    find_for_tests || install_engines
+    find_pooler
+    export PATH=$PATH:${pgbouncer%/*}
     find_owner
     start_engines
     unset DATABASE_URL REDIS_URL
@@ -558,7 +575,8 @@ case ${1:-} in
     run) shift && run_engines "$@" ;;
     remove) shift && remove_engines "$@" ;;
     install)
-        if ! find_engines; then install_engines; fi
+        for_tests=1
+        if ! find_for_tests; then install_engines; fi
         say "Postgres $pg_major in $pg_bin, Redis as $redis_server"
         ;;
     -h | --help | help) usage ;;

@@ -27,6 +27,7 @@ use crate::http::auth::AuthConfig;
 use crate::http::cors::Origins;
 use crate::http::traces::TraceArgs;
 use crate::maintenance::scrub::ScrubConfig;
+use crate::maintenance::user_export::UserExportConfig;
 use crate::summary::PollConfig;
 
 /// Everything that a server is told when it starts.
@@ -87,6 +88,9 @@ pub struct Config {
     /// How views are kept.
     #[command(flatten)]
     pub views: ViewConfig,
+    /// How many users are exported at once.
+    #[command(flatten)]
+    pub user_export: UserExportConfig,
     /// What is logged.
     #[command(flatten)]
     pub logs: LogArgs,

@@ -18,9 +18,9 @@ use crate::features::notifications::http::NotificationContext;
 use crate::features::operations::Operations;
 use crate::features::operations::http::OperationContext;
 use crate::features::receipts::http::ReceiptContext;
-use crate::features::relations::Lookups;
 use crate::features::relations::http::RelationContext;
 use crate::features::relations::worker::WorkerContext;
+use crate::features::relations::{FamiliarReader, Lookups};
 use crate::features::removals::{self, RemovalKind};
 use crate::features::users::settings_http::UserContext;
 use crate::features::users::{LastSeen, LastSeenContext};
@@ -29,6 +29,7 @@ use crate::http::served::{Callers, Served};
 use crate::maintenance::push::PushContext;
 use crate::maintenance::removal::{RemovalContext, Steps, user_steps};
 use crate::maintenance::scrub::ScrubContext;
+use crate::maintenance::user_export::UserExportContext;
 use crate::summary::chat_list::ChatListContext;
 use crate::summary::http::SummaryContext;
 
@@ -54,6 +55,7 @@ pub struct Contexts {
     pub scrub: Arc<ScrubContext>,
     pub summary: Served<SummaryContext>,
     pub users: Served<UserContext>,
+    pub user_export: Served<UserExportContext>,
     pub views: Served<ViewContext>,
     pub worker: Arc<WorkerContext>,
 }
@@ -87,6 +89,7 @@ impl Contexts {
             scrub: Arc::new(engines.scrub()),
             summary: callers.serve(engines.summary()),
             users: callers.serve(engines.users()),
+            user_export: callers.serve(UserExportContext::new(&config.user_export, engines.db.clone())),
             views: callers.serve(engines.views(config)),
             worker,
         }
@@ -222,6 +225,7 @@ impl Engines {
             pages: self.pages.clone(),
             entries: Arc::clone(&self.entries),
             looks: Lookups::new(&config.relations, db.clone(), Arc::clone(cache), Arc::clone(guard), Arc::clone(hot)),
+            familiar: FamiliarReader::new(db.clone(), self.pages.clone(), Arc::clone(hot)),
             hot: Arc::clone(hot),
             polling: Arc::clone(&self.polling),
             clock: self.clock.clone(),

@@ -18,6 +18,7 @@ use crate::http::body::IdempotencyKey;
 use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route};
 use crate::http::path::UserOrMe;
 use crate::http::problem::ProblemOut;
+use crate::maintenance::user_export;
 use crate::summary;
 
 /// What the document says beyond the routes.
@@ -100,12 +101,14 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
         .and(relations::http::routes(), |node| &node.contexts.relations)
         .and(relations::list_http::routes(), |node| &node.contexts.relations)
         .and(relations::lookup_http::routes(), |node| &node.contexts.relations)
+        .and(relations::familiar_http::routes(), |node| &node.contexts.relations)
         .and(relations::request_http::routes(), |node| &node.contexts.relations)
         .and(relations::mute_http::routes(), |node| &node.contexts.relations)
         .and(events::routes(), |node| &node.contexts.events)
         .and(operations::http::routes(), |node| &node.contexts.operations)
         .and(users::erase_http::routes(), |node| &node.contexts.users)
         .and(users::settings_http::routes(), |node| &node.contexts.users)
+        .and(user_export::http::routes(), |node| &node.contexts.user_export)
         .and(views::http::routes(), |node| &node.contexts.views)
         .and(probes::routes(), |node| node);
     let (router, mut document) = routes.all.split_for_parts();

@@ -20,7 +20,7 @@ use crate::features::relations::rows::RelationRows;
 use crate::features::removals::rows::RemovalRows;
 use crate::features::views::rows::ViewRows;
 use crate::features::{feed, groups, inbox, notifications, operations, receipts, relations, removals, users, views};
-use crate::maintenance::recount;
+use crate::maintenance::{recount, user_export};
 
 /// All of them.
 pub const ROW_SETS: &[NewRowSet] = &[
@@ -45,7 +45,7 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 39] = [
+    let others: [&[&'static Statement]; 41] = [
         &lanes::statements(),
         &marks::store::statements(),
         &marks::users::statements(),
@@ -76,6 +76,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &notifications::reads::statements(),
         &relations::erase::statements(),
         &relations::export::statements(),
+        &relations::familiar_store::statements(),
         &relations::lists::statements(),
         &relations::mute_http::statements(),
         &users::statements(),
@@ -85,6 +86,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &receipts::store::statements(),
         &[ENTRY_READER.statement()],
         &recount::statements(),
+        &user_export::statements(),
     ];
     ROW_SETS.iter().flat_map(|set| set.statements()).chain(others.concat()).collect()
 }

@@ -14,7 +14,7 @@ use crate::cache::Cache;
 use crate::db::{Db, StoreConfig};
 use crate::engine::epoch;
 use crate::engine::events::Bell;
-use crate::engine::guard::Guard;
+use crate::engine::guard::{Guard, SEEN};
 use crate::engine::heads::Heads;
 use crate::engine::lanes::{LaneConfig, LaneEngines, Lanes};
 
@@ -40,7 +40,7 @@ impl Stores {
         cache.check(stores)?;
         let (db, data_lock) = Db::open(stores).await?;
         db.prepare(stores).await?;
-        epoch::ensure(&db).await.map_err(|error| format!("cannot read the epoch of the installation: {error}"))?;
+        epoch::ensure(&db, SEEN).await.map_err(|error| format!("cannot read the epoch of the installation: {error}"))?;
         let cache = match cache.redis() {
             Some(redis) => Cache::redis(cache.cache(), redis).await.map_err(|error| format!("cannot use Redis: {error}"))?,
             None => Cache::memory(cache.cache()),

@@ -357,6 +357,24 @@ impl Cache {
         }
     }
 
+    /// Whether the entries of this run may be read.
+    #[must_use]
+    pub fn is_trusted_run(&self, id: &str) -> bool {
+        match self {
+            Self::Memory(_) => true,
+            Self::Redis(redis) => redis.is_trusted_run(id),
+        }
+    }
+
+    /// From here on the entries of this run may be read, and those of no other. To be told after the
+    /// epoch of its entries is known.
+    pub fn trust_run(&self, id: &str) {
+        match self {
+            Self::Memory(_) => {}
+            Self::Redis(redis) => redis.trust_run(id),
+        }
+    }
+
     /// Whether it did not answer when it was last asked.
     #[must_use]
     pub fn is_away(&self) -> bool {

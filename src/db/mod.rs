@@ -10,6 +10,7 @@
 //! or inside a transaction of a [`Conn`].
 
 mod by_owner;
+mod cells;
 mod column;
 mod conn;
 mod copy;
@@ -29,6 +30,7 @@ mod partitions;
 mod pipeline;
 mod plans;
 mod pool;
+mod pooler;
 mod postgres;
 mod replica;
 mod sent;
@@ -43,6 +45,7 @@ use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Executor, FromRow};
 
+pub use cells::{Cell, Cells};
 pub use column::{Column, Type};
 pub use conn::{Conn, MIN_COPY_ROWS};
 pub use dialect::{Statement, StatementText};

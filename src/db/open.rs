@@ -18,6 +18,7 @@ use super::folder::{self, SQLITE_FILE};
 use super::partitions::{MAX_PARTITIONS, Partitions};
 use super::plans::Plans;
 use super::pool::{Opener, Pool};
+use super::pooler;
 use crate::base::secret::{path, secret};
 
 /// Which stores, and how hard they may be used.
@@ -197,6 +198,8 @@ fn postgres_options(config: &StoreConfig, url: &SecretString, variable: &str) ->
 async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, String> {
     let options = postgres_options(config, url, "DATABASE_URL")?;
     let opened = async {
+        // First: what others ask may fail through one in many ways.
+        pooler::check(&options, config.statement_timeout_ms).await?;
         let shards = distributed::look(&options).await?.shards.map(Arc::new);
         let options = options.options(config.plans.settings(shards.is_some()).iter().copied());
         let reads = pool(config, Opener::Postgres(options.clone(), shards.clone()), config.db_connections);

@@ -4,12 +4,15 @@
 //! every answer of an inbox names. It tells clients to drop all they know.
 //!
 //! Postgres knows its history: which cluster, since which failover or recovery, which database in
-//! it. Where that is another than before, a node that starts renews the epoch by itself. A SQLite
+//! it. Where that is another than before, a node that starts, or connects again, renews the epoch by
+//! itself. A SQLite
 //! file does not know; `headmark epoch --renew` does it by hand. Another epoch also ends all
 //! entries of the cache, as they may be newer than the restored rows.
 //!
 //! Running nodes read the epoch with every look at the shared heads (`crate::engine::heads`). Its
 //! table is `inbox_epoch`, as inboxes had it first.
+
+use std::time::Duration;
 
 use rand::RngExt as _;
 
@@ -82,34 +85,61 @@ fn new_epoch() -> String {
     format!("{:016x}", rand::rng().random::<u64>())
 }
 
-/// Makes the epoch if there is none, renews it if the database tells that it was restored, and
-/// returns it.
-pub async fn ensure(db: &Db) -> DbResult<String> {
+/// The database has another history than before, and no entry of the cache counts any more.
+#[derive(Debug)]
+pub struct OtherHistory {
+    before: String,
+    now: String,
+}
+
+/// Makes the epoch if there is none. Looks whether the database was restored, or is a replica that
+/// took over; then it ends all entries of the cache.
+pub async fn look(db: &Db) -> DbResult<Option<OtherHistory>> {
     let mut conn = db.connect().await?;
-    let history = history(&mut conn).await?;
-    conn.run(&MAKE, &[text(&new_epoch()), text(&history)]).await?;
+    let now = history(&mut conn).await?;
+    conn.run(&MAKE, &[text(&new_epoch()), text(&now)]).await?;
     let (epoch, before) = read(&mut conn).await?;
-    if history.is_empty() || history == before {
-        return Ok(epoch);
+    if now.is_empty() || now == before {
+        return Ok(None);
     }
-    // Where nothing was known of before, nothing tells that it is another.
-    let next = if before.is_empty() { epoch } else { new_epoch() };
-    if !before.is_empty() {
-        // First: a node that dies here leaves it to the next one to begin again.
-        end_entries(&mut conn).await?;
+    if before.is_empty() {
+        // Where nothing was known of before, nothing tells that it is another.
+        conn.run(&FOLLOW, &[text(&epoch), text(&now), text(&before)]).await?;
+        return Ok(None);
     }
-    let renewed = conn.run(&FOLLOW, &[text(&next), text(&history), text(&before)]).await? > 0;
-    if renewed && !before.is_empty() {
-        tracing::warn!(before, history, "the database has another history than before: the installation begins another epoch");
+    // First: a node that dies here leaves it to the next one to begin again.
+    end_entries(&mut conn).await?;
+    Ok(Some(OtherHistory { before, now }))
+}
+
+/// Begins another epoch after [`look`], and after a wait in which every node has heard that no entry
+/// counts any more: else one could show what was lost as of the new epoch.
+pub async fn follow(db: &Db, other: &OtherHistory, wait: Duration) -> DbResult<()> {
+    tokio::time::sleep(wait).await;
+    let OtherHistory { before, now } = other;
+    if db.connect().await?.run(&FOLLOW, &[text(&new_epoch()), text(now), text(before)]).await? > 0 {
+        tracing::warn!(before, now, "the database has another history than before: the installation begins another epoch");
     }
-    Ok(read(&mut conn).await?.0)
+    Ok(())
+}
+
+/// Makes the epoch if there is none, renews it if the database tells that it was restored, and
+/// returns it. `wait` is how long other nodes may take to hear of it.
+pub async fn ensure(db: &Db, wait: Duration) -> DbResult<String> {
+    if let Some(other) = look(db).await? {
+        follow(db, &other, wait).await?;
+    }
+    Ok(read(&mut db.connect().await?).await?.0)
 }
 
 /// Renews the epoch: every client drops what it knows.
-pub async fn renew(db: &Db) -> DbResult<String> {
-    ensure(db).await?;
+pub async fn renew(db: &Db, wait: Duration) -> DbResult<String> {
+    ensure(db, wait).await?;
     let mut conn = db.connect().await?;
     end_entries(&mut conn).await?;
+    if db.is_shared() {
+        tokio::time::sleep(wait).await;
+    }
     conn.run(&RENEW, &[text(&new_epoch())]).await?;
     Ok(read(&mut conn).await?.0)
 }

@@ -5,6 +5,7 @@ pub mod badges;
 pub mod broadcasts;
 pub mod dots;
 pub mod events;
+pub mod export_part;
 pub mod feed;
 pub mod groups;
 pub mod hidden_receipts;

@@ -1,8 +1,8 @@
 //! Compression of long answers, as the caller accepts it.
 //!
-//! An answer is compressed whole, before it is sent. Every body here is in memory and knows its
-//! length, so a compressor that works while the caller receives would only hold its tables (up to a
-//! megabyte) for as long as a slow caller likes.
+//! An answer is compressed whole, before it is sent. A body in memory knows its length, so a
+//! compressor that works while the caller receives would only hold its tables (up to a megabyte) for
+//! as long as a slow caller likes. A body that is streamed (the export of a user) is sent as it is.
 
 use std::io::{self, Write as _};
 
@@ -97,7 +97,8 @@ fn thousandths(weight: &str) -> Option<u32> {
     }
 }
 
-/// Whether the answer is long enough. Every body here knows its length; 204 and 304 have none.
+/// Whether the answer is known to be long enough. Streamed bodies do not know their length; 204 and
+/// 304 have none.
 pub(super) fn is_long(response: &Response) -> bool {
     response.body().size_hint().lower() >= MIN_BYTES
 }

@@ -1,8 +1,9 @@
 //! What works through whole tables: imports, recounts, the scrubber, changed numbers of users with a
-//! push device, removals.
+//! push device, removals, exports of users.
 
 pub mod import;
 pub mod push;
 pub mod recount;
 pub mod removal;
 pub mod scrub;
+pub mod user_export;

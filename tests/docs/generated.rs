@@ -8,6 +8,7 @@ use std::{env, fs};
 use clap::{Arg, Command, CommandFactory as _};
 use headmark::app::cli::Cli;
 use headmark::base::error::{Code, Problem};
+use headmark::maintenance::user_export;
 use serde_json::Value;
 
 use super::{assert_none, files, root};
@@ -16,12 +17,13 @@ const WIDTH: usize = 100;
 const NOTE: &str = "<!-- Written by `make docs` from the code. Edit the code, not this page. -->\n\n";
 
 /// The generated pages, by path.
-fn pages() -> [(&'static str, String); 4] {
+fn pages() -> [(&'static str, String); 5] {
     [
         ("docs/reference/settings.md", settings()),
         ("docs/reference/command-line.md", command_line()),
         ("docs/reference/routes.md", routes()),
         ("docs/reference/errors.md", errors()),
+        ("docs/reference/export.md", export()),
     ]
 }
 
@@ -274,6 +276,39 @@ fn errors() -> String {
     for code in codes {
         let retry = if Problem::new(code, "").retry_after_s.is_some() { "retry" } else { "" };
         let _ = writeln!(page, "| `{}` | {} | {} | {retry} |", code.as_str(), code.status().as_u16(), code.title());
+    }
+    page
+}
+
+fn export() -> String {
+    let mut page = "# Export of a user\n\n".to_owned();
+    page += "`GET /v1/users/{user}/export` streams everything that is kept about a user, for a service. Each line\n";
+    page += "is a JSON object with a `kind`, in the order of this page. Ids are decimal strings, times RFC 3339\n";
+    page += "in UTC. A field that says nothing (no time, an empty text) is left out.\n\n";
+    page += "The last line is `{\"kind\":\"end\",\"lines\":n}`, where `n` counts the lines before it. An export\n";
+    page += "without it was cut off: export again. For a user never seen it is the only line. An export is read\n";
+    page += "page by page, so it is not one snapshot.\n\n";
+    page += "```sh\ncurl -sN -H \"Authorization: Bearer $KEY\" http://127.0.0.1:8080/v1/users/42/export > 42.ndjson\n";
+    page += "tail -n 1 42.ndjson   # {\"kind\":\"end\",\"lines\":57}\n```\n\n";
+    page += "It has what the user may read, and what is kept beside that. It contains who follows the user, also\n";
+    page += "in secret. It never contains who blocks or mutes the user, nor how many do.\n";
+    let mut told = BTreeSet::new();
+    for part in user_export::parts() {
+        if !told.insert(part.kind) {
+            continue;
+        }
+        let _ = write!(page, "\n## {}\n\n{}.\n\n| field | type | |\n| --- | --- | --- |\n", part.kind, part.about);
+        for field in part.fields {
+            let _ = writeln!(page, "| `{}` | {} | {} |", field.name, field.shown.name(), field.about.replace('|', "\\|"));
+        }
+    }
+    page += "\n## What is not in it\n\n| table | why |\n| --- | --- |\n";
+    for (table, why) in user_export::NOT_EXPORTED {
+        let _ = writeln!(page, "| `{table}` | {why} |");
+    }
+    page += "\nOf tables that are in it, these columns are not:\n\n| column | why |\n| --- | --- |\n";
+    for (column, why) in user_export::LEFT_OUT {
+        let _ = writeln!(page, "| `{column}` | {why} |");
     }
     page
 }

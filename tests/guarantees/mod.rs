@@ -1,10 +1,12 @@
 //! The promises, each tried as hard as a test can: on both tiers, on several nodes, with processes
 //! killed and stores taken away.
 //!
-//! - An acknowledged write is kept and counts once: `commit`, `crash`, `kill`, `nodes`.
+//! - An acknowledged write is kept and counts once: `commit`, `crash`, `failover`, `kill`,
+//!   `nodes`.
 //! - No poll shows an older state than the last acknowledged write, on any node: `bypass`,
 //!   `enrolment`, `lapse`, `shared_heads`, `stores`.
-//! - Every number is what a naive model says: `all_kinds`, `concurrent`, `model`.
+//! - Every number is what a naive model says: `all_kinds`, `concurrent`, `model`,
+//!   `skew`.
 //! - Counts equal lists, and nobody sees what is secret: `follows`, `relations`, `contents`.
 //! - Whatever the load, everything is bounded: `bounds`, `locks`.
 //! - Whoever has a push device, the last change of its numbers is told: `push`.
@@ -28,6 +30,7 @@ mod contents;
 mod crash;
 mod enrolment;
 mod errors;
+mod failover;
 mod follows;
 mod kill;
 mod known_users;
@@ -43,6 +46,7 @@ mod relations;
 mod replicas;
 mod requests;
 mod shared_heads;
+mod skew;
 mod sqlite_rows;
 mod statements;
 mod stores;

@@ -4,3 +4,4 @@ mod export;
 pub mod import;
 mod recount;
 mod scrub;
+mod user_export;

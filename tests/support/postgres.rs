@@ -70,13 +70,22 @@ impl PostgresServer {
         self.run("pg_ctl", &["-m", "immediate", "stop"]);
     }
 
+    /// A replica becomes a primary.
+    pub fn promote(&self) {
+        self.run("pg_ctl", &["-w", "promote"]);
+    }
+
     fn run(&self, program: &str, arguments: &[&str]) {
+        assert!(self.command(program, arguments).status().unwrap().success(), "{program} {arguments:?}");
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.bin.join(program));
         command.arg("-D").arg(&self.data).args(arguments).current_dir("/").stdout(std::process::Stdio::null());
         if let Some((uid, gid)) = self.owner {
             command.gid(gid).uid(uid);
         }
-        assert!(command.status().unwrap().success(), "{program} {arguments:?}");
+        command
     }
 
     /// What it has logged.
@@ -91,6 +100,7 @@ impl PostgresServer {
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        self.crash();
+        // It may have been stopped already.
+        let _ = self.command("pg_ctl", &["-m", "immediate", "stop"]).stderr(std::process::Stdio::null()).status();
     }
 }

@@ -38,7 +38,7 @@ pub struct Proxy {
 
 #[derive(Debug)]
 struct Shared {
-    upstream: String,
+    upstream: Mutex<String>,
     /// Whether it is Postgres, whose messages are read.
     reads: bool,
     trap: Mutex<Option<Trap>>,
@@ -73,7 +73,7 @@ impl Proxy {
 
     async fn before(upstream: String, reads: bool) -> Self {
         let shared = Arc::new(Shared {
-            upstream,
+            upstream: Mutex::new(upstream),
             reads,
             trap: Mutex::new(None),
             sprung: AtomicUsize::new(0),
@@ -109,6 +109,15 @@ impl Proxy {
     pub fn leave(&self) {
         self.shared.leave();
         self.listening.lock().unwrap().take();
+    }
+
+    /// From here on it leads to another server, as a name that follows the primary does. Every
+    /// connection is cut.
+    pub async fn lead_to(&self, url: &str) {
+        let (address, _) = upstream_and_account(url.strip_suffix("/postgres").unwrap_or(url));
+        self.leave();
+        *self.shared.upstream.lock().unwrap() = address;
+        self.come_back().await;
     }
 
     /// The database stands still, or goes on: what was asked meanwhile is answered then.
@@ -188,7 +197,8 @@ struct Answers {
 }
 
 async fn serve(mut client: TcpStream, shared: Arc<Shared>, cut: CancellationToken) {
-    let Ok(mut server) = TcpStream::connect(&shared.upstream).await else { return };
+    let upstream = shared.upstream.lock().unwrap().clone();
+    let Ok(mut server) = TcpStream::connect(upstream).await else { return };
     client.set_nodelay(true).unwrap();
     server.set_nodelay(true).unwrap();
     if !shared.reads {

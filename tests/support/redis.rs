@@ -23,6 +23,23 @@ impl RedisServer {
         server
     }
 
+    /// Starts one that follows another, and waits until it has what that one has.
+    pub async fn replica_of(master: &Self, dir: &Path) -> Self {
+        let replica = Self::start(dir).await;
+        replica.ask(&["REPLICAOF", "127.0.0.1", &master.port.to_string()]).await;
+        let size = async |server: &Self| format!("{:?}", server.ask(&["DBSIZE"]).await);
+        super::eventually("the replica has everything", async || {
+            format!("{:?}", replica.ask(&["ROLE"]).await).contains("connected") && size(&replica).await == size(master).await
+        })
+        .await;
+        replica
+    }
+
+    /// A replica follows nobody any more: what its master is told from here on, it loses.
+    pub async fn promote(&self) {
+        self.ask(&["REPLICAOF", "NO", "ONE"]).await;
+    }
+
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }

@@ -5,6 +5,7 @@ use clap::Args;
 use super::shared::{CommandLogs, block_on, say};
 use crate::db::{Db, StoreConfig};
 use crate::engine::epoch;
+use crate::engine::guard::SEEN;
 
 /// What to do with it.
 #[derive(Debug, Args)]
@@ -31,7 +32,7 @@ pub(super) fn run(args: EpochArgs) -> Result<(), String> {
             return say(&epoch.ok_or("there is no epoch yet: the first start of a server makes it")?);
         }
         let (db, _lock) = Db::open_existing(&stores).await?;
-        let epoch = epoch::renew(&db).await.map_err(failed)?;
+        let epoch = epoch::renew(&db, SEEN).await.map_err(failed)?;
         db.close().await;
         say(&epoch)
     })

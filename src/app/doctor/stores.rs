@@ -17,7 +17,7 @@ const NEARLY_FULL: u64 = 90;
 
 /// What to say of a database that cannot be opened.
 pub(super) fn unopened(about: &'static str, why: String) -> Vec<Finding> {
-    let fix = if why.contains("startup parameter") || why.contains("startup_parameters") {
+    let fix = if why.contains("startup parameter") || why.contains("startup_parameters") || why.contains("a pooler") {
         "connect to Postgres itself: a pooler (pgbouncer) refuses the settings of a connection, and lanes need connections of their own"
     } else if about == "sqlite" {
         "start the server once, or name its folder with --data-dir"

@@ -53,6 +53,8 @@ impl Redis {
         let shared = &self.shared;
         let deadline = shared.deadline();
         let epoch = self.epoch.load(Ordering::Acquire);
+        // Which is to a run of Redis whose entries may be read.
+        self.reads.connection(shared, deadline).await?;
         let mut facts = Vec::with_capacity(asked.len());
         for chunk in asked.chunks(COMMANDS_PER_PIPELINE) {
             let commands = chunk.iter().map(|one| shared.hmget(one)).collect();

@@ -15,6 +15,7 @@ mod look;
 mod pieces;
 mod probe;
 mod reads;
+mod run;
 mod scripts;
 mod shared;
 mod tracking;
@@ -34,6 +35,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::breaker::Breaker;
 use self::copies::Copies;
 use self::reads::{Connection, Reads};
+use self::run::TrustedRun;
 use self::scripts::{Applied, Outcome, Scripts, is_yes, read_applied, read_hash, read_lookup};
 use self::shared::{COMMANDS_PER_PIPELINE, Shared, hgetall, unexpected_reply};
 use self::wire::{Wire, away};
@@ -75,7 +77,8 @@ impl Redis {
         meters.breaker(breaker.check().is_err());
         let (nonces, reads) = (Nonces::new(), Arc::new(Reads::new(Copies::new(config.capacity_bytes))));
         let wire = ArcSwap::from_pointee(wire);
-        let shared = Arc::new(Shared { config, redis, wire, node: nonces.next(), breaker, scripts, meters });
+        let (node, run) = (nonces.next(), TrustedRun::default());
+        let shared = Arc::new(Shared { config, redis, wire, node, breaker, run, scripts, meters });
         let hub = Hub::new(true);
         let probe = tokio::spawn(probe::run(Arc::clone(&shared), Arc::clone(&reads)));
         let wakes = tokio::spawn(wakes::run(Arc::clone(&shared), Arc::clone(&reads), Arc::clone(&hub)));
@@ -326,10 +329,17 @@ impl Redis {
         for written in shared.send(shared.scripts_wire(), vec![write], shared.deadline()).await? {
             written.map_err(|error| away(&error))?;
         }
-        let run_id = |text: &String| text.lines().find_map(|line| line.strip_prefix("run_id:").map(|id| id.trim().to_owned()));
-        let mut ids = texts.iter().map(run_id).collect::<Option<Vec<_>>>().ok_or_else(unexpected_reply)?;
-        ids.sort_unstable();
-        Ok(ids.join(","))
+        wire::run_of(&texts).ok_or_else(unexpected_reply)
+    }
+
+    pub(super) fn is_trusted_run(&self, id: &str) -> bool {
+        self.shared.run.is_trusted(id)
+    }
+
+    pub(super) fn trust_run(&self, id: &str) {
+        if self.shared.run.trust(id) {
+            self.reads.disconnect();
+        }
     }
 }
 

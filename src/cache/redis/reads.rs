@@ -25,7 +25,7 @@ use super::copies::Copies;
 use super::scripts::Form;
 use super::shared::{Replies, Shared, is_unknown, unexpected_reply};
 use super::tracking;
-use super::wire::{self, Wire, away};
+use super::wire::{self, Wire, away, run_of};
 use crate::cache::{CacheError, READ_LEASE};
 
 /// The pause between two renewals of the lease while polls come.
@@ -152,6 +152,7 @@ impl Reads {
                 return Ok(connection);
             }
             shared.breaker.check()?;
+            shared.run.check()?;
             let (closed, copies) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.copies));
             let heard = tracking::hear(copies, Arc::clone(&closed), shared.key_frame());
             let (wire, tells) = wire::connect_reads(&shared.redis, heard).await.map_err(|error| {
@@ -160,6 +161,8 @@ impl Reads {
                 }
                 away(&error)
             })?;
+            let texts = wire.clone().server_info().await.map_err(|error| away(&error))?;
+            shared.run.check_connection(&run_of(&texts).ok_or_else(unexpected_reply)?)?;
             let number = self.made.fetch_add(1, Ordering::Relaxed);
             let connection = Connection { number, wire, tells, closed, made: Instant::now(), lease_ends: AtomicU64::new(0) };
             let connection = Arc::new(connection);

@@ -6,6 +6,7 @@ use deadpool_redis::redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value, 
 use tokio::time::Instant;
 
 use super::breaker::Breaker;
+use super::run::TrustedRun;
 use super::scripts::{Form, Scripts};
 use super::wire::{self, Wire, away};
 use crate::base::ids::UserId;
@@ -33,6 +34,7 @@ pub(super) struct Shared {
     /// Tells this node from others.
     pub(super) node: u64,
     pub(super) breaker: Breaker,
+    pub(super) run: TrustedRun,
     pub(super) scripts: Scripts,
     pub(super) meters: Meters,
 }

@@ -82,7 +82,8 @@ impl Wire {
                     deadpool_redis::redis::from_redis_value(connection.route_command(command, everywhere).await?)?;
                 Ok(reply.into_iter().map(|(_, text)| text).collect())
             }
-            Self::Once(_) | Self::None => Err(not_connected()),
+            Self::Once(mut connection) => Ok(vec![command.query_async(&mut connection).await?]),
+            Self::None => Err(not_connected()),
         }
     }
 
@@ -195,6 +196,14 @@ async fn connect_tracking(redis: &RedisConfig, told: impl AsyncPushSender) -> Re
     track.arg("TRACKING").arg("ON");
     connection.req_packed_command(&track).await.and_then(server_error)?;
     Ok(Wire::Once(connection))
+}
+
+/// What names a run of Redis, from its [`Wire::server_info`]; of a cluster, all masters' together.
+pub(super) fn run_of(texts: &[String]) -> Option<String> {
+    let run_id = |text: &String| text.lines().find_map(|line| line.strip_prefix("run_id:").map(|id| id.trim().to_owned()));
+    let mut ids = texts.iter().map(run_id).collect::<Option<Vec<_>>>()?;
+    ids.sort_unstable();
+    Some(ids.join(","))
 }
 
 /// Whether waiting may help against this failure to connect: Redis is away, rather than refusing us

@@ -8,7 +8,9 @@
 //! [`SEEN`], until every other node has refreshed its view or has stopped trusting it, and commits
 //! past the cache for as long as the bypass holds; it is prolonged ahead of time while the cache
 //! stays away. Once the cache is back and no bypassing commit is under way, `bypass.rs` ends it.
-//! Another run of Redis (a restart, a failover) raises the epoch too.
+//! Another run of Redis (a restart, a failover) raises the epoch too, and until then nothing is read
+//! from it. After a lost connection to the database its history is looked at: that of a replica which
+//! took over is another one ([`epoch`]).
 //!
 //! Postgres without Redis is one node: an advisory lock, held exclusively by a node without Redis
 //! and shared by nodes with it, keeps others out. Should the connection that holds it be lost, a
@@ -35,6 +37,7 @@ pub use self::store::statements;
 
 use crate::cache::Cache;
 use crate::db::{Conn, Db, DbResult, MAX_FIRST_CONNECT};
+use crate::engine::epoch;
 
 /// How often a node refreshes its view.
 pub const REFRESH: Duration = Duration::from_secs(1);
@@ -297,12 +300,16 @@ impl Guard {
     async fn check_run(&self) -> DbResult<bool> {
         let Ok(run_id) = self.cache.run_id().await else { return Ok(false) };
         let mut conn = self.lock_conn.lock().await;
-        if let Some(conn) = conn.as_mut()
-            && answer_in_time(store::new_run(conn, &run_id)).await?
-        {
+        let Some(conn) = conn.as_mut() else { return Ok(true) };
+        let raised = answer_in_time(store::new_run(conn, &run_id)).await?;
+        if raised {
             tracing::info!("Redis is another run than before: all cache entries are dropped");
+        }
+        // Another node may have raised it after this one's last refresh.
+        if raised || !self.cache.is_trusted_run(&run_id) {
             self.refresh_on(conn).await?;
         }
+        self.cache.trust_run(&run_id);
         Ok(true)
     }
 
@@ -350,6 +357,24 @@ impl Guard {
         }
         *self.lock_conn.lock().await = None;
         self.set_lock(Lock::Lost);
+        // Before anything of the cache is trusted again.
+        match answer_in_time(epoch::look(&self.db)).await {
+            Ok(None) => {}
+            Ok(Some(other)) => {
+                let db = self.db.clone();
+                // Beside the loop, which tells this node meanwhile that no entry counts. Should it fail,
+                // the next node that starts or connects does it.
+                tokio::spawn(async move {
+                    if let Err(error) = epoch::follow(&db, &other, SEEN).await {
+                        tracing::warn!(%error, "cannot begin another epoch of the installation yet");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot look at the history of the database yet; writes are refused");
+                return;
+            }
+        }
         let taken = match self.take_lock(ASK).await {
             Ok(true) if self.is_alone() => self.begin_alone().await.map(|()| true),
             taken => taken,

@@ -30,6 +30,7 @@
 mod command;
 mod distributed;
 pub mod erase;
+pub mod exported;
 mod followees;
 mod horizon;
 pub mod http;

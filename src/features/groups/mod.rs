@@ -23,6 +23,7 @@ pub mod delivery;
 mod distributed;
 pub mod erase;
 pub mod expiry;
+pub mod exported;
 pub mod fan_out;
 pub mod history;
 pub mod history_http;

@@ -30,6 +30,7 @@ pub mod directs_http;
 mod distributed;
 pub mod erase;
 pub mod expiry;
+pub mod exported;
 mod history;
 pub mod http;
 pub mod import;

@@ -27,6 +27,7 @@ mod distributed;
 mod entry;
 pub mod erase;
 pub mod expiry;
+pub mod exported;
 mod grouped_store;
 pub mod http;
 pub mod list_http;

@@ -17,6 +17,7 @@
 //! `relations/deferred.rs` and `relations/worker.rs`. `store.rs` has the SQL, `http.rs` the route
 //! and the preference.
 
+pub mod exported;
 pub mod http;
 mod id;
 pub mod store;

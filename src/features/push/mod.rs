@@ -20,6 +20,7 @@
 
 pub mod command;
 mod due;
+pub mod exported;
 mod job;
 pub mod rows;
 pub mod store;

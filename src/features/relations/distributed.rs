@@ -140,3 +140,9 @@ pub(super) const LOOK: &str = "with f as materialized (
     left join m on m.user_id = r.user_id and m.other_id = r.other_id
     left join o on o.user_id = r.user_id and o.other_id = r.other_id
     left join q on q.user_id = r.user_id and q.other_id = r.other_id";
+
+/// The two columns are lists of their own.
+pub(super) const FOLLOWS: &str = "select f.follower_id, f.followee_id
+    from {rows} r
+    join following f on f.follower_id = r.follower_id and f.follower_id = any($1) and f.followee_id = any($2)
+    where f.secret = 0";

@@ -32,7 +32,7 @@ use crate::features::relations::rows::RelationRows;
 
 /// For how long an answer is kept: with the time that reading it takes, below the 2 s in which a
 /// change must show.
-const KEPT: Duration = Duration::from_secs(1);
+pub(super) const KEPT: Duration = Duration::from_secs(1);
 
 /// How many first pages, and counts, are kept.
 const MAX_KEPT: u64 = 20_000;
@@ -75,6 +75,8 @@ pub struct HotUsers {
     /// Which of the writes changed last what the first of a pair is told of the second.
     looked: moka::sync::Cache<Pair, u64>,
     stars: moka::sync::Cache<UserId, ()>,
+    /// Which of the writes changed last who may see somebody's lists.
+    visibility: AtomicU64,
     /// Whether other nodes may write, too.
     shared: bool,
 }
@@ -120,6 +122,7 @@ impl HotUsers {
             looks: moka::sync::Cache::builder().max_capacity(MAX_LOOKS).time_to_live(KEPT).build(),
             looked: moka::sync::Cache::builder().max_capacity(MAX_WRITTEN).time_to_live(WRITTEN_FOR).build(),
             stars: moka::sync::Cache::builder().max_capacity(MAX_STARS).time_to_live(STAR_FOR).build(),
+            visibility: AtomicU64::new(0),
             shared,
         }
     }
@@ -151,12 +154,21 @@ impl HotUsers {
         users.iter().for_each(|user| self.lately.changed(*user));
         let number = self.writes.fetch_add(1, Ordering::AcqRel) + 1;
         users.iter().for_each(|user| remember(&self.written, *user, number));
+        self.visibility.fetch_max(number, Ordering::AcqRel);
     }
 
     /// Whether this node has lately changed what strangers are shown of a user.
     #[must_use]
     pub fn has_changed_lately(&self, user: UserId) -> bool {
         self.lately.has(&user)
+    }
+
+    /// Whether this node has changed nothing since then that strangers are shown of these users, nor
+    /// who may see the lists of anybody.
+    #[must_use]
+    pub fn is_unchanged(&self, begun: u64, users: [UserId; 2]) -> bool {
+        let written = users.iter().filter_map(|user| self.written.get(user)).max().unwrap_or(0);
+        begun >= written.max(self.visibility.load(Ordering::Acquire))
     }
 
     /// From here on a user is a star, for a while.

@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::state::Act;
 use super::worker::{self, WorkerContext};
-use super::{ChangedRelationOut, HotUsers, Lookups, Pair, PairAction, RelationCommand, RelationConfig};
+use super::{ChangedRelationOut, FamiliarReader, HotUsers, Lookups, Pair, PairAction, RelationCommand, RelationConfig};
 use crate::base::clock::Clock;
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::UserId;
@@ -42,6 +42,7 @@ pub struct RelationContext {
     pub hot: Arc<HotUsers>,
     /// Look-ups, and whole lists.
     pub looks: Lookups,
+    pub familiar: FamiliarReader,
     pub polling: Arc<Polling>,
     /// By which mutes end.
     pub clock: Clock,

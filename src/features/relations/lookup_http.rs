@@ -224,7 +224,7 @@ async fn read_whole(state: &RelationContext, user: UserId, related: Related, at_
     responses(
         (status = 200, body = RelationsOut)))]
 async fn get_relations(state: Served<RelationContext>, path: UserPath, Query(params): Query<RelationsParams>) -> Result<Response> {
-    let others = ids(&params.ids).map_err(|why| Problem::query("ids", why))?;
+    let others = ids(&params.ids, MAX_LOOK_UPS).map_err(|why| Problem::query("ids", why))?;
     state.entries.refuse_erased_among(&others, |_| "ids".to_owned()).await?;
     let looked = state.looks.look_of(path.user, &others, async || own_version(&state, path.user).await).await?;
     let pairs: Vec<_> = others.iter().map(|other| Pair { follower: path.user, followee: *other }).collect();
@@ -243,10 +243,10 @@ pub(super) async fn own_version(state: &RelationContext, user: UserId) -> Option
     }
 }
 
-/// Reads `1,2,3`.
-fn ids(text: &str) -> Result<Vec<UserId>, String> {
-    if text.split(',').nth(MAX_LOOK_UPS).is_some() {
-        return Err(format!("must have at most {MAX_LOOK_UPS} ids"));
+/// Reads `1,2,3`, of which there are at most so many.
+pub(super) fn ids(text: &str, most: usize) -> Result<Vec<UserId>, String> {
+    if text.split(',').nth(most).is_some() {
+        return Err(format!("must have at most {most} ids"));
     }
     text.split(',').map(|id| id.parse().map_err(|rule: Invalid| rule.0.to_owned())).collect()
 }

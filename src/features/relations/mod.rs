@@ -14,7 +14,7 @@
 //! `command.rs` applies acts to the rows of a batch, `deferred.rs` and `worker.rs` those that are
 //! accepted before they are done, `store.rs` has the SQL of that, `lists.rs` that of the lists;
 //! `lookups.rs` answers look-ups and whole lists from the caches, `hot_users.rs` keeps what
-//! strangers are shown of much-read users. `http.rs` has the routes that change something,
+//! strangers are shown of much-read users, `familiar.rs` finds familiar followers. `http.rs` has the routes that change something,
 //! `list_http.rs` and `lookup_http.rs` those that read.
 
 pub mod approvals;
@@ -25,6 +25,10 @@ mod deferred;
 mod distributed;
 pub mod erase;
 pub mod export;
+pub mod exported;
+mod familiar;
+pub mod familiar_http;
+pub mod familiar_store;
 mod hot_users;
 pub mod http;
 pub mod list_http;
@@ -49,6 +53,7 @@ use utoipa::ToSchema;
 pub use self::badge::Badges;
 pub use self::command::{PairAction, RelationCommand, Terms, apply_action};
 pub use self::config::{FollowConfig, RaisedBadge, RelationConfig};
+pub use self::familiar::FamiliarReader;
 pub use self::hot_users::HotUsers;
 pub use self::lists::Related;
 pub use self::lookups::{Lookups, WholeList};

@@ -13,6 +13,7 @@
 
 pub mod erase;
 pub mod erase_http;
+pub mod exported;
 pub mod settings;
 pub mod settings_http;
 

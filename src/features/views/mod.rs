@@ -16,6 +16,7 @@ mod config;
 mod distributed;
 pub mod erase;
 pub mod expiry;
+pub mod exported;
 pub mod http;
 pub mod rows;
 pub mod store;

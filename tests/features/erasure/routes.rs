@@ -23,7 +23,7 @@ fn routes() -> Vec<(Method, String, Value)> {
                 .replace("{group}", "9")
                 .replace("{seq}", "1");
             let full = full.replace("{id}", "1").replace(['{', '}'], "");
-            let full = if path.ends_with("/relations") { full + "?ids=3" } else { full };
+            let full = if ["/relations", "/familiar"].iter().any(|end| path.ends_with(end)) { full + "?ids=3" } else { full };
             routes.push((method.to_uppercase().parse().unwrap(), full, body(path, method)));
         }
     }

@@ -273,7 +273,7 @@ both_tiers! {
         for query in ["?after=1&epoch=0000000000000000", "?epoch=x", "?after=4", &format!("?after=100&epoch={epoch}")] {
             client.get(&format!("/v1/users/2/inbox{query}")).await.problem(410, "inbox_reset");
         }
-        let renewed = headmark::engine::epoch::renew(&nodes[0].app.state().db).await.unwrap();
+        let renewed = headmark::engine::epoch::renew(&nodes[0].app.state().db, headmark::engine::guard::SEEN).await.unwrap();
         assert_ne!(renewed, epoch);
         for client in [client, other] {
             client.get(&format!("/v1/users/2/inbox?after=1&epoch={epoch}")).await.problem(410, "inbox_reset");

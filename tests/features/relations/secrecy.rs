@@ -241,6 +241,62 @@ both_tiers! {
         scene.node.stop().await;
     }
 
+    /// What those whom a user follows hide changes neither what familiar followers tell, nor the work,
+    /// and does not empty what is kept of it.
+    async fn what_a_followee_hides_familiar_followers_do_not_tell(world: World) {
+        let scene = Scene::of(&world).await;
+        let (service, secret) = (&scene.service, json!({"visibility": "secret"}));
+        let third = |other: i64| other + 1;
+        let look = async |client: &Client, me: i64, other: i64| client.get(&format!("/v1/users/{me}/familiar?ids={other}")).await;
+        let follows = async |me: i64, other: i64| drop(service.follow(me, third(other)).await);
+        let before = scene.seen(follows, look).await;
+        assert_eq!((before.status(), before.work[0]), (200, 3), "{before:?}");
+        let follows_secretly = async |me: i64, other: i64| {
+            follows(me, other).await;
+            service.put(&format!("/v1/users/{}/following/{other}", third(other)), &secret).await.ok();
+        };
+        assert_eq!(before, scene.seen(follows_secretly, look).await, "a secret follow");
+        let hides = async |me: i64, other: i64| {
+            follows(me, other).await;
+            service.follow(third(other), other).await;
+            scene.set(third(other), json!({"lists": "self"})).await;
+        };
+        assert_eq!(before, scene.seen(hides, look).await, "a hidden list");
+        let asks = async |me: i64, other: i64| {
+            follows(me, other).await;
+            scene.ask(third(other), other).await;
+        };
+        assert_eq!(before, scene.seen(asks, look).await, "a request");
+        let blocks = async |me: i64, other: i64| {
+            follows(me, other).await;
+            scene.block(third(other), other).await;
+            scene.block(other, third(other)).await;
+            scene.block(other, me).await;
+        };
+        assert_eq!(before, scene.seen(blocks, look).await, "blocks");
+        let mutes = async |me: i64, other: i64| {
+            follows(me, other).await;
+            scene.mute(third(other), me).await;
+            scene.mute(other, third(other)).await;
+        };
+        assert_eq!(before, scene.seen(mutes, look).await, "mutes");
+
+        let warm = async |me: i64, other: i64| {
+            follows(me, other).await;
+            look(&scene.client(me), me, other).await.ok();
+        };
+        let kept = scene.seen(warm, look).await;
+        assert_eq!((kept.status(), kept.work[0]), (200, 0), "from memory: {kept:?}");
+        let hides_more = async |me: i64, other: i64| {
+            warm(me, other).await;
+            service.put(&format!("/v1/users/{}/following/90", third(other)), &secret).await.ok();
+            scene.block(third(other), other).await;
+            scene.mute(other, third(other)).await;
+        };
+        assert_eq!(kept, scene.seen(hides_more, look).await, "in secret");
+        scene.node.stop().await;
+    }
+
     /// Who is muted finds the same as before, by the same work: what it reads, does, sends and posts.
     async fn who_is_muted_cannot_tell(world: World) {
         let scene = Scene::of(&world).await;

@@ -77,7 +77,7 @@ both_tiers! {
         let before = client.get(SUMMARY).await;
         let (tag, inbox) = (before.header("etag"), client.get("/v1/users/42/inbox").await.ok());
         assert_eq!(before.body["epoch"], inbox["epoch"], "the installation has one epoch");
-        let renewed = epoch::renew(&nodes[0].app.state().db).await.unwrap();
+        let renewed = epoch::renew(&nodes[0].app.state().db, headmark::engine::guard::SEEN).await.unwrap();
         for node in &nodes {
             eventually("the node hears of it", async || node.client.get_if_changed(SUMMARY, tag).await.status == 200).await;
             let after = node.client.get(SUMMARY).await;

@@ -739,6 +739,17 @@ def clear_dot(user: Id, dot: types.Name, *, up_to: int | None = None) -> Call[ty
     )
 
 
+def list_familiar_followers(user: Id, *, ids: str) -> Call[types.FamiliarFollowersOut]:
+    """List familiar followers."""
+    return Call(
+        "list_familiar_followers",
+        "GET",
+        "/v1/users/{user}/familiar",
+        path={"user": user},
+        query={"ids": ids},
+    )
+
+
 def get_feed(user: Id, *, wait: int | None = None) -> Call[types.FeedOut]:
     """Poll a user's feed."""
     return Call(

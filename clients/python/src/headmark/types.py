@@ -495,6 +495,21 @@ class ExplainOut(TypedDict):
     user_id: UserId
 
 
+class FamiliarFollowersOut(TypedDict):
+    """The familiar followers of other users, in the order of the request."""
+
+    items: list[FamiliarOut]
+
+
+class FamiliarOut(TypedDict):
+    """The users that a user follows and who follow another user."""
+
+    capped: bool
+    count: int
+    sample: list[UserId]
+    user_id: UserId
+
+
 class FeedOut(TypedDict):
     """Posts of the users that a user follows."""
 

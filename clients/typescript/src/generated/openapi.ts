@@ -1106,6 +1106,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users/{user}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export a user
+         * @description Streams everything that is kept about the user, one JSON object a line, in a stable order: the
+         *     user's own row, relations, lists, chats, devices and requests. Each line has a `kind`; the
+         *     reference lists the fields of each. It contains who follows the user, and never who blocks or
+         *     mutes the user. The last line is `{"kind":"end","lines":n}`: without it the export is not
+         *     complete. It is not one snapshot. For a user never seen, the last line is the only one.
+         */
+        get: operations["export_user"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/familiar": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List familiar followers
+         * @description Returns, for each of up to 20 other users, which of the users that the user publicly follows
+         *     publicly follow that user. Users who hide their lists from the user are left out. Secret follows
+         *     do not count.
+         */
+        get: operations["list_familiar_followers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users/{user}/feed": {
         parameters: {
             query?: never;
@@ -2631,6 +2677,25 @@ export interface components {
              */
             total: number;
             /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
+        /** @description The familiar followers of other users, in the order of the request. */
+        FamiliarFollowersOut: {
+            /** @description One entry for each id. */
+            items: components["schemas"]["FamiliarOut"][];
+        };
+        /** @description The users that a user follows and who follow another user. */
+        FamiliarOut: {
+            /** @description Whether the user publicly follows more than 500 users. Only the newest 500 are looked at. */
+            capped: boolean;
+            /**
+             * @description The number of them.
+             * @example 12
+             */
+            count: number;
+            /** @description Up to three of them: those that the user followed last, newest first. */
+            sample: components["schemas"]["UserId"][];
+            /** @description The other user. */
             user_id: components["schemas"]["UserId"];
         };
         /** @description Posts of the users that a user follows. */
@@ -7823,6 +7888,74 @@ export interface operations {
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    export_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lines */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {"kind":"user","user_id":"42","revision":918}
+                     *     {"kind":"end","lines":1}
+                     */
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    list_familiar_followers: {
+        parameters: {
+            query: {
+                /**
+                 * @description The other users, comma-separated, at most 20.
+                 * @example 7,9
+                 */
+                ids: string;
+            };
+            header?: never;
+            path: {
+                user: components["schemas"]["UserOrMe"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FamiliarFollowersOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_feed: {

@@ -1,0 +1,192 @@
+//! A store fails over to a replica, behind a name or a proxy that follows the primary. What a
+//! synchronous replica has is everything; what another one lost is told by the epoch. A Redis that
+//! lost writes shows none of them outdated.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sqlx::{Connection as _, Executor as _, PgConnection};
+use tokio::time::Instant;
+
+use super::stores::INCREMENT;
+use crate::support::{Client, Node, PostgresServer, Proxy, RedisServer, Tier, World, eventually_within};
+
+/// How long after a failover a node may take to notice that the database has another history.
+const NOTICED: Duration = Duration::from_secs(12);
+
+/// Two nodes that reach a Postgres of their own through a proxy.
+struct Scene {
+    nodes: [Node; 2],
+    proxy: Proxy,
+    replica: PostgresServer,
+    primary: PostgresServer,
+    /// Last, as its folder goes with it.
+    _world: World,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let mut world = World::new(Tier::Server).await;
+        let primary = PostgresServer::start(&world.dir);
+        let (proxy, url) = Proxy::start(&primary.url()).await;
+        world.database_url = url;
+        world.partitions = 1;
+        let nodes = [world.node().await, world.node().await];
+        let replica = primary.replica();
+        Self { nodes, proxy, replica, primary, _world: world }
+    }
+
+    async fn fail_over(&self) {
+        self.primary.crash();
+        self.replica.promote();
+        self.proxy.lead_to(&self.replica.url()).await;
+    }
+
+    async fn stop(self) {
+        Node::stop_all(self.nodes.into()).await;
+    }
+}
+
+/// The epoch, the head and the revision that a poll shows; None where it is degraded or refused.
+async fn shown(client: &Client) -> Option<(String, i64, i64)> {
+    let body = client.get("/v1/users/1/badges").await.body;
+    let head = body["counters"]["mention"]["head"].as_i64().unwrap_or(0);
+    Some((body["epoch"].as_str()?.to_owned(), head, body["revision"].as_i64()?)).filter(|_| body["degraded"] == false)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engine_a_failover_to_a_synchronous_replica_loses_nothing_acknowledged() {
+    let scene = Scene::new().await;
+    let mut hand = PgConnection::connect(&scene.primary.url()).await.unwrap();
+    hand.execute("alter system set synchronous_standby_names = '*'").await.unwrap();
+    hand.execute("select pg_reload_conf()").await.unwrap();
+    let in_step = "select count(*) from pg_stat_replication where sync_state = 'sync'";
+    eventually_within(10, "the replica is synchronous", async || {
+        sqlx::query_scalar::<_, i64>(in_step).fetch_one(&mut hand).await.unwrap() == 1
+    })
+    .await;
+    drop(hand);
+    let clients = scene.nodes.each_ref().map(|node| node.client.clone());
+    let load = clients.clone().map(|client| {
+        tokio::spawn(async move {
+            for n in 0..100 {
+                let key = format!("{}-{n}", client.base);
+                while client.post_once(INCREMENT, &key, &json!({})).await.status != 200 {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+        })
+    });
+    eventually_within(20, "some writes went through", async || shown(&clients[0]).await.is_some_and(|(_, head, _)| head > 40)).await;
+    scene.fail_over().await;
+    for writer in load {
+        writer.await.unwrap();
+    }
+    for client in &clients {
+        eventually_within(10, "each acknowledged write is there once", async || {
+            shown(client).await.is_some_and(|(_, head, _)| head == 200)
+        })
+        .await;
+    }
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engine_a_failover_that_loses_writes_begins_another_epoch() {
+    let scene = Scene::new().await;
+    let clients = scene.nodes.each_ref().map(|node| node.client.clone());
+    clients[0].post(INCREMENT, &json!({"by": 8})).await.ok();
+    clients[0].post("/v1/users/1/inbox", &json!({"sender_id": 2, "client_id": "kept", "content": "c"})).await.ok();
+    let (first, head, _) = shown(&clients[1]).await.unwrap();
+    assert_eq!(head, 8);
+    // From here on the replica hears of nothing.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    scene.replica.crash();
+    clients[0].post(INCREMENT, &json!({"by": 5})).await.ok();
+    clients[0].post("/v1/users/1/inbox", &json!({"sender_id": 2, "client_id": "lost", "content": "c"})).await.ok();
+    let (_, head, lost) = shown(&clients[1]).await.unwrap();
+    assert_eq!(head, 13);
+    scene.primary.crash();
+    scene.replica.begin();
+    scene.replica.promote();
+    scene.proxy.lead_to(&scene.replica.url()).await;
+    let failed_over = Instant::now();
+    for client in &clients {
+        eventually_within(20, "every node shows what is left, in another epoch", async || {
+            let Some((epoch, head, revision)) = shown(client).await else { return false };
+            if epoch == first {
+                assert!(failed_over.elapsed() < NOTICED, "still the epoch of what was lost");
+                return false;
+            }
+            assert!(head == 8 && revision < lost, "{head} at {revision}");
+            true
+        })
+        .await;
+    }
+    let second = shown(&clients[0]).await.unwrap().0;
+    assert_eq!(shown(&clients[1]).await.unwrap().0, second, "renewed once");
+    clients[0].get(&format!("/v1/users/1/inbox?after=1&epoch={first}")).await.problem(410, "inbox_reset");
+    // What both nodes write from here on counts from what is left, whatever they kept in memory.
+    for (at, client) in clients.iter().enumerate() {
+        let raised: Value = client.post(INCREMENT, &json!({})).await.ok();
+        assert_eq!(raised["head"], 9 + i64::try_from(at).unwrap());
+        for client in &clients {
+            assert_eq!(shown(client).await.map(|(_, head, _)| head), raised["head"].as_i64());
+        }
+    }
+    scene.stop().await;
+}
+
+/// A replica that lost writes, among them the begins that made entries dirty, takes over. What it
+/// has looks clean and is outdated; no poll shows it, with a tag or without one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engine_a_replica_of_redis_that_lost_writes_shows_none_of_them_outdated() {
+    let mut world = World::new(Tier::Server).await;
+    let mut master = RedisServer::start(&world.dir).await;
+    let (proxy, url) = Proxy::start_redis(&master.url()).await;
+    world.redis_url = url;
+    let nodes = [world.node().await, world.node().await];
+    let clients = nodes.each_ref().map(|node| node.client.clone());
+    for round in 0..2 {
+        for client in &clients {
+            client.post(INCREMENT, &json!({})).await.ok();
+        }
+        for client in &clients {
+            client.summary(1).await;
+        }
+        let replica = RedisServer::replica_of(&master, &world.dir).await;
+        replica.promote().await;
+        let mut last = 0;
+        for client in &clients {
+            last = client.post(INCREMENT, &json!({})).await.ok()["head"].as_i64().unwrap();
+        }
+        let tag = clients[0].get("/v1/users/1/badges").await.header("etag").to_owned();
+        proxy.lead_to(&replica.url()).await;
+        master.kill();
+        // Longer than until the nodes have noticed.
+        let until = Instant::now() + Duration::from_millis(2500);
+        let (mut polls, mut whole) = (0, 0);
+        while Instant::now() < until {
+            for client in &clients {
+                let reply = client.get("/v1/users/1/badges").await;
+                let body = reply.ok();
+                let head = body["counters"]["mention"]["head"].as_i64().unwrap_or(0);
+                assert!(body["degraded"] == true || head == last, "round {round}: {head} after {last}: {body}");
+                let reply = client.get_if_changed("/v1/users/1/badges", &tag).await;
+                assert!(reply.status == 304 || reply.body["degraded"] == true, "round {round}: {}", reply.text);
+                polls += 1;
+                whole += i32::from(body["degraded"] == false);
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        assert!(polls > 20 && whole > polls / 2, "{whole} of {polls} polls were not degraded");
+        for client in &clients {
+            last = client.post(INCREMENT, &json!({})).await.ok()["head"].as_i64().unwrap();
+            for client in &clients {
+                assert_eq!(client.summary(1).await["counters"]["mention"]["head"], last);
+            }
+        }
+        master = replica;
+    }
+    Node::stop_all(nodes.into()).await;
+}
