@@ -378,6 +378,11 @@ def query_relations(*, pairs: Sequence[types.PairIn]) -> Call[types.QueryRelatio
     return Call("query_relations", "POST", "/v1/relations/query", body={"pairs": pairs})
 
 
+def erase_user(user: Id) -> Call[types.AcceptedOut]:
+    """Erase a user."""
+    return Call("erase_user", "DELETE", "/v1/users/{user}", path={"user": user})
+
+
 def get_unread_summary(
     user: Id,
     *,

@@ -38,6 +38,7 @@ Code: TypeAlias = Literal[
     "too_many",
     "idempotency_in_progress",
     "gone",
+    "erased",
     "inbox_reset",
     "cursor_expired",
     "body_too_large",
@@ -398,6 +399,13 @@ class EventUnread(TypedDict):
     type: Literal["unread"]
 
 
+class EventUserErased(TypedDict):
+    """A change."""
+
+    data: UserErasedEventOut
+    type: Literal["user_erased"]
+
+
 class EventOutRelation(TypedDict):
     """An event."""
 
@@ -466,6 +474,15 @@ class EventOutUnread(TypedDict):
 
     data: UnreadEventOut
     type: Literal["unread"]
+    at: UnixMs
+    id: int
+
+
+class EventOutUserErased(TypedDict):
+    """An event."""
+
+    data: UserErasedEventOut
+    type: Literal["user_erased"]
     at: UnixMs
     id: int
 
@@ -569,7 +586,7 @@ class GroupMessageEventOut(TypedDict):
 
     group_id: GroupId
     recalled: bool
-    sender_id: UserId
+    sender_id: NotRequired[UserId]
     seq: int
 
 
@@ -578,7 +595,7 @@ class GroupMessageOut(TypedDict):
 
     content: NotRequired[str]
     recalled: NotRequired[bool]
-    sender_id: UserId
+    sender_id: NotRequired[UserId]
     sent_at: NotRequired[UnixMs]
     seq: int
 
@@ -684,7 +701,7 @@ class ItemOut(TypedDict):
     peer_id: NotRequired[UserId]
     recall: NotRequired[int]
     recalled: NotRequired[bool]
-    sender_id: UserId
+    sender_id: NotRequired[UserId]
     sent_at: UnixMs
     seq: int
 
@@ -1222,7 +1239,7 @@ class RecipientOut(TypedDict):
 
     left: bool
     ordinal: int
-    user_id: UserId
+    user_id: NotRequired[UserId]
 
 
 class RelationCountsOut(TypedDict):
@@ -1468,6 +1485,12 @@ class UserDotOut(TypedDict):
     revision: int
 
 
+class UserErasedEventOut(TypedDict):
+    """A user was erased."""
+
+    user_id: UserId
+
+
 class UserGroupOut(TypedDict):
     """A group of a user."""
 
@@ -1543,6 +1566,7 @@ Event: TypeAlias = (
     | EventDirectMessage
     | EventNotification
     | EventUnread
+    | EventUserErased
 )
 
 EventOut: TypeAlias = (
@@ -1554,6 +1578,7 @@ EventOut: TypeAlias = (
     | EventOutDirectMessage
     | EventOutNotification
     | EventOutUnread
+    | EventOutUserErased
 )
 
 ReceiptBitmapsOut: TypeAlias = ReceiptBitmapsOutBits | ReceiptBitmapsOutOrdinals

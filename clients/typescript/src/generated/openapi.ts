@@ -529,6 +529,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users/{user}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erase a user
+         * @description From the response on, every route about the user returns 410 `erased`, and so does every request
+         *     that names it. Everything that names the user is then removed in the background; poll the operation
+         *     in `Location` to learn when that is done. The id cannot be used again. A repeat returns the same
+         *     operation.
+         */
+        delete: operations["erase_user"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users/{user}/badges": {
         parameters: {
             query?: never;
@@ -2216,7 +2239,7 @@ export interface components {
          * @description The stable, machine-readable error code.
          * @enum {string}
          */
-        Code: "malformed_json" | "malformed_request" | "invalid_path" | "invalid_query" | "wait_needs_tag" | "invalid_header" | "invalid_cursor" | "unauthorized" | "forbidden" | "receipts_hidden" | "lists_hidden" | "blocked" | "cross_origin" | "unknown_route" | "not_found" | "method_not_allowed" | "request_timeout" | "following_limit" | "receipts_disabled" | "too_large" | "too_many" | "idempotency_in_progress" | "gone" | "inbox_reset" | "cursor_expired" | "body_too_large" | "unsupported_media_type" | "invalid_body" | "self_relation" | "idempotency_key_reused" | "rate_limited" | "overloaded" | "store_unavailable" | "operations_pending" | "outcome_unknown" | "shutting_down" | "internal_error";
+        Code: "malformed_json" | "malformed_request" | "invalid_path" | "invalid_query" | "wait_needs_tag" | "invalid_header" | "invalid_cursor" | "unauthorized" | "forbidden" | "receipts_hidden" | "lists_hidden" | "blocked" | "cross_origin" | "unknown_route" | "not_found" | "method_not_allowed" | "request_timeout" | "following_limit" | "receipts_disabled" | "too_large" | "too_many" | "idempotency_in_progress" | "gone" | "erased" | "inbox_reset" | "cursor_expired" | "body_too_large" | "unsupported_media_type" | "invalid_body" | "self_relation" | "idempotency_key_reused" | "rate_limited" | "overloaded" | "store_unavailable" | "operations_pending" | "outcome_unknown" | "shutting_down" | "internal_error";
         /** @description An unread count with the head at which it was taken. */
         CounterOut: {
             /** @description With `cap`: whether the count is higher than shown. */
@@ -2600,6 +2623,11 @@ export interface components {
             data: components["schemas"]["UnreadEventOut"];
             /** @enum {string} */
             type: "unread";
+        } | {
+            /** @description A user was erased. */
+            data: components["schemas"]["UserErasedEventOut"];
+            /** @enum {string} */
+            type: "user_erased";
         };
         /** @description An event. */
         EventOut: components["schemas"]["Event"] & {
@@ -2807,8 +2835,8 @@ export interface components {
             group_id: components["schemas"]["GroupId"];
             /** @description Whether the message was recalled. */
             recalled: boolean;
-            /** @description The sender. */
-            sender_id: components["schemas"]["UserId"];
+            /** @description The sender; omitted if that user was erased, and its messages recalled. */
+            sender_id?: components["schemas"]["UserId"];
             /**
              * Format: int64
              * @description The number of the message in the group.
@@ -2816,14 +2844,17 @@ export interface components {
              */
             seq: number;
         };
-        /** @description A group message. A recalled message has only its number and sender. */
+        /**
+         * @description A group message. A recalled message has only its number and sender, and one of an erased user its
+         *     number alone.
+         */
         GroupMessageOut: {
             /** @description The content. */
             content?: string;
             /** @description True if the message was recalled. */
             recalled?: boolean;
-            /** @description The sender. */
-            sender_id: components["schemas"]["UserId"];
+            /** @description The sender; omitted if that user was erased. */
+            sender_id?: components["schemas"]["UserId"];
             /** @description When it was sent. */
             sent_at?: components["schemas"]["UnixMs"];
             /**
@@ -3044,7 +3075,7 @@ export interface components {
             group_seq?: number;
             /** @description True if the user sent the message; omitted otherwise. */
             own?: boolean;
-            /** @description For a direct message: the other user. */
+            /** @description For a direct message: the other user; omitted if that user was erased. */
             peer_id?: components["schemas"]["UserId"];
             /**
              * Format: int64
@@ -3055,8 +3086,8 @@ export interface components {
             recall?: number;
             /** @description True if the message was recalled since, and its content removed; omitted otherwise. */
             recalled?: boolean;
-            /** @description The sender. */
-            sender_id: components["schemas"]["UserId"];
+            /** @description The sender; omitted if that user was erased. */
+            sender_id?: components["schemas"]["UserId"];
             /** @description When it was sent. */
             sent_at: components["schemas"]["UnixMs"];
             /**
@@ -3678,8 +3709,8 @@ export interface components {
                  * @example 7
                  */
                 ordinal: number;
-                /** @description The user. */
-                user_id: components["schemas"]["UserId"];
+                /** @description The user; omitted if that user was erased. */
+                user_id?: components["schemas"]["UserId"];
             }[];
             /** @description The cursor of the next page; null on the last page. */
             next_cursor: string | null;
@@ -4794,6 +4825,14 @@ export interface components {
              */
             revision: number;
         };
+        /**
+         * @description A user was erased. It stands for all that the user was part of: no other event tells of the end of
+         *     its relations and memberships, and events from before name the user no longer.
+         */
+        UserErasedEventOut: {
+            /** @description The user. */
+            user_id: components["schemas"]["UserId"];
+        };
         /** @description A group of a user. */
         UserGroupOut: {
             /**
@@ -5178,8 +5217,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemOut"];
             };
         };
-        /** @description `cursor_expired` */
-        "410.cursor_expired": {
+        /** @description `cursor_expired`, `erased` */
+        "410.cursor_expired.erased": {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -5188,8 +5227,28 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemOut"];
             };
         };
-        /** @description `cursor_expired`, `inbox_reset` */
-        "410.cursor_expired.inbox_reset": {
+        /** @description `cursor_expired`, `erased`, `inbox_reset` */
+        "410.cursor_expired.erased.inbox_reset": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `erased` */
+        "410.erased": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `erased`, `gone` */
+        "410.erased.gone": {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -5480,6 +5539,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -5515,6 +5575,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -5556,6 +5617,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -5780,6 +5842,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -5865,6 +5928,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -5901,6 +5965,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -5952,6 +6017,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -5984,6 +6050,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -6055,7 +6122,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6102,7 +6169,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -6135,7 +6202,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -6204,7 +6271,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.receipts_hidden"];
             404: components["responses"]["404.not_found"];
             409: components["responses"]["409.receipts_disabled.too_large"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6259,7 +6326,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6324,7 +6391,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.receipts_hidden"];
             404: components["responses"]["404.not_found"];
             409: components["responses"]["409.receipts_disabled"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6362,6 +6429,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -6533,7 +6601,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -6569,9 +6637,41 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    erase_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user: components["schemas"]["UserId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    /** @description The operation */
+                    Location?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -6633,6 +6733,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6674,6 +6775,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -6713,6 +6815,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -6758,6 +6861,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
@@ -6790,6 +6894,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6825,6 +6930,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -6864,6 +6970,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6920,6 +7027,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body.self_relation"];
@@ -6970,6 +7078,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -7024,6 +7133,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7062,6 +7172,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7100,6 +7211,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7163,6 +7275,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7220,6 +7333,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7274,6 +7388,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7311,6 +7426,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7343,6 +7459,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7380,6 +7497,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7413,6 +7531,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -7450,6 +7569,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7511,6 +7631,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7568,6 +7689,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7620,7 +7742,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7656,7 +7778,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -7697,6 +7819,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7757,6 +7880,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden.receipts_hidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7797,6 +7921,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7840,7 +7965,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.cursor_expired"];
+            410: components["responses"]["410.cursor_expired.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7882,6 +8007,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -7918,6 +8044,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7953,6 +8080,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8005,6 +8133,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8040,7 +8169,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8080,6 +8209,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8137,6 +8267,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.following_limit"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body.self_relation"];
@@ -8187,6 +8318,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -8224,6 +8356,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8260,6 +8393,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden.lists_hidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8307,6 +8441,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -8349,6 +8484,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden.lists_hidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8405,6 +8541,7 @@ export interface operations {
             403: components["responses"]["403.blocked.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.following_limit"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body.self_relation"];
@@ -8455,6 +8592,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -8509,6 +8647,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8567,6 +8706,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8621,6 +8761,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8660,7 +8801,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8702,6 +8843,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8741,6 +8883,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8781,7 +8924,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8854,7 +8997,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
-            410: components["responses"]["410.cursor_expired.inbox_reset"];
+            410: components["responses"]["410.cursor_expired.erased.inbox_reset"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8900,7 +9043,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.blocked.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8940,6 +9083,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8981,6 +9125,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body.self_relation"];
@@ -9016,6 +9161,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -9070,6 +9216,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             409: components["responses"]["409.too_many"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9106,6 +9253,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden.lists_hidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9168,6 +9316,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9200,7 +9349,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -9239,7 +9388,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9281,7 +9430,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9320,7 +9469,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9359,6 +9508,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9409,7 +9559,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9442,6 +9592,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -9471,6 +9622,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9500,6 +9652,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9535,6 +9688,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9564,6 +9718,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9598,6 +9753,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9637,6 +9793,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9691,6 +9848,7 @@ export interface operations {
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request.wait_needs_tag"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -9728,6 +9886,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9779,7 +9938,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -9850,7 +10009,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.idempotency_key_reused.invalid_body"];
