@@ -11,6 +11,7 @@ use crate::features::broadcasts::http::BroadcastContext;
 use crate::features::dots::http::DotContext;
 use crate::features::events::EventContext;
 use crate::features::feed::http::FeedContext;
+use crate::features::groups;
 use crate::features::groups::fan_out::FanOutContext;
 use crate::features::groups::http::GroupContext;
 use crate::features::inbox::http::InboxContext;
@@ -144,7 +145,10 @@ impl Engines {
         RemovalContext {
             engines,
             guard: Arc::clone(&self.guard),
-            steps: Steps::new([(RemovalKind::User, user_steps(config.relations.terms().badges, &config.notifications))]),
+            steps: Steps::new([
+                (RemovalKind::User, user_steps(config.relations.terms().badges, &config.notifications)),
+                (RemovalKind::Group, groups::deletion::steps()),
+            ]),
         }
     }
 

@@ -45,7 +45,7 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 41] = [
+    let others: [&[&'static Statement]; 42] = [
         &lanes::statements(),
         &marks::store::statements(),
         &marks::users::statements(),
@@ -60,6 +60,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &erased::statements(),
         &guard::statements(),
         &db::replica_statements(),
+        &groups::deletion::statements(),
         &groups::erase::statements(),
         &groups::expiry::statements(),
         &groups::import::store::statements(),

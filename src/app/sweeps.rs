@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::state::AppState;
 use crate::engine::{events, heads, idempotency, lanes};
-use crate::features::{feed, groups, inbox, notifications, operations, relations, removals, users, views};
+use crate::features::{broadcasts, feed, groups, inbox, notifications, operations, relations, removals, users, views};
 
 /// How often what is no longer kept is swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -47,6 +47,7 @@ pub(super) async fn run(state: AppState, stop: CancellationToken) {
         swept("inbox", inbox::expiry::sweep(&state.contexts.inbox, &mut old_rows).await);
         swept("group_messages", groups::expiry::sweep(&state.contexts.groups, &mut old_messages).await);
         sweep_rounds(&stop, "devices", || inbox::expiry::sweep_devices(&state.contexts.inbox)).await;
+        sweep_rounds(&stop, "notices", || broadcasts::store::sweep(&state.db)).await;
         swept("notifications", notifications::expiry::sweep(&state.contexts.notifications).await);
         sweep_rounds(&stop, "mutes", || relations::mute_http::sweep_mutes(&state.contexts.relations)).await;
         swept("view_items", views::expiry::sweep(&state.contexts.views, &mut old_items).await);

@@ -18,6 +18,7 @@ pub mod edge;
 mod held;
 pub mod limit;
 mod meter;
+pub mod name_pages;
 mod origin;
 pub mod pages;
 pub mod params;

@@ -50,7 +50,7 @@ impl Position {
 
     /// As clients hold it: a version, the list, and the two numbers in hex.
     fn cursor(self, list: ListPrint) -> String {
-        format!("2{:04x}{:016x}{:016x}", list.0, self.at.cast_unsigned(), self.id.cast_unsigned())
+        format!("2{list}{:016x}{:016x}", self.at.cast_unsigned(), self.id.cast_unsigned())
     }
 
     /// None for what is no cursor, or that of another list.
@@ -69,10 +69,17 @@ impl Position {
 /// Whose list of what: a cursor of another one would silently begin anywhere, or be at the end. A
 /// print of 16 bits, for mistakes; nothing is kept secret by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ListPrint(u16);
+pub(super) struct ListPrint(u16);
+
+/// Four hex digits.
+impl fmt::Display for ListPrint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04x}", self.0)
+    }
+}
 
 impl ListPrint {
-    fn new(list: &str, of: impl fmt::Display) -> Self {
+    pub(super) fn new(list: &str, of: impl fmt::Display) -> Self {
         let mut print = Fingerprint::default();
         // Writing to a print cannot fail.
         let _ = write!(print, "{list} {of}");
@@ -114,6 +121,12 @@ pub fn limit_of(limit: Option<u32>) -> Result<u32, Problem> {
     if (1..=MAX_LIMIT).contains(&limit) { Ok(limit) } else { Err(Problem::query("limit", format!("must be between 1 and {MAX_LIMIT}"))) }
 }
 
+/// The cursor is broken, or another list's.
+pub(super) fn bad_cursor() -> Problem {
+    let detail = "Use next_cursor from the previous page of the same list, unchanged.";
+    Problem::new(Code::InvalidCursor, detail).at("cursor", "is not a cursor of this list")
+}
+
 /// The number that a list goes on after.
 ///
 /// # Errors
@@ -134,10 +147,7 @@ impl PageParams {
         let (list, limit) = (ListPrint::new(list, of), limit_of(self.limit)?);
         let after = match &self.cursor {
             None => Position::TOP,
-            Some(cursor) => Position::from_cursor(cursor, list).ok_or_else(|| {
-                let detail = "Use next_cursor from the previous page of the same list, unchanged.";
-                Problem::new(Code::InvalidCursor, detail).at("cursor", "is not a cursor of this list")
-            })?,
+            Some(cursor) => Position::from_cursor(cursor, list).ok_or_else(bad_cursor)?,
         };
         Ok(Wanted { after, limit, list })
     }

@@ -86,8 +86,11 @@ pub struct ChatOut {
     /// The last message; null if there is none, or if it has expired.
     #[schema(required = true)]
     pub last: Option<GroupMessageOut>,
-    /// When the last message was sent; in a group without a message, when the user joined.
-    pub last_at: UnixMs,
+    /// When the last message was sent; in a group without a message, when the user joined. Omitted in
+    /// a direct chat without a message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub last_at: Option<UnixMs>,
 }
 
 /// A chat before its last message is read.
@@ -112,10 +115,10 @@ impl Chat {
         }
     }
 
-    fn last_at(&self) -> UnixMs {
+    fn last_at(&self) -> Option<UnixMs> {
         match self {
-            Self::Group(of) => of.last_at(),
-            Self::Direct(of) => of.last_at.unwrap_or_default(),
+            Self::Group(of) => Some(of.last_at()),
+            Self::Direct(of) => of.last_at,
         }
     }
 
@@ -130,7 +133,7 @@ impl Chat {
     /// down, as in every list that shows the highest first.
     pub(super) fn position(&self) -> Position {
         let is_group = i64::from(self.kind() == ChatKind::Group);
-        Position { at: self.last_at().0.saturating_mul(2).saturating_add(is_group), id: self.id() }
+        Position { at: self.last_at().unwrap_or_default().0.saturating_mul(2).saturating_add(is_group), id: self.id() }
     }
 }
 
@@ -255,8 +258,8 @@ pub(super) async fn read(
 
 /// Why a group is not among the user's chats.
 async fn no_chat(state: &ChatListContext, user: UserId, group: GroupId) -> Result<Problem> {
-    let is_known = in_time(groups::lists::view(&state.groups.db, group, None)).await?.is_some();
-    Ok(if is_known { groups::no_member(group, user) } else { groups::unknown(group) })
+    groups::lists::view_known(&state.groups.db, group, None).await?;
+    Ok(groups::no_member(group, user))
 }
 
 async fn directs(state: &ChatListContext, user: UserId, asked: Asked, now: UnixMs) -> DbResult<direct_lists::Directs> {

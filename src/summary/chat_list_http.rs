@@ -120,12 +120,12 @@ async fn all_chats(state: &ChatListContext, user: UserId) -> Result<ReadChats> {
     let State::Current(entry) = state.groups.entries.read(user, 0).await else { return Err(Error::store_unavailable()) };
     // Every group, whatever this node knows of its head: what is there is decided under its lock.
     let groups = groups(&entry.parts).map(|(group, _)| (group, None)).collect();
-    let unread = in_time(direct_lists::unread(&state.groups.db, user, MAX_DIRECTS + 1)).await?;
-    if i64::try_from(unread.len()).unwrap_or(i64::MAX) > MAX_DIRECTS {
+    let peers = in_time(direct_lists::to_read(&state.groups.db, user, MAX_DIRECTS + 1)).await?;
+    if i64::try_from(peers.len()).unwrap_or(i64::MAX) > MAX_DIRECTS {
         let detail = format!("The user has more than {MAX_DIRECTS} unread direct chats. Name the chats in up_to.");
         return Err(Problem::new(Code::TooMany, detail).into());
     }
-    let directs = unread.into_iter().map(|chat| (chat.peer, None)).collect();
+    let directs = peers.into_iter().map(|peer| (peer, None)).collect();
     Ok(ReadChats { user, groups, directs, are_named: false })
 }
 
@@ -174,7 +174,7 @@ async fn list_chats(
 ///
 /// The same as in the list of chats.
 #[utoipa::path(get, path = "/v1/users/{user}/chats/group/{group}", tag = "chats",
-    extensions(("x-problems" = json!(["not_found"]))),
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("user" = UserOrMe, Path), ("group" = GroupId, Path), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
@@ -225,7 +225,7 @@ async fn one(state: &ChatListContext, user: UserId, asked: Asked, params: WaitPa
 /// Marks all chats, or several chats up to the heads that the user saw, in one transaction. Messages
 /// that arrive meanwhile stay unread. Returns the unread summary.
 #[utoipa::path(post, path = "/v1/users/{user}/chats/read", tag = "chats",
-    extensions(("x-problems" = json!(["not_found", "too_many"]))),
+    extensions(("x-problems" = json!(["not_found", "gone", "too_many"]))),
     params(("user" = UserOrMe, Path)),
     request_body(content = ReadChatsIn, description = "Optional. Default: all chats"),
     responses(

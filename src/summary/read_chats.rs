@@ -61,7 +61,7 @@ impl lanes::Command for ReadChats {
             match read.apply(rows, now) {
                 Ok(_) => {}
                 Err(problem) if self.are_named => return Err(problem.at(format!("/up_to/groups/{group}"), "cannot be read")),
-                Err(problem) if matches!(problem.code, Code::Forbidden | Code::NotFound) => {}
+                Err(problem) if matches!(problem.code, Code::Forbidden | Code::NotFound | Code::Gone) => {}
                 Err(problem) => return Err(problem),
             }
         }

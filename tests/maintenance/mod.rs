@@ -2,6 +2,6 @@
 
 mod export;
 pub mod import;
-mod recount;
+pub mod recount;
 mod scrub;
 mod user_export;

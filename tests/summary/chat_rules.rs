@@ -247,4 +247,44 @@ both_tiers! {
         }
         node.stop().await;
     }
+
+    async fn reading_all_chats_also_passes_what_was_recalled(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        direct(client, 7, 1, "a").await;
+        direct(client, 8, 1, "b").await;
+        let own = client.get("/v1/users/7/chats/direct/1").await.ok()["head"].clone();
+        assert_eq!(client.delete(&format!("/v1/users/7/directs/1/messages/{own}")).await.status, 204);
+        let places = async |peer: i64| {
+            let of = client.get(&format!("/v1/users/1/chats/direct/{peer}")).await.ok();
+            (of["unread"].as_i64().unwrap(), of["head"].as_i64().unwrap(), of["read_seq"].as_i64().unwrap())
+        };
+        assert_eq!((places(7).await, places(8).await), ((0, 1, 0), (1, 2, 0)));
+        client.post("/v1/users/1/chats/read", &json!({})).await.ok();
+        assert_eq!((places(7).await, places(8).await), ((0, 1, 1), (0, 2, 2)));
+        let revision = client.summary(1).await["revision"].clone();
+        assert_eq!(client.post("/v1/users/1/chats/read", &json!({})).await.ok()["revision"], revision, "a repeat changes nothing");
+        node.stop().await;
+    }
+
+    async fn a_direct_chat_without_a_message_has_no_time_and_is_in_no_list(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        client.put("/v1/users/1/directs/7/settings", &json!({"level": "none"})).await.ok();
+        for path in ["chats/direct/7", "directs/7", "chats/direct/8", "directs/8"] {
+            let of = client.get(&format!("/v1/users/1/{path}")).await.ok();
+            assert!(of.get("last_at").is_none(), "{path}: {of}");
+        }
+        assert_eq!(client.get("/v1/users/1/directs/7").await.ok()["level"], "none");
+        for list in ["chats", "directs"] {
+            assert_eq!(client.get(&format!("/v1/users/1/{list}")).await.ok()["items"], json!([]), "{list}");
+        }
+        direct(client, 7, 1, "a").await;
+        for list in ["chats", "directs"] {
+            let items = client.get(&format!("/v1/users/1/{list}")).await.ok()["items"].clone();
+            assert_eq!((items.as_array().unwrap().len(), &items[0]["level"]), (1, &json!("none")), "{list}");
+            assert!(items[0]["last_at"].is_string(), "{list}");
+        }
+        node.stop().await;
+    }
 }

@@ -12,7 +12,7 @@ use crate::base::ids::{ClientId, GroupId, Name, NotificationId, UserId};
 pub enum Event {
     /// The relation of one user to another changed.
     Relation(RelationEventOut),
-    /// A broadcast was sent or withdrawn.
+    /// A broadcast was sent or withdrawn, or its channel was deleted.
     Broadcast(BroadcastEventOut),
     /// A post was created or deleted.
     Post(PostEventOut),
@@ -59,6 +59,10 @@ pub struct BroadcastEventOut {
     pub seq: i64,
     /// Whether the broadcast was withdrawn.
     pub withdrawn: bool,
+    /// True if the channel was deleted, with every broadcast up to `seq`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub channel_deleted: bool,
 }
 
 /// A post of a creator.

@@ -215,7 +215,7 @@ mod tests {
                 special: false,
                 blocking: false,
             }),
-            Event::Broadcast(BroadcastEventOut { channel: name.clone(), seq: 1, withdrawn: false }),
+            Event::Broadcast(BroadcastEventOut { channel: name.clone(), seq: 1, withdrawn: false, channel_deleted: false }),
             Event::Post(PostEventOut { user_id: user, post_id: "p".parse().unwrap(), deleted: false }),
             Event::Member(MemberEventOut { group_id: group, user_id: user, member: true }),
             Event::GroupMessage(GroupMessageEventOut { group_id: group, seq: 1, sender_id: Some(user), recalled: false }),

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::deleted::Deleted;
 use super::store::NoticeRow;
 use super::versions::Versions;
 use crate::base::clock::UnixMs;
@@ -16,9 +17,11 @@ use crate::engine::marks::{Intervals, Kind, Stream, StreamKey, unread};
 pub struct Channel {
     /// How many notices there ever were.
     pub head: i64,
-    /// Those that were withdrawn or have expired.
+    /// Up to this seq, they were deleted together with the channel, which was made again since.
+    deleted_up_to: i64,
+    /// Those after it that were withdrawn or have expired.
     gone: Intervals,
-    /// For each seq, from 1 on, the head of the broadcast state when it was sent.
+    /// For each seq after it, the head of the broadcast state when it was sent.
     positions: Vec<i64>,
     /// Those that will expire: when, and which.
     expiring: BTreeMap<i64, Vec<i64>>,
@@ -29,7 +32,7 @@ impl Channel {
     /// to be counted.
     fn seq_at_enrolment(&self, enrolled: i64) -> i64 {
         let before = self.positions.partition_point(|position| *position <= enrolled);
-        i64::try_from(before).unwrap_or(i64::MAX)
+        self.deleted_up_to.saturating_add(i64::try_from(before).unwrap_or(i64::MAX))
     }
 
     /// How many notices a user has not read: those after its mark and after its enrolment that are
@@ -49,7 +52,7 @@ impl Channel {
     }
 
     fn take(&mut self, seq: i64, position: i64, expires_at: i64, withdrawn: bool) {
-        let Some(at) = usize::try_from(seq).ok().and_then(|seq| seq.checked_sub(1)) else { return };
+        let Some(at) = usize::try_from(seq - self.deleted_up_to).ok().and_then(|nth| nth.checked_sub(1)) else { return };
         if self.positions.len() <= at {
             // Notices arrive in the order of their positions; a gap can only be one that is still
             // to come.
@@ -66,6 +69,18 @@ impl Channel {
             if !seqs.contains(&seq) {
                 seqs.push(seq);
             }
+        }
+    }
+
+    /// All notices up to this seq were deleted, and are forgotten here.
+    fn delete(&mut self, up_to: i64) {
+        if up_to > self.deleted_up_to {
+            let deleted = usize::try_from(up_to - self.deleted_up_to).unwrap_or(usize::MAX);
+            self.positions.drain(..deleted.min(self.positions.len()));
+            self.expiring.values_mut().for_each(|seqs| seqs.retain(|seq| *seq > up_to));
+            self.expiring.retain(|_, seqs| !seqs.is_empty());
+            self.gone.drop_up_to(up_to);
+            self.deleted_up_to = up_to;
         }
     }
 
@@ -108,6 +123,8 @@ pub struct BroadcastState {
     pub channels: BTreeMap<String, Channel>,
     /// The dots by name.
     pub dots: BTreeMap<String, Dot>,
+    /// The heads of channels and dots that were deleted, and not made again since.
+    pub deleted: Deleted,
     /// When the next notice expires; the end of time where none does.
     next_expiry: i64,
     /// How many notices are gone: an expiry raises it without a write.
@@ -133,6 +150,51 @@ impl BroadcastState {
         versions.add(Kind::Broadcast, 0, self.gone);
     }
 
+    /// The head that a channel or a dot has, or had when it was deleted; 0 where there never was one.
+    #[must_use]
+    pub fn head_of(&self, kind: Kind, name: &str) -> i64 {
+        let there = match kind {
+            Kind::Broadcast => self.channels.get(name).map(|channel| channel.head),
+            _ => self.dots.get(name).map(|dot| dot.head),
+        };
+        there.unwrap_or_else(|| self.deleted.head(kind, name))
+    }
+
+    fn hear_of_channel(&mut self, name: String, stream: &Stream) {
+        let deleted = self.deleted.head(Kind::Broadcast, &name).max(stream.floor);
+        if let Some(channel) = self.channels.get_mut(&name) {
+            channel.head = channel.head.max(stream.head);
+            channel.delete(deleted);
+            // Which notices are gone they say themselves. Here are the positions at which a recount
+            // has found none.
+            channel.gone = channel.gone.union(&stream.retracted);
+            channel.gone.drop_up_to(channel.deleted_up_to);
+            if channel.head > channel.deleted_up_to {
+                return;
+            }
+            self.channels.remove(&name);
+        } else if stream.head > deleted {
+            let mut channel = Channel { head: stream.head, deleted_up_to: deleted, gone: stream.retracted.clone(), ..Channel::default() };
+            channel.gone.drop_up_to(deleted);
+            self.deleted.set(Kind::Broadcast, &name, 0);
+            self.channels.insert(name, channel);
+            return;
+        }
+        self.deleted.set(Kind::Broadcast, &name, deleted);
+    }
+
+    fn hear_of_dot(&mut self, name: String, stream: &Stream) {
+        let deleted = self.deleted.head(Kind::Dot, &name).max(stream.floor);
+        let head = self.dots.get(&name).map_or(0, |dot| dot.head);
+        if stream.head > head.max(deleted) {
+            self.deleted.set(Kind::Dot, &name, 0);
+            self.dots.insert(name, Dot { head: stream.head, position: stream.position, lit_at: stream.at });
+        } else if deleted >= head {
+            self.dots.remove(&name);
+            self.deleted.set(Kind::Dot, &name, deleted);
+        }
+    }
+
     /// With what changed since: heads, and notices. What is older than what is here changes
     /// nothing, so it does not matter in which order things are heard of.
     #[must_use]
@@ -142,24 +204,15 @@ impl BroadcastState {
             let name = (*key.name).to_owned();
             match key.kind {
                 Kind::BroadcastState => broadcast_state.head = broadcast_state.head.max(stream.head),
-                Kind::Broadcast if stream.head > 0 => {
-                    let channel = broadcast_state.channels.entry(name).or_default();
-                    channel.head = channel.head.max(stream.head);
-                    // Which notices are gone they say themselves. Here are the positions at which a
-                    // recount has found none.
-                    channel.gone = channel.gone.union(&stream.retracted);
-                }
-                Kind::Dot if stream.head > 0 => {
-                    let dot = broadcast_state.dots.entry(name).or_default();
-                    if stream.head > dot.head {
-                        *dot = Dot { head: stream.head, position: stream.position, lit_at: stream.at };
-                    }
-                }
+                Kind::Broadcast if stream.head > 0 => broadcast_state.hear_of_channel(name, stream),
+                Kind::Dot if stream.head > 0 => broadcast_state.hear_of_dot(name, stream),
                 _ => {}
             }
         }
         for (channel, seq, position, expires_at, withdrawn) in notices {
-            broadcast_state.channels.entry(channel.clone()).or_default().take(*seq, *position, *expires_at, *withdrawn == 1);
+            if *seq > broadcast_state.deleted.head(Kind::Broadcast, channel) {
+                broadcast_state.channels.entry(channel.clone()).or_default().take(*seq, *position, *expires_at, *withdrawn == 1);
+            }
         }
         broadcast_state.expired(now)
     }
@@ -176,7 +229,9 @@ impl BroadcastState {
         self.channels.values_mut().for_each(|channel| channel.expire(now));
         let next = self.channels.values().filter_map(|channel| channel.expiring.first_key_value()).map(|(at, _)| *at).min();
         self.next_expiry = next.unwrap_or(i64::MAX);
-        self.gone = self.channels.values().map(|channel| channel.gone.len()).fold(0, i64::saturating_add);
+        // What was deleted is gone, too: this never falls.
+        let gone = self.channels.values().map(|channel| channel.deleted_up_to.saturating_add(channel.gone.len()));
+        self.gone = gone.chain(self.deleted.heads(Kind::Broadcast)).fold(0, i64::saturating_add);
         self
     }
 }
@@ -236,6 +291,62 @@ mod tests {
         assert_eq!(versions(&later).sum, versions(&broadcast_state).sum + 1);
         assert_ne!(versions(&later).fingerprint, versions(&broadcast_state).fingerprint);
         assert_eq!(versions(&later.clone().expired(UnixMs(200))), versions(&later));
+    }
+
+    fn channel(head: i64, floor: i64) -> (StreamKey, Stream) {
+        (StreamKey { owner: 0, kind: Kind::Broadcast, name: "news".into() }, Stream { head, floor, ..Stream::default() })
+    }
+
+    #[test]
+    fn a_deleted_channel_is_gone_until_it_is_made_again() {
+        let notice = |seq: i64| ("news".to_owned(), seq, 10 * seq, 0, 0);
+        let sent = BroadcastState::default().with(&[channel(2, 0)], &[notice(1), notice(2)], UnixMs(0));
+        let deleted = sent.with(&[channel(2, 2)], &[], UnixMs(0));
+        assert!(deleted.channels.is_empty());
+        assert_eq!((deleted.deleted.head(Kind::Broadcast, "news"), deleted.head_of(Kind::Broadcast, "news")), (2, 2));
+        assert!(deleted.with(&[channel(1, 0)], &[notice(1), notice(2)], UnixMs(0)) == deleted, "what is heard late changes nothing");
+        let again = deleted.with(&[channel(3, 2)], &[notice(3)], UnixMs(0));
+        let first = BroadcastState::default().with(&[channel(3, 2)], &[notice(1), notice(2), notice(3)], UnixMs(0));
+        for again in [again.clone(), first, again.with(&[channel(2, 2), channel(2, 0)], &[notice(2)], UnixMs(0))] {
+            let news = &again.channels["news"];
+            assert_eq!((news.head, again.deleted.head(Kind::Broadcast, "news")), (3, 0));
+            let unread = [(0, 0), (0, 2), (0, 3), (29, 0), (30, 0)].map(|(enrolled, mark)| news.unread(enrolled, mark));
+            assert_eq!(unread, [1, 1, 0, 1, 0]);
+            assert_eq!((news.read_up_to(0, 0), news.read_up_to(0, 3), news.read_up_to(30, 0)), (2, 3, 3));
+        }
+    }
+
+    #[test]
+    fn a_deletion_never_lowers_the_versions() {
+        let sum = |state: &BroadcastState| {
+            let mut versions = Versions::default();
+            state.add_to(&mut versions);
+            versions.sum
+        };
+        let at = |head| (StreamKey::broadcast_state(), Stream { head, ..Stream::default() });
+        let withdrawn = |seq: i64| ("news".to_owned(), seq, seq, 0, 1);
+        let sent = BroadcastState::default().with(
+            &[channel(3, 0), at(5)],
+            &[withdrawn(1), withdrawn(2), ("news".to_owned(), 3, 3, 9, 0)],
+            UnixMs(0),
+        );
+        let deleted = sent.with(&[channel(3, 3), at(6)], &[], UnixMs(0));
+        let again = deleted.with(&[channel(4, 3), at(7)], &[("news".to_owned(), 4, 7, 0, 0)], UnixMs(0));
+        assert!(sum(&sent) < sum(&deleted) && sum(&deleted) < sum(&again));
+        assert!(!deleted.is_outdated(UnixMs(i64::MAX - 1)), "what was deleted does not expire");
+    }
+
+    #[test]
+    fn a_deleted_dot_is_gone_until_it_is_lit_again() {
+        let dot = |head, floor, position| {
+            (StreamKey { owner: 0, kind: Kind::Dot, name: "mall".into() }, Stream { head, floor, position, ..Stream::default() })
+        };
+        let lit = BroadcastState::default().with(&[dot(2, 0, 3)], &[], UnixMs(0));
+        let deleted = lit.with(&[dot(2, 2, 4)], &[], UnixMs(0));
+        assert!(deleted.dots.is_empty() && deleted.head_of(Kind::Dot, "mall") == 2);
+        assert!(deleted.with(&[dot(2, 0, 3)], &[], UnixMs(0)) == deleted);
+        let again = deleted.with(&[dot(3, 2, 5)], &[], UnixMs(0)).with(&[dot(2, 2, 4)], &[], UnixMs(0));
+        assert!(again.dots["mall"].is_lit(4, 2) && again.deleted.head(Kind::Dot, "mall") == 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use arc_swap::ArcSwapOption;
 
 use crate::base::clock::UnixMs;
-use crate::engine::marks::{Intervals, Numbers, Stream, mention_floor, numbers, unread};
+use crate::engine::marks::{Intervals, Kind, Numbers, Stream, mention_floor, numbers, unread};
 
 /// In place of a version: nothing was read yet.
 const NOT_LOADED: i64 = -1;
@@ -20,6 +20,8 @@ struct Special {
     floor: i64,
     /// What mentions all.
     mention_all: Intervals,
+    /// Of a group: whether it is deleted.
+    is_deleted: bool,
 }
 
 /// The head of one shared stream.
@@ -50,14 +52,15 @@ impl Default for CachedHead {
 
 impl CachedHead {
     /// Takes in the stream if it is newer than what is here. Whether it was.
-    pub(super) fn set(&self, stream: &Stream) -> bool {
+    pub(super) fn set(&self, kind: Kind, stream: &Stream) -> bool {
         let _writing = self.writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if stream.version <= self.version.load(Ordering::Acquire) {
             return false;
         }
-        if !stream.retracted.is_empty() || stream.floor > 0 || !stream.mention_all.is_empty() {
+        let is_deleted = kind == Kind::Group && stream.is_deleted_group();
+        if is_deleted || !stream.retracted.is_empty() || stream.floor > 0 || !stream.mention_all.is_empty() {
             let (retracted, floor, mention_all) = (stream.retracted.clone(), stream.floor, stream.mention_all.clone());
-            self.special.store(Some(Arc::new(Special { retracted, floor, mention_all })));
+            self.special.store(Some(Arc::new(Special { retracted, floor, mention_all, is_deleted })));
         } else if self.special.load().is_some() {
             // A recount has found that nothing was taken back.
             self.special.store(None);
@@ -128,6 +131,12 @@ impl CachedHead {
         }
     }
 
+    /// Of a group: whether it is deleted, so that no list shows it.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        self.special.load().as_ref().is_some_and(|special| special.is_deleted)
+    }
+
     /// Up to which position only the rows tell what was taken back.
     #[must_use]
     pub fn floor(&self) -> i64 {
@@ -147,12 +156,28 @@ mod tests {
     fn a_cell_only_goes_on() {
         let cached_head = CachedHead::default();
         assert!(!cached_head.is_loaded());
-        assert!(cached_head.set(&Stream::default()), "that nothing ever happened is known, too");
+        assert!(cached_head.set(Kind::Group, &Stream::default()), "that nothing ever happened is known, too");
         assert!(cached_head.is_loaded());
-        assert!(cached_head.set(&stream(3, 3)) && !cached_head.set(&stream(2, 2)) && !cached_head.set(&stream(3, 3)));
+        assert!(
+            cached_head.set(Kind::Group, &stream(3, 3))
+                && !cached_head.set(Kind::Group, &stream(2, 2))
+                && !cached_head.set(Kind::Group, &stream(3, 3))
+        );
         assert_eq!((cached_head.head(), cached_head.version(), cached_head.unread(1, &Intervals::default())), (3, 3, Some(2)));
         cached_head.forget();
-        assert!(cached_head.set(&stream(3, 3)) && cached_head.is_loaded());
+        assert!(cached_head.set(Kind::Group, &stream(3, 3)) && cached_head.is_loaded());
+    }
+
+    #[test]
+    fn a_deleted_group_is_one_even_without_a_message() {
+        for messages in [0, 3] {
+            let mut group = stream(messages, messages);
+            group.delete_group();
+            let (cached_head, posts) = (CachedHead::default(), CachedHead::default());
+            assert!(cached_head.set(Kind::Group, &group) && posts.set(Kind::Post, &group));
+            assert!(cached_head.is_deleted() && !posts.is_deleted());
+            assert_eq!(cached_head.unread(0, &Intervals::default()), Some(0));
+        }
     }
 
     #[test]
@@ -160,13 +185,13 @@ mod tests {
         let cached_head = CachedHead::default();
         let mut taken = stream(10, 10);
         taken.retract(4);
-        cached_head.set(&taken);
+        cached_head.set(Kind::Group, &taken);
         let mut own = Intervals::default();
         own.insert(9, 9);
         assert_eq!([0, 3, 4, 10, 12].map(|mark| cached_head.unread(mark, &own)), [Some(8), Some(5), Some(5), Some(0), Some(0)]);
-        cached_head.set(&Stream { floor: 4, version: 20, ..taken });
+        cached_head.set(Kind::Group, &Stream { floor: 4, version: 20, ..taken });
         assert_eq!((cached_head.unread(3, &own), cached_head.unread(4, &own), cached_head.floor()), (None, Some(5), 4));
-        cached_head.set(&stream(10, 21));
+        cached_head.set(Kind::Group, &stream(10, 21));
         assert_eq!((cached_head.unread(3, &own), cached_head.floor()), (Some(6), 0), "what a recount has put right");
     }
 }

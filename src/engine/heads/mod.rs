@@ -30,6 +30,7 @@
 
 mod broadcast_state;
 mod cached_head;
+mod deleted;
 mod distributed;
 pub mod erased;
 pub mod store;
@@ -48,6 +49,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::broadcast_state::{BroadcastState, Channel, Dot};
 pub use self::cached_head::CachedHead;
+pub use self::deleted::Deleted;
 pub use self::store::NoticeRow;
 pub use self::versions::{Batch, Versions};
 use crate::base::clock::Clock;
@@ -330,7 +332,7 @@ impl Heads {
         let mut changed = false;
         for (key, stream) in heads {
             let cached_head = self.shard(key).and_then(|shard| shard.get(key).map(Arc::clone));
-            changed |= cached_head.is_some_and(|cached_head| cached_head.set(stream));
+            changed |= cached_head.is_some_and(|cached_head| cached_head.set(key.kind, stream));
         }
         if changed {
             self.changes.send_modify(|changes| changes.cached_heads = changes.cached_heads.wrapping_add(1));
@@ -366,7 +368,7 @@ impl Heads {
             let wanted: Vec<_> = chunk.iter().map(|(key, _)| (*key).clone()).collect();
             let mut found: HashMap<_, _> = store::read(&self.db, &wanted).await?.into_iter().collect();
             for (key, cached_head) in chunk {
-                cached_head.set(&found.remove(*key).unwrap_or_default());
+                cached_head.set(key.kind, &found.remove(*key).unwrap_or_default());
             }
         }
         Ok(())

@@ -186,9 +186,10 @@ static FIRST_LOOK: Statement = Statement::new(
     &[],
 );
 
-/// How many channels and dots there are; one whose row was only made to be locked is none.
+/// How many channels and dots there are, and how many there were with those that are deleted; one whose
+/// row was only made to be locked is none.
 static COUNT_SHARED: Statement = Statement::new(
-    "select h.kind, count(*)
+    "select h.kind, cast(sum(case when h.head > h.floor then 1 else 0 end) as bigint), count(*)
     from heads h
     where h.owner_id = 0 and h.kind in (2, 3) and h.head > 0
     group by h.kind",
@@ -244,11 +245,21 @@ pub async fn load(pipeline: &Pipeline, keys: &[StreamKey]) -> DbResult<Vec<(Stre
     Ok(pipeline.fetch(&LOAD, key_columns(keys)).await?.into_iter().filter_map(stream_of_row).collect())
 }
 
+/// How many channels, or dots, there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedCount {
+    pub kind: Kind,
+    /// Those that are not deleted.
+    pub there: i64,
+    /// Every name that was ever used.
+    pub names: i64,
+}
+
 /// How many channels and how many dots there are. Under the lock of the broadcast state, without
-/// which none is made, that stays so until the commit.
-pub async fn count_shared(pipeline: &Pipeline) -> DbResult<Vec<(Kind, i64)>> {
-    let rows: Vec<(i64, i64)> = pipeline.fetch(&COUNT_SHARED, []).await?;
-    Ok(rows.into_iter().filter_map(|(kind, count)| Some((Kind::from_code(kind)?, count))).collect())
+/// which none is made or deleted, that stays so until the commit.
+pub async fn count_shared(pipeline: &Pipeline) -> DbResult<Vec<SharedCount>> {
+    let rows: Vec<(i64, i64, i64)> = pipeline.fetch(&COUNT_SHARED, []).await?;
+    Ok(rows.into_iter().filter_map(|(kind, there, names)| Some(SharedCount { kind: Kind::from_code(kind)?, there, names })).collect())
 }
 
 /// Reads these heads as of one moment; the missing ones are left out.

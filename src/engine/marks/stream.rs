@@ -67,12 +67,13 @@ pub struct Stream {
     pub head: i64,
     /// The positions above the floor that were taken back.
     pub retracted: Intervals,
-    /// Up to this position `retracted` does not tell.
+    /// Up to this position `retracted` does not tell. Of channels and dots: up to here they were
+    /// deleted.
     pub floor: i64,
     /// Raised by each change.
     pub version: i64,
     /// For channels and dots: the head of the broadcast state when this head was raised last. For
-    /// posts: how many of them are gone.
+    /// posts: how many of them are gone. For groups: 1 once the group is deleted.
     pub position: i64,
     /// When the head was raised last.
     pub at: UnixMs,
@@ -146,6 +147,35 @@ impl Stream {
             self.bound_runs();
         }
         true
+    }
+
+    /// Of a channel or a dot: it is deleted. Its head stays, so that it continues there when it is
+    /// made again; up to there nothing counts, and nothing need be remembered.
+    pub fn delete(&mut self) {
+        if self.is_alive() {
+            self.floor = self.head;
+            self.retracted = Intervals::default();
+            self.version += 1;
+        }
+    }
+
+    /// Of a channel or a dot: whether there is one. Something happened since it was deleted last.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.head > self.floor
+    }
+
+    /// Of a group: it is deleted. All of it is gone.
+    pub fn delete_group(&mut self) {
+        self.expire(self.head);
+        self.position = 1;
+        self.version += 1;
+    }
+
+    /// Of a group: whether it is deleted.
+    #[must_use]
+    pub fn is_deleted_group(&self) -> bool {
+        self.position > 0
     }
 
     fn bound_runs(&mut self) {
@@ -269,6 +299,20 @@ mod tests {
         let version = stream.version;
         stream.retract(2);
         assert_eq!((stream.floor, stream.version), (4, version + 1), "below the floor only the rows can tell whether it was there");
+    }
+
+    #[test]
+    fn what_is_deleted_continues_its_head() {
+        let mut stream = Stream::default();
+        stream.delete();
+        assert_eq!((stream.is_alive(), stream.version), (false, 0), "there was none");
+        (0..3).for_each(|_| _ = stream.advance(UnixMs(1)).unwrap());
+        stream.retract(2);
+        stream.delete();
+        assert_eq!((stream.is_alive(), stream.head, stream.floor, stream.version), (false, 3, 3, 5));
+        stream.delete();
+        assert_eq!((stream.version, stream.retracted.is_empty()), (5, true));
+        assert_eq!((stream.advance(UnixMs(2)).unwrap(), stream.is_alive(), stream.floor), (4, true, 3));
     }
 
     #[test]

@@ -4,12 +4,22 @@
 //! Each mark is a letter for its kind, the name, the head, how far the mark is behind it, and the
 //! positions that were taken back; what is 0 or empty at the end is left out. They are in the order
 //! of the text. The cache entry holds the same text, and people read it in SQL as it is.
+//!
+//! A counter that was deleted leaves its head behind (`g:like 120`), so that it continues there
+//! when it is made again. [`MAX_DELETED_COUNTERS`] heads are kept; of the others one number, the
+//! highest (`g: 57`), at which a counter begins whose head is not kept.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::{Kind, Mark};
 use crate::base::clock::UnixMs;
+
+/// Of how many deleted counters a user's row keeps the head. Above it, the lowest head is forgotten.
+pub const MAX_DELETED_COUNTERS: usize = 100;
+
+/// The letter of the heads that deleted counters leave behind.
+const DELETED: &str = "g:";
 
 /// A user's marks of counters, channels and dots. What a newer version wrote there stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -117,30 +127,88 @@ impl UserMarks {
         self.of_kind(kind).map(|packed| (packed.name, packed.unpack()))
     }
 
-    /// One mark, or the default if the user has no such mark.
+    /// Whether the user has this mark.
+    #[must_use]
+    pub fn has(&self, kind: Kind, name: &str) -> bool {
+        find(&self.0, kind, name).is_some()
+    }
+
+    /// One mark, or the default if the user has no such mark. A counter that was deleted is read up to
+    /// the head that it had.
     #[must_use]
     pub fn get(&self, kind: Kind, name: &str) -> Mark {
-        find(&self.0, kind, name).map(|packed| packed.unpack()).unwrap_or_default()
+        match find(&self.0, kind, name) {
+            Some(packed) => packed.unpack(),
+            None if kind == Kind::Counter => self.deleted(name),
+            None => Mark::default(),
+        }
+    }
+
+    /// What a deleted counter left behind, or one that may be forgotten.
+    fn deleted(&self, name: &str) -> Mark {
+        let heads = || self.deleted_heads();
+        let kept = heads().find(|(of, _)| *of == name).or_else(|| heads().find(|(of, _)| of.is_empty()));
+        kept.map(|(_, head)| Mark::from_row(head, head, "", UnixMs(0))).unwrap_or_default()
+    }
+
+    /// The heads that deleted counters left behind, by name; the highest of the forgotten ones without.
+    fn deleted_heads(&self) -> impl Iterator<Item = (&str, i64)> {
+        all(&self.0).filter_map(|(key, numbers)| Some((key.strip_prefix(DELETED)?, split(numbers).0.parse().ok()?)))
+    }
+
+    /// Deletes a counter, whose head is kept. Whether there was one.
+    pub fn delete_counter(&mut self, name: &str) -> bool {
+        let Some(head) = find(&self.0, Kind::Counter, name).map(|packed| packed.unpack().head()) else { return false };
+        self.write(&format!("c:{name}"), None);
+        self.write(&format!("{DELETED}{name}"), Some(&Mark::from_row(head, head, "", UnixMs(0))));
+        let named = || self.deleted_heads().filter(|(of, _)| !of.is_empty());
+        if named().count() > MAX_DELETED_COUNTERS
+            && let Some((lowest, head)) = named().min_by_key(|(_, head)| *head).map(|(of, head)| (format!("{DELETED}{of}"), head))
+        {
+            let highest = self.deleted_heads().find(|(of, _)| of.is_empty()).map_or(head, |(_, highest)| highest.max(head));
+            self.write(&lowest, None);
+            self.write(DELETED, Some(&Mark::from_row(highest, highest, "", UnixMs(0))));
+        }
+        true
     }
 
     /// Sets one mark, or removes it where it is the default.
     pub fn set(&mut self, kind: Kind, name: &str, mark: &Mark) {
         let Some(letter) = letter(kind) else { return };
-        let key = format!("{letter}:{name}");
+        if kind == Kind::Counter && self.0.contains(DELETED) {
+            // It is there again, and has its head itself.
+            self.write(&format!("{DELETED}{name}"), None);
+        }
+        self.write(&format!("{letter}:{name}"), Some(mark).filter(|mark| **mark != Mark::default()));
+    }
+
+    /// Writes one mark, or removes it.
+    fn write(&mut self, key: &str, mut mark: Option<&Mark>) {
         let mut text = String::with_capacity(self.0.len() + key.len() + 16);
-        let mut mark = Some(mark).filter(|mark| **mark != Mark::default());
         for (other, numbers) in all(&self.0) {
-            if other >= key.as_str()
+            if other >= key
                 && let Some(mark) = mark.take()
             {
-                write_mark(&mut text, &key, mark);
+                write_mark(&mut text, key, mark);
             }
             if other != key {
                 write_text(&mut text, other, numbers);
             }
         }
         if let Some(mark) = mark {
-            write_mark(&mut text, &key, mark);
+            write_mark(&mut text, key, mark);
+        }
+        self.0 = text.into();
+    }
+
+    /// Keeps of the marks of a kind those that `keeps` says of, by name and how far the user has read.
+    pub fn retain(&mut self, kind: Kind, keeps: impl Fn(&str, i64) -> bool) {
+        let mut text = String::with_capacity(self.0.len());
+        for (key, numbers) in all(&self.0) {
+            let packed = name_of(key, kind).and_then(|name| packed(name, numbers));
+            if packed.is_none_or(|packed| keeps(packed.name, packed.mark())) {
+                write_text(&mut text, key, numbers);
+            }
         }
         self.0 = text.into();
     }
@@ -159,7 +227,7 @@ impl UserMarks {
     /// Whether it holds marks of a kind that this version does not know (written by a newer one).
     #[must_use]
     pub fn has_unknown(&self) -> bool {
-        all(&self.0).any(|(key, _)| !["b:", "c:", "d:"].iter().any(|known| key.starts_with(known)))
+        all(&self.0).any(|(key, _)| !["b:", "c:", "d:", DELETED].iter().any(|known| key.starts_with(known)))
     }
 }
 
@@ -227,6 +295,44 @@ mod tests {
         assert_eq!(marks.as_str(), "c:like 1 1;x:new 7 seven;y");
         assert!(!UserMarks::from_row("b:news 5;c:like 1;d:mall 2").has_unknown());
         assert!(!UserMarks::default().has_unknown());
+    }
+
+    #[test]
+    fn a_deleted_counter_leaves_its_head_behind() {
+        let mut marks = UserMarks::from_row("b:news 5;c:like 9 4;c:mention 120 3 118-119;d:mall 2;g:old 7;z:new");
+        assert!(marks.delete_counter("mention") && !marks.delete_counter("mention") && !marks.delete_counter("none"));
+        assert_eq!(marks.as_str(), "b:news 5;c:like 9 4;d:mall 2;g:mention 120;g:old 7;z:new");
+        assert!(marks.marks(Kind::Counter).map(|(name, _)| name).eq(["like"]) && !marks.has(Kind::Counter, "mention"));
+        assert_eq!(marks.get(Kind::Counter, "mention"), mark(120, 120, ""));
+        assert_eq!(marks.get(Kind::Dot, "mention"), Mark::default());
+        marks.set(Kind::Counter, "mention", &mark(122, 120, ""));
+        assert_eq!(marks.as_str(), "b:news 5;c:like 9 4;c:mention 122 2;d:mall 2;g:old 7;z:new");
+        marks.remove(&[Kind::Broadcast, Kind::Dot]);
+        assert_eq!(marks.as_str(), "c:like 9 4;c:mention 122 2;g:old 7;z:new", "those who are forgotten keep counters");
+    }
+
+    #[test]
+    fn of_the_heads_that_are_forgotten_the_highest_is_kept() {
+        let mut marks = UserMarks::default();
+        let most = i64::try_from(MAX_DELETED_COUNTERS).unwrap();
+        for head in (1..=most + 2).rev() {
+            marks.set(Kind::Counter, &format!("b{head}"), &mark(head, 0, ""));
+            assert!(marks.delete_counter(&format!("b{head}")));
+        }
+        assert_eq!(marks.deleted_heads().count(), MAX_DELETED_COUNTERS + 1);
+        assert!(!marks.has_unknown());
+        let head = |name: &str| marks.get(Kind::Counter, name).head();
+        assert_eq!((head("b1"), head("b2"), head("b3"), head("never")), (2, 2, 3, 2));
+        assert_eq!(head(&format!("b{}", most + 2)), most + 2);
+    }
+
+    #[test]
+    fn marks_of_a_kind_go_by_name_and_place() {
+        let mut marks = UserMarks::from_row("b:a 5;b:b 7;c:a 5;d:a 5;x:a 5");
+        marks.retain(Kind::Broadcast, |name, at| name == "a" && at > 4);
+        assert_eq!(marks.as_str(), "b:a 5;c:a 5;d:a 5;x:a 5");
+        marks.retain(Kind::Broadcast, |_, at| at > 5);
+        assert_eq!(marks.as_str(), "c:a 5;d:a 5;x:a 5");
     }
 
     #[test]

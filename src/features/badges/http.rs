@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
+use axum::http::Uri;
+use axum::routing::delete;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{BadgeCommand, BadgeOut, Increment, MAX_STEP, Retract, Retraction, UserBadgesOut};
-use crate::base::error::{Error, Problem, Result};
+use super::{BadgeCommand, BadgeOut, DeletedBadgeOut, Increment, MAX_STEP, Retract, Retraction, UserBadgesOut};
+use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::{MAX_HEAD, Name, UserId};
 use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::http::auth::Service;
 use crate::http::body::{Body, IdempotencyKey, MAX_ITEMS, count_within, in_range, objects, present};
+use crate::http::params::{NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::http::served::Served;
 
@@ -27,8 +30,11 @@ pub fn routes() -> OpenApiRouter<Served<BadgeContext>> {
         .routes(routes!(increment_badge))
         .routes(routes!(retract_badge))
         .routes(routes!(reset_badge))
+        .routes(routes!(delete_badge))
         .routes(routes!(increment_badges))
         .routes(routes!(retract_badges))
+        .route("/v1/users/{user}/badges/reset", delete(delete_badge_named))
+        .route("/v1/users/{user}/badges/explain", delete(delete_badge_named))
 }
 
 /// An increment of a badge.
@@ -191,6 +197,26 @@ async fn retract_badge(
 async fn reset_badge(state: Served<BadgeContext>, path: UserPath, body: Body<ResetBadgeIn>) -> Result<Answer> {
     let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
     submit(&state, BadgeCommand::Reset { user: path.user, badge: path.name("badge")?, up_to }, None).await
+}
+
+/// Delete a badge
+///
+/// The badge leaves the unread summary, and the total falls by its unread count. If it is incremented
+/// again, its `head` continues, and only what is new is unread. Deleting a badge that does not exist
+/// changes nothing.
+#[utoipa::path(delete, path = "/v1/users/{user}/badges/{badge}", tag = "badges",
+    params(("user" = UserId, Path), ("badge" = Name, Path)),
+    responses(
+        (status = 200, body = DeletedBadgeOut)))]
+async fn delete_badge(state: Served<BadgeContext>, _: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
+    submit(&state, BadgeCommand::Delete { user: path.get("user")?, badge: path.name("badge")? }, None).await
+}
+
+/// The same of a badge whose name is the end of another route, such as `reset`.
+async fn delete_badge_named(state: Served<BadgeContext>, _: Service, path: PathParams, _: Query<NoParams>, uri: Uri) -> Result<Answer> {
+    let name = uri.path().rsplit('/').next().unwrap_or_default();
+    let badge = name.parse().map_err(|_| Problem::new(Code::InvalidPath, "The name of the badge is invalid."))?;
+    submit(&state, BadgeCommand::Delete { user: path.get("user")?, badge }, None).await
 }
 
 /// Increment many badges

@@ -16,7 +16,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
 use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
-use crate::engine::marks::{Kind, MAX_MARKS_BYTES, MAX_RETRACTED_RUNS, Mark, MarkKey, Refused};
+use crate::engine::marks::{Kind, MAX_MARKS_BYTES, MAX_RETRACTED_RUNS, MarkKey, Refused};
 
 /// How many counters a user may have.
 pub const MAX_BADGES: usize = 100;
@@ -57,6 +57,14 @@ pub struct UserBadgesOut {
     /// One result for each item, in the order of the request. Items of one user show the revision
     /// after the whole batch.
     pub items: Vec<UserBadgeOut>,
+}
+
+/// A user after the deletion of a badge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct DeletedBadgeOut {
+    /// The user's revision after the write.
+    #[schema(minimum = 0, example = 919)]
+    pub revision: i64,
 }
 
 /// What a reset of many badges answers inside; the route answers with the unread summary.
@@ -117,6 +125,8 @@ pub enum BadgeCommand {
         /// Which ones and how far; None: every counter.
         up_to: Option<BTreeMap<Name, i64>>,
     },
+    /// A badge of a user goes. Its head is kept for when it is raised again.
+    Delete { user: UserId, badge: Name },
 }
 
 impl lanes::Command for BadgeCommand {
@@ -126,7 +136,7 @@ impl lanes::Command for BadgeCommand {
             Self::IncrementMany(items) => items.iter().for_each(|item| needs.mark(item.user, Kind::Counter, &item.badge)),
             Self::Retract(item) => needs.mark(item.user, Kind::Counter, &item.badge),
             Self::RetractMany(items) => items.iter().for_each(|item| needs.mark(item.user, Kind::Counter, &item.badge)),
-            Self::Reset { user, badge, .. } => needs.mark(*user, Kind::Counter, badge),
+            Self::Reset { user, badge, .. } | Self::Delete { user, badge } => needs.mark(*user, Kind::Counter, badge),
             Self::ResetMany { user, up_to: Some(up_to) } => up_to.keys().for_each(|badge| needs.mark(*user, Kind::Counter, badge)),
             Self::ResetMany { user, up_to: None } => needs.user(*user),
         }
@@ -138,7 +148,7 @@ impl lanes::Command for BadgeCommand {
             Self::IncrementMany(items) => items.first().map_or(0, |item| item.user.get()),
             Self::Retract(item) => item.user.get(),
             Self::RetractMany(items) => items.first().map_or(0, |item| item.user.get()),
-            Self::Reset { user, .. } | Self::ResetMany { user, .. } => user.get(),
+            Self::Reset { user, .. } | Self::ResetMany { user, .. } | Self::Delete { user, .. } => user.get(),
         }
     }
 
@@ -149,7 +159,7 @@ impl lanes::Command for BadgeCommand {
             Self::IncrementMany(all) => items(all.iter().map(|item| item.user).collect()),
             Self::Retract(item) => vec![in_path(item.user)],
             Self::RetractMany(all) => items(all.iter().map(|item| item.user).collect()),
-            Self::Reset { user, .. } | Self::ResetMany { user, .. } => vec![in_path(*user)],
+            Self::Reset { user, .. } | Self::ResetMany { user, .. } | Self::Delete { user, .. } => vec![in_path(*user)],
         }
     }
 
@@ -184,6 +194,10 @@ impl lanes::Command for BadgeCommand {
                 }
                 Ok(Answer::ok(ResetOut { revision: rows.revision(*user) }))
             }
+            Self::Delete { user, badge } => {
+                rows.delete_counter(*user, badge);
+                Ok(Answer::ok(DeletedBadgeOut { revision: rows.revision(*user) }))
+            }
         }
     }
 }
@@ -196,7 +210,7 @@ fn badge_out(rows: &Rows, user: UserId, badge: &Name) -> BadgeOut {
 /// `pointer` is where the item stands in the body: empty for a single increment.
 fn increment(rows: &mut Rows, item: &Increment, pointer: &str) -> Result<(), Problem> {
     let mut mark = rows.mark(item.user, Kind::Counter, &item.badge);
-    if mark == Mark::default() && rows.counters(item.user) >= MAX_BADGES {
+    if !rows.has_counter(item.user, &item.badge) && rows.counters(item.user) >= MAX_BADGES {
         let detail = format!("User {} has reached the limit of {MAX_BADGES} badges.", item.user);
         return Err(located(Problem::new(Code::TooMany, detail), pointer, "/badge", "exceeds the limit of badges for this user"));
     }

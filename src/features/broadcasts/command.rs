@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::rows::NoticeRows;
-use super::{MAX_CHANNELS, MAX_NOTICES, Notice, NoticeKey, NoticeOut};
+use super::{MAX_CHANNEL_NAMES, MAX_CHANNELS, MAX_NOTICES, Notice, NoticeKey, NoticeOut};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
 use crate::engine::events::{BroadcastEventOut, Event};
-use crate::engine::heads::BroadcastState;
+use crate::engine::heads::{BroadcastState, Deleted};
 use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::{Kind, Refused, Stream, StreamKey};
 
@@ -32,12 +32,16 @@ pub enum BroadcastCommand {
         channel: Name,
         seq: i64,
     },
+    /// A channel goes, with all that is in it.
+    Delete(Name),
     /// A user has read a channel, up to a notice or up to its head.
     Read {
         user: UserId,
         channel: Name,
         /// How far; None: all that is there now.
         up_to: Option<i64>,
+        /// What this node has heard of channels that were deleted.
+        deleted: Deleted,
     },
 }
 
@@ -51,11 +55,12 @@ pub(super) struct ReadOut {
 impl lanes::Command for BroadcastCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
-            Self::Send { channel, .. } => {
+            Self::Send { channel, .. } | Self::Delete(channel) => {
                 needs.head(StreamKey::channel(channel));
                 needs.head(StreamKey::broadcast_state());
             }
             Self::Withdraw { channel, seq } => {
+                needs.seen_head(StreamKey::channel(channel));
                 needs.head(StreamKey::broadcast_state());
                 needs.of::<NoticeRows>().insert(NoticeKey { channel: channel.shared(), seq: *seq });
             }
@@ -69,14 +74,14 @@ impl lanes::Command for BroadcastCommand {
     // All that changes the broadcast state goes through one lane, as it is one row.
     fn lane_key(&self) -> i64 {
         match self {
-            Self::Send { .. } | Self::Withdraw { .. } => 0,
+            Self::Send { .. } | Self::Withdraw { .. } | Self::Delete(_) => 0,
             Self::Read { user, .. } => user.get(),
         }
     }
 
     fn names(&self) -> Names {
         match self {
-            Self::Send { .. } | Self::Withdraw { .. } => Vec::new(),
+            Self::Send { .. } | Self::Withdraw { .. } | Self::Delete(_) => Vec::new(),
             Self::Read { user, .. } => vec![in_path(*user)],
         }
     }
@@ -85,13 +90,8 @@ impl lanes::Command for BroadcastCommand {
         match self {
             Self::Send { channel, content, expires_at } => send(rows, channel, content, *expires_at, now),
             Self::Withdraw { channel, seq } => withdraw(rows, channel, *seq, now),
-            Self::Read { user, channel, up_to } => {
-                let head = rows.head(&StreamKey::channel(channel)).head;
-                let mut mark = rows.mark(*user, Kind::Broadcast, channel);
-                mark.read_shared(up_to.unwrap_or(head).min(head));
-                rows.set_mark(*user, Kind::Broadcast, channel, mark);
-                Ok(Answer::ok(ReadOut { head, revision: rows.revision(*user) }))
-            }
+            Self::Delete(channel) => delete(rows, channel, now),
+            Self::Read { user, channel, up_to, deleted } => Ok(read(rows, *user, channel, *up_to, deleted)),
         }
     }
 }
@@ -107,15 +107,15 @@ pub fn raise_broadcast_state(rows: &mut Rows, now: UnixMs) -> Result<i64, Proble
     Ok(position)
 }
 
-/// Refuses what the rule would refuse, as far as this node has heard: channels never get fewer. It
-/// spares the row that would be made to be locked.
+/// Refuses what the rule would refuse, as far as this node has heard. It spares the row that would be
+/// made to be locked.
 pub(super) fn check_room(broadcast_state: &BroadcastState, channel: &Name) -> Result<(), Problem> {
     let is_full = i64::try_from(broadcast_state.channels.len()).unwrap_or(i64::MAX) >= MAX_CHANNELS;
     if is_full && !broadcast_state.channels.contains_key(channel.as_str()) { Err(too_many_channels()) } else { Ok(()) }
 }
 
 fn too_many_channels() -> Problem {
-    Problem::new(Code::TooMany, format!("The limit of {MAX_CHANNELS} channels is reached."))
+    Problem::new(Code::TooMany, format!("The limit of {MAX_CHANNELS} channels is reached. Delete a channel first."))
 }
 
 fn full() -> Problem {
@@ -130,10 +130,14 @@ fn send(rows: &mut Rows, channel: &Name, content: &Arc<str>, expires_at: Option<
     }
     let key = StreamKey::channel(channel);
     let mut stream: Stream = rows.head(&key);
-    if stream.head == 0 && rows.shared_count(Kind::Broadcast) >= MAX_CHANNELS {
+    if !stream.is_alive() && rows.shared_count(Kind::Broadcast) >= MAX_CHANNELS {
         return Err(too_many_channels());
     }
-    if stream.head >= MAX_NOTICES {
+    if stream.head == 0 && rows.shared_names(Kind::Broadcast) >= MAX_CHANNEL_NAMES {
+        let detail = format!("{MAX_CHANNEL_NAMES} names of channels have been used. Use the name of a deleted channel again.");
+        return Err(Problem::new(Code::TooMany, detail));
+    }
+    if stream.head - stream.floor >= MAX_NOTICES {
         return Err(Problem::new(Code::TooMany, format!("The channel has reached the limit of {MAX_NOTICES} broadcasts.")));
     }
     let seq = stream.advance(now).map_err(|refused| match refused {
@@ -146,21 +150,49 @@ fn send(rows: &mut Rows, channel: &Name, content: &Arc<str>, expires_at: Option<
     let notice = Notice { position, content, created_at: now, expires_at, withdrawn: false, changed: position };
     let answer = Ok(Answer::created(NoticeOut::new(channel, seq, &notice, None)));
     rows.get_mut::<NoticeRows>().set(&NoticeKey { channel: channel.shared(), seq }, notice);
-    rows.event(now, &Event::Broadcast(BroadcastEventOut { channel: channel.clone(), seq, withdrawn: false }));
+    rows.event(now, &Event::Broadcast(BroadcastEventOut { channel: channel.clone(), seq, withdrawn: false, channel_deleted: false }));
     answer
 }
 
 /// Once is enough: a second time changes nothing. One that has expired may be taken back too.
 fn withdraw(rows: &mut Rows, channel: &Name, seq: i64, now: UnixMs) -> Result<Answer, Problem> {
     let key = NoticeKey { channel: channel.shared(), seq };
-    let Some(mut notice) = rows.get::<NoticeRows>().notice(&key) else {
+    let is_deleted = seq <= rows.head(&StreamKey::channel(channel)).floor;
+    let Some(mut notice) = rows.get::<NoticeRows>().notice(&key).filter(|_| !is_deleted) else {
         return Err(Problem::new(Code::NotFound, format!("Broadcast {seq} of channel {channel} does not exist.")));
     };
     if !notice.withdrawn {
         notice.withdrawn = true;
         notice.changed = raise_broadcast_state(rows, now)?;
         rows.get_mut::<NoticeRows>().set(&key, notice);
-        rows.event(now, &Event::Broadcast(BroadcastEventOut { channel: channel.clone(), seq, withdrawn: true }));
+        rows.event(now, &Event::Broadcast(BroadcastEventOut { channel: channel.clone(), seq, withdrawn: true, channel_deleted: false }));
     }
     Ok(Answer::no_content())
+}
+
+/// Once is enough: a second time changes nothing. The rows of what was in the channel are swept.
+fn delete(rows: &mut Rows, channel: &Name, now: UnixMs) -> Result<Answer, Problem> {
+    let key = StreamKey::channel(channel);
+    let mut stream = rows.head(&key);
+    if stream.is_alive() {
+        stream.delete();
+        stream.position = raise_broadcast_state(rows, now)?;
+        let seq = stream.head;
+        rows.set_head(&key, stream);
+        rows.event(now, &Event::Broadcast(BroadcastEventOut { channel: channel.clone(), seq, withdrawn: true, channel_deleted: true }));
+    }
+    Ok(Answer::no_content())
+}
+
+fn read(rows: &mut Rows, user: UserId, channel: &Name, up_to: Option<i64>, deleted: &Deleted) -> Answer {
+    let stream = rows.head(&StreamKey::channel(channel));
+    // In one that is not there, there is nothing to read.
+    if stream.is_alive() {
+        let mut mark = rows.mark(user, Kind::Broadcast, channel);
+        mark.read_shared(up_to.unwrap_or(stream.head).min(stream.head));
+        rows.set_mark(user, Kind::Broadcast, channel, mark);
+        let is_over = |name: &str, mark: i64| mark <= deleted.head(Kind::Broadcast, name);
+        rows.bound_marks(user, Kind::Broadcast, usize::try_from(MAX_CHANNELS).unwrap_or(usize::MAX), is_over);
+    }
+    Answer::ok(ReadOut { head: stream.head, revision: rows.revision(user) })
 }

@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::command::{ReadOut, check_room};
-use super::{BroadcastCommand, ContentOut, NoticeOut, store};
+use super::{BroadcastChannelOut, BroadcastCommand, ContentOut, NoticeOut, store};
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{MAX_HEAD, Name, Seq, UserId};
@@ -26,6 +26,7 @@ use crate::engine::marks::parts::{enrolled, mark};
 use crate::engine::marks::users::NOT_ENROLLED;
 use crate::http::auth::{Caller, Service};
 use crate::http::body::{Body, IdempotencyKey, in_range, present, raw_object, text_within};
+use crate::http::name_pages::{self, NamePageParams};
 use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
@@ -56,7 +57,8 @@ pub struct BroadcastContext {
 
 pub fn routes() -> OpenApiRouter<Served<BroadcastContext>> {
     OpenApiRouter::new()
-        .routes(routes!(send_broadcast, list_broadcasts))
+        .routes(routes!(list_channels))
+        .routes(routes!(send_broadcast, list_broadcasts, delete_channel))
         .routes(routes!(withdraw_broadcast))
         .routes(routes!(list_user_broadcasts))
         .routes(routes!(read_broadcasts))
@@ -108,6 +110,46 @@ pub struct ChannelOut {
     /// The user's revision after the write.
     #[schema(minimum = 0, example = 919)]
     revision: i64,
+}
+
+/// List the channels
+///
+/// In the order of their names, without deleted channels.
+#[utoipa::path(get, path = "/v1/broadcasts", tag = "broadcasts",
+    params(NamePageParams),
+    responses(
+        (status = 200, body = PageOut<BroadcastChannelOut>, headers(("Link" = String, description = "The next page, if any")))))]
+async fn list_channels(state: Served<BroadcastContext>, _: Caller, uri: Uri, Query(params): Query<NamePageParams>) -> Result<Response> {
+    let wanted = params.wanted("channels")?;
+    let broadcast_state = state.heads.broadcast_state();
+    let channels = broadcast_state.channels.iter().filter_map(|(name, channel)| {
+        let name: Name = name.parse().ok()?;
+        Some((name.clone(), BroadcastChannelOut { channel: name, head: channel.head }))
+    });
+    name_pages::respond(&uri, &wanted, channels)
+}
+
+/// Delete a channel
+///
+/// Withdraws all broadcasts of the channel, which leaves the unread summary. If a broadcast is sent
+/// to it again, its `head` continues. Returns 204 also if there is no such channel.
+#[utoipa::path(delete, path = "/v1/broadcasts/{channel}", tag = "broadcasts",
+    params(("channel" = Name, Path, example = "system")),
+    responses(
+        (status = 204, description = "Deleted")))]
+async fn delete_channel(state: Served<BroadcastContext>, _: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
+    let channel = path.name("channel")?;
+    let is_unknown = || state.heads.broadcast_state().head_of(Kind::Broadcast, channel.as_str()) == 0;
+    // One that never was gets no row. Another node may have made it a moment ago.
+    if is_unknown() {
+        state.heads.catch_up().await?;
+        if is_unknown() {
+            return Ok(Answer::no_content());
+        }
+    }
+    let answer = state.lanes.submit(Job { command: Arc::new(BroadcastCommand::Delete(channel.clone())), key: None }).await;
+    state.withdrawn.changed(channel);
+    answer
 }
 
 /// Send a broadcast
@@ -237,10 +279,11 @@ async fn list_user_broadcasts(
 async fn read_broadcasts(state: Served<BroadcastContext>, path: UserPath, body: Body<ReadBroadcastsIn>) -> Result<Response> {
     let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
     let (user, channel) = (path.user, path.name("channel")?);
-    let command = BroadcastCommand::Read { user, channel: channel.clone(), up_to };
+    let deleted = state.heads.broadcast_state().deleted.clone();
+    let command = BroadcastCommand::Read { user, channel: channel.clone(), up_to, deleted };
     let answer = state.lanes.submit(Job { command: Arc::new(command), key: None }).await?;
     let ReadOut { head, revision } = answer.value()?;
-    if state.heads.broadcast_state().channels.get(channel.as_str()).map_or(0, |channel| channel.head) < head {
+    if state.heads.broadcast_state().head_of(Kind::Broadcast, channel.as_str()) < head {
         // Another node sent what this one has not heard of yet.
         state.heads.catch_up().await?;
     }

@@ -25,7 +25,11 @@ use crate::base::ids::Name;
 /// How many channels there may be: each is shown in every unread summary.
 pub const MAX_CHANNELS: i64 = 200;
 
-/// How many notices a channel may ever have: every node remembers 8 bytes of each.
+/// How many names of channels may ever be used: one that was deleted leaves its head behind, so that
+/// it continues there when it is made again.
+pub const MAX_CHANNEL_NAMES: i64 = 10_000;
+
+/// How many notices a channel may have until it is deleted: every node remembers 8 bytes of each.
 pub const MAX_NOTICES: i64 = 1_000_000;
 
 /// Which notice.
@@ -52,6 +56,16 @@ pub struct Notice {
     pub withdrawn: bool,
     /// The head of the broadcast state at its last change.
     pub changed: i64,
+}
+
+/// A channel in the list of channels.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BroadcastChannelOut {
+    /// The channel.
+    pub channel: Name,
+    /// The number of broadcasts ever sent in the channel.
+    #[schema(minimum = 1, example = 57)]
+    pub head: i64,
 }
 
 /// A broadcast.

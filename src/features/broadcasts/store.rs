@@ -34,11 +34,12 @@ static SAVE: Statement = Statement::new(
     ],
 );
 
-/// Those that are there now, newest first.
+/// Those that are there now, newest first; what was deleted together with the channel is not.
 static PAGE: Statement = Statement::one(
     "select n.channel, n.seq, n.position, n.content, n.created_at, n.expires_at, n.withdrawn, n.changed
     from notices n
-    where n.channel = $1 and n.seq < $2 and n.withdrawn = 0 and (n.expires_at = 0 or n.expires_at > $3)
+    where n.channel = $1 and n.seq < $2
+        and n.seq > coalesce((select h.floor from heads h where h.owner_id = 0 and h.kind = 2 and h.name = $1), 0) and n.withdrawn = 0 and (n.expires_at = 0 or n.expires_at > $3)
     order by n.seq desc
     limit $4",
     &[("channel", Type::Text), ("seq", Type::Int), ("now", Type::Int), ("max_rows", Type::Int)],
@@ -53,10 +54,40 @@ static LAST_EXPIRED: Statement = Statement::one(
     &[("after", Type::Int), ("up_to", Type::Int)],
 );
 
+/// Some rows of what was deleted together with a channel.
+static DELETED: Statement = Statement::one(
+    "select n.channel, n.seq
+    from heads h
+    join notices n on n.channel = h.name and n.seq <= h.floor
+    where h.owner_id = 0 and h.kind = 2 and h.floor > 0
+    limit $1",
+    &[("max_rows", Type::Int)],
+);
+
+static REMOVE: Statement = Statement::new(
+    "delete from notices
+    where (channel, seq) in (select channel, seq from {rows} r)",
+    &[("channel", Type::Text), ("seq", Type::Int)],
+);
+
+/// How many rows one sweep removes.
+const SWEEP_ROWS: i64 = 1000;
+
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 4] {
-    [&LOAD, &SAVE, &PAGE, &LAST_EXPIRED]
+pub fn statements() -> [&'static Statement; 6] {
+    [&LOAD, &SAVE, &PAGE, &LAST_EXPIRED, &DELETED, &REMOVE]
+}
+
+/// Removes some rows of what was deleted together with a channel; returns how many. Call again while
+/// it returns any. No position up to a deletion is ever used again, so no lock is needed.
+pub async fn sweep(db: &Db) -> DbResult<u64> {
+    let rows: Vec<(String, i64)> = db.fetch(&DELETED, &[Column::Int(vec![SWEEP_ROWS])]).await?;
+    if rows.is_empty() {
+        return Ok(0);
+    }
+    let (channels, seqs) = rows.into_iter().unzip();
+    db.connect().await?.run(&REMOVE, &[Column::Text(channels), Column::Int(seqs)]).await
 }
 
 /// When the last broadcast expired after one time and up to another; None where none did.

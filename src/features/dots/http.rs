@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use axum::http::Uri;
+use axum::response::Response;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -12,8 +14,12 @@ use crate::base::error::Result;
 use crate::base::ids::{MAX_HEAD, Name};
 use crate::engine::heads::Heads;
 use crate::engine::lanes::{Answer, Job, Lanes};
-use crate::http::auth::Service;
+use crate::engine::marks::Kind;
+use crate::http::auth::{Caller, Service};
 use crate::http::body::{Body, NoFields, in_range, present};
+use crate::http::name_pages::{self, NamePageParams};
+use crate::http::pages::PageOut;
+use crate::http::params::{NoParams, Query};
 use crate::http::path::{PathParams, UserOrMe, UserPath};
 use crate::http::served::Served;
 
@@ -25,7 +31,7 @@ pub struct DotContext {
 }
 
 pub fn routes() -> OpenApiRouter<Served<DotContext>> {
-    OpenApiRouter::new().routes(routes!(light_dot)).routes(routes!(clear_dot))
+    OpenApiRouter::new().routes(routes!(list_dots)).routes(routes!(light_dot)).routes(routes!(delete_dot)).routes(routes!(clear_dot))
 }
 
 /// How far a user has seen a dot.
@@ -37,6 +43,44 @@ pub struct ClearDotIn {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_i64, example = 4)]
     up_to: Option<i64>,
+}
+
+/// List the dots
+///
+/// In the order of their names, without deleted dots.
+#[utoipa::path(get, path = "/v1/dots", tag = "dots",
+    params(NamePageParams),
+    responses(
+        (status = 200, body = PageOut<LitDotOut>, headers(("Link" = String, description = "The next page, if any")))))]
+async fn list_dots(state: Served<DotContext>, _: Caller, uri: Uri, Query(params): Query<NamePageParams>) -> Result<Response> {
+    let wanted = params.wanted("dots")?;
+    let broadcast_state = state.heads.broadcast_state();
+    let dots = broadcast_state.dots.iter().filter_map(|(name, dot)| {
+        let name: Name = name.parse().ok()?;
+        Some((name.clone(), LitDotOut { dot: name, head: dot.head, lit_at: dot.lit_at }))
+    });
+    name_pages::respond(&uri, &wanted, dots)
+}
+
+/// Delete a dot
+///
+/// The dot is dark for all users and leaves the unread summary. If it is lit again, its `head`
+/// continues, so it is lit for all users. Returns 204 also if there is no such dot.
+#[utoipa::path(delete, path = "/v1/dots/{dot}", tag = "dots",
+    params(("dot" = Name, Path, example = "mall")),
+    responses(
+        (status = 204, description = "Deleted")))]
+async fn delete_dot(state: Served<DotContext>, _: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
+    let dot = path.name("dot")?;
+    let is_unknown = || state.heads.broadcast_state().head_of(Kind::Dot, dot.as_str()) == 0;
+    // One that never was lit gets no row. Another node may have lit it a moment ago.
+    if is_unknown() {
+        state.heads.catch_up().await?;
+        if is_unknown() {
+            return Ok(Answer::no_content());
+        }
+    }
+    state.lanes.submit(Job { command: Arc::new(DotCommand::Delete(dot)), key: None }).await
 }
 
 /// Light a dot for all users
@@ -65,6 +109,7 @@ async fn light_dot(state: Served<DotContext>, _: Service, path: PathParams, _: B
         (status = 200, body = UserDotOut)))]
 async fn clear_dot(state: Served<DotContext>, path: UserPath, body: Body<ClearDotIn>) -> Result<Answer> {
     let up_to = body.value.up_to.map(|up_to| in_range(up_to, 0, MAX_HEAD, || "/up_to".to_owned())).transpose()?;
-    let command = DotCommand::Clear { user: path.user, dot: path.name("dot")?, up_to };
+    let deleted = state.heads.broadcast_state().deleted.clone();
+    let command = DotCommand::Clear { user: path.user, dot: path.name("dot")?, up_to, deleted };
     state.lanes.submit(Job { command: Arc::new(command), key: None }).await
 }

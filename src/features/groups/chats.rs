@@ -258,6 +258,10 @@ impl Chats {
         for chat in list.chats.iter().filter(|chat| which.is_wanted(chat.group)) {
             let (numbers, version) = list.known(chat)?;
             chat.add_to(&mut found.versions, version);
+            // What its members still have of it goes in the background.
+            if chat.cached_head.is_deleted() {
+                continue;
+            }
             chat.add_level(&mut found.versions, &mut found.changes_at, now);
             found.terms.push(ChatTerm {
                 group: chat.group,

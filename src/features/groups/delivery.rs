@@ -62,7 +62,7 @@ static PLAN: Statement = Statement::one(
     "select d.delivered, d.up_to_job, d.up_to_ordinal, g.jobs
     from group_deliveries d
     join chat_groups g on g.group_id = d.group_id
-    where d.group_id = $1",
+    where d.group_id = $1 and g.deleted_by = ''",
     &[("group_id", Type::Int)],
 );
 

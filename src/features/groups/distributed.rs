@@ -7,6 +7,6 @@ pub(super) const VIEW: &str = "with m as materialized (
     select g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at,
         coalesce((select h.head from heads h where h.owner_id = $1 and h.kind = 6 and h.name = ''), 0),
         coalesce((select m.from_seq from m), -1),
-        g.changes
+        g.changes, case when g.deleted_by = '' then 0 else 1 end
     from chat_groups g
     where g.group_id = $1";

@@ -149,7 +149,7 @@ impl GroupMessagesOut {
 /// the request is held while there are no messages after `after`. Returns 410 `cursor_expired` with
 /// `earliest_seq` if the message at which the page begins has expired.
 #[utoipa::path(get, path = "/v1/groups/{group}/messages", tag = "groups",
-    extensions(("x-problems" = json!(["not_found", "cursor_expired"]))),
+    extensions(("x-problems" = json!(["not_found", "gone", "cursor_expired"]))),
     params(("group" = GroupId, Path), GroupMessagesParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(

@@ -15,8 +15,9 @@ use utoipa_axum::routes;
 
 use super::changes::GroupChanges;
 use super::chats::Chats;
+use super::deletion::DeleteGroup;
 use super::lists::{self, View};
-use super::members::{no_member, unknown};
+use super::refused::no_member;
 use super::{Delivery, GroupCommand, GroupConfig, GroupOut, GroupSentOut, MAX_JOINS, MAX_MENTIONS, MemberOut, MembersOut, NewMessage};
 use crate::base::clock::Clock;
 use crate::base::error::{Problem, Result};
@@ -27,6 +28,8 @@ use crate::engine::entries::Entries;
 use crate::engine::heads::Heads;
 use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::features::inbox::MAX_CONTENT_CHARS;
+use crate::features::operations::http::located;
+use crate::features::operations::{AcceptedOut, OperationId};
 use crate::http::answer::no_cache;
 use crate::http::auth::{Auth, Caller, Service};
 use crate::http::body::{Body, NoFields, present, text_within};
@@ -61,7 +64,7 @@ pub struct GroupContext {
 /// The routes of this part.
 pub fn routes() -> OpenApiRouter<Served<GroupContext>> {
     OpenApiRouter::new()
-        .routes(routes!(put_group, get_group))
+        .routes(routes!(put_group, get_group, delete_group))
         .routes(routes!(join_group, leave_group))
         .routes(routes!(list_members, join_members))
         .routes(routes!(send_group_message))
@@ -106,10 +109,10 @@ impl GroupPath {
     /// The group as a member or a service sees it.
     ///
     /// # Errors
-    /// 404 where there is no such group, 403 for a user who is no member.
+    /// 404 where there is no such group, 410 where it was deleted, 403 for a user who is no member.
     pub(crate) async fn view(&self, db: &Db) -> Result<View> {
         let user = self.user();
-        let view = lists::view(db, self.group, user).await?.ok_or_else(|| unknown(self.group))?;
+        let view = lists::view_known(db, self.group, user).await?;
         match user {
             Some(user) if view.since.is_none() => Err(no_member(self.group, user).into()),
             _ => Ok(view),
@@ -175,6 +178,7 @@ pub struct SendGroupMessageIn {
 ///
 /// Omitted fields keep their values.
 #[utoipa::path(put, path = "/v1/groups/{group}", tag = "groups",
+    extensions(("x-problems" = json!(["gone"]))),
     params(("group" = GroupId, Path)),
     request_body(content = PutGroupIn, description = "Optional"),
     responses(
@@ -188,7 +192,7 @@ async fn put_group(state: Served<GroupContext>, _service: Service, path: PathPar
 ///
 /// Available to members of the group and to services.
 #[utoipa::path(get, path = "/v1/groups/{group}", tag = "groups",
-    extensions(("x-problems" = json!(["not_found"]))),
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("group" = GroupId, Path)),
     responses(
         (status = 200, body = GroupOut)))]
@@ -197,12 +201,34 @@ async fn get_group(state: Served<GroupContext>, path: GroupPath, _: Query<NoPara
     Ok(no_cache(&GroupOut::new(path.group, &view.group, view.head)))
 }
 
+/// Delete a group
+///
+/// From the response on, no message of the group is unread, no list shows it, and every route about it
+/// returns 410 `gone`. Its members, messages and receipts are then removed in the background; poll the
+/// operation in `Location` to learn when that is done. What the group put into inboxes stays as
+/// tombstones. The id cannot be used again. A repeat returns the same operation.
+#[utoipa::path(delete, path = "/v1/groups/{group}", tag = "groups",
+    extensions(("x-problems" = json!(["not_found"]))),
+    params(("group" = GroupId, Path)),
+    responses(
+        (status = 202, body = AcceptedOut, headers(("Location" = String, description = "The operation")))))]
+async fn delete_group(state: Served<GroupContext>, service: Service, path: PathParams, _: Query<NoParams>) -> Result<Response> {
+    let group: GroupId = path.get("group")?;
+    let command = DeleteGroup { group, operation: OperationId::new(state.clock.now()), caller: service.caller().id() };
+    let answer = state.lanes.submit(Job { command: Arc::new(command), key: None }).await;
+    state.recalled.changed(group);
+    let accepted: AcceptedOut = answer?.value()?;
+    state.changes.tell(group);
+    let id = accepted.operation_id.clone();
+    located(Answer::accepted(accepted), &id)
+}
+
 /// Add a member to a group
 ///
 /// The member receives messages sent from now on. Adding a current member changes nothing. A member
 /// who rejoins keeps the ordinal.
 #[utoipa::path(put, path = "/v1/groups/{group}/members/{user}", tag = "groups",
-    extensions(("x-problems" = json!(["not_found", "too_many"]))),
+    extensions(("x-problems" = json!(["not_found", "gone", "too_many"]))),
     params(("group" = GroupId, Path), ("user" = UserId, Path)),
     request_body(content = NoFields, description = "Optional"),
     responses(
@@ -217,7 +243,7 @@ async fn join_group(state: Served<GroupContext>, _service: Service, path: PathPa
 /// Returns 204 also if the user is not a member. The user stays a recipient of messages sent
 /// before.
 #[utoipa::path(delete, path = "/v1/groups/{group}/members/{user}", tag = "groups",
-    extensions(("x-problems" = json!(["not_found"]))),
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("group" = GroupId, Path), ("user" = UserId, Path)),
     responses(
         (status = 204, description = "Removed")))]
@@ -229,7 +255,7 @@ async fn leave_group(state: Served<GroupContext>, _service: Service, path: PathP
 ///
 /// Adds up to 1000 users in one transaction: all or nothing.
 #[utoipa::path(post, path = "/v1/groups/{group}/members", tag = "groups",
-    extensions(("x-problems" = json!(["not_found", "too_many"]))),
+    extensions(("x-problems" = json!(["not_found", "gone", "too_many"]))),
     params(("group" = GroupId, Path)),
     request_body = JoinMembersIn,
     responses(
@@ -250,7 +276,7 @@ async fn join_members(state: Served<GroupContext>, _service: Service, path: Path
 ///
 /// Sorted by ordinal.
 #[utoipa::path(get, path = "/v1/groups/{group}/members", tag = "groups",
-    extensions(("x-problems" = json!(["not_found"]))),
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("group" = GroupId, Path), PageParams),
     responses(
         (status = 200, body = PageOut<MemberOut>, headers(("Link" = String, description = "The next page, if any")))))]

@@ -2,9 +2,11 @@
 
 use super::distributed;
 use super::history::{FoundMessages, Stretch};
+use super::refused::{deleted, unknown};
 use super::store::{LOAD_MESSAGES, MessageRow, message_of_row};
 use super::{Delivery, Group, MemberOut, Message};
 use crate::base::clock::UnixMs;
+use crate::base::error::Result;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Db, DbResult, Statement, Type};
 use crate::engine::marks::Intervals;
@@ -14,7 +16,7 @@ static VIEW: Statement = Statement::one(
     "select g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at,
         coalesce((select h.head from heads h where h.owner_id = g.group_id and h.kind = 6 and h.name = ''), 0),
         coalesce((select m.from_seq from memberships m where m.user_id = $2 and m.group_id = g.group_id and m.to_seq < 0), -1),
-        g.changes
+        g.changes, case when g.deleted_by = '' then 0 else 1 end
     from chat_groups g
     where g.group_id = $1",
     &[("group_id", Type::Int), ("user_id", Type::Int)],
@@ -104,18 +106,36 @@ pub struct View {
 }
 
 /// A row of [`VIEW`].
-type ViewRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64);
+type ViewRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i32);
 
 /// Reads a group for somebody; None where there is no such group.
 pub async fn view(db: &Db, group: GroupId, viewer: Option<UserId>) -> DbResult<Option<View>> {
     let columns = one(&[group.get(), viewer.map_or(0, UserId::get)]);
     let rows: Vec<ViewRow> = db.fetch(&VIEW, &columns).await?;
-    let row = |(delivery, receipts, members, ordinals, jobs, created_at, head, since, changes): ViewRow| {
+    let row = |(delivery, receipts, members, ordinals, jobs, created_at, head, since, changes, deleted): ViewRow| {
         let delivery = if delivery == 1 { Delivery::Write } else { Delivery::Read };
-        let group = Group { delivery, receipts: receipts == 1, members, ordinals, jobs, created_at: UnixMs(created_at), changes };
+        let group = Group {
+            delivery,
+            receipts: receipts == 1,
+            members,
+            ordinals,
+            jobs,
+            created_at: UnixMs(created_at),
+            changes,
+            deleted: deleted == 1,
+        };
         View { group, head, since: (since >= 0).then_some(since) }
     };
     Ok(rows.into_iter().next().map(row))
+}
+
+/// The same of a group that is there.
+///
+/// # Errors
+/// 404 where there is no such group, 410 where it was deleted.
+pub async fn view_known(db: &Db, group: GroupId, viewer: Option<UserId>) -> Result<View> {
+    let view = view(db, group, viewer).await?.ok_or_else(|| unknown(group))?;
+    if view.group.deleted { Err(deleted(group).into()) } else { Ok(view) }
 }
 
 /// The members after an ordinal.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::refused::{deleted, no_member, unknown};
 use super::rows::GroupRows;
 use super::{Delivery, Group, GroupOut, MAX_GROUPS, MAX_MEMBERS, MemberOut, Membership, Reading};
 use crate::base::clock::UnixMs;
@@ -13,16 +14,10 @@ use crate::engine::marks::{Hidden, Intervals, StreamKey};
 use crate::features::level::{Level, LevelUntil};
 use crate::features::push::{self, Scope};
 
-pub(crate) fn unknown(group: GroupId) -> Problem {
-    Problem::new(Code::NotFound, format!("Group {group} does not exist."))
-}
-
-pub(crate) fn no_member(group: GroupId, user: UserId) -> Problem {
-    Problem::new(Code::Forbidden, format!("User {user} is not a member of group {group}."))
-}
-
-pub(super) fn known(rows: &Rows, group: GroupId) -> Result<Group, Problem> {
-    rows.get::<GroupRows>().group(group).ok_or_else(|| unknown(group))
+/// A group that is there.
+pub(super) fn known(rows: &Rows, id: GroupId) -> Result<Group, Problem> {
+    let group = rows.get::<GroupRows>().group(id).ok_or_else(|| unknown(id))?;
+    if group.deleted { Err(deleted(id)) } else { Ok(group) }
 }
 
 /// The user's membership now.
@@ -40,6 +35,9 @@ pub(super) fn put(
     now: UnixMs,
 ) -> Result<Answer, Problem> {
     let before = rows.get::<GroupRows>().group(id);
+    if before.is_some_and(|group| group.deleted) {
+        return Err(deleted(id));
+    }
     let base = before.unwrap_or(Group { receipts: true, created_at: now, ..Group::default() });
     let group = Group { delivery: delivery.unwrap_or(base.delivery), receipts: receipts.unwrap_or(base.receipts), ..base };
     rows.get_mut::<GroupRows>().set_group(id, group);
@@ -102,8 +100,15 @@ pub(super) fn join(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs, poin
 
 /// Returns whether the user was a member.
 pub(super) fn leave(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs) -> Result<bool, Problem> {
-    let group = known(rows, id)?;
-    let Ok((span, of)) = member(rows, id, user) else { return Ok(false) };
+    known(rows, id)?;
+    Ok(end_membership(rows, id, user, now))
+}
+
+/// Ends the user's membership, if the user is a member.
+pub(super) fn end_membership(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs) -> bool {
+    let Some(group) = rows.get::<GroupRows>().group(id) else { return false };
+    let open = rows.get::<GroupRows>().latest(user, id).filter(|(_, of)| of.is_open());
+    let Some((span, of)) = open.map(|(span, of)| (span, of.clone())) else { return false };
     let to_seq = Some(rows.head(&StreamKey::group(id)).head);
     rows.get_mut::<GroupRows>().set_membership(
         user,
@@ -113,7 +118,7 @@ pub(super) fn leave(rows: &mut Rows, id: GroupId, user: UserId, now: UnixMs) -> 
     );
     rows.get_mut::<GroupRows>().set_group(id, Group { members: group.members - 1, ..group });
     rows.revise(user, |row| row.chat_groups -= 1);
-    Ok(true)
+    true
 }
 
 /// Tells those who read events that somebody is a member from now on, or no longer; None: nothing

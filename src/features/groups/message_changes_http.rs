@@ -71,7 +71,7 @@ pub struct GroupMessageChangesOut {
 /// `earliest_seq` (an id of a change) if changes after `after` are no longer kept. Then read the
 /// messages again. With `wait`, the request is held while there are no changes after `after`.
 #[utoipa::path(get, path = "/v1/groups/{group}/messages/changes", tag = "groups",
-    extensions(("x-problems" = json!(["not_found", "cursor_expired"]))),
+    extensions(("x-problems" = json!(["not_found", "gone", "cursor_expired"]))),
     params(("group" = GroupId, Path), GroupMessageChangesParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(

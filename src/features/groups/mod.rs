@@ -9,7 +9,8 @@
 //!
 //! `command.rs` has the commands, `members.rs` and `messages.rs` their rules, `again.rs` that of what is unread again, `rows.rs` the rows of batches, `store.rs` their statements, `lists.rs` what is read beside them,
 //! `chats.rs` the groups of a user as its unread summary counts them, `fan_out.rs` and
-//! `delivery.rs` what puts messages into inboxes, `expiry.rs` what removes old ones. `history.rs` has
+//! `delivery.rs` what puts messages into inboxes, `expiry.rs` what removes old ones, `deletion.rs` what
+//! removes a group. `history.rs` has
 //! the pages of messages, `message_changes.rs` their changes, `last_read.rs` what polls for both remember.
 //! `http.rs`, `history_http.rs`, `message_changes_http.rs` and `user_http.rs` have the routes,
 //! `sharing.rs` what users hide of it. `import/` takes over chat logs.
@@ -19,6 +20,7 @@ pub mod changes;
 pub mod chats;
 mod command;
 mod config;
+pub mod deletion;
 pub mod delivery;
 mod distributed;
 pub mod erase;
@@ -39,6 +41,7 @@ mod needs;
 pub mod part;
 pub mod push_members;
 mod reading;
+mod refused;
 pub mod rows;
 pub mod sharing;
 mod store;
@@ -48,9 +51,9 @@ pub mod user_http;
 pub use command::GroupCommand;
 pub use config::GroupConfig;
 pub use members::GroupSettingsOut;
-pub(crate) use members::{no_member, unknown};
 pub(crate) use messages::expired;
 pub use reading::{MAX_EXTRA_BYTES, Reading, TooScattered};
+pub(crate) use refused::{deleted, no_member, unknown};
 
 use std::collections::BTreeSet;
 
@@ -125,6 +128,8 @@ pub struct Group {
     pub created_at: UnixMs,
     /// The id of the last change of a message.
     pub changes: i64,
+    /// Whether it is deleted. Its id may not be used again.
+    pub deleted: bool,
 }
 
 /// A membership, from joining to leaving.

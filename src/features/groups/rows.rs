@@ -16,10 +16,13 @@ use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
+use crate::features::operations::OperationId;
 
 #[derive(Debug, Default)]
 pub struct GroupRows {
     groups: Table<GroupId, Option<Group>>,
+    /// By which operations groups were deleted.
+    deleted: Table<GroupId, Option<OperationId>>,
     /// By member, group and span.
     members: Table<(UserId, GroupId, i64), Option<Membership>>,
     clients: Table<ClientKey, Option<Sent>>,
@@ -112,6 +115,17 @@ impl GroupRows {
     #[must_use]
     pub fn group(&self, group: GroupId) -> Option<Group> {
         self.groups.get(&group)
+    }
+
+    /// The operation by which a group was deleted.
+    #[must_use]
+    pub fn deleted_by(&self, group: GroupId) -> Option<OperationId> {
+        self.deleted.get(&group)
+    }
+
+    /// Writes by which operation a group is deleted.
+    pub fn set_deleted_by(&mut self, group: GroupId, operation: OperationId) {
+        self.deleted.set(&group, Some(operation));
     }
 
     /// Writes a group.
@@ -268,7 +282,10 @@ impl RowSet for GroupRows {
         .await?;
         self.waiting = waiting.into_iter().filter_map(|(group, seq)| Some((GroupId::try_from(group).ok()?, seq))).collect();
         self.of_member = of_member.into_iter().filter_map(store::of_member_of_row).collect();
-        self.groups.insert_loaded(groups.into_iter().filter_map(store::group_of_row));
+        for (group, row, deleted_by) in groups.into_iter().filter_map(store::group_of_row) {
+            self.groups.insert_loaded([(group, Some(row))]);
+            self.deleted.insert_loaded([(group, deleted_by)]);
+        }
         self.members.insert_loaded(members.into_iter().filter_map(store::member_of_row));
         self.clients.insert_loaded(clients.into_iter().filter_map(store::sent_of_row));
         self.messages.insert_loaded(messages.into_iter().filter_map(store::message_of_row).map(|(key, message)| (key, Some(message))));
@@ -276,7 +293,7 @@ impl RowSet for GroupRows {
     }
 
     async fn save(&self, conn: &mut Conn, _core: &Core, batch: Batch) -> DbResult<()> {
-        let groups: Vec<_> = self.groups.changed().filter_map(|(group, row)| Some((*group, (*row)?))).collect();
+        let groups: Vec<_> = self.groups.changed().filter_map(|(group, row)| Some((*group, (*row)?, self.deleted_by(*group)))).collect();
         if !groups.is_empty() {
             store::save_groups(conn, &groups).await?;
             let new = self.groups.rows.iter().filter(|(_, (loaded, now))| loaded.is_none() && now.is_some());
@@ -296,6 +313,7 @@ impl RowSet for GroupRows {
 
     fn settle(&mut self) {
         self.groups.settle();
+        self.deleted.settle();
         self.members.settle();
         self.clients.settle();
         self.messages.settle();
@@ -310,6 +328,7 @@ impl RowSet for GroupRows {
 
     fn undo(&mut self) {
         self.groups.undo();
+        self.deleted.undo();
         self.members.undo();
         self.clients.undo();
         self.messages.undo();

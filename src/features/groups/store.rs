@@ -12,9 +12,10 @@ use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 use crate::engine::marks::{Hidden, Intervals};
 use crate::features::level::LevelUntil;
+use crate::features::operations::OperationId;
 
 static LOAD_GROUPS: Statement = Statement::new(
-    "select g.group_id, g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at, g.changes
+    "select g.group_id, g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at, g.changes, g.deleted_by
     from {rows} r
     join chat_groups g on g.group_id = r.group_id",
     &[("group_id", Type::Int)],
@@ -22,8 +23,8 @@ static LOAD_GROUPS: Statement = Statement::new(
 .by("group_id");
 
 static SAVE_GROUPS: Statement = Statement::new(
-    "insert into chat_groups (group_id, delivery, receipts, members, ordinals, jobs, created_at, changes)
-    select group_id, delivery, receipts, members, ordinals, jobs, created_at, changes
+    "insert into chat_groups (group_id, delivery, receipts, members, ordinals, jobs, created_at, changes, deleted_by)
+    select group_id, delivery, receipts, members, ordinals, jobs, created_at, changes, deleted_by
     from {rows} r
     where true
     on conflict (group_id) do update set
@@ -32,7 +33,8 @@ static SAVE_GROUPS: Statement = Statement::new(
         members = excluded.members,
         ordinals = excluded.ordinals,
         jobs = excluded.jobs,
-        changes = excluded.changes",
+        changes = excluded.changes,
+        deleted_by = excluded.deleted_by",
     &[
         ("group_id", Type::Int),
         ("delivery", Type::Int),
@@ -42,6 +44,7 @@ static SAVE_GROUPS: Statement = Statement::new(
         ("jobs", Type::Int),
         ("created_at", Type::Int),
         ("changes", Type::Int),
+        ("deleted_by", Type::Text),
     ],
 );
 
@@ -241,7 +244,7 @@ pub(super) type MemberRow = (i64, i64, i64, i64, i64, i64, i64, Vec<u8>, i64, i6
 pub(super) type MessageRow = (i64, i64, i64, String, String, i64, i64, i64);
 
 /// A row of `chat_groups`.
-pub(super) type GroupRow = (i64, i64, i64, i64, i64, i64, i64, i64);
+pub(super) type GroupRow = (i64, i64, i64, i64, i64, i64, i64, i64, String);
 
 /// A row that [`LOAD_CLIENTS`] finds.
 pub(super) type SentRow = (i64, i64, String, i64, i64, i64);
@@ -331,11 +334,12 @@ pub(super) fn sent_of_row((group, sender, client, seq, at, recalled): SentRow) -
 }
 
 pub(super) fn group_of_row(
-    (group, delivery, receipts, members, ordinals, jobs, at, changes): GroupRow,
-) -> Option<(GroupId, Option<Group>)> {
+    (group, delivery, receipts, members, ordinals, jobs, at, changes, deleted_by): GroupRow,
+) -> Option<(GroupId, Group, Option<OperationId>)> {
     let delivery = if delivery == 1 { Delivery::Write } else { Delivery::Read };
-    let row = Group { delivery, receipts: receipts == 1, members, ordinals, jobs, created_at: UnixMs(at), changes };
-    Some((GroupId::try_from(group).ok()?, Some(row)))
+    let deleted = !deleted_by.is_empty();
+    let row = Group { delivery, receipts: receipts == 1, members, ordinals, jobs, created_at: UnixMs(at), changes, deleted };
+    Some((GroupId::try_from(group).ok()?, row, deleted_by.parse().ok()))
 }
 
 pub(super) fn member_of_row(row: MemberRow) -> Option<((UserId, GroupId, i64), Option<Membership>)> {
@@ -390,16 +394,17 @@ fn member_columns(members: &[MemberOf<'_>]) -> [Column; 13] {
     ]
 }
 
-pub(super) async fn save_groups(conn: &mut Conn, groups: &[(GroupId, Group)]) -> DbResult<()> {
+pub(super) async fn save_groups(conn: &mut Conn, groups: &[(GroupId, Group, Option<OperationId>)]) -> DbResult<()> {
     let columns = [
-        ints(groups, |(group, _)| group.get()),
-        ints(groups, |(_, row)| i64::from(row.delivery == Delivery::Write)),
-        ints(groups, |(_, row)| i64::from(row.receipts)),
-        ints(groups, |(_, row)| row.members),
-        ints(groups, |(_, row)| row.ordinals),
-        ints(groups, |(_, row)| row.jobs),
-        ints(groups, |(_, row)| row.created_at.0),
-        ints(groups, |(_, row)| row.changes),
+        ints(groups, |(group, ..)| group.get()),
+        ints(groups, |(_, row, _)| i64::from(row.delivery == Delivery::Write)),
+        ints(groups, |(_, row, _)| i64::from(row.receipts)),
+        ints(groups, |(_, row, _)| row.members),
+        ints(groups, |(_, row, _)| row.ordinals),
+        ints(groups, |(_, row, _)| row.jobs),
+        ints(groups, |(_, row, _)| row.created_at.0),
+        ints(groups, |(_, row, _)| row.changes),
+        Column::Text(groups.iter().map(|(.., by)| by.as_ref().map_or_else(String::new, OperationId::to_string)).collect()),
     ];
     conn.later(&SAVE_GROUPS, &columns).await
 }

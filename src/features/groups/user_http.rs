@@ -14,7 +14,7 @@ use super::chats::Which;
 use super::http::{GroupContext, submit};
 use super::lists;
 use super::user_groups::{self, UserGroup, UserGroups};
-use super::{GroupCommand, GroupSettingsOut, ReadStep, no_member, unknown};
+use super::{GroupCommand, GroupSettingsOut, ReadStep, no_member};
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::base::ids::{GroupId, MAX_HEAD, Seq, UserId};
@@ -175,7 +175,7 @@ async fn read(state: &GroupContext, user: UserId, group: GroupId, command: Group
 ///
 /// Send back the `head` as `up_to` to clear exactly what the user saw. A repeat changes nothing.
 #[utoipa::path(post, path = "/v1/users/{user}/groups/{group}/read", tag = "groups",
-    extensions(("x-problems" = json!(["not_found", "too_many"]))),
+    extensions(("x-problems" = json!(["not_found", "gone", "too_many"]))),
     params(("user" = UserOrMe, Path), ("group" = GroupId, Path)),
     request_body(content = ReadGroupIn, description = "Optional. Default: all current items"),
     responses(
@@ -223,7 +223,7 @@ async fn unread_group(state: Served<GroupContext>, path: UserPath, body: Body<Un
 /// At every level, the group keeps its own count. `chats` and `total` include all of it, its unread
 /// mentions only, or nothing. At `until`, the level becomes `all` again, as for a member who rejoins.
 #[utoipa::path(put, path = "/v1/users/{user}/groups/{group}/settings", tag = "groups",
-    extensions(("x-problems" = json!(["not_found"]))),
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("user" = UserOrMe, Path), ("group" = GroupId, Path)),
     request_body = PutGroupSettingsIn,
     responses(
@@ -244,7 +244,7 @@ fn polled(value: UserGroups) -> PolledValue<UserGroups> {
 ///
 /// The unread counts of one group.
 #[utoipa::path(get, path = "/v1/users/{user}/groups/{group}", tag = "groups",
-    extensions(("x-problems" = json!(["not_found"]))),
+    extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("user" = UserOrMe, Path), ("group" = GroupId, Path), WaitParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
@@ -264,7 +264,7 @@ async fn get_user_group(
         async move {
             let value = user_groups::read(&state, user, Which::One(group), seen).await?;
             if value.groups.is_empty() {
-                lists::view(&state.db, group, Some(user)).await?.ok_or_else(|| unknown(group))?;
+                lists::view_known(&state.db, group, Some(user)).await?;
                 return Err(no_member(group, user).into());
             }
             Ok(polled(value))

@@ -50,9 +50,9 @@ macro_rules! chats {
     };
 }
 
-/// The chat in which a message came last first.
+/// Chats with a message, the one in which one came last first.
 static LIST: Statement = Statement::one(
-    chats!("last_seq", "true"),
+    chats!("last_seq", "n.last_seq > 0"),
     &[("user_id", Type::Int), ("before_seq", Type::Int), ("before_peer", Type::Int), ("max_rows", Type::Int)],
 );
 
@@ -109,6 +109,16 @@ static UNREAD: Statement = Statement::one(
     &[("user_id", Type::Int), ("max_rows", Type::Int)],
 );
 
+/// A user's direct chats that are not read to their end, also where what is left was recalled.
+static TO_READ: Statement = Statement::one(
+    "select d.peer_id
+    from directs d
+    where d.user_id = $1 and (d.last_seq > d.read_seq or d.again > 0)
+    order by d.user_id, d.peer_id
+    limit $2",
+    &[("user_id", Type::Int), ("max_rows", Type::Int)],
+);
+
 /// The messages of a chat after a place in the user's inbox.
 static AFTER: Statement = Statement::one(
     "select i.seq, i.sender_id, i.peer_id, i.group_id, i.group_seq, i.own, i.recall, i.recalled, i.client_id, i.content, i.sent_at
@@ -148,8 +158,8 @@ static KEPT: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 9] {
-    [&LIST, &BY_ACTIVITY, &UNREAD_BY_ACTIVITY, &MESSAGES_AT, &ONE, &UNREAD, &AFTER, &BEFORE, &KEPT]
+pub fn statements() -> [&'static Statement; 10] {
+    [&LIST, &BY_ACTIVITY, &UNREAD_BY_ACTIVITY, &MESSAGES_AT, &ONE, &UNREAD, &TO_READ, &AFTER, &BEFORE, &KEPT]
 }
 
 /// A row of [`LIST`] and [`ONE`].
@@ -242,6 +252,12 @@ pub async fn unread(db: &Db, user: UserId, limit: i64) -> DbResult<Vec<UnreadDir
         Some(UnreadDirect { peer: UserId::try_from(peer).ok()?, head, mark, recalled, level })
     };
     Ok(rows.into_iter().filter_map(chat).collect())
+}
+
+/// The peers of the direct chats that are not read to their end, in their order.
+pub async fn to_read(db: &Db, user: UserId, limit: i64) -> DbResult<Vec<UserId>> {
+    let rows: Vec<(i64,)> = db.fetch(&TO_READ, &[user.get(), limit].map(|value| Column::Int(vec![value]))).await?;
+    Ok(rows.into_iter().filter_map(|(peer,)| UserId::try_from(peer).ok()).collect())
 }
 
 async fn messages(db: &Db, statement: &'static Statement, numbers: [i64; 4]) -> DbResult<Vec<ItemOut>> {

@@ -5,7 +5,7 @@ use super::{Known, Receipts};
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::{GroupId, UserId};
 use crate::features::groups::http::GroupPath;
-use crate::features::groups::{expired, lists, no_member, unknown};
+use crate::features::groups::{expired, lists, no_member};
 
 fn disabled(group: GroupId) -> Problem {
     Problem::new(Code::ReceiptsDisabled, format!("Receipts are disabled in group {group}."))
@@ -16,7 +16,7 @@ fn disabled(group: GroupId) -> Problem {
 async fn member_since(receipts: &Receipts, known: &Known, group: GroupId, user: UserId) -> Result<Option<i64>> {
     match known.spans.member_since(user) {
         Some(since) => Ok(Some(since)),
-        None => Ok(lists::view(&receipts.db, group, Some(user)).await?.ok_or_else(|| unknown(group))?.since),
+        None => Ok(lists::view_known(&receipts.db, group, Some(user)).await?.since),
     }
 }
 

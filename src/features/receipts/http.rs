@@ -108,7 +108,7 @@ impl ReceiptsParams {
 /// counts as not having read, and gets 403 `receipts_hidden`. Returns counts by default, a list of
 /// recipients with `members`, or bitmaps over the ordinals with `format=bitmap`.
 #[utoipa::path(get, path = "/v1/groups/{group}/messages/{seq}/receipts", tag = "receipts",
-    extensions(("x-problems" = json!(["not_found", "cursor_expired", "receipts_disabled", "receipts_hidden", "too_large"]))),
+    extensions(("x-problems" = json!(["not_found", "gone", "cursor_expired", "receipts_disabled", "receipts_hidden", "too_large"]))),
     params(("group" = GroupId, Path), ("seq" = Seq, Path), ReceiptsParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
@@ -159,7 +159,7 @@ async fn get_receipts(
 /// Meant for one screen of messages. Services see all messages; members see their own. A member who
 /// does not share receipts gets 403 `receipts_hidden`.
 #[utoipa::path(get, path = "/v1/groups/{group}/receipts", tag = "receipts",
-    extensions(("x-problems" = json!(["not_found", "cursor_expired", "receipts_disabled", "receipts_hidden"]))),
+    extensions(("x-problems" = json!(["not_found", "gone", "cursor_expired", "receipts_disabled", "receipts_hidden"]))),
     params(("group" = GroupId, Path), ScreenfulParams,
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(

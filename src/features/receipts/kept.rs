@@ -14,7 +14,7 @@ use crate::db::{Db, in_time};
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::turns::Turns;
 use crate::features::groups::changes::GroupChanges;
-use crate::features::groups::unknown;
+use crate::features::groups::{deleted, unknown};
 
 /// For how long rows that were read are kept, and how many memberships and messages in all.
 const KEPT: Duration = Duration::from_secs(1);
@@ -103,7 +103,7 @@ impl Receipts {
     /// written, or than `least`.
     ///
     /// # Errors
-    /// 404 where there is no such group.
+    /// 404 where there is no such group, 410 where it was deleted.
     pub async fn group(&self, group: GroupId, mut least: AtLeast) -> Result<Arc<Known>> {
         let change = self.changes.count(group);
         // The memberships are many rows: asking for a message that never was must not read them again.
@@ -123,7 +123,8 @@ impl Receipts {
     }
 
     async fn terms(&self, group: GroupId) -> Result<Terms> {
-        in_time(store::terms(&self.db, group)).await?.ok_or_else(|| unknown(group).into())
+        let terms = in_time(store::terms(&self.db, group)).await?.ok_or_else(|| unknown(group))?;
+        if terms.deleted { Err(deleted(group).into()) } else { Ok(terms) }
     }
 
     /// Who sent the messages from this one to that one, which are at most a screenful; as new as

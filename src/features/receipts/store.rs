@@ -27,7 +27,8 @@ static SENDERS: Statement = Statement::one(
 static TERMS: Statement = Statement::one(
     "select g.receipts,
         coalesce((select h.head from heads h where h.owner_id = g.group_id and h.kind = 6 and h.name = ''), 0),
-        coalesce((select h.version from heads h where h.owner_id = g.group_id and h.kind = 6 and h.name = ''), 0)
+        coalesce((select h.version from heads h where h.owner_id = g.group_id and h.kind = 6 and h.name = ''), 0),
+        case when g.deleted_by = '' then 0 else 1 end
     from chat_groups g
     where g.group_id = $1",
     &[("group_id", Type::Int)],
@@ -48,12 +49,19 @@ pub struct Terms {
     pub head: i64,
     /// How often the group's stream changed.
     pub version: i64,
+    /// Whether the group was deleted.
+    pub deleted: bool,
 }
 
 /// The terms of a group; None where there is no such group.
 pub async fn terms(db: &Db, group: GroupId) -> DbResult<Option<Terms>> {
-    let rows: Vec<(i64, i64, i64)> = db.fetch(&TERMS, &[Column::Int(vec![group.get()])]).await?;
-    Ok(rows.into_iter().next().map(|(receipts, head, version)| Terms { receipts: receipts == 1, head, version }))
+    let rows: Vec<(i64, i64, i64, i32)> = db.fetch(&TERMS, &[Column::Int(vec![group.get()])]).await?;
+    Ok(rows.into_iter().next().map(|(receipts, head, version, deleted)| Terms {
+        receipts: receipts == 1,
+        head,
+        version,
+        deleted: deleted == 1,
+    }))
 }
 
 /// A row of [`SPANS`].

@@ -26,7 +26,7 @@ pub(super) fn need(needs: &mut Needs, pair: Pair, badges: &Badges) {
 /// following.
 pub(super) fn raise(rows: &mut Rows, user: UserId, badge: &Name) -> Option<Raised> {
     let mut mark = rows.mark(user, Kind::Counter, badge);
-    let room = mark.head() > 0 || rows.counters(user) < MAX_BADGES;
+    let room = rows.has_counter(user, badge) || rows.counters(user) < MAX_BADGES;
     if !room || mark.advance(1).is_err() {
         return None;
     }

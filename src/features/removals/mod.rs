@@ -27,11 +27,13 @@ use crate::features::operations::OperationId;
 pub enum RemovalKind {
     /// A user, and all that names it.
     User = 1,
+    /// A group, with its members and messages.
+    Group = 2,
 }
 
 impl RemovalKind {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::User];
+    pub const ALL: [Self; 2] = [Self::User, Self::Group];
 
     /// As a row has it.
     #[must_use]

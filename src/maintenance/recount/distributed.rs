@@ -179,7 +179,7 @@ pub(super) const COUNT_GROUPS: &str = "with m as materialized (
     )
     select g.group_id, g.members, coalesce(m.members, 0), g.ordinals, coalesce(m.ordinals, 0), g.changes, coalesce(c.changes, 0)
     from {rows} r
-    join chat_groups g on g.group_id = r.group_id
+    join chat_groups g on g.group_id = r.group_id and g.deleted_by = ''
     left join m on m.group_id = g.group_id
     left join c on c.group_id = g.group_id
     where g.members <> coalesce(m.members, 0) or g.ordinals <> coalesce(m.ordinals, 0) or g.changes < coalesce(c.changes, 0)

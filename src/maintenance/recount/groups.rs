@@ -46,7 +46,8 @@ static NEXT_GROUPS: Statement = Statement::one(
     &[("after", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// These groups, where a number differs. One statement, and so of one moment.
+/// These groups, where a number differs. One statement, and so of one moment. Of one that is deleted, the
+/// rows go one after the other.
 static COUNT_GROUPS: Statement = Statement::new(
     "select group_id, members, members_counted, ordinals, ordinals_counted, changes, changes_counted
     from (
@@ -55,7 +56,7 @@ static COUNT_GROUPS: Statement = Statement::new(
             coalesce((select max(m.ordinal) from memberships m where m.group_id = g.group_id), 0) as ordinals_counted,
             coalesce((select max(c.id) from group_changes c where c.group_id = g.group_id), 0) as changes_counted
         from {rows} r
-        join chat_groups g on g.group_id = r.group_id
+        join chat_groups g on g.group_id = r.group_id and g.deleted_by = ''
     ) numbers
     where members <> members_counted or ordinals <> ordinals_counted or changes < changes_counted
     order by group_id",

@@ -11,7 +11,8 @@ static WITH_ANY: Statement = Statement::new(
     from {rows} r
     left join heads h on h.owner_id = r.owner_id and h.kind = 6 and h.name = ''
     where coalesce(h.mention_all, '') <> ''
-        or (select m.seq from group_messages m where m.group_id = r.owner_id and m.mention_all = 1 limit 1) > 0
+        or (coalesce(h.position, 0) = 0
+            and (select m.seq from group_messages m where m.group_id = r.owner_id and m.mention_all = 1 limit 1) > 0)
     order by r.owner_id",
     &[("owner_id", Type::Int)],
 )

@@ -4,7 +4,7 @@
 //! | stream | rows | head | taken back |
 //! | --- | --- | --- | --- |
 //! | posts of a creator, view | `posts`, `view_items`; those that are not gone may be swept | at least the highest position of a row | the rows that are gone |
-//! | group | `group_messages`, which go from the lowest on | the same | every position without a message that is not recalled: those that have expired, too. `mentions.rs` compares what mentions all |
+//! | group | `group_messages`, which go from the lowest on | the same | every position without a message that is not recalled: those that have expired, too; all of a group that is deleted. `mentions.rs` compares what mentions all |
 //! | channel | `notices`, which all stay | the same | every position without a notice; which are withdrawn, the notices themselves say |
 //! | broadcast state | none of its own | at least every position of it that a notice, a channel or a dot names | |
 //!
@@ -53,7 +53,8 @@ static COUNT_POSTS: Statement = Statement::new(
 static COUNT_GROUPS: Statement = Statement::new(
     "select r.owner_id, '', coalesce(h.head, 0), coalesce(h.retracted, ''), coalesce(h.floor, 0), coalesce(h.position, 0),
         coalesce((select max(m.seq) from group_messages m where m.group_id = r.owner_id), 0),
-        (select count(*) from group_messages m where m.group_id = r.owner_id and m.recalled = 0 and m.seq > coalesce(h.floor, 0)),
+        (select count(*) from group_messages m where m.group_id = r.owner_id and m.recalled = 0 and m.seq > coalesce(h.floor, 0)
+            and coalesce(h.position, 0) = 0),
         cast(0 as bigint)
     from {rows} r
     left join heads h on h.owner_id = r.owner_id and h.kind = 6 and h.name = ''
@@ -333,7 +334,10 @@ async fn rebuilt(conn: &mut Conn, key: &StreamKey, mut stream: Stream) -> DbResu
         Kind::Group => stream.mention_all = mentions::runs(conn, key.owner).await?.1,
         _ => {}
     }
-    if key.kind != Kind::BroadcastState {
+    if key.kind == Kind::Group && stream.is_deleted_group() {
+        (stream.retracted, stream.floor, stream.mention_all) = Default::default();
+        stream.expire(stream.head);
+    } else if key.kind != Kind::BroadcastState {
         (stream.retracted, stream.floor) = runs(conn, key, &stream).await?;
     }
     Ok(stream)

@@ -2,4 +2,5 @@
 
 mod batch;
 mod counters;
+mod deletion;
 mod retracts;

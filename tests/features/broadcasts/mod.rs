@@ -1,6 +1,7 @@
 //! Broadcasts over HTTP, as the contract has them: one write for everybody, a mark for each user
 //! who looked.
 
+mod deletion;
 mod model;
 mod routes;
 

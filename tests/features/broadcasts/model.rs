@@ -13,6 +13,8 @@ use crate::support::{Client, Node};
 enum Step {
     Send(usize),
     Withdraw(usize, i64),
+    Delete(usize),
+    DeleteDot,
     Light,
     See(usize),
     Read(usize, usize, Option<i64>),
@@ -53,6 +55,8 @@ impl Model {
             Step::Withdraw(channel, seq) => self.users.iter_mut().flatten().for_each(|user| {
                 user.unread[*channel].remove(seq);
             }),
+            Step::Delete(channel) => self.users.iter_mut().flatten().for_each(|user| user.unread[*channel].clear()),
+            Step::DeleteDot => self.users.iter_mut().flatten().for_each(|user| user.lit.clear()),
             Step::Light => {
                 self.lights += 1;
                 let light = self.lights;
@@ -73,6 +77,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => (0..2_usize).prop_map(Step::Send),
         1 => (0..2_usize, 1..12_i64).prop_map(|(channel, seq)| Step::Withdraw(channel, seq)),
+        1 => (0..2_usize).prop_map(Step::Delete),
+        1 => Just(Step::DeleteDot),
         2 => Just(Step::Light),
         2 => (0..3_usize).prop_map(Step::See),
         3 => (0..3_usize, 0..2_usize, prop::option::of(0..14_i64)).prop_map(|(user, channel, up_to)| Step::Read(user, channel, up_to)),
@@ -92,6 +98,10 @@ async fn run(client: &Client, user_base: i64, step: &Step) {
             let status = client.delete(&format!("/v1/broadcasts/{}/{seq}", CHANNELS[*channel])).await.status;
             assert!(status == 204 || status == 404);
         }
+        Step::Delete(channel) => {
+            assert_eq!(client.delete(&format!("/v1/broadcasts/{}", CHANNELS[*channel])).await.status, 204);
+        }
+        Step::DeleteDot => assert_eq!(client.delete("/v1/dots/mall").await.status, 204),
         Step::Light => {
             client.post("/v1/dots/mall/light", &json!({})).await.ok();
         }

@@ -33,4 +33,30 @@ both_tiers! {
         assert_eq!((&none["lit"], &none["head"]), (&json!(false), &json!(0)));
         node.stop().await;
     }
+
+    async fn a_deleted_dot_is_dark_and_continues_its_head(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        for user in [1, 2] { client.summary(user).await; }
+        let light = async |dot: &str| client.post(&format!("/v1/dots/{dot}/light"), &json!({})).await.ok();
+        for _ in 0..2 { light("mall").await; }
+        let shop = light("shop").await;
+        client.post("/v1/users/2/dots/mall/clear", &json!({})).await.ok();
+        for _ in 0..2 {
+            let reply = client.delete("/v1/dots/mall").await;
+            assert_eq!((reply.status.as_u16(), reply.text.as_str()), (204, ""));
+        }
+        for user in [1, 2] {
+            assert_eq!(client.summary(user).await["dots"], json!({"shop": {"lit": true, "head": 1}}));
+            assert_eq!(client.get(&format!("/v1/users/{user}/badges/explain")).await.ok()["dots"].as_object().unwrap().len(), 1);
+        }
+        assert_eq!(client.get("/v1/dots").await.ok(), json!({"items": [shop], "next_cursor": null}));
+        let cleared = client.post("/v1/users/1/dots/mall/clear", &json!({})).await.ok();
+        assert_eq!((&cleared["lit"], &cleared["head"]), (&json!(false), &json!(2)));
+        assert_eq!(light("mall").await["head"], 3);
+        assert!(lit(client, 1, "mall").await && lit(client, 2, "mall").await, "it is lit for everybody");
+        let listed = client.walk("/v1/dots", 1).await;
+        assert_eq!(listed.iter().map(|item| (item["dot"].as_str().unwrap(), item["head"].as_i64().unwrap())).collect::<Vec<_>>(), [("mall", 3), ("shop", 1)]);
+        node.stop().await;
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use headmark::base::clock::UnixMs;
 use serde_json::{Value, json};
 
-use super::model::{BADGES, TYPES, Thing, read, unread};
+use super::model::{BADGES, TYPES, Thing, delete, read, unread};
 use super::run::{Run, part, up_to};
 use super::steps::{Step, What};
 use crate::support::Reply;
@@ -57,6 +57,11 @@ impl Run<'_> {
                 let things = self.model.counters.entry((user, badge)).or_default().iter_mut().rev();
                 things.filter(|thing| !thing.gone && thing.unread_by.contains(&user)).take(by).for_each(|thing| thing.unread_by.clear());
                 self.counter(user, badge, reply);
+            }
+            What::DeleteBadge => {
+                let body = self.delete(&self.user_path(user, &format!("badges/{badge}"))).await.ok();
+                self.note(user, &body);
+                delete(self.model.counters.entry((user, badge)).or_default());
             }
             What::Reset => {
                 let (user, _) = self.own(step);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::collections::btree_map::Entry;
+use std::time::{Duration, Instant};
 
 use headmark::base::clock::UnixMs;
 use headmark::features::groups::expiry::{Walk, sweep_before};
@@ -12,13 +13,16 @@ use super::run::{Run, part, up_to};
 use super::steps::{Step, What};
 use crate::support::{Reply, eventually};
 
+/// How long a removal may take.
+const REMOVED: Duration = Duration::from_secs(60);
+
 impl Run<'_> {
     /// Steps of a group, by a service.
     pub async fn groups(&mut self, step: &Step) {
         let (id, user) = (self.group_id(step.which), step.user);
         let path = format!("/v1/groups/{id}");
         let member_path = format!("{path}/members/{}", self.user(user));
-        if step.what == What::PutGroup {
+        if step.what == What::PutGroup && !self.model.deleted_groups.contains_key(&id) {
             let writes = step.which / 2 % 2 == 1;
             let reply = self.put(&path, json!({"delivery": if writes { "write" } else { "read" }})).await;
             match self.group(id) {
@@ -27,6 +31,13 @@ impl Run<'_> {
             }
             drop(reply.ok());
             return;
+        }
+        if step.what == What::DeleteGroup {
+            return self.delete_group(id).await;
+        }
+        if let Some(location) = self.model.deleted_groups.get(&id).cloned() {
+            drop(self.put(&member_path, json!({})).await.problem(410, "gone"));
+            return assert_eq!(self.delete(&path).await.header("location"), location);
         }
         if self.group(id).is_none() {
             return drop(self.put(&member_path, json!({})).await.problem(404, "not_found"));
@@ -60,6 +71,33 @@ impl Run<'_> {
                 let at = step.which / 2 % (self.model.groups[&id].messages.len() + 1);
                 let reply = self.delete(&format!("{path}/messages/{}", at + 1)).await;
                 self.recalled(id, at, &reply);
+            }
+        }
+    }
+
+    /// A group goes, now and then.
+    async fn delete_group(&mut self, id: i64) {
+        let reply = self.delete(&format!("/v1/groups/{id}")).await;
+        if self.model.deleted_groups.contains_key(&id) {
+            return assert_eq!(reply.header("location"), self.model.deleted_groups[&id]);
+        }
+        if self.model.groups.remove(&id).is_none() {
+            return drop(reply.problem(404, "not_found"));
+        }
+        assert_eq!(reply.status, 202, "{}", reply.text);
+        self.model.deleted_groups.insert(id, reply.header("location").to_owned());
+        self.model.inboxes.retain(|(_, of), _| *of != id);
+    }
+
+    /// All that was deleted is removed. A node that was stopped in the middle leaves it to another one
+    /// when its turn is over.
+    pub async fn settle_deletions(&mut self) {
+        for location in self.model.deleted_groups.values().cloned().collect::<Vec<_>>() {
+            let began = Instant::now();
+            while self.fleet.client(0).get(&location).await.ok()["status"] != "done" {
+                assert!(began.elapsed() < REMOVED, "the group is not removed");
+                self.pass(1);
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
     }
@@ -190,6 +228,9 @@ impl Run<'_> {
                 self.put(&format!("{path}/settings"), settings).await
             }
         };
+        if self.model.deleted_groups.contains_key(&id) {
+            return drop(reply.problem(410, "gone"));
+        }
         let Some(group) = self.group(id) else { return drop(reply.problem(404, "not_found")) };
         let Some(from) = group.members.get(&user).copied() else { return drop(reply.problem(403, "forbidden")) };
         match step.what {

@@ -171,6 +171,7 @@ impl Run<'_> {
         // What a node that was stopped left undelivered is only taken up after it has stood still
         // for two seconds.
         self.pass(3);
+        self.settle_deletions().await;
         for user in 0..USERS {
             let delivered: BTreeMap<i64, &Vec<Delivered>> =
                 self.model.inboxes.iter().filter(|((of, _), _)| *of == user).map(|((_, group), rows)| (*group, rows)).collect();
@@ -203,8 +204,13 @@ impl Run<'_> {
                 assert_eq!(item["seq"], after, "no gaps");
                 let Some(group) = item["group_id"].as_str() else { continue };
                 let recall = item.get("recall").is_some();
+                let id = group.parse().unwrap();
+                if self.model.deleted_groups.contains_key(&id) {
+                    assert!(recall || (item["recalled"] == true && item.get("content").is_none()), "{item}");
+                    continue;
+                }
                 let seq = item[if recall { "recall" } else { "group_seq" }].as_u64().unwrap();
-                rows.entry(group.parse().unwrap()).or_default().push((usize::try_from(seq).unwrap(), recall));
+                rows.entry(id).or_default().push((usize::try_from(seq).unwrap(), recall));
             }
             if page["has_more"] == false {
                 return rows;

@@ -35,6 +35,8 @@ pub struct Thing {
     pub by: usize,
     /// Whether it is gone for everybody.
     pub gone: bool,
+    /// Whether its badge, channel or dot was deleted since: where it was of all things, there is none.
+    pub deleted: bool,
     /// From when on it is gone by itself.
     pub expires_at: Option<i64>,
     /// To whom it was sent.
@@ -83,6 +85,16 @@ impl Thing {
 /// How many of these a user has yet to read.
 pub fn unread(things: &[Thing], user: usize) -> usize {
     things.iter().filter(|thing| thing.is_unread_to(user)).count()
+}
+
+/// What they are in is deleted.
+pub fn delete(things: &mut [Thing]) {
+    things.iter_mut().for_each(|thing| (thing.gone, thing.deleted) = (true, true));
+}
+
+/// Whether what these are in is there.
+fn is_there(things: &[Thing]) -> bool {
+    things.iter().any(|thing| !thing.deleted)
 }
 
 /// A user reads the first so many of these.
@@ -185,6 +197,8 @@ pub struct Model {
     /// Of each user.
     pub lists: [NotificationList; USERS],
     pub groups: BTreeMap<i64, Group>,
+    /// Where to ask what came of the deletion of each group that was deleted.
+    pub deleted_groups: BTreeMap<i64, String>,
     /// Of each receiver and sender.
     pub directs: BTreeMap<(usize, usize), Vec<Thing>>,
     /// The last message that each user has read in each direct chat.
@@ -346,10 +360,12 @@ impl Model {
     /// A user's unread summary, without id and revision; `views` only where they were asked for.
     pub fn summary(&self, user: usize, views: bool) -> Value {
         let counted = |things: &[Thing]| json!({"unread": unread(things, user), "head": things.len()});
-        let mine = self.counters.iter().filter(|((owner, _), things)| *owner == user && !things.is_empty());
+        let mine = self.counters.iter().filter(|((owner, _), things)| *owner == user && is_there(things));
         let counters: Map<_, _> = mine.map(|((_, badge), things)| ((*badge).to_owned(), counted(things))).collect();
-        let channels: Map<_, _> = self.channels.iter().map(|(name, notices)| (name.clone(), counted(notices))).collect();
-        let dots = self.dots.iter().map(|(name, lights)| (name.clone(), json!({"lit": unread(lights, user) > 0, "head": lights.len()})));
+        let channels = self.channels.iter().filter(|(_, notices)| is_there(notices));
+        let channels: Map<_, _> = channels.map(|(name, notices)| (name.clone(), counted(notices))).collect();
+        let dots = self.dots.iter().filter(|(_, lights)| is_there(lights));
+        let dots = dots.map(|(name, lights)| (name.clone(), json!({"lit": unread(lights, user) > 0, "head": lights.len()})));
         let (chats, mentions, groups, directs) = self.chats(user);
         let notifications = self.lists[user].summary().as_object().unwrap().clone();
         let counts = |part: String| !self.left_out.get(&user).is_some_and(|parts| parts.contains(&part));

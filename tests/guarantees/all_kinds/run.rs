@@ -77,9 +77,10 @@ impl<'a> Run<'a> {
         format!("/v1/users/{}/{rest}", self.user(user))
     }
 
-    /// One of two groups.
+    /// One of two groups. In place of one that was deleted comes another.
     pub fn group_id(&self, which: usize) -> i64 {
-        self.case * 10 + i64::try_from(which % 2).unwrap()
+        let first = self.case * 10 + i64::try_from(which % 2).unwrap();
+        (first..first + 10).step_by(2).find(|id| !self.model.deleted_groups.contains_key(id)).unwrap_or(first)
     }
 
     pub fn group(&mut self, id: i64) -> Option<&mut Group> {
@@ -230,7 +231,13 @@ impl<'a> Run<'a> {
 
     async fn act(&mut self, step: &Step) {
         match step.what {
-            What::Increment | What::IncrementMany | What::RetractAt | What::RetractNewest | What::Reset | What::ResetAll => {
+            What::Increment
+            | What::IncrementMany
+            | What::RetractAt
+            | What::RetractNewest
+            | What::Reset
+            | What::ResetAll
+            | What::DeleteBadge => {
                 self.counters(step).await;
             }
             What::SendNotification
@@ -244,8 +251,8 @@ impl<'a> Run<'a> {
                 self.notifications(step).await;
             }
             What::PutItem | What::DeleteItem | What::Access => self.views(step).await,
-            What::SendNotice | What::Withdraw | What::ReadNotices => self.notices(step).await,
-            What::Light | What::ClearDot => self.dots(step).await,
+            What::SendNotice | What::Withdraw | What::DeleteChannel | What::ReadNotices => self.notices(step).await,
+            What::Light | What::DeleteDot | What::ClearDot => self.dots(step).await,
             What::Post | What::PostAgain | What::DeletePost | What::ResetFeed => self.posts(step).await,
             What::Follow
             | What::Unfollow
@@ -257,7 +264,15 @@ impl<'a> Run<'a> {
             | What::Unblock => self.relations(step).await,
             What::Mute | What::Unmute => self.mutes(step).await,
             What::SweepMutes => self.fleet.sweep_mutes().await,
-            What::PutGroup | What::Join | What::Leave | What::Say | What::SayAgain | What::Mention | What::MentionAll | What::Recall => {
+            What::PutGroup
+            | What::DeleteGroup
+            | What::Join
+            | What::Leave
+            | What::Say
+            | What::SayAgain
+            | What::Mention
+            | What::MentionAll
+            | What::Recall => {
                 self.groups(step).await;
             }
             What::ReadGroup | What::ReadOne | What::UnreadGroup | What::SetLevel => self.memberships(step).await,

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use headmark::base::clock::UnixMs;
 
-use super::model::{Thing, read, unread};
+use super::model::{Thing, delete, read, unread};
 use super::run::{Run, part, up_to};
 use super::steps::{Step, What};
 use crate::support::eventually;
@@ -26,10 +26,15 @@ impl Run<'_> {
                 let notice = Thing { expires_at, ..Thing::unread_by(self.model.seen.clone()) };
                 self.model.channels.entry(name).or_default().push(notice);
             }
+            What::DeleteChannel => {
+                assert_eq!(self.delete(&path).await.status, 204);
+                self.model.channels.get_mut(&name).into_iter().for_each(|notices| delete(notices));
+            }
             What::Withdraw => {
                 let at = step.which / 2 % (head + 1);
+                let is_there = self.model.channels.get(&name).and_then(|notices| notices.get(at)).is_some_and(|notice| !notice.deleted);
                 let reply = self.delete(&format!("{path}/{}", at + 1)).await;
-                assert_eq!(reply.status, if at < head { 204 } else { 404 });
+                assert_eq!(reply.status, if is_there { 204 } else { 404 });
                 self.model
                     .channels
                     .get_mut(&name)
@@ -59,6 +64,10 @@ impl Run<'_> {
             assert!(lit == 1 || (self.repeated && lit == 2), "{body}");
             let light = Thing::unread_by(self.model.seen.clone());
             return self.model.dots.entry(name).or_default().extend(vec![light; lit]);
+        }
+        if step.what == What::DeleteDot {
+            assert_eq!(self.delete(&format!("/v1/dots/{name}")).await.status, 204);
+            return self.model.dots.get_mut(&name).into_iter().for_each(|lights| delete(lights));
         }
         let (user, _) = self.own(step);
         let body = self.post(&self.user_path(user, &format!("dots/{name}/clear")), up_to(head, step.percent)).await.ok();

@@ -8,12 +8,20 @@ mod streams;
 
 use std::collections::BTreeSet;
 
+use headmark::maintenance::recount::Recount;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::both_tiers;
 use crate::maintenance::import::{Ran, assert_degrees, edges, headmark, import, sample};
 use crate::support::{Hand, Node, Tier, World};
+
+/// A recount of all that the node has finds no difference.
+pub async fn assert_clean(node: &Node) {
+    let (recount, mut found) = (Recount { user: None, dry_run: true }, Vec::new());
+    recount.run(&node.app.state().db, |difference| found.push(difference.to_string())).await.unwrap();
+    assert!(found.is_empty(), "{found:?}");
+}
 
 async fn recount(world: &World, more: &[&str]) -> Ran {
     headmark(world, &[&["recount"], more].concat(), false, &[], Vec::new()).await

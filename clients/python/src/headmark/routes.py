@@ -53,6 +53,13 @@ def retract_badges(
     )
 
 
+def list_channels(
+    *, limit: int | None = None, cursor: str | None = None
+) -> Call[types.PageOut_BroadcastChannelOut]:
+    """List the channels."""
+    return Call("list_channels", "GET", "/v1/broadcasts", query={"limit": limit, "cursor": cursor})
+
+
 def list_broadcasts(
     channel: types.Name, *, limit: int | None = None, cursor: str | None = None
 ) -> Call[types.PageOut_NoticeOut]:
@@ -87,6 +94,11 @@ def send_broadcast(
     )
 
 
+def delete_channel(channel: types.Name) -> Call[None]:
+    """Delete a channel."""
+    return Call("delete_channel", "DELETE", "/v1/broadcasts/{channel}", path={"channel": channel})
+
+
 def withdraw_broadcast(channel: types.Name, seq: types.Seq) -> Call[None]:
     """Withdraw a broadcast."""
     return Call(
@@ -95,6 +107,18 @@ def withdraw_broadcast(channel: types.Name, seq: types.Seq) -> Call[None]:
         "/v1/broadcasts/{channel}/{seq}",
         path={"channel": channel, "seq": seq},
     )
+
+
+def list_dots(
+    *, limit: int | None = None, cursor: str | None = None
+) -> Call[types.PageOut_LitDotOut]:
+    """List the dots."""
+    return Call("list_dots", "GET", "/v1/dots", query={"limit": limit, "cursor": cursor})
+
+
+def delete_dot(dot: types.Name) -> Call[None]:
+    """Delete a dot."""
+    return Call("delete_dot", "DELETE", "/v1/dots/{dot}", path={"dot": dot})
 
 
 def light_dot(dot: types.Name) -> Call[types.LitDotOut]:
@@ -134,6 +158,11 @@ def put_group(
         path={"group": group},
         body={"delivery": delivery, "receipts": receipts},
     )
+
+
+def delete_group(group: Id) -> Call[types.AcceptedOut]:
+    """Delete a group."""
+    return Call("delete_group", "DELETE", "/v1/groups/{group}", path={"group": group})
 
 
 def list_members(
@@ -416,6 +445,16 @@ def reset_badges(
         "/v1/users/{user}/badges/reset",
         path={"user": user},
         body={"up_to": up_to},
+    )
+
+
+def delete_badge(user: Id, badge: types.Name) -> Call[types.DeletedBadgeOut]:
+    """Delete a badge."""
+    return Call(
+        "delete_badge",
+        "DELETE",
+        "/v1/users/{user}/badges/{badge}",
+        path={"user": user, "badge": badge},
     )
 
 

@@ -120,10 +120,18 @@ class BadgeOut(TypedDict):
     unread: int
 
 
+class BroadcastChannelOut(TypedDict):
+    """A channel in the list of channels."""
+
+    channel: Name
+    head: int
+
+
 class BroadcastEventOut(TypedDict):
     """A broadcast of a channel."""
 
     channel: Name
+    channel_deleted: NotRequired[bool]
     seq: int
     withdrawn: bool
 
@@ -170,7 +178,7 @@ class ChatOut(TypedDict):
     id: str
     kind: ChatKind
     last: GroupMessageOut | None
-    last_at: UnixMs
+    last_at: NotRequired[UnixMs]
     level: Level
     level_until: NotRequired[UnixMs]
     mentions: int
@@ -228,6 +236,12 @@ class CreatorTermsOut(TypedDict):
     muted: NotRequired[bool]
     unread: int
     user_id: UserId
+
+
+class DeletedBadgeOut(TypedDict):
+    """A user after the deletion of a badge."""
+
+    revision: int
 
 
 class DeletedNotificationOut(TypedDict):
@@ -877,6 +891,13 @@ class OperationOut(TypedDict):
     status: OperationStatus
 
 
+class PageOut_BroadcastChannelOut(TypedDict):
+    """A page of a list."""
+
+    items: list[BroadcastChannelOut]
+    next_cursor: str | None
+
+
 class PageOut_ChatOut(TypedDict):
     """A page of a list."""
 
@@ -902,6 +923,13 @@ class PageOut_ListedUserOut(TypedDict):
     """A page of a list."""
 
     items: list[ListedUserOut]
+    next_cursor: str | None
+
+
+class PageOut_LitDotOut(TypedDict):
+    """A page of a list."""
+
+    items: list[LitDotOut]
     next_cursor: str | None
 
 

@@ -132,6 +132,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/broadcasts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the channels
+         * @description In the order of their names, without deleted channels.
+         */
+        get: operations["list_channels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/broadcasts/{channel}": {
         parameters: {
             query?: never;
@@ -150,7 +170,12 @@ export interface paths {
          * @description Sends one broadcast to all users. The cost does not depend on the number of users.
          */
         post: operations["send_broadcast"];
-        delete?: never;
+        /**
+         * Delete a channel
+         * @description Withdraws all broadcasts of the channel, which leaves the unread summary. If a broadcast is sent
+         *     to it again, its `head` continues. Returns 204 also if there is no such channel.
+         */
+        delete: operations["delete_channel"];
         options?: never;
         head?: never;
         patch?: never;
@@ -172,6 +197,47 @@ export interface paths {
          *     was already withdrawn.
          */
         delete: operations["withdraw_broadcast"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/dots": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the dots
+         * @description In the order of their names, without deleted dots.
+         */
+        get: operations["list_dots"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/dots/{dot}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a dot
+         * @description The dot is dark for all users and leaves the unread summary. If it is lit again, its `head`
+         *     continues, so it is lit for all users. Returns 204 also if there is no such dot.
+         */
+        delete: operations["delete_dot"];
         options?: never;
         head?: never;
         patch?: never;
@@ -239,7 +305,14 @@ export interface paths {
          */
         put: operations["put_group"];
         post?: never;
-        delete?: never;
+        /**
+         * Delete a group
+         * @description From the response on, no message of the group is unread, no list shows it, and every route about it
+         *     returns 410 `gone`. Its members, messages and receipts are then removed in the background; poll the
+         *     operation in `Location` to learn when that is done. What the group put into inboxes stays as
+         *     tombstones. The id cannot be used again. A repeat returns the same operation.
+         */
+        delete: operations["delete_group"];
         options?: never;
         head?: never;
         patch?: never;
@@ -568,6 +641,28 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/badges/{badge}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a badge
+         * @description The badge leaves the unread summary, and the total falls by its unread count. If it is incremented
+         *     again, its `head` continues, and only what is new is unread. Deleting a badge that does not exist
+         *     changes nothing.
+         */
+        delete: operations["delete_badge"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2029,10 +2124,23 @@ export interface components {
              */
             unread: number;
         };
+        /** @description A channel in the list of channels. */
+        BroadcastChannelOut: {
+            /** @description The channel. */
+            channel: components["schemas"]["Name"];
+            /**
+             * Format: int64
+             * @description The number of broadcasts ever sent in the channel.
+             * @example 57
+             */
+            head: number;
+        };
         /** @description A broadcast of a channel. */
         BroadcastEventOut: {
             /** @description The channel. */
             channel: components["schemas"]["Name"];
+            /** @description True if the channel was deleted, with every broadcast up to `seq`. */
+            channel_deleted?: boolean;
             /**
              * Format: int64
              * @description The position in the channel.
@@ -2153,8 +2261,11 @@ export interface components {
             /** @description Whether `id` is a group or the other user of a direct chat. */
             kind: components["schemas"]["ChatKind"];
             last: components["schemas"]["GroupMessageOut"] | null;
-            /** @description When the last message was sent; in a group without a message, when the user joined. */
-            last_at: components["schemas"]["UnixMs"];
+            /**
+             * @description When the last message was sent; in a group without a message, when the user joined. Omitted in
+             *     a direct chat without a message.
+             */
+            last_at?: components["schemas"]["UnixMs"];
             /** @description What of the chat `chats` and `total` count. */
             level: components["schemas"]["Level"];
             /** @description When the level ends and is `all` again; omitted if it does not end. */
@@ -2310,6 +2421,15 @@ export interface components {
             unread: number;
             /** @description The user. */
             user_id: components["schemas"]["UserId"];
+        };
+        /** @description A user after the deletion of a badge. */
+        DeletedBadgeOut: {
+            /**
+             * Format: int64
+             * @description The user's revision after the write.
+             * @example 919
+             */
+            revision: number;
         };
         /** @description The result of deleting an entry from a user's list. */
         DeletedNotificationOut: {
@@ -2589,7 +2709,7 @@ export interface components {
             /** @enum {string} */
             type: "relation";
         } | {
-            /** @description A broadcast was sent or withdrawn. */
+            /** @description A broadcast was sent or withdrawn, or its channel was deleted. */
             data: components["schemas"]["BroadcastEventOut"];
             /** @enum {string} */
             type: "broadcast";
@@ -3444,6 +3564,22 @@ export interface components {
          */
         OperationStatus: "pending" | "done" | "failed";
         /** @description A page of a list. */
+        PageOut_BroadcastChannelOut: {
+            /** @description The items. */
+            items: {
+                /** @description The channel. */
+                channel: components["schemas"]["Name"];
+                /**
+                 * Format: int64
+                 * @description The number of broadcasts ever sent in the channel.
+                 * @example 57
+                 */
+                head: number;
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
         PageOut_ChatOut: {
             /** @description The items. */
             items: {
@@ -3468,8 +3604,11 @@ export interface components {
                 /** @description Whether `id` is a group or the other user of a direct chat. */
                 kind: components["schemas"]["ChatKind"];
                 last: components["schemas"]["GroupMessageOut"] | null;
-                /** @description When the last message was sent; in a group without a message, when the user joined. */
-                last_at: components["schemas"]["UnixMs"];
+                /**
+                 * @description When the last message was sent; in a group without a message, when the user joined. Omitted in
+                 *     a direct chat without a message.
+                 */
+                last_at?: components["schemas"]["UnixMs"];
                 /** @description What of the chat `chats` and `total` count. */
                 level: components["schemas"]["Level"];
                 /** @description When the level ends and is `all` again; omitted if it does not end. */
@@ -3569,6 +3708,24 @@ export interface components {
                 special?: boolean;
                 /** @description The user. */
                 user_id: components["schemas"]["UserId"];
+            }[];
+            /** @description The cursor of the next page; null on the last page. */
+            next_cursor: string | null;
+        };
+        /** @description A page of a list. */
+        PageOut_LitDotOut: {
+            /** @description The items. */
+            items: {
+                /** @description The dot. */
+                dot: components["schemas"]["Name"];
+                /**
+                 * Format: int64
+                 * @description How often the dot was lit.
+                 * @example 4
+                 */
+                head: number;
+                /** @description When the dot was lit. */
+                lit_at: components["schemas"]["UnixMs"];
             }[];
             /** @description The cursor of the next page; null on the last page. */
             next_cursor: string | null;
@@ -4995,6 +5152,16 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemOut"];
             };
         };
+        /** @description `invalid_cursor`, `invalid_query`, `malformed_request` */
+        "400.invalid_cursor.invalid_query.malformed_request": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
         /** @description `invalid_header`, `invalid_path`, `invalid_query`, `malformed_json`, `malformed_request` */
         "400.invalid_header.invalid_path.invalid_query.malformed_json.malformed_request": {
             headers: {
@@ -5219,6 +5386,16 @@ export interface components {
         };
         /** @description `cursor_expired`, `erased` */
         "410.cursor_expired.erased": {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
+        /** @description `cursor_expired`, `erased`, `gone` */
+        "410.cursor_expired.erased.gone": {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -5626,6 +5803,40 @@ export interface operations {
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
+    list_channels: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_BroadcastChannelOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_cursor.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
+        };
+    };
     list_broadcasts: {
         parameters: {
             query?: {
@@ -5706,6 +5917,34 @@ export interface operations {
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
+    delete_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example system */
+                channel: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
     withdraw_broadcast: {
         parameters: {
             query?: never;
@@ -5732,6 +5971,68 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    list_dots: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the previous page. */
+                cursor?: string;
+                /** @description The maximum number of items. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description The next page, if any */
+                    Link?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_LitDotOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_cursor.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    delete_dot: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example mall */
+                dot: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -5842,7 +6143,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.erased"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -5888,9 +6189,42 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
+            410: components["responses"]["410.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    delete_group: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: components["schemas"]["GroupId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    /** @description The operation */
+                    Location?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            404: components["responses"]["404.not_found"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -5928,7 +6262,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.erased"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -5965,7 +6299,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.erased"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -6017,7 +6351,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.erased"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -6050,7 +6384,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.erased"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -6122,7 +6456,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.cursor_expired.erased"];
+            410: components["responses"]["410.cursor_expired.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6271,7 +6605,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.receipts_hidden"];
             404: components["responses"]["404.not_found"];
             409: components["responses"]["409.receipts_disabled.too_large"];
-            410: components["responses"]["410.cursor_expired.erased"];
+            410: components["responses"]["410.cursor_expired.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6326,7 +6660,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.cursor_expired.erased"];
+            410: components["responses"]["410.cursor_expired.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6391,7 +6725,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden.receipts_hidden"];
             404: components["responses"]["404.not_found"];
             409: components["responses"]["409.receipts_disabled"];
-            410: components["responses"]["410.cursor_expired.erased"];
+            410: components["responses"]["410.cursor_expired.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6737,6 +7071,37 @@ export interface operations {
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
+        };
+    };
+    delete_badge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                badge: components["schemas"]["Name"];
+                user: components["schemas"]["UserId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedBadgeOut"];
+                };
+            };
+            400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     increment_badge: {
@@ -7388,7 +7753,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.erased"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7426,7 +7791,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.erased"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8761,7 +9126,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.erased"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -8843,7 +9208,7 @@ export interface operations {
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
             409: components["responses"]["409.too_many"];
-            410: components["responses"]["410.erased"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];
@@ -8883,7 +9248,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            410: components["responses"]["410.erased"];
+            410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             422: components["responses"]["422.invalid_body"];

@@ -14,6 +14,7 @@ use crate::cache::{Parts, Revision};
 use crate::db::{Conn, DbResult, Pipeline};
 use crate::engine::erased::Erased;
 use crate::engine::events::{self, Event, UnreadEventOut};
+use crate::engine::heads::store::SharedCount;
 use crate::engine::heads::{self, Batch, Committed};
 use crate::engine::marks::parts::{settings_part, shows_same, user_part};
 use crate::engine::marks::store;
@@ -42,7 +43,7 @@ pub struct Core {
     /// Users whose entries in the cache are to be read again.
     outdated: Table<UserId, bool>,
     /// How many channels and dots there were before the batch, where it may make one.
-    shared_counts: Vec<(Kind, i64)>,
+    shared_counts: Vec<SharedCount>,
     /// Users of whom all marks of a kind are to go.
     forgotten: Table<UserId, bool>,
     /// What happened, for those who read along.
@@ -57,7 +58,7 @@ pub struct Core {
 #[derive(Debug)]
 pub(super) struct FoundHeads {
     heads: Vec<(StreamKey, Stream)>,
-    shared_counts: Vec<(Kind, i64)>,
+    shared_counts: Vec<SharedCount>,
 }
 
 impl FoundHeads {
@@ -67,7 +68,7 @@ impl FoundHeads {
         let locked = async { if own.is_empty() { Ok(Vec::new()) } else { heads::store::lock(pipeline, &own).await } };
         let seen = async { if others.is_empty() { Ok(Vec::new()) } else { heads::store::load(pipeline, &others).await } };
         let (mut heads, seen) = try_join(locked, seen).await?;
-        let is_known = |key: &StreamKey| heads.iter().any(|(found, stream)| found == key && stream.head > 0);
+        let is_known = |key: &StreamKey| heads.iter().any(|(found, stream)| found == key && stream.is_alive());
         let may_be_new = |key: &StreamKey| matches!(key.kind, Kind::Broadcast | Kind::Dot) && !is_known(key);
         let shared_counts = if own.iter().any(may_be_new) { heads::store::count_shared(pipeline).await? } else { Vec::new() };
         heads.extend(seen);
@@ -275,9 +276,20 @@ impl Core {
     /// new one's.
     #[must_use]
     pub fn shared_count(&self, kind: Kind) -> i64 {
-        let before: i64 = self.shared_counts.iter().filter(|(of, _)| *of == kind).map(|(_, count)| count).sum();
-        let is_new = |(key, (loaded, now)): &(&StreamKey, &(Stream, Stream))| key.kind == kind && loaded.head == 0 && now.head > 0;
-        before.saturating_add(i64::try_from(self.heads.rows.iter().filter(is_new).count()).unwrap_or(i64::MAX))
+        self.count_of(kind, |count| count.there, Stream::is_alive)
+    }
+
+    /// How many names of channels, or of dots, were ever used; known as [`Self::shared_count`] is.
+    #[must_use]
+    pub fn shared_names(&self, kind: Kind) -> i64 {
+        self.count_of(kind, |count| count.names, |stream| stream.head > 0)
+    }
+
+    fn count_of(&self, kind: Kind, before: fn(&SharedCount) -> i64, counts: fn(&Stream) -> bool) -> i64 {
+        let before: i64 = self.shared_counts.iter().filter(|count| count.kind == kind).map(before).sum();
+        let change = |(_, (loaded, now)): (&StreamKey, &(Stream, Stream))| i64::from(counts(now)) - i64::from(counts(loaded));
+        let of_kind = self.heads.rows.iter().filter(|(key, _)| key.kind == kind);
+        before.saturating_add(of_kind.map(change).sum())
     }
 
     /// Sets the head of a shared stream. No user's revision changes.
@@ -434,6 +446,28 @@ impl Core {
     #[must_use]
     pub fn user(&self, user: UserId) -> User {
         self.users.get(&user)
+    }
+
+    /// Deletes a counter of the user, whose head is kept.
+    pub fn delete_counter(&mut self, user: UserId, name: &Name) {
+        if self.has_counter(user, name) {
+            self.revise(user, |row| _ = row.marks.delete_counter(name.as_str()));
+        }
+    }
+
+    /// Whether the user has this counter now.
+    #[must_use]
+    pub fn has_counter(&self, user: UserId, name: &Name) -> bool {
+        self.users.look(&user).is_some_and(|row| row.marks.has(Kind::Counter, name.as_str()))
+    }
+
+    /// Where the user has more marks of channels or dots than this, those go that tell nothing any
+    /// more: what they cover was deleted. No number changes by it.
+    pub fn bound_marks(&mut self, user: UserId, kind: Kind, most: usize, is_over: impl Fn(&str, i64) -> bool) {
+        let has_more = |row: &User| row.marks.of_kind(kind).count() > most;
+        if self.users.look(&user).is_some_and(has_more) {
+            self.revise(user, |row| row.marks.retain(kind, |name, mark| !is_over(name, mark)));
+        }
     }
 
     /// How many counters the user has now.

@@ -100,9 +100,14 @@ impl lanes::Command for LogCommand {
     }
 }
 
-/// Makes the group of a step where it is missing. False where the group is not the channel's.
+/// Makes the group of a step where it is missing. False where the group is not the channel's, or was
+/// deleted.
 fn has_group(rows: &mut Rows, step: &LogStep, merge: bool) -> Result<bool, Problem> {
-    let is_new = rows.get::<GroupRows>().group(step.group).is_none();
+    let group = rows.get::<GroupRows>().group(step.group);
+    if group.is_some_and(|group| group.deleted) {
+        return Ok(false);
+    }
+    let is_new = group.is_none();
     if is_new {
         put(rows, step.group, None, None, step.at)?;
     }
