@@ -141,12 +141,12 @@ impl Engines {
 
     fn removal(&self, config: &Config) -> RemovalContext {
         let (db, lanes, cache, clock) = (self.db.clone(), self.lanes.clone(), Arc::clone(&self.cache), self.clock.clone());
-        let engines = Arc::new(removals::Engines { db, lanes, cache, clock });
+        let engines = Arc::new(removals::Engines { db, lanes, cache, events: Arc::clone(&self.events), clock });
         RemovalContext {
             engines,
             guard: Arc::clone(&self.guard),
             steps: Steps::new([
-                (RemovalKind::User, user_steps(config.relations.terms().badges)),
+                (RemovalKind::User, user_steps(config.relations.terms().badges, &config.notifications)),
                 (RemovalKind::Group, groups::deletion::steps()),
             ]),
         }

@@ -19,7 +19,7 @@ use crate::features::push::rows::PushRows;
 use crate::features::relations::rows::RelationRows;
 use crate::features::removals::rows::RemovalRows;
 use crate::features::views::rows::ViewRows;
-use crate::features::{groups, inbox, notifications, operations, receipts, relations, users, views};
+use crate::features::{feed, groups, inbox, notifications, operations, receipts, relations, removals, users, views};
 use crate::maintenance::{recount, user_export};
 
 /// All of them.
@@ -45,26 +45,33 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 34] = [
+    let others: [&[&'static Statement]; 42] = [
         &lanes::statements(),
         &marks::store::statements(),
         &marks::users::statements(),
         &heads::store::statements(),
+        &heads::erased::statements(),
+        &feed::erase::statements(),
         &events::store::statements(),
+        &events::erased::statements(),
+        &removals::traces::statements(),
         &idempotency::statements(),
         &epoch::statements(),
         &erased::statements(),
         &guard::statements(),
         &db::replica_statements(),
         &groups::deletion::statements(),
+        &groups::erase::statements(),
         &groups::expiry::statements(),
         &groups::import::store::statements(),
         &groups::lists::statements(),
         &groups::push_members::statements(),
+        &inbox::erase::statements(),
         &inbox::expiry::statements(),
         &inbox::lists::statements(),
         &inbox::direct_lists::statements(),
         &inbox::receipts::statements(),
+        &notifications::erase::statements(),
         &notifications::expiry::statements(),
         &notifications::lists::statements(),
         &notifications::reads::statements(),
@@ -74,6 +81,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &relations::lists::statements(),
         &relations::mute_http::statements(),
         &users::statements(),
+        &views::erase::statements(),
         &views::expiry::statements(),
         &operations::store::statements(),
         &receipts::store::statements(),

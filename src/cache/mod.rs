@@ -301,6 +301,17 @@ impl Cache {
         Ok(())
     }
 
+    /// Takes entries out of a stream, by their numbers; those that are not there are passed by.
+    ///
+    /// # Errors
+    /// If Redis is away.
+    pub async fn remove(&self, stream: &RedisStream, ids: &[i64]) -> Result<(), CacheError> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Redis(redis) => redis.remove(stream, ids).await,
+        }
+    }
+
     /// Appends to a stream, each entry under its number, and trims it to about so many. What is
     /// there already is passed over. In process there is no stream.
     ///

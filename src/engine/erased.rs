@@ -5,6 +5,7 @@
 //! does: it is looked for where a user has no row, and for users of whom a write looks at no row
 //! (`pairs::need_named`). A user that has one pays nothing.
 
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::base::error::{Code, Problem};
@@ -55,6 +56,24 @@ pub async fn read(db: &Db, users: &[UserId]) -> DbResult<Vec<Erased>> {
     if users.is_empty() { Ok(Vec::new()) } else { Ok(erased(db.fetch(&FIND, &columns(users)).await?)) }
 }
 
+/// Where JSON of ours names users.
+const USERS: [&str; 10] =
+    ["user_id", "target_id", "sender_id", "receiver_id", "peer_id", "actor_id", "actors", "recipients", "user_ids", "mentions"];
+
+/// Whether JSON that this program wrote names a user, by its id as text.
+#[must_use]
+pub fn names_user(value: &Value, user: &str) -> bool {
+    let is_user = |value: &Value| match value {
+        Value::Array(all) => all.iter().any(|one| one == user),
+        one => one == user,
+    };
+    match value {
+        Value::Object(fields) => fields.iter().any(|(name, of)| (USERS.contains(&name.as_str()) && is_user(of)) || names_user(of, user)),
+        Value::Array(all) => all.iter().any(|one| names_user(one, user)),
+        _ => false,
+    }
+}
+
 /// The answer to what names such a user. `pointers` are the places in the body; the path has none.
 #[must_use]
 pub fn problem<'a>(pointers: impl IntoIterator<Item = &'a str>) -> Problem {
@@ -65,6 +84,13 @@ pub fn problem<'a>(pointers: impl IntoIterator<Item = &'a str>) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_user_is_named_where_users_are() {
+        let named = |json: &str| names_user(&serde_json::from_str(json).unwrap(), "42");
+        assert!(named(r#"{"items":[{"user_id":"7"},{"target_id":"42"}]}"#) && named(r#"{"actors":["1","42"]}"#));
+        assert!(!named(r#"{"group_id":"42","content":"42","user_id":"7","unread":42}"#));
+    }
 
     #[test]
     fn the_hash_of_an_id_stays_the_same_for_ever() {

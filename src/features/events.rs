@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Fault, Problem, Result};
 use crate::db::Db;
-use crate::engine::events::publisher::with_id;
+use crate::engine::events::publisher::{is_there, with_id};
 use crate::engine::events::{Event, EventConfig, EventTypeNames, EventTypes, Publisher, store};
 use crate::http::answer::no_cache;
 use crate::http::auth::Service;
@@ -169,7 +169,7 @@ impl Page {
         let events: Vec<&RawValue> = if row.content.is_empty() { Vec::new() } else { serde_json::from_str(&row.content)? };
         let from = self.reached;
         for (id, event) in (row.first..).zip(events) {
-            if id <= from || !is_wanted(types, event)? {
+            if id <= from || !is_there(event) || !is_wanted(types, event)? {
                 continue;
             }
             if self.items.len() == limit {

@@ -1,5 +1,5 @@
 //! What works through whole tables: imports, recounts, the scrubber, changed numbers of users with a
-//! push device, exports of users, removals.
+//! push device, removals, exports of users.
 
 pub mod import;
 pub mod push;

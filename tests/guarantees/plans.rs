@@ -40,6 +40,11 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("where f.followee_id = $1 and f.follower_id > $2\n        and (case", "the recount of one user reads all follows for lost ones"),
     ("select due.user_id, due.group_id, due.group_seq, due.recall", "the recount of inboxes"),
     ("select b.user_id as other_id from blocks b where b.target_id", "an erasure ends what others have of the user"),
+    ("from feed_snapshots s\n    where s.user_id > $1", "an erasure goes through all snapshots"),
+    ("where (d.user_id, d.peer_id) > ($1, $2)", "an erasure goes through all direct chats"),
+    ("case when n.content like $3", "an erasure goes through all notifications"),
+    ("where (i.stream, i.item_id) > ($1, $2)", "an erasure goes through all items of views"),
+    ("where m.group_id = $1 and m.ordinal > $2 and m.user_id > 0", "an erasure goes through a group's members"),
     ("from view_items i where i.stream > $1", "the recount goes through all views"),
     ("select user_id from users where user_id > $1", "the recount goes through all users"),
 ];

@@ -61,6 +61,20 @@ impl Redis {
         i64::try_from(self.shared.ttl_ms()).unwrap_or(i64::MAX)
     }
 
+    pub(in crate::cache) async fn remove(&self, stream: &RedisStream, ids: &[i64]) -> Result<(), CacheError> {
+        let shared = &self.shared;
+        let remove = |ids: &[i64]| {
+            let mut remove = cmd("XDEL");
+            remove.arg(&stream.key).arg(ids.iter().map(|id| format!("{id}-0")).collect::<Vec<_>>());
+            remove
+        };
+        let commands = ids.chunks(COMMANDS_PER_PIPELINE).map(remove).collect();
+        for result in shared.send(shared.scripts_wire(), commands, shared.deadline()).await? {
+            result.map_err(|error| away(&error))?;
+        }
+        Ok(())
+    }
+
     pub(in crate::cache) async fn append(&self, stream: &RedisStream, entries: &[(i64, String)]) -> Result<(), CacheError> {
         let shared = &self.shared;
         let deadline = shared.deadline();

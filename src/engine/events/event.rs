@@ -95,8 +95,10 @@ pub struct GroupMessageEventOut {
     /// The number of the message in the group.
     #[schema(minimum = 1, example = 57)]
     pub seq: i64,
-    /// The sender.
-    pub sender_id: UserId,
+    /// The sender; omitted if that user was erased, and its messages recalled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub sender_id: Option<UserId>,
     /// Whether the message was recalled.
     pub recalled: bool,
 }

@@ -218,7 +218,7 @@ mod tests {
             Event::Broadcast(BroadcastEventOut { channel: name.clone(), seq: 1, withdrawn: false, channel_deleted: false }),
             Event::Post(PostEventOut { user_id: user, post_id: "p".parse().unwrap(), deleted: false }),
             Event::Member(MemberEventOut { group_id: group, user_id: user, member: true }),
-            Event::GroupMessage(GroupMessageEventOut { group_id: group, seq: 1, sender_id: user, recalled: false }),
+            Event::GroupMessage(GroupMessageEventOut { group_id: group, seq: 1, sender_id: Some(user), recalled: false }),
             Event::DirectMessage(DirectMessageEventOut { sender_id: user, receiver_id: user, seq: None, own_seq: 1, recalled: true }),
             Event::Notification(NotificationEventOut {
                 notification_id: NotificationId::try_from(7).unwrap(),

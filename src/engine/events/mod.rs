@@ -18,6 +18,7 @@
 //! and of [`EventType`], and [`Rows::event`](crate::engine::lanes::Rows::event) in the command,
 //! while the lock is held that puts the changes of the thing in order.
 
+pub mod erased;
 mod event;
 mod kinds;
 pub mod publisher;

@@ -39,10 +39,10 @@ const ENOUGH_EVENTS: usize = 5000;
 /// The publisher of a node.
 #[derive(Debug)]
 pub struct Publisher {
-    db: Db,
-    cache: Arc<Cache>,
+    pub(super) db: Db,
+    pub(super) cache: Arc<Cache>,
     bell: Bell,
-    stream: Option<RedisStream>,
+    pub(super) stream: Option<RedisStream>,
     published: watch::Sender<Published>,
 }
 
@@ -146,15 +146,17 @@ impl Publisher {
         let mut from = streamed.max(head.saturating_sub(i64::try_from(stream.max_entries).unwrap_or(i64::MAX)));
         let (mut reached, mut appended) = (streamed, 0);
         while from < head && appended < ENOUGH_EVENTS {
-            let mut entries: Vec<(i64, String)> = Vec::new();
+            let (mut entries, mut last) = (Vec::new(), None);
             for row in store::read_in(conn, from, EventTypes::ALL, ROWS_AT_ONCE).await? {
                 let events: Vec<&RawValue> = serde_json::from_str(&row.content).unwrap_or_default();
-                entries.extend(
-                    (row.first..).zip(events).map(|(id, event)| (id, with_id(id, event))).filter(|(id, _)| *id > from && *id <= head),
-                );
+                let these = (row.first..).zip(events).filter(|(id, _)| *id > from && *id <= head);
+                for (id, event) in these {
+                    last = Some(id);
+                    entries.extend(is_there(event).then(|| (id, with_id(id, event))));
+                }
             }
             // Those that were left are swept.
-            let Some(last) = entries.last().map(|(id, _)| *id) else { return Ok(Some(head)) };
+            let Some(last) = last else { return Ok(Some(head)) };
             if let Err(error) = self.cache.append(stream, &entries).await {
                 // They are appended when Redis is back.
                 tracing::debug!(%error, "cannot append events to the stream");
@@ -173,6 +175,14 @@ impl Publisher {
             rows.into_iter().filter(|(_, last)| *last > before).fold(false, |is_new, (types, last)| published.add(types, last) || is_new)
         });
     }
+}
+
+/// In place of an event that names a user who was erased: readers pass by it.
+pub(super) const GONE: &str = "null";
+
+/// Whether an event is still there.
+pub(crate) fn is_there(event: &RawValue) -> bool {
+    event.get() != GONE
 }
 
 /// An event as it is shown: its row's JSON with its number in front.

@@ -238,11 +238,17 @@ pub(crate) async fn end(db: &Db) -> DbResult<i64> {
     Ok(rows.first().map_or(0, |(end,)| *end))
 }
 
+/// Takes the lock of the publisher in an open transaction, and waits for it.
+pub(super) async fn lock_head(conn: &mut Conn) -> DbResult<()> {
+    let _: Vec<(i64,)> = conn.fetch(&LOCK_HEAD, &[]).await?;
+    Ok(())
+}
+
 /// Removes some rows that were written before this time; returns how many.
 pub(crate) async fn sweep(db: &Db, oldest: UnixMs) -> DbResult<u64> {
     let mut conn = db.connect().await?;
     conn.begin().await?;
-    let _: Vec<(i64,)> = conn.fetch(&LOCK_HEAD, &[]).await?;
+    lock_head(&mut conn).await?;
     let gone: Vec<(i64,)> = conn.fetch(&SWEEP, &ints([oldest.0, SWEEP_ROWS])).await?;
     let Some(floor) = gone.iter().map(|(last,)| *last).max() else {
         conn.rollback().await?;

@@ -32,6 +32,7 @@ mod broadcast_state;
 mod cached_head;
 mod deleted;
 mod distributed;
+pub mod erased;
 pub mod store;
 mod versions;
 

@@ -29,6 +29,7 @@
 
 mod command;
 mod distributed;
+pub mod erase;
 pub mod exported;
 mod followees;
 mod horizon;

@@ -148,7 +148,7 @@ mod tests {
 
     fn message(seq: i64) -> (i64, Message) {
         let (sender, client_id) = (1.try_into().unwrap(), "a".parse().unwrap());
-        (seq, Message { sender, client_id, content: String::new(), sent_at: UnixMs(0), recalled: false, written: false })
+        (seq, Message { sender: Some(sender), client_id, content: String::new(), sent_at: UnixMs(0), recalled: false, written: false })
     }
 
     fn place() -> impl Strategy<Value = Place> {

@@ -68,14 +68,17 @@ impl GroupMessagesParams {
     }
 }
 
-/// A group message. A recalled message has only its number and sender.
+/// A group message. A recalled message has only its number and sender, and one of an erased user its
+/// number alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct GroupMessageOut {
     /// The number of the message in the group.
     #[schema(minimum = 1, example = 121)]
     pub seq: i64,
-    /// The sender.
-    pub sender_id: UserId,
+    /// The sender; omitted if that user was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub sender_id: Option<UserId>,
     /// The content.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

@@ -60,7 +60,7 @@ pub(super) fn send_and_tell(rows: &mut Rows, id: GroupId, sender: UserId, new: &
     if !is_new {
         return Ok(Answer::ok(sent));
     }
-    tell(rows, now, GroupMessageEventOut { group_id: id, seq: sent.seq, sender_id: sender, recalled: false });
+    tell(rows, now, GroupMessageEventOut { group_id: id, seq: sent.seq, sender_id: Some(sender), recalled: false });
     Ok(Answer::created(sent))
 }
 
@@ -103,7 +103,7 @@ pub(super) fn add_message(rows: &mut Rows, id: GroupId, sender: UserId, new: &Ne
     rows.get_mut::<GroupRows>().add_message(
         id,
         seq,
-        Message { sender, client_id, content, sent_at: now, recalled: false, written },
+        Message { sender: Some(sender), client_id, content, sent_at: now, recalled: false, written },
         mentions,
     );
     if written {
@@ -126,32 +126,39 @@ fn add_change(rows: &mut Rows, id: GroupId, group: &mut Group, seq: i64) {
 }
 
 pub(super) fn recall(rows: &mut Rows, id: GroupId, seq: i64, by: Option<UserId>, now: UnixMs) -> Result<Answer, Problem> {
-    let mut group = known(rows, id)?;
+    known(rows, id)?;
     let found = rows.get::<GroupRows>().message(id, seq);
     // To a stranger, what is there and what is not look alike. A sender who has left may still
     // recall.
-    if let Some(by) = by.filter(|by| found.as_ref().is_none_or(|message| *by != message.sender)) {
+    if let Some(by) = by.filter(|by| found.as_ref().is_none_or(|message| Some(*by) != message.sender)) {
         member(rows, id, by)?;
     }
     let Some(message) = found else { return Err(not_there(rows, id, seq)) };
-    if by.is_some_and(|by| by != message.sender) {
+    if by.is_some_and(|by| Some(by) != message.sender) {
         return Err(Problem::new(Code::Forbidden, "Only the sender of a message and services can recall it."));
     }
     if message.recalled {
         return Ok(Answer::no_content());
     }
+    take_back(rows, id, seq, &message, now)?;
+    Ok(Answer::no_content())
+}
+
+/// Takes back a message that is there. It is unread for nobody from then on.
+pub(super) fn take_back(rows: &mut Rows, id: GroupId, seq: i64, message: &Message, now: UnixMs) -> Result<(), Problem> {
+    let mut group = known(rows, id)?;
     let key = StreamKey::group(id);
     let mut stream = rows.head(&key);
     stream.retract(seq);
     rows.set_head(&key, stream);
-    rows.get_mut::<GroupRows>().recall(id, seq, &message);
+    rows.get_mut::<GroupRows>().recall(id, seq, message);
     add_change(rows, id, &mut group, seq);
     // Devices that hold the message must hear of it, also after the delivery was switched.
     if message.written || group.delivery == Delivery::Write {
         add_job(rows, id, &mut group, DeliveryJob { seq, recall: true });
     }
     tell(rows, now, GroupMessageEventOut { group_id: id, seq, sender_id: message.sender, recalled: true });
-    Ok(Answer::no_content())
+    Ok(())
 }
 
 /// The messages up to this one go, but not those that are yet to be put into inboxes: a recall must

@@ -23,6 +23,7 @@ mod config;
 pub mod deletion;
 pub mod delivery;
 mod distributed;
+pub mod erase;
 pub mod expiry;
 pub mod exported;
 pub mod fan_out;
@@ -174,7 +175,8 @@ impl Membership {
 /// A message, as its row has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    pub sender: UserId,
+    /// None: a user that was erased.
+    pub sender: Option<UserId>,
     /// The sender's own id for it; once for each sender.
     pub client_id: ClientId,
     /// The text; empty once it is recalled.

@@ -17,6 +17,8 @@ pub struct GroupNeeds {
     pub groups: BTreeSet<GroupId>,
     /// The latest memberships.
     pub members: BTreeSet<(UserId, GroupId)>,
+    /// All memberships, from the first on, of these in these groups.
+    pub spans: BTreeSet<(UserId, GroupId)>,
     /// Messages by their senders' own ids.
     pub clients: BTreeSet<ClientKey>,
     /// Messages by their numbers.

@@ -28,6 +28,10 @@ pub struct GroupRows {
     clients: Table<ClientKey, Option<Sent>>,
     messages: Table<(GroupId, i64), Option<Message>>,
     jobs: Table<(GroupId, i64), Option<DeliveryJob>>,
+    /// Messages of senders that are erased.
+    erased_senders: Table<(GroupId, i64), bool>,
+    /// Members that are erased.
+    forgotten_members: Table<(UserId, GroupId), bool>,
     /// Whom new messages mention.
     mentions: Table<(GroupId, i64), Mentions>,
     /// Messages that members sent (true), or that mention them, as far as they were asked for.
@@ -47,13 +51,32 @@ impl GroupRows {
         let (mut new, mut changed) = (Vec::new(), Vec::new());
         for (key, (loaded, now)) in self.members.rows.iter().filter(|(_, (loaded, now))| loaded != now) {
             let Some(now) = now else { continue };
-            if loaded.is_none() { new.push((key, now)) } else { changed.push((key, now)) }
+            if self.forgotten_members.get(&(key.0, key.1)) {
+                continue;
+            }
+            let row = ((key.0.get(), key.1, key.2), now);
+            if loaded.is_none() { new.push(row) } else { changed.push(row) }
         }
+        self.save_forgotten(conn, &mut new).await?;
         if !new.is_empty() {
             store::insert_members(conn, &new).await?;
         }
         if !changed.is_empty() {
             store::update_members(conn, &changed).await?;
+        }
+        Ok(())
+    }
+
+    /// The memberships of members that are erased go, and come again with the ordinal in place of the
+    /// user.
+    async fn save_forgotten<'a>(&'a self, conn: &mut Conn, new: &mut Vec<store::MemberOf<'a>>) -> DbResult<()> {
+        let forgotten: Vec<_> = self.forgotten_members.changed().map(|(key, _)| *key).collect();
+        if !forgotten.is_empty() {
+            store::delete_members(conn, &forgotten).await?;
+        }
+        for (user, group) in forgotten {
+            let all = self.members.from(&(user, group, 0)).take_while(|((of, at, _), _)| *of == user && *at == group);
+            new.extend(all.filter_map(|((.., span), row)| row.as_ref().map(|row| ((-row.ordinal, group, *span), row))));
         }
         Ok(())
     }
@@ -74,6 +97,10 @@ impl GroupRows {
         }
         if !recalled.is_empty() {
             store::recall_messages(conn, &recalled).await?;
+        }
+        let erased: Vec<_> = self.erased_senders.changed().map(|(key, _)| *key).collect();
+        if !erased.is_empty() {
+            store::erase_senders(conn, &erased).await?;
         }
         let gone = |group: &GroupId| self.gone.get(group);
         let changes = self.changes.changed().filter_map(|((group, id), seq)| Some((*group, *id, (*seq)?)));
@@ -134,7 +161,7 @@ impl GroupRows {
     pub fn own_from(&self, group: GroupId, user: UserId, from: i64) -> impl Iterator<Item = i64> {
         let loaded = self.of_member(group, user, from, true);
         let new = self.messages.from(&(group, from)).take_while(move |((of, _), _)| *of == group);
-        let new = new.filter(move |(_, message)| message.as_ref().is_some_and(|message| message.sender == user));
+        let new = new.filter(move |(_, message)| message.as_ref().is_some_and(|message| message.sender == Some(user)));
         loaded.chain(new.map(|((_, seq), _)| *seq))
     }
 
@@ -165,8 +192,10 @@ impl GroupRows {
     /// Adds a message.
     pub fn add_message(&mut self, group: GroupId, seq: i64, message: Message, mentions: Mentions) {
         self.mentions.set(&(group, seq), mentions);
-        let sent = Sent { seq, at: message.sent_at, recalled: false };
-        self.clients.set(&(group, message.sender, message.client_id.clone()), Some(sent));
+        if let Some(sender) = message.sender {
+            let sent = Sent { seq, at: message.sent_at, recalled: false };
+            self.clients.set(&(group, sender, message.client_id.clone()), Some(sent));
+        }
         self.messages.set(&(group, seq), Some(message));
     }
 
@@ -175,9 +204,21 @@ impl GroupRows {
         // One that was sent in this batch is not to keep whom it named.
         let all = self.mentions.get(&(group, seq)).all;
         self.mentions.set(&(group, seq), Mentions { all, ..Mentions::default() });
-        let sent = Sent { seq, at: message.sent_at, recalled: true };
-        self.clients.set(&(group, message.sender, message.client_id.clone()), Some(sent));
+        if let Some(sender) = message.sender {
+            let sent = Sent { seq, at: message.sent_at, recalled: true };
+            self.clients.set(&(group, sender, message.client_id.clone()), Some(sent));
+        }
         self.messages.set(&(group, seq), Some(Message { recalled: true, content: String::new(), ..message.clone() }));
+    }
+
+    /// The sender of a message is erased: what is left of it is a tombstone.
+    pub(super) fn erase_sender(&mut self, group: GroupId, seq: i64) {
+        self.erased_senders.set(&(group, seq), true);
+    }
+
+    /// A member is erased: its memberships, all of which were asked for, lose its id.
+    pub(super) fn forget_member(&mut self, user: UserId, group: GroupId) {
+        self.forgotten_members.set(&(user, group), true);
     }
 
     /// Adds a change of a message, under the next id of the group.
@@ -233,7 +274,7 @@ impl RowSet for GroupRows {
         let waiting = store::load_waiting(pipeline, &needs.jobs);
         let (groups, members, clients, messages, ((), waiting, of_member)) = try_join5(
             store::load_groups(pipeline, &needs.groups),
-            store::load_members(pipeline, &needs.members),
+            store::load_members(pipeline, &needs.members, &needs.spans),
             store::load_clients(pipeline, &needs.clients),
             store::load_messages(pipeline, &needs.messages),
             try_join3(self.logs.load(pipeline, &needs.logs), waiting, store::load_of_member(pipeline, &needs.again)),
@@ -276,6 +317,8 @@ impl RowSet for GroupRows {
         self.members.settle();
         self.clients.settle();
         self.messages.settle();
+        self.erased_senders.settle();
+        self.forgotten_members.settle();
         self.mentions.settle();
         self.jobs.settle();
         self.changes.settle();
@@ -289,6 +332,8 @@ impl RowSet for GroupRows {
         self.members.undo();
         self.clients.undo();
         self.messages.undo();
+        self.erased_senders.undo();
+        self.forgotten_members.undo();
         self.mentions.undo();
         self.jobs.undo();
         self.changes.undo();

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use futures_util::future::try_join;
+
 use super::needs::{ClientKey, DeliveryJob, Sent};
 use super::{Delivery, Group, MAX_UNREAD_AGAIN, Membership, Mentions, Message, Reading};
 use crate::base::clock::UnixMs;
@@ -56,6 +58,33 @@ static LOAD_MEMBERS: Statement = Statement::new(
     &[("group_id", Type::Int), ("user_id", Type::Int)],
 )
 .by("user_id");
+
+/// All memberships of each.
+static LOAD_SPANS: Statement = Statement::new(
+    "select m.group_id, m.user_id, m.span, m.ordinal, m.from_seq, m.to_seq, m.read_seq, m.extra, m.level, m.level_until,
+        m.unread_from, m.again, m.mentions, m.joined_at, m.at, m.hidden
+    from {rows} r
+    join memberships m on m.user_id = r.user_id and m.group_id = r.group_id",
+    &[("group_id", Type::Int), ("user_id", Type::Int)],
+)
+.by("user_id");
+
+static DELETE_MEMBERS: Statement = Statement::new(
+    "delete from memberships
+    where (user_id, group_id) in (select user_id, group_id from {rows} r)",
+    &[("group_id", Type::Int), ("user_id", Type::Int)],
+)
+.by("user_id");
+
+/// Tombstones without a sender. Two of them must not share an id that their senders gave them.
+static ERASE_SENDERS: Statement = Statement::new(
+    "update group_messages
+    set sender_id = 0, client_id = cast(group_messages.seq as text), content = '', mentions = '', recalled = 1
+    from {rows} r
+    where group_messages.group_id = r.group_id and group_messages.seq = r.seq",
+    &[("group_id", Type::Int), ("seq", Type::Int)],
+)
+.by("group_id");
 
 static INSERT_MEMBERS: Statement = Statement::insert(
     "memberships",
@@ -187,11 +216,14 @@ static INSERT_JOBS: Statement =
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 13] {
+pub(super) fn statements() -> [&'static Statement; 16] {
     [
         &LOAD_GROUPS,
         &SAVE_GROUPS,
         &LOAD_MEMBERS,
+        &LOAD_SPANS,
+        &DELETE_MEMBERS,
+        &ERASE_SENDERS,
         &INSERT_MEMBERS,
         &UPDATE_MEMBERS,
         &LOAD_CLIENTS,
@@ -227,12 +259,31 @@ pub(super) async fn load_groups(pipeline: &Pipeline, groups: &BTreeSet<GroupId>)
     pipeline.fetch(&LOAD_GROUPS, [Column::Int(groups.iter().map(|group| group.get()).collect())]).await
 }
 
-pub(super) async fn load_members(pipeline: &Pipeline, members: &BTreeSet<(UserId, GroupId)>) -> DbResult<Vec<MemberRow>> {
-    if members.is_empty() {
-        return Ok(Vec::new());
-    }
+fn member_keys(members: &BTreeSet<(UserId, GroupId)>) -> [Column; 2] {
     let groups = Column::Int(members.iter().map(|(_, group)| group.get()).collect());
-    pipeline.fetch(&LOAD_MEMBERS, [groups, Column::Int(members.iter().map(|(user, _)| user.get()).collect())]).await
+    [groups, Column::Int(members.iter().map(|(user, _)| user.get()).collect())]
+}
+
+/// The latest memberships of `members`, and all of `spans`.
+pub(super) async fn load_members(
+    pipeline: &Pipeline,
+    members: &BTreeSet<(UserId, GroupId)>,
+    spans: &BTreeSet<(UserId, GroupId)>,
+) -> DbResult<Vec<MemberRow>> {
+    let latest = async { if members.is_empty() { Ok(Vec::new()) } else { pipeline.fetch(&LOAD_MEMBERS, member_keys(members)).await } };
+    let all = async { if spans.is_empty() { Ok(Vec::new()) } else { pipeline.fetch(&LOAD_SPANS, member_keys(spans)).await } };
+    let (mut found, all): (Vec<MemberRow>, Vec<MemberRow>) = try_join(latest, all).await?;
+    found.extend(all);
+    Ok(found)
+}
+
+/// Removes all memberships of these.
+pub(super) async fn delete_members(conn: &mut Conn, members: &[(UserId, GroupId)]) -> DbResult<()> {
+    conn.later(&DELETE_MEMBERS, &member_keys(&members.iter().copied().collect())).await
+}
+
+pub(super) async fn erase_senders(conn: &mut Conn, messages: &[(GroupId, i64)]) -> DbResult<()> {
+    conn.later(&ERASE_SENDERS, &[ints(messages, |(group, _)| group.get()), ints(messages, |(_, seq)| *seq)]).await
 }
 
 pub(super) async fn load_clients(pipeline: &Pipeline, clients: &BTreeSet<ClientKey>) -> DbResult<Vec<SentRow>> {
@@ -312,7 +363,7 @@ pub(super) fn member_of_row(row: MemberRow) -> Option<((UserId, GroupId, i64), O
 pub(super) fn message_of_row(
     (group, seq, sender, client, content, at, recalled, written): MessageRow,
 ) -> Option<((GroupId, i64), Message)> {
-    let (sender, client_id) = (UserId::try_from(sender).ok()?, client.parse().ok()?);
+    let (sender, client_id) = (UserId::try_from(sender).ok(), client.parse().ok()?);
     let message = Message { sender, client_id, content, sent_at: UnixMs(at), recalled: recalled == 1, written: written == 1 };
     Some(((GroupId::try_from(group).ok()?, seq), message))
 }
@@ -321,14 +372,14 @@ fn ints<T>(items: &[T], value: impl Fn(&T) -> i64) -> Column {
     Column::Int(items.iter().map(value).collect())
 }
 
-/// A membership with its key.
-pub(super) type MemberOf<'a> = (&'a (UserId, GroupId, i64), &'a Membership);
+/// A membership with its key: the user, or for one that is erased the ordinal below 0; group and span.
+pub(super) type MemberOf<'a> = ((i64, GroupId, i64), &'a Membership);
 
 /// The columns of [`UPDATE_MEMBERS`].
 fn member_columns(members: &[MemberOf<'_>]) -> [Column; 13] {
     [
         ints(members, |((_, group, _), _)| group.get()),
-        ints(members, |((user, ..), _)| user.get()),
+        ints(members, |((user, ..), _)| *user),
         ints(members, |((.., span), _)| *span),
         ints(members, |(_, row)| row.to_seq.unwrap_or(-1)),
         ints(members, |(_, row)| row.reading.read_seq()),
@@ -388,7 +439,7 @@ pub(super) async fn insert_messages(conn: &mut Conn, messages: &[((GroupId, i64)
     let columns = [
         ints(messages, |((group, _), ..)| group.get()),
         ints(messages, |((_, seq), ..)| *seq),
-        ints(messages, |(_, message, _)| message.sender.get()),
+        ints(messages, |(_, message, _)| message.sender.map_or(0, UserId::get)),
         Column::Text(messages.iter().map(|(_, message, _)| message.client_id.to_string()).collect()),
         Column::Text(messages.iter().map(|(_, message, _)| message.content.clone()).collect()),
         ints(messages, |(_, message, _)| message.sent_at.0),

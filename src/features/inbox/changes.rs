@@ -13,6 +13,10 @@ use crate::features::silence::Silence;
 /// ([`Needs::user`](crate::engine::lanes::Needs::user)), and raises the user's revision. Returns
 /// its number: the one after the last.
 pub fn append_inbox(rows: &mut Rows, user: UserId, item: Item, now: UnixMs) -> i64 {
+    // Its inbox is being removed, or is gone.
+    if rows.is_erased(user) {
+        return rows.user(user).inbox_seq;
+    }
     rows.revise(user, |row| row.inbox_seq += 1);
     let seq = rows.user(user).inbox_seq;
     rows.get_mut::<InboxRows>().put(user, seq, item, now);

@@ -80,7 +80,7 @@ pub(super) fn item_of_row(row: InboxRow) -> Option<ItemOut> {
     let recalled = recalled == 1 && !is_recall;
     Some(ItemOut {
         seq,
-        sender_id: UserId::try_from(sender).ok()?,
+        sender_id: UserId::try_from(sender).ok(),
         peer_id: UserId::try_from(peer).ok(),
         group_id: GroupId::try_from(group).ok(),
         group_seq: Some(group_seq).filter(|_| group > 0 && !is_recall),

@@ -28,6 +28,7 @@ mod direct;
 pub mod direct_lists;
 pub mod directs_http;
 mod distributed;
+pub mod erase;
 pub mod expiry;
 pub mod exported;
 mod history;
@@ -70,8 +71,8 @@ pub const MAX_EMPTY_CHATS: i64 = 1000;
 /// What is put into an inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// Who sent the message.
-    pub sender: UserId,
+    /// Who sent the message; None: a user that was erased.
+    pub sender: Option<UserId>,
     /// Whether that is the owner of this inbox, from another device.
     pub own: bool,
     /// What it is.
@@ -282,9 +283,11 @@ pub struct ItemOut {
     /// The number of the item.
     #[schema(minimum = 1, example = 57)]
     pub seq: i64,
-    /// The sender.
-    pub sender_id: UserId,
-    /// For a direct message: the other user.
+    /// The sender; omitted if that user was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub sender_id: Option<UserId>,
+    /// For a direct message: the other user; omitted if that user was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub peer_id: Option<UserId>,

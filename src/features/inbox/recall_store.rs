@@ -24,9 +24,26 @@ static RECALL: Statement = Statement::new(
 )
 .by("user_id");
 
+/// What is left of rows of a chat with a peer that is erased: their numbers, and whether they are the
+/// user's own. A row that told of a recall still does.
+static FORGET_PEERS: Statement = Statement::new(
+    "update inbox
+    set sender_id = case when inbox.own = 1 then inbox.user_id else 0 end,
+        peer_id = 0,
+        peer_seq = 0,
+        client_id = '',
+        content = '',
+        other_seq = 0,
+        recalled = 1 - inbox.recall
+    from {rows} r
+    where inbox.user_id = r.user_id and inbox.peer_id = r.peer_id and inbox.peer_id > 0 and inbox.seq <= r.up_to",
+    &[("user_id", Type::Int), ("peer_id", Type::Int), ("up_to", Type::Int)],
+)
+.by("user_id");
+
 /// Every statement of this file, for the suite that runs each on both engines.
-pub(super) fn statements() -> [&'static Statement; 2] {
-    [&LOAD_MESSAGES, &RECALL]
+pub(super) fn statements() -> [&'static Statement; 3] {
+    [&LOAD_MESSAGES, &RECALL, &FORGET_PEERS]
 }
 
 impl Message {
@@ -62,4 +79,10 @@ pub(super) async fn load_messages(
 pub(super) async fn save(conn: &mut Conn, rows: &[(UserId, i64)]) -> DbResult<()> {
     let columns = [Column::Int(rows.iter().map(|(user, _)| user.get()).collect()), Column::Int(rows.iter().map(|(_, seq)| *seq).collect())];
     conn.later(&RECALL, &columns).await
+}
+
+/// Makes tombstones of rows of chats: whose, with whom, and up to which seq.
+pub(super) async fn forget_peers(conn: &mut Conn, chats: &[(UserId, UserId, i64)]) -> DbResult<()> {
+    let column = |value: fn(&(UserId, UserId, i64)) -> i64| Column::Int(chats.iter().map(value).collect());
+    conn.later(&FORGET_PEERS, &[column(|(user, ..)| user.get()), column(|(_, peer, _)| peer.get()), column(|(.., up_to)| *up_to)]).await
 }

@@ -31,6 +31,8 @@ pub struct InboxRows {
     gone: Table<UserId, i64>,
     /// Stored rows that were recalled: the other side, and whether it is the owner's own.
     recalled: Table<(UserId, i64), Option<(UserId, bool)>>,
+    /// Chats with peers that are erased: up to which seq rows become tombstones.
+    forgotten: Table<ChatKey, i64>,
     places: HashMap<(UserId, UserId, i64), Place>,
     messages: HashMap<(UserId, i64), Message>,
     earliest: HashMap<UserId, i64>,
@@ -186,6 +188,11 @@ impl InboxRows {
         rows.map(|row| Oldest { recalled: row.recalled || is_recalled(row.seq), ..*row }).collect()
     }
 
+    /// The user's rows of a chat with a peer that is erased become tombstones, up to this seq.
+    pub(super) fn forget_peer(&mut self, user: UserId, peer: UserId, up_to: i64) {
+        self.forgotten.set(&(user, peer), up_to.max(self.forgotten.get(&(user, peer))));
+    }
+
     /// A user's rows up to this seq go.
     pub fn remove(&mut self, user: UserId, up_to: i64) {
         self.gone.set(&user, up_to.max(self.gone.get(&user)));
@@ -250,6 +257,10 @@ impl RowSet for InboxRows {
         if !rows.is_empty() {
             store::insert_rows(conn, &rows).await?;
         }
+        let forgotten: Vec<_> = self.forgotten.changed().map(|((user, peer), up_to)| (*user, *peer, *up_to)).collect();
+        if !forgotten.is_empty() {
+            recall_store::forget_peers(conn, &forgotten).await?;
+        }
         let recalled: Vec<_> = self.recalled.changed().map(|((user, seq), _)| (*user, *seq)).collect();
         if !recalled.is_empty() {
             recall_store::save(conn, &recalled).await?;
@@ -272,6 +283,7 @@ impl RowSet for InboxRows {
         self.empty_chats.settle();
         self.gone.settle();
         self.recalled.settle();
+        self.forgotten.settle();
     }
 
     fn undo(&mut self) {
@@ -282,6 +294,7 @@ impl RowSet for InboxRows {
         self.empty_chats.undo();
         self.gone.undo();
         self.recalled.undo();
+        self.forgotten.undo();
     }
 
     fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {

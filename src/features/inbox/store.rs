@@ -282,7 +282,7 @@ fn inbox_columns(rows: &[NewRow<'_>]) -> [Column; 15] {
     [
         Column::Int(rows.iter().map(|((user, _), _)| user.get()).collect()),
         Column::Int(rows.iter().map(|((_, seq), _)| *seq).collect()),
-        number(|item| item.sender.get()),
+        number(|item| item.sender.map_or(0, UserId::get)),
         number(|item| if let Of::Direct { peer, .. } | Of::DirectRecall { peer, .. } = &item.of { peer.get() } else { 0 }),
         number(|item| if let Of::Direct { peer_seq, .. } | Of::DirectRecall { peer_seq, .. } = &item.of { *peer_seq } else { 0 }),
         number(|item| if let Of::Group { group, .. } | Of::Recall { group, .. } = &item.of { group.get() } else { 0 }),

@@ -25,6 +25,7 @@ mod config;
 mod content;
 mod distributed;
 mod entry;
+pub mod erase;
 pub mod expiry;
 pub mod exported;
 mod grouped_store;

@@ -25,9 +25,9 @@ async fn member_since(receipts: &Receipts, known: &Known, group: GroupId, user: 
 pub(super) async fn sender_of(receipts: &Receipts, known: &Known, path: &GroupPath, seq: i64) -> Result<UserId> {
     let (group, user) = (path.group, path.user());
     let sent = receipts.senders(group, known, seq, seq).await?.first().copied();
-    let is_own = |sender: UserId| user.is_none_or(|user| user == sender);
+    let is_own = |sender: Option<UserId>| user.is_none_or(|user| Some(user) == sender);
     let found = match sent {
-        Some((_, sender, false)) if is_own(sender) => sender,
+        Some((_, Some(sender), false)) if is_own(Some(sender)) => sender,
         // Its sender knows of it, also after leaving.
         Some((_, sender, true)) if is_own(sender) => return Err(no_message(group, seq)),
         _ => return Err(refused(receipts, known, path, seq, sent).await?),
@@ -74,5 +74,5 @@ pub(super) async fn senders_of(receipts: &Receipts, known: &Known, path: &GroupP
     if from <= known.terms.head && sent.first().is_none_or(|(seq, ..)| *seq > from) {
         return Err(expired(group, lists::earliest(&receipts.db, group).await?).into());
     }
-    Ok(sent.into_iter().filter(|(.., recalled)| !recalled).map(|(seq, sender, _)| (seq, sender)).collect())
+    Ok(sent.into_iter().filter(|(.., recalled)| !recalled).filter_map(|(seq, sender, _)| Some((seq, sender?))).collect())
 }

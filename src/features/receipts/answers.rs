@@ -46,8 +46,10 @@ pub struct ReceiptsOut {
 /// A recipient of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RecipientOut {
-    /// The user.
-    pub user_id: UserId,
+    /// The user; omitted if that user was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub user_id: Option<UserId>,
     /// The member's number in the group.
     #[schema(minimum = 1, example = 7)]
     pub ordinal: i64,
@@ -128,7 +130,9 @@ pub(super) fn answer(spans: &Spans, seq: i64, sender: UserId, shown: Shown, most
 pub(super) fn version_of(spans: &Spans, value: &ReceiptsAnswer) -> Version {
     match value {
         ReceiptsAnswer::Counts(of) => version(spans, [of.recipients, of.read_count]),
-        ReceiptsAnswer::Members(page) => version(spans, page.items.iter().flat_map(|of| [of.ordinal, i64::from(of.left)])),
+        ReceiptsAnswer::Members(page) => {
+            version(spans, page.items.iter().flat_map(|of| [of.ordinal, i64::from(of.left), i64::from(of.user_id.is_some())]))
+        }
         ReceiptsAnswer::Bitmaps(of) => version(spans, of.numbers()),
     }
 }

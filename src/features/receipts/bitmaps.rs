@@ -109,7 +109,14 @@ mod tests {
     use crate::features::receipts::Span;
 
     fn span(ordinal: i64, from_seq: i64, to_seq: Option<i64>, read: i64) -> Span {
-        Span { ordinal, user: ordinal.try_into().unwrap(), from_seq, to_seq, reading: Reading::from_seq(read), hidden: Hidden::default() }
+        Span {
+            ordinal,
+            user: Some(ordinal.try_into().unwrap()),
+            from_seq,
+            to_seq,
+            reading: Reading::from_seq(read),
+            hidden: Hidden::default(),
+        }
     }
 
     fn set(bits: &str) -> BTreeSet<i64> {
@@ -122,7 +129,7 @@ mod tests {
         fn both_forms_name_the_same_recipients(there in prop::collection::btree_map(1..3000_i64, any::<(bool, bool)>(), 1..60), most in 1..4000_i64) {
             // Message 5 of the first member; the others have left before or not, have read it or not.
             let spans: Vec<_> = there.iter().map(|(ordinal, (left, read))| span(*ordinal, 0, left.then_some(4), if *read { 5 } else { 0 })).collect();
-            let sender = spans[0].user;
+            let sender = spans[0].user.unwrap();
             let spans = Spans::new(spans);
             let of = |wanted: bool| -> BTreeSet<i64> {
                 there.iter().filter(|(ordinal, (left, read))| **ordinal != sender.get() && !left && *read == wanted).map(|(ordinal, _)| *ordinal).collect()

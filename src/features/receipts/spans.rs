@@ -9,7 +9,8 @@ use crate::features::groups::Reading;
 pub struct Span {
     /// The member's number in the group.
     pub ordinal: i64,
-    pub user: UserId,
+    /// None: a user that was erased.
+    pub user: Option<UserId>,
     /// The head when joining.
     pub from_seq: i64,
     /// The head when leaving; None: a member now.
@@ -53,7 +54,8 @@ pub struct Count {
 /// A recipient of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipient {
-    pub user: UserId,
+    /// None: a user that was erased.
+    pub user: Option<UserId>,
     /// The member's number in the group.
     pub ordinal: i64,
     /// Whether the membership of that time has ended.
@@ -114,7 +116,7 @@ impl Spans {
     /// The head at which a user's membership began; None where there is none.
     #[must_use]
     pub fn member_since(&self, user: UserId) -> Option<i64> {
-        self.spans.iter().find(|span| span.user == user && span.to_seq.is_none()).map(|span| span.from_seq)
+        self.spans.iter().find(|span| span.user == Some(user) && span.to_seq.is_none()).map(|span| span.from_seq)
     }
 
     fn covering(&self, seq: i64) -> impl Iterator<Item = &Span> {
@@ -156,7 +158,7 @@ impl Spans {
         let counts = (from..).zip(senders).zip(&steps).map(|((seq, sender), step)| {
             sum = Count { recipients: sum.recipients + step.recipients, read: sum.read + step.read };
             // The sender is no recipient.
-            let own = sender.and_then(|sender| self.spans.iter().find(|span| span.user == sender && span.covers(seq)));
+            let own = sender.and_then(|sender| self.spans.iter().find(|span| span.user == Some(sender) && span.covers(seq)));
             let own_read = own.is_some_and(|span| span.has_read(seq));
             Count { recipients: sum.recipients - i64::from(own.is_some()), read: sum.read - i64::from(own_read) }
         });
@@ -165,7 +167,7 @@ impl Spans {
 
     /// The recipients of a message who have read it, or those who have not, after an ordinal.
     pub fn recipients(&self, seq: i64, sender: UserId, read: bool, after: i64) -> impl Iterator<Item = Recipient> {
-        let these = self.covering(seq).filter(move |span| span.ordinal > after && span.user != sender);
+        let these = self.covering(seq).filter(move |span| span.ordinal > after && span.user != Some(sender));
         let these = these.filter(move |span| span.has_read(seq) == read);
         these.map(|span| Recipient { user: span.user, ordinal: span.ordinal, left: span.to_seq.is_some() })
     }
@@ -180,7 +182,7 @@ impl Spans {
     #[must_use]
     pub fn ordinals(&self, seq: i64, sender: UserId, most: usize) -> Option<Ordinals> {
         let mut ordinals = Ordinals::default();
-        for span in self.covering(seq).filter(|span| span.user != sender) {
+        for span in self.covering(seq).filter(|span| span.user != Some(sender)) {
             let these = if span.has_read(seq) { &mut ordinals.read } else { &mut ordinals.unread };
             these.push(span.ordinal);
             if ordinals.read.len() + ordinals.unread.len() > most {
@@ -198,7 +200,7 @@ impl Spans {
         let (mut read, mut there) = (vec![0; bytes], vec![0; bytes]);
         for span in self.covering(seq) {
             set_bit(&mut there, span.ordinal);
-            if span.user != sender && span.has_read(seq) {
+            if span.user != Some(sender) && span.has_read(seq) {
                 set_bit(&mut read, span.ordinal);
             }
         }

@@ -71,18 +71,18 @@ type SpanRow = (i64, i64, i64, i64, i64, Vec<u8>, String);
 pub async fn spans(db: &Db, group: GroupId) -> DbResult<Vec<Span>> {
     let rows: Vec<SpanRow> = db.fetch(&SPANS, &[Column::Int(vec![group.get()])]).await?;
     let span = |(ordinal, user, from_seq, to_seq, read_seq, extra, hidden): SpanRow| {
-        let (user, to_seq) = (UserId::try_from(user).ok()?, (to_seq >= 0).then_some(to_seq));
-        Some(Span { ordinal, user, from_seq, to_seq, reading: Reading::from_row(read_seq, &extra), hidden: Hidden::from_row(&hidden) })
+        let (user, to_seq) = (UserId::try_from(user).ok(), (to_seq >= 0).then_some(to_seq));
+        Span { ordinal, user, from_seq, to_seq, reading: Reading::from_row(read_seq, &extra), hidden: Hidden::from_row(&hidden) }
     };
-    Ok(rows.into_iter().filter_map(span).collect())
+    Ok(rows.into_iter().map(span).collect())
 }
 
-/// A message: its seq, who sent it, and whether it was recalled.
-pub type Sent = (i64, UserId, bool);
+/// A message: its seq, who sent it (None: a user that was erased), and whether it was recalled.
+pub type Sent = (i64, Option<UserId>, bool);
 
 /// Who sent the messages from this one to that one.
 pub async fn senders(db: &Db, group: GroupId, from: i64, to: i64) -> DbResult<Vec<Sent>> {
     let columns = [group.get(), from, to].map(|value| Column::Int(vec![value]));
     let rows: Vec<(i64, i64, i64)> = db.fetch(&SENDERS, &columns).await?;
-    Ok(rows.into_iter().filter_map(|(seq, sender, recalled)| Some((seq, UserId::try_from(sender).ok()?, recalled != 0))).collect())
+    Ok(rows.into_iter().map(|(seq, sender, recalled)| (seq, UserId::try_from(sender).ok(), recalled != 0)).collect())
 }

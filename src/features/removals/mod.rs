@@ -16,6 +16,7 @@
 pub mod rows;
 mod step;
 pub mod store;
+pub mod traces;
 
 pub use self::step::{Engines, Place, Progress, Step, delete_own, delete_pages, user_of};
 use crate::base::clock::UnixMs;

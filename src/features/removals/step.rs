@@ -10,6 +10,7 @@ use crate::base::error::{Fault, Result};
 use crate::base::ids::UserId;
 use crate::cache::Cache;
 use crate::db::{Column, Db, Statement, in_time};
+use crate::engine::events::Publisher;
 use crate::engine::lanes::{Command, Job, Lanes};
 
 /// How far a step is: its own to say. It begins at the default.
@@ -61,6 +62,7 @@ pub struct Engines {
     pub db: Db,
     pub lanes: Lanes,
     pub cache: Arc<Cache>,
+    pub events: Arc<Publisher>,
     pub clock: Clock,
 }
 

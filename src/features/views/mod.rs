@@ -14,6 +14,7 @@
 
 mod config;
 mod distributed;
+pub mod erase;
 pub mod expiry;
 pub mod exported;
 pub mod http;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::features::notifications::{self, NotificationConfig};
 use crate::features::relations::{self, Badges};
-use crate::features::removals::{RemovalKind, Step};
-use crate::features::users;
+use crate::features::removals::{self, RemovalKind, Step};
+use crate::features::{feed, groups, inbox, users, views};
 
 /// The steps of all kinds.
 #[derive(Debug)]
@@ -34,6 +35,16 @@ impl Steps {
 /// Those of the erasure of a user. Others lose what they have of it first, then its own rows go, and
 /// its row in `users` is the last.
 #[must_use]
-pub fn user_steps(badges: Badges) -> Vec<Step> {
-    [relations::erase::steps(badges), users::erase::steps()].into_iter().flatten().collect()
+pub fn user_steps(badges: Badges, notifications: &NotificationConfig) -> Vec<Step> {
+    let steps = [
+        relations::erase::steps(badges),
+        feed::erase::steps(),
+        groups::erase::steps(),
+        inbox::erase::steps(),
+        notifications::erase::steps(notifications),
+        views::erase::steps(),
+        removals::traces::steps(),
+        users::erase::steps(),
+    ];
+    steps.into_iter().flatten().collect()
 }

@@ -1,13 +1,18 @@
 //! The erasure of a user, over HTTP, as the contract has it.
 
+mod kills;
+mod left;
 mod routes;
+mod traces;
+mod world;
 
 use serde_json::Value;
 
 use crate::support::{Client, World, eventually_within};
 
-/// The shortest life of cached entries, so that an erasure is over soon.
-pub const SOON: [&str; 2] = ["--cache-ttl-s", "10"];
+/// The shortest life of cached entries, so that an erasure is over soon; and badges of followers and
+/// requests.
+pub const ARGS: [&str; 8] = ["--cache-ttl-s", "10", "--follower-badge", "fans", "--request-badge", "asks", "--scrub-users", "0"];
 
 /// Erases a user. Where to ask for the operation.
 pub async fn erase(client: &Client, user: i64) -> String {
@@ -32,5 +37,5 @@ pub async fn erased(client: &Client, location: &str) -> Value {
 
 /// A node on which erasures are over soon.
 pub async fn node(world: &World) -> crate::support::Node {
-    world.node_with(&SOON).await
+    world.node_with(&ARGS).await
 }

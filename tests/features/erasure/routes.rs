@@ -1,11 +1,123 @@
 //! What an erased user is to every route.
 
-use serde_json::json;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
 
 use super::{erase, erased, node};
 use crate::both_tiers;
+use crate::support::{Client, Node, Reply, Tier};
+
+/// Every route about a user, as the document has them: method, path, and a body that is valid.
+fn routes() -> Vec<(Method, String, Value)> {
+    let document: Value = serde_json::from_str(include_str!("../../../openapi/openapi.json")).unwrap();
+    let mut routes = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/v1/users/{user}/")) {
+        for method in ["get", "post", "put", "patch", "delete"].into_iter().filter(|method| item.get(method).is_some()) {
+            let full = path
+                .replace("{user}", "2")
+                .replace("{target}", "3")
+                .replace("{fan}", "3")
+                .replace("{peer}", "3")
+                .replace("{group}", "9")
+                .replace("{seq}", "1");
+            let full = full.replace("{id}", "1").replace(['{', '}'], "");
+            let full = if ["/relations", "/familiar"].iter().any(|end| path.ends_with(end)) { full + "?ids=3" } else { full };
+            routes.push((method.to_uppercase().parse().unwrap(), full, body(path, method)));
+        }
+    }
+    assert!(routes.len() > 60, "{}", routes.len());
+    routes
+}
+
+fn body(path: &str, method: &str) -> Value {
+    match (path.trim_start_matches("/v1/users/{user}/"), method) {
+        ("badges/{badge}/retract", _) => json!({"by": 1}),
+        ("inbox", "post") => json!({"sender_id": "3", "client_id": "a", "content": "x"}),
+        ("devices/{device_id}/cursor", _) => json!({"seq": 0}),
+        ("devices/{device_id}", "put") => json!({"push": true}),
+        ("groups/{group}/settings" | "directs/{peer}/settings", _) => json!({"level": "all"}),
+        ("groups/{group}/unread" | "directs/{peer}/unread", _) => json!({"from": 1}),
+        ("notifications/read", _) => json!({"all": true}),
+        _ => json!({}),
+    }
+}
+
+/// Sends it, with a body where the method has one.
+async fn send(client: &Client, (method, path, body): &(Method, String, Value)) -> Reply {
+    let request = client.request(method.clone(), path);
+    Client::send(if *method == Method::GET || *method == Method::DELETE { request } else { request.json(body) }).await
+}
 
 both_tiers! {
+    async fn every_route_about_the_user_says_that_it_is_erased(world: World) {
+        let mut nodes = vec![node(&world).await];
+        if world.tier == Tier::Server {
+            nodes.push(node(&world).await);
+        }
+        let [one, other] = [&nodes.first().unwrap().client, &nodes.last().unwrap().client];
+        for client in [one, other] {
+            client.get("/v1/users/2/badges").await.ok();
+        }
+        let location = erase(one, 2).await;
+        for client in [one, other] {
+            for route in routes() {
+                let reply = send(client, &route).await;
+                assert_eq!((reply.status.as_u16(), reply.body["code"].as_str()), (410, Some("erased")), "{route:?}: {}", reply.text);
+            }
+        }
+        erased(one, &location).await;
+        for route in routes() {
+            send(other, &route).await.problem(410, "erased");
+        }
+        Node::stop_all(nodes).await;
+    }
+
+    async fn what_names_an_erased_user_is_refused_with_a_pointer(world: World) {
+        let node = node(&world).await;
+        let client = &node.client;
+        client.put("/v1/groups/9", &json!({})).await.ok();
+        client.put("/v1/groups/9/members/1", &json!({})).await.ok();
+        erase(client, 2).await;
+        for (path, body, pointer) in [
+            ("/v1/badges/increment", json!({"items": [{"user_id": 1, "badge": "a"}, {"user_id": 2, "badge": "a"}]}), "/items/1/user_id"),
+            ("/v1/badges/retract", json!({"items": [{"user_id": 2, "badge": "a", "by": 1}]}), "/items/0/user_id"),
+            ("/v1/badges/query", json!({"user_ids": [1, 2]}), "/user_ids/1"),
+            ("/v1/posts", json!({"items": [{"user_id": 1, "post_id": "a"}, {"user_id": 2, "post_id": "a"}]}), "/items/1/user_id"),
+            ("/v1/views/items", json!({"items": [{"view": "v", "view_id": "1", "item_id": "a", "actor_id": 2}]}), "/items/0/actor_id"),
+            ("/v1/notifications", json!({"type": "a", "title": "x", "recipients": [1, 2]}), "/recipients/1"),
+            ("/v1/notifications", json!({"type": "a", "title": "x", "recipients": [1], "actor_id": 2}), "/actor_id"),
+            ("/v1/groups/9/members", json!({"user_ids": [3, 2]}), "/user_ids/1"),
+            ("/v1/groups/9/messages", json!({"sender_id": 2, "client_id": "a", "content": "x"}), "/sender_id"),
+            ("/v1/groups/9/messages", json!({"sender_id": 1, "client_id": "a", "content": "x", "mentions": [2]}), "/mentions/0"),
+            ("/v1/users/1/inbox", json!({"sender_id": 2, "client_id": "a", "content": "x"}), "/sender_id"),
+            ("/v1/relations/query", json!({"pairs": [{"user_id": 1, "target_id": 2}]}), "/pairs/0/target_id"),
+            ("/v1/users/1/chats/read", json!({"up_to": {"directs": {"2": 1}}}), "/up_to/directs/2"),
+        ] {
+            assert_eq!(client.post(path, &body).await.pointers(410, "erased"), [pointer], "{path} {body}");
+        }
+        let ids = client.get("/v1/users/1/relations?ids=3,2").await.pointers(410, "erased");
+        assert_eq!(ids, ["ids"]);
+        for path in ["following/2", "blocks/2", "mutes/2"] {
+            client.put(&format!("/v1/users/1/{path}"), &json!({})).await.problem(410, "erased");
+        }
+        client.put("/v1/groups/9/members/2", &json!({})).await.problem(410, "erased");
+        node.stop().await;
+    }
+
+    async fn a_poll_that_waits_is_told(world: World) {
+        let node = node(&world).await;
+        let client = &node.client;
+        let summary = client.get("/v1/users/2/badges").await;
+        let wait = client.request(Method::GET, "/v1/users/2/badges?wait=30").header("if-none-match", summary.header("etag"));
+        let waiting = tokio::spawn(Client::send(wait));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        erase(client, 2).await;
+        waiting.await.unwrap().problem(410, "erased");
+        node.stop().await;
+    }
+
     async fn from_the_answer_on_the_user_is_gone_for_every_route(world: World) {
         let node = node(&world).await;
         let client = &node.client;

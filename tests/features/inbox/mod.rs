@@ -107,5 +107,5 @@ async fn fan_out(node: &Node, items: Vec<(i64, Item)>) -> Vec<i64> {
 }
 
 fn of_group(sender: i64, group: i64, seq: i64, own: bool) -> Item {
-    Item { sender: id(sender), own, of: Of::Group { group: GroupId::try_from(group).unwrap(), seq } }
+    Item { sender: Some(id(sender)), own, of: Of::Group { group: GroupId::try_from(group).unwrap(), seq } }
 }

@@ -243,7 +243,7 @@ both_tiers! {
         let after = client.get_if_changed("/v1/users/2/inbox?after=1", before.header("etag")).await;
         assert_eq!(after.status, 200, "the tag is another");
         insta::assert_snapshot!(item(&after.body, 0), @r#"{"group_id":"9","group_seq":1,"recalled":true,"sender_id":"1","sent_at":"2027-01-15T08:00:00.000Z","seq":2}"#);
-        let recall = Item { sender: id(1), own: false, of: Of::Recall { group: GroupId::try_from(9).unwrap(), seq: 1 } };
+        let recall = Item { sender: Some(id(1)), own: false, of: Of::Recall { group: GroupId::try_from(9).unwrap(), seq: 1 } };
         assert_eq!(fan_out(&node, vec![(2, recall.clone()), (3, recall)]).await, [4, 3]);
         let mut told = inbox(client, 2, "?after=3").await["items"][0].clone();
         told["sent_at"] = json!("T");

@@ -600,7 +600,7 @@ class GroupMessageEventOut(TypedDict):
 
     group_id: GroupId
     recalled: bool
-    sender_id: UserId
+    sender_id: NotRequired[UserId]
     seq: int
 
 
@@ -609,7 +609,7 @@ class GroupMessageOut(TypedDict):
 
     content: NotRequired[str]
     recalled: NotRequired[bool]
-    sender_id: UserId
+    sender_id: NotRequired[UserId]
     sent_at: NotRequired[UnixMs]
     seq: int
 
@@ -715,7 +715,7 @@ class ItemOut(TypedDict):
     peer_id: NotRequired[UserId]
     recall: NotRequired[int]
     recalled: NotRequired[bool]
-    sender_id: UserId
+    sender_id: NotRequired[UserId]
     sent_at: UnixMs
     seq: int
 
@@ -1267,7 +1267,7 @@ class RecipientOut(TypedDict):
 
     left: bool
     ordinal: int
-    user_id: UserId
+    user_id: NotRequired[UserId]
 
 
 class RelationCountsOut(TypedDict):

@@ -2955,8 +2955,8 @@ export interface components {
             group_id: components["schemas"]["GroupId"];
             /** @description Whether the message was recalled. */
             recalled: boolean;
-            /** @description The sender. */
-            sender_id: components["schemas"]["UserId"];
+            /** @description The sender; omitted if that user was erased, and its messages recalled. */
+            sender_id?: components["schemas"]["UserId"];
             /**
              * Format: int64
              * @description The number of the message in the group.
@@ -2964,14 +2964,17 @@ export interface components {
              */
             seq: number;
         };
-        /** @description A group message. A recalled message has only its number and sender. */
+        /**
+         * @description A group message. A recalled message has only its number and sender, and one of an erased user its
+         *     number alone.
+         */
         GroupMessageOut: {
             /** @description The content. */
             content?: string;
             /** @description True if the message was recalled. */
             recalled?: boolean;
-            /** @description The sender. */
-            sender_id: components["schemas"]["UserId"];
+            /** @description The sender; omitted if that user was erased. */
+            sender_id?: components["schemas"]["UserId"];
             /** @description When it was sent. */
             sent_at?: components["schemas"]["UnixMs"];
             /**
@@ -3192,7 +3195,7 @@ export interface components {
             group_seq?: number;
             /** @description True if the user sent the message; omitted otherwise. */
             own?: boolean;
-            /** @description For a direct message: the other user. */
+            /** @description For a direct message: the other user; omitted if that user was erased. */
             peer_id?: components["schemas"]["UserId"];
             /**
              * Format: int64
@@ -3203,8 +3206,8 @@ export interface components {
             recall?: number;
             /** @description True if the message was recalled since, and its content removed; omitted otherwise. */
             recalled?: boolean;
-            /** @description The sender. */
-            sender_id: components["schemas"]["UserId"];
+            /** @description The sender; omitted if that user was erased. */
+            sender_id?: components["schemas"]["UserId"];
             /** @description When it was sent. */
             sent_at: components["schemas"]["UnixMs"];
             /**
@@ -3863,8 +3866,8 @@ export interface components {
                  * @example 7
                  */
                 ordinal: number;
-                /** @description The user. */
-                user_id: components["schemas"]["UserId"];
+                /** @description The user; omitted if that user was erased. */
+                user_id?: components["schemas"]["UserId"];
             }[];
             /** @description The cursor of the next page; null on the last page. */
             next_cursor: string | null;

@@ -40,6 +40,8 @@ pub struct Core {
     gone: BTreeSet<UserId>,
     /// Whether any user of the batch may be erased.
     has_erased: bool,
+    /// Users whose entries in the cache are to be read again.
+    outdated: Table<UserId, bool>,
     /// How many channels and dots there were before the batch, where it may make one.
     shared_counts: Vec<SharedCount>,
     /// Users of whom all marks of a kind are to go.
@@ -130,6 +132,12 @@ impl Core {
         self.erased.contains(&user) || self.users.look(&user).is_some_and(|row| row.settings.is_erased())
     }
 
+    /// The user's entry in the cache is not to be changed but read again: what it shows cannot be taken
+    /// back part by part.
+    pub fn read_entry_again(&mut self, user: UserId) {
+        self.outdated.set(&user, true);
+    }
+
     /// The user is erased from now on: every later write that names it is refused.
     pub fn erase(&mut self, user: UserId) {
         self.has_erased = true;
@@ -199,6 +207,7 @@ impl Core {
         self.forgotten.settle();
         self.events.settle();
         self.told.settle();
+        self.outdated.settle();
         self.revised.clear();
     }
 
@@ -209,6 +218,7 @@ impl Core {
         self.forgotten.undo();
         self.events.undo();
         self.told.undo();
+        self.outdated.undo();
         self.revised.clear();
     }
 
@@ -235,7 +245,9 @@ impl Core {
 
     /// The user's revision before the batch and after it.
     pub(super) fn revisions(&self, user: UserId) -> (Revision, Revision) {
-        self.users.rows.get(&user).map_or((0, 0), |(loaded, now)| (loaded.revision, now.revision))
+        let (before, after) = self.users.rows.get(&user).map_or((0, 0), |(loaded, now)| (loaded.revision, now.revision));
+        // No entry is at that revision, so the change fits none.
+        (if self.outdated.get(&user) { -1 } else { before }, after)
     }
 
     /// The users of whom marks are forgotten.
